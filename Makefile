@@ -1,0 +1,48 @@
+# `make run` and `make test` do all the set-up they need, on a machine with Python 3.11 or later.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+# uv installs several times faster; where pip cannot get it, pip does the job.
+# $(call install,stamp,extras)
+define install
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing dobandit$(2) into $(VENV)"
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install -q -c constraints.txt uv 2>/dev/null || true
+	@if test -x $(BIN)/uv; then \
+	  $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e ".$(2)"; \
+	else \
+	  $(BIN)/python -m pip install -q -c constraints.txt -e ".$(2)"; \
+	fi
+	@touch $(1)
+endef
+
+$(VENV)/.run: pyproject.toml constraints.txt
+	$(call install,$@,)
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(call install,$@,[dev])
+
+run: $(VENV)/.run  ## set up and do the main job
+	$(BIN)/dobandit paper
+
+lint: $(VENV)/.dev  ## format check, lint, types, import law
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint  ## set up, lint, and run all the tests
+	$(BIN)/python -m pytest -n 2
+
+bench: $(VENV)/.dev  ## print the benchmark tables
+	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,65 @@
+"""The package's errors. Every message says the rule, what was given, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DobanditError(Exception):
+    """Base of every error that dobandit raises on purpose."""
+
+
+class GraphError(DobanditError, ValueError):
+    """A causal graph breaks a rule."""
+
+
+class ModelError(DobanditError, ValueError):
+    """A model's weights, links or noise break a rule."""
+
+
+class InterventionError(DobanditError, ValueError):
+    """A do(...) names a variable or a value that cannot be set."""
+
+
+class InferenceError(DobanditError, ValueError):
+    """An expectation cannot be computed in the way that was asked for."""
+
+
+class ParseError(DobanditError, ValueError):
+    """A file is malformed; `line` and `column` (from 1) or `where` (a JSON path) tell the place."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        where: str | None = None,
+        source: str | None = None,
+    ) -> None:
+        place = where or (f"line {line}, column {column}" if line is not None else None)
+        prefix = ": ".join(part for part in (source, place) if part)
+        super().__init__(f"{prefix}: {message}" if prefix else message)
+        self.message, self.line, self.column, self.where, self.source = message, line, column, where, source
+
+    def in_source(self, source: str) -> ParseError:
+        """The same error, with the file it came from."""
+        return ParseError(self.message, line=self.line, column=self.column, where=self.where, source=source)
+
+
+class DobanditWarning(UserWarning):
+    """Something legal that is probably not what was meant."""
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt name: " Did you mean 'X3'?", or nothing when no name is near."""
+    matches = difflib.get_close_matches(name, list(known)[:10_000], n=1, cutoff=0.6)
+    return f" Did you mean {matches[0]!r}?" if matches else ""
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Names for a message: quoted, and cut where there are too many to read."""
+    items = list(names)
+    shown = ", ".join(repr(name) for name in items[:most])
+    return shown + (f" and {len(items) - most} more" if len(items) > most else "")

@@ -1,0 +1,351 @@
+"""CausalGraph: a validated, immutable DAG with a target, hidden variables and an implicit constant.
+
+Numerics see the graph as flat arrays in which id 0 is the constant X1 = 1 of the paper and ids 1..n are the
+named nodes in topological order (paper, Section 2; there n counts the constant and Y, here it counts names).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import DobanditWarning, GraphError, closest, listed
+from dobandit.graph.ordering import csr, find_cycle, natural_key, topological_order
+
+Edge = tuple[str, str]
+
+
+class GraphArrays(NamedTuple):
+    """The graph as read-only arrays. Id 0 is the constant; ids 1..n follow `CausalGraph.nodes`.
+
+    parents of v: `parent[parent_ptr[v]:parent_ptr[v + 1]]`, ascending, so the constant comes first.
+    """
+
+    parent_ptr: NDArray[np.int64]  # (n + 2,)
+    parent: NDArray[np.int32]  # (edges + biases,)
+    child_ptr: NDArray[np.int64]  # (n + 2,)
+    child: NDArray[np.int32]  # (edges + biases,)
+    latent: NDArray[np.bool_]  # (n + 1,)
+    controllable: NDArray[np.int32]  # ids, ascending
+    target: int
+
+
+class CausalGraph:
+    """What causes what.
+
+    edges         (cause, effect) pairs of names
+    target        the variable to make likely; it has no effects of its own
+    latent        hidden variables
+    controllable  variables that may be set (default: every observed one but the target)
+    bias          nodes that can become 1 by themselves, that is, have the constant X1 as a parent
+                  (default: every observed node)
+    nodes         further nodes without edges
+
+    >>> graph = CausalGraph([("ad", "visit"), ("visit", "buy")], target="buy")
+    >>> graph.parents("buy")
+    ('visit',)
+    """
+
+    nodes: tuple[str, ...]
+    target: str
+    latent: tuple[str, ...]
+    controllable: tuple[str, ...]
+    bias: tuple[str, ...]
+    arrays: GraphArrays
+    _index: dict[str, int]
+
+    def __init__(
+        self,
+        edges: Iterable[Sequence[str]],
+        target: str,
+        latent: Iterable[str] = (),
+        controllable: Iterable[str] | None = None,
+        bias: Iterable[str] | None = None,
+        nodes: Iterable[str] = (),
+    ) -> None:
+        pairs = [_edge(edge) for edge in edges]
+        names = dict.fromkeys(name for pair in pairs for name in pair)
+        for name in _names(nodes, "nodes"):
+            names[name] = None
+        if not names:
+            raise GraphError("a causal graph needs nodes, but no edge and no node was given. List some edges.")
+        ordered = sorted(names, key=natural_key)
+        number = {name: i for i, name in enumerate(ordered)}
+        ends = np.array([(number[a], number[b]) for a, b in pairs], dtype=np.int64).reshape(-1, 2)
+        self._build(ordered, ends[:, 0], ends[:, 1], target, latent, controllable, bias)
+        if self.irrelevant:
+            warnings.warn(
+                f"setting {listed(self.irrelevant)} cannot change {self.target!r}: there is no path to it. "
+                "Leave them out of controllable, or add the missing edges.",
+                DobanditWarning,
+                stacklevel=2,
+            )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        names: Sequence[str],
+        sources: NDArray[Any],
+        destinations: NDArray[Any],
+        target: str,
+        latent: Iterable[str] = (),
+        controllable: Iterable[str] | None = None,
+        bias: Iterable[str] | None = None,
+    ) -> CausalGraph:
+        """A large graph from edge arrays: edge i goes from names[sources[i]] to names[destinations[i]]."""
+        named = _names(names, "names")
+        if len(set(named)) != len(named):
+            raise GraphError("names must differ, but some name stands twice. Name each node once.")
+        rank = np.empty(len(named), dtype=np.int64)
+        by_name = sorted(range(len(named)), key=lambda i: natural_key(named[i]))
+        rank[by_name] = np.arange(len(named))
+        ends = [np.asarray(side) for side in (sources, destinations)]
+        if len(ends[0]) != len(ends[1]) or any(
+            side.ndim != 1 or (len(side) and (side.min() < 0 or side.max() >= len(named))) for side in ends
+        ):
+            raise GraphError(
+                f"sources and destinations must be two arrays of one length with positions from 0 to "
+                f"{len(named) - 1}. Check that they index into names."
+            )
+        graph = cls.__new__(cls)
+        ordered = [named[i] for i in by_name]
+        graph._build(ordered, rank[ends[0]], rank[ends[1]], target, latent, controllable, bias)
+        return graph
+
+    def _build(
+        self,
+        names: list[str],
+        sources: NDArray[np.int64],
+        destinations: NDArray[np.int64],
+        target: str,
+        latent: Iterable[str],
+        controllable: Iterable[str] | None,
+        bias: Iterable[str] | None,
+    ) -> None:
+        """`names` in natural order; `sources` and `destinations` are positions in it."""
+        _refuse_loops_and_duplicates(names, sources, destinations)
+        order, leftover = topological_order(sources, destinations, len(names))
+        if len(leftover):
+            path = " -> ".join(repr(names[i]) for i in find_cycle(sources, destinations, leftover))
+            raise GraphError(f"a causal graph has no cycles, but {path} is one. Remove one of these edges.")
+        self.nodes = tuple(names[i] for i in order)
+        self._index = {name: i for i, name in enumerate(self.nodes, start=1)}
+        position = np.empty(len(names), dtype=np.int64)
+        position[order] = np.arange(1, len(names) + 1)
+
+        self.target = self._known(target, "target")
+        hidden = {self._known(name, "latent") for name in _names(latent, "latent")}
+        if self.target in hidden:
+            raise GraphError(
+                f"the target must be observed, but {self.target!r} is latent. Choose another target."
+            )
+        observed = [name for name in self.nodes if name not in hidden]
+        wanted = [n for n in observed if n != self.target] if controllable is None else controllable
+        settable = {self._known(name, "controllable") for name in _names(wanted, "controllable")}
+        if settable & hidden:
+            raise GraphError(
+                f"only observed variables can be set, but {listed(sorted(settable & hidden, key=natural_key))} "
+                "is both latent and controllable. Remove it from one of the two."
+            )
+        if self.target in settable:
+            raise GraphError(
+                f"the target cannot be set, but {self.target!r} is listed as controllable. Remove it."
+            )
+        started = {self._known(name, "bias") for name in _names(observed if bias is None else bias, "bias")}
+
+        ordered = [(name, i) for i, name in enumerate(self.nodes, start=1)]
+        self.latent = tuple(name for name in self.nodes if name in hidden)
+        self.controllable = tuple(name for name in self.nodes if name in settable)
+        self.bias = tuple(name for name in self.nodes if name in started)
+        biased = np.array([i for name, i in ordered if name in started], dtype=np.int64)
+        tails = np.concatenate([np.zeros(len(biased), dtype=np.int64), position[sources]])
+        heads = np.concatenate([biased, position[destinations]])
+        size = len(names) + 1
+        self.arrays = GraphArrays(
+            *_frozen(*csr(heads, tails, size), *csr(tails, heads, size)),
+            *_frozen(
+                np.array([False] + [name in hidden for name in self.nodes]),
+                np.array([i for name, i in ordered if name in settable], dtype=np.int32),
+            ),
+            target=self._index[self.target],
+        )
+        self._refuse_bad_target()
+
+    def _refuse_bad_target(self) -> None:
+        if self.children(self.target):
+            raise GraphError(
+                f"the target has no effects, but {self.target!r} points to {listed(self.children(self.target))}. "
+                "Remove these edges or choose another target."
+            )
+        if not set(self.controllable) - set(self.irrelevant):
+            raise GraphError(
+                f"some controllable variable must have a path to {self.target!r}, but "
+                + (f"none of {listed(self.controllable)} has. " if self.controllable else "there is none. ")
+                + "Check the direction of the edges, the target and the list of controllable variables."
+            )
+
+    def _known(self, name: object, role: str) -> str:
+        if isinstance(name, str) and name in self._index:
+            return name
+        hint = closest(name, self.nodes) if isinstance(name, str) else ""
+        raise GraphError(f"{role} must name nodes of the graph, but {name!r} is none.{hint}")
+
+    # -- looking things up -------------------------------------------------------------------------------
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """(cause, effect) pairs, ordered by effect and then by cause."""
+        ptr, parent = self.arrays.parent_ptr, self.arrays.parent
+        child = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+        named = parent > 0
+        return tuple(
+            (self.nodes[p - 1], self.nodes[c - 1])
+            for p, c in zip(parent[named].tolist(), child[named].tolist(), strict=True)
+        )
+
+    @property
+    def edge_count(self) -> int:
+        return len(self.arrays.parent) - len(self.bias)
+
+    @cached_property
+    def observed(self) -> tuple[str, ...]:
+        """Nodes that are not latent, in topological order."""
+        hidden = set(self.latent)
+        return tuple(name for name in self.nodes if name not in hidden)
+
+    @property
+    def topological_order(self) -> tuple[str, ...]:
+        return self.nodes
+
+    def index(self, name: str) -> int:
+        """The node's id in `arrays` (from 1)."""
+        return self._index[self._known(name, "a name")]
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        """Direct causes of `name`, in topological order, without the constant."""
+        return self._neighbours(name, self.arrays.parent_ptr, self.arrays.parent)
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """Direct effects of `name`, in topological order."""
+        return self._neighbours(name, self.arrays.child_ptr, self.arrays.child)
+
+    def has_bias(self, name: str) -> bool:
+        """Whether the constant is a parent of `name`."""
+        return 0 in self._ids(self.index(name), self.arrays.parent_ptr, self.arrays.parent)[:1]
+
+    def ancestors(self, name: str) -> tuple[str, ...]:
+        """Every node with a path to `name`, in topological order."""
+        return self._reached(name, self.arrays.parent_ptr, self.arrays.parent)
+
+    def descendants(self, name: str) -> tuple[str, ...]:
+        """Every node that `name` has a path to, in topological order."""
+        return self._reached(name, self.arrays.child_ptr, self.arrays.child)
+
+    @cached_property
+    def irrelevant(self) -> tuple[str, ...]:
+        """Controllable variables that cannot matter: they have no path to the target."""
+        useful = set(self.ancestors(self.target))
+        return tuple(name for name in self.controllable if name not in useful)
+
+    @staticmethod
+    def _ids(i: int, ptr: NDArray[np.int64], flat: NDArray[np.int32]) -> list[int]:
+        ids: list[int] = flat[ptr[i] : ptr[i + 1]].tolist()
+        return ids
+
+    def _neighbours(self, name: str, ptr: NDArray[np.int64], flat: NDArray[np.int32]) -> tuple[str, ...]:
+        return tuple(self.nodes[i - 1] for i in self._ids(self.index(name), ptr, flat) if i)
+
+    def _reached(self, name: str, ptr: NDArray[np.int64], flat: NDArray[np.int32]) -> tuple[str, ...]:
+        found: set[int] = set()
+        queue = [self.index(name)]
+        while queue:
+            for i in self._ids(queue.pop(), ptr, flat):
+                if i and i not in found:
+                    found.add(i)
+                    queue.append(i)
+        return tuple(self.nodes[i - 1] for i in sorted(found))
+
+    # -- a value among values ----------------------------------------------------------------------------
+
+    @cached_property
+    def _identity(self) -> tuple[object, ...]:
+        arrays = self.arrays
+        flat = (arrays.parent_ptr.tobytes(), arrays.parent.tobytes())
+        return (self.nodes, flat, self.target, self.latent, self.controllable)
+
+    def __eq__(self, other: object) -> bool:
+        return self._identity == other._identity if isinstance(other, CausalGraph) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __reduce__(self) -> tuple[Callable[..., CausalGraph], tuple[object, ...]]:
+        ptr, parent = self.arrays.parent_ptr, self.arrays.parent
+        heads = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[parent > 0] - 1
+        tails = parent[parent > 0] - 1
+        roles = (self.target, self.latent, self.controllable, self.bias)
+        return (CausalGraph.from_arrays, (self.nodes, tails, heads, *roles))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if "arrays" in self.__dict__:  # assigned last; cached properties write to __dict__ directly
+            raise AttributeError(f"a CausalGraph does not change, but {name!r} was assigned. Build a new graph.")
+        super().__setattr__(name, value)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.nodes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
+    def __repr__(self) -> str:
+        hidden = f", {len(self.latent)} latent" if self.latent else ""
+        return f"CausalGraph({len(self.nodes)} nodes{hidden}, {self.edge_count} edges, target={self.target!r})"
+
+
+def _edge(edge: Sequence[str]) -> Edge:
+    if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
+        raise GraphError(f"an edge is a pair (cause, effect) of names, but got {edge!r}.")
+    cause, effect = edge
+    return _name(cause, "an edge"), _name(effect, "an edge")
+
+
+def _name(name: object, role: str) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise GraphError(f"names are non-empty strings, but {role} has {name!r}. Give it a name.")
+    return name
+
+
+def _names(names: Iterable[str], role: str) -> list[str]:
+    if isinstance(names, str):
+        raise GraphError(f"{role} is a list of names, but got the string {names!r}. Write [{names!r}].")
+    return [_name(name, role) for name in names]
+
+
+def _refuse_loops_and_duplicates(
+    names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]
+) -> None:
+    loops = np.flatnonzero(sources == destinations)
+    if len(loops):
+        name = names[sources[loops[0]]]
+        raise GraphError(f"a node does not cause itself, but {name!r} -> {name!r} is an edge. Remove it.")
+    codes, first, counts = np.unique(
+        sources * len(names) + destinations, return_index=True, return_counts=True
+    )
+    if len(codes) < len(sources):
+        twice = first[counts > 1].min()
+        edge = f"{names[sources[twice]]!r} -> {names[destinations[twice]]!r}"
+        raise GraphError(f"each edge is listed once, but {edge} is listed {counts.max()} times. Keep one.")
+
+
+def _frozen(*arrays: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    for array in arrays:
+        array.setflags(write=False)
+        yield array
