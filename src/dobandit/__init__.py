@@ -1,0 +1,77 @@
+"""Combinatorial causal bandits: which variables to set so that the target becomes most likely.
+
+Names load when first used, so that `import dobandit` stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "CausalGraph": "dobandit.graph.causal_graph",
+    "read_graph": "dobandit.graph.formats",
+    "write_graph": "dobandit.graph.formats",
+    "admissible": "dobandit.graph.latent",
+    "BinaryGLM": "dobandit.model.bglm",
+    "LinearModel": "dobandit.model.linear",
+    "Link": "dobandit.model.links",
+    "Expectation": "dobandit.model.inference",
+    "expect": "dobandit.model.inference",
+    "project": "dobandit.model.projection",
+    "read_model": "dobandit.model.files",
+    "solve": "dobandit.oracle.exhaustive",
+    "OracleResult": "dobandit.oracle.problem",
+    "BLMLR": "dobandit.policy.blm_lr",
+    "BGLMOFU": "dobandit.policy.bglm_ofu",
+    "UCB": "dobandit.policy.ucb",
+    "EpsilonGreedy": "dobandit.policy.epsilon_greedy",
+    "Fixed": "dobandit.policy.yardsticks",
+    "Random": "dobandit.policy.yardsticks",
+    "Oracle": "dobandit.policy.yardsticks",
+    "Learner": "dobandit.policy.learner",
+}
+_MODULES = {"errors": "dobandit.errors", "links": "dobandit.model.links", "paper": "dobandit.paper"}
+
+if TYPE_CHECKING:
+    from dobandit import errors as errors
+    from dobandit import paper as paper
+    from dobandit.graph.causal_graph import CausalGraph as CausalGraph
+    from dobandit.graph.formats import read_graph as read_graph
+    from dobandit.graph.formats import write_graph as write_graph
+    from dobandit.graph.latent import admissible as admissible
+    from dobandit.model import links as links
+    from dobandit.model.bglm import BinaryGLM as BinaryGLM
+    from dobandit.model.files import read_model as read_model
+    from dobandit.model.inference import Expectation as Expectation
+    from dobandit.model.inference import expect as expect
+    from dobandit.model.linear import LinearModel as LinearModel
+    from dobandit.model.links import Link as Link
+    from dobandit.model.projection import project as project
+    from dobandit.oracle.exhaustive import solve as solve
+    from dobandit.oracle.problem import OracleResult as OracleResult
+    from dobandit.policy.bglm_ofu import BGLMOFU as BGLMOFU
+    from dobandit.policy.blm_lr import BLMLR as BLMLR
+    from dobandit.policy.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
+    from dobandit.policy.learner import Learner as Learner
+    from dobandit.policy.ucb import UCB as UCB
+    from dobandit.policy.yardsticks import Fixed as Fixed
+    from dobandit.policy.yardsticks import Oracle as Oracle
+    from dobandit.policy.yardsticks import Random as Random
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        value: object = import_module(_MODULES[name])
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"module 'dobandit' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME, *_MODULES})

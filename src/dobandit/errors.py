@@ -15,7 +15,11 @@ class GraphError(DobanditError, ValueError):
 
 
 class ModelError(DobanditError, ValueError):
-    """A model's weights, links or noise break a rule."""
+    """A model's weights, links or noise break a rule; `node` (and `parent`) say where, so that files can too."""
+
+    def __init__(self, message: str, *, node: str | None = None, parent: str | None = None) -> None:
+        super().__init__(message)
+        self.node, self.parent = node, parent
 
 
 class InterventionError(DobanditError, ValueError):
@@ -24,6 +28,18 @@ class InterventionError(DobanditError, ValueError):
 
 class InferenceError(DobanditError, ValueError):
     """An expectation cannot be computed in the way that was asked for."""
+
+
+class ObservationError(DobanditError, ValueError):
+    """An observation names a variable or a value that cannot be."""
+
+
+class SimulationError(DobanditError, ValueError):
+    """A study's parts break a rule, or a saved study cannot be used."""
+
+
+class PolicyError(DobanditError, ValueError):
+    """A policy's settings break a rule, or do not fit the problem."""
 
 
 class ParseError(DobanditError, ValueError):
@@ -52,8 +68,10 @@ class DobanditWarning(UserWarning):
     """Something legal that is probably not what was meant."""
 
 
-def closest(name: str, known: Iterable[str]) -> str:
+def closest(name: object, known: Iterable[str]) -> str:
     """A hint for a misspelt name: " Did you mean 'X3'?", or nothing when no name is near."""
+    if not isinstance(name, str):
+        return ""
     matches = difflib.get_close_matches(name, list(known)[:10_000], n=1, cutoff=0.6)
     return f" Did you mean {matches[0]!r}?" if matches else ""
 

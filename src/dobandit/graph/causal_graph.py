@@ -105,8 +105,12 @@ class CausalGraph:
         by_name = sorted(range(len(named)), key=lambda i: natural_key(named[i]))
         rank[by_name] = np.arange(len(named))
         ends = [np.asarray(side) for side in (sources, destinations)]
-        if len(ends[0]) != len(ends[1]) or any(
-            side.ndim != 1 or (len(side) and (side.min() < 0 or side.max() >= len(named))) for side in ends
+        ends = [side.astype(np.int64) if side.size == 0 else side for side in ends]
+        if ends[0].shape != ends[1].shape or any(
+            side.ndim != 1
+            or not np.issubdtype(side.dtype, np.integer)
+            or (len(side) and (side.min() < 0 or side.max() >= len(named)))
+            for side in ends
         ):
             raise GraphError(
                 f"sources and destinations must be two arrays of one length with positions from 0 to "
@@ -131,7 +135,10 @@ class CausalGraph:
         _refuse_loops_and_duplicates(names, sources, destinations)
         order, leftover = topological_order(sources, destinations, len(names))
         if len(leftover):
-            path = " -> ".join(repr(names[i]) for i in find_cycle(sources, destinations, leftover))
+            cycle = [repr(names[i]) for i in find_cycle(sources, destinations, leftover)]
+            if len(cycle) > 21:
+                cycle = [*cycle[:10], f"... ({len(cycle) - 20} more)", *cycle[-10:]]
+            path = " -> ".join(cycle)
             raise GraphError(f"a causal graph has no cycles, but {path} is one. Remove one of these edges.")
         self.nodes = tuple(names[i] for i in order)
         self._index = {name: i for i, name in enumerate(self.nodes, start=1)}
@@ -141,9 +148,7 @@ class CausalGraph:
         self.target = self._known(target, "target")
         hidden = {self._known(name, "latent") for name in _names(latent, "latent")}
         if self.target in hidden:
-            raise GraphError(
-                f"the target must be observed, but {self.target!r} is latent. Choose another target."
-            )
+            raise GraphError(f"the target must be observed, but {self.target!r} is latent. Choose another target.")
         observed = [name for name in self.nodes if name not in hidden]
         wanted = [n for n in observed if n != self.target] if controllable is None else controllable
         settable = {self._known(name, "controllable") for name in _names(wanted, "controllable")}
@@ -153,9 +158,7 @@ class CausalGraph:
                 "is both latent and controllable. Remove it from one of the two."
             )
         if self.target in settable:
-            raise GraphError(
-                f"the target cannot be set, but {self.target!r} is listed as controllable. Remove it."
-            )
+            raise GraphError(f"the target cannot be set, but {self.target!r} is listed as controllable. Remove it.")
         started = {self._known(name, "bias") for name in _names(observed if bias is None else bias, "bias")}
 
         ordered = [(name, i) for i, name in enumerate(self.nodes, start=1)]
@@ -166,14 +169,14 @@ class CausalGraph:
         tails = np.concatenate([np.zeros(len(biased), dtype=np.int64), position[sources]])
         heads = np.concatenate([biased, position[destinations]])
         size = len(names) + 1
-        self.arrays = GraphArrays(
-            *_frozen(*csr(heads, tails, size), *csr(tails, heads, size)),
-            *_frozen(
-                np.array([False] + [name in hidden for name in self.nodes]),
-                np.array([i for name, i in ordered if name in settable], dtype=np.int32),
-            ),
-            target=self._index[self.target],
-        )
+        parent_ptr, parent = csr(heads, tails, size)
+        child_ptr, child = csr(tails, heads, size)
+        is_latent = np.array([False] + [name in hidden for name in self.nodes])
+        settable_ids = np.array([i for name, i in ordered if name in settable], dtype=np.int32)
+        for array in (parent_ptr, parent, child_ptr, child, is_latent, settable_ids):
+            array.setflags(write=False)
+        target_id = self._index[self.target]
+        self.arrays = GraphArrays(parent_ptr, parent, child_ptr, child, is_latent, settable_ids, target_id)
         self._refuse_bad_target()
 
     def _refuse_bad_target(self) -> None:
@@ -296,6 +299,9 @@ class CausalGraph:
             raise AttributeError(f"a CausalGraph does not change, but {name!r} was assigned. Build a new graph.")
         super().__setattr__(name, value)
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a CausalGraph does not change, but {name!r} was deleted. Build a new graph.")
+
     def __len__(self) -> int:
         return len(self.nodes)
 
@@ -329,23 +335,14 @@ def _names(names: Iterable[str], role: str) -> list[str]:
     return [_name(name, role) for name in names]
 
 
-def _refuse_loops_and_duplicates(
-    names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]
-) -> None:
+def _refuse_loops_and_duplicates(names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]) -> None:
     loops = np.flatnonzero(sources == destinations)
     if len(loops):
         name = names[sources[loops[0]]]
         raise GraphError(f"a node does not cause itself, but {name!r} -> {name!r} is an edge. Remove it.")
-    codes, first, counts = np.unique(
-        sources * len(names) + destinations, return_index=True, return_counts=True
-    )
+    codes, first, counts = np.unique(sources * len(names) + destinations, return_index=True, return_counts=True)
     if len(codes) < len(sources):
         twice = first[counts > 1].min()
         edge = f"{names[sources[twice]]!r} -> {names[destinations[twice]]!r}"
-        raise GraphError(f"each edge is listed once, but {edge} is listed {counts.max()} times. Keep one.")
-
-
-def _frozen(*arrays: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    for array in arrays:
-        array.setflags(write=False)
-        yield array
+        times = counts[first == twice][0]
+        raise GraphError(f"each edge is listed once, but {edge} is listed {times} times. Keep one.")

@@ -1,0 +1,69 @@
+"""The command line: parse, call, print. Bad input ends in one line on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+
+import click
+
+from dobandit import __version__
+from dobandit.cli import models
+from dobandit.errors import DobanditError, DobanditWarning
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="dobandit")
+def cli() -> None:
+    """Combinatorial causal bandits: which variables to set so that the target becomes most likely.
+
+    \b
+    Examples:
+      dobandit check funnel.txt --target buy -k 2
+      dobandit expect model.json --do coupon=1 --do email=0
+      dobandit project model.json -o observed.json
+    """
+
+
+for command in models.COMMANDS:
+    cli.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the `dobandit` command."""
+    warnings.showwarning = _show_warning
+    warnings.simplefilter("always", DobanditWarning)
+    try:
+        code = cli.main(args=arguments, prog_name="dobandit", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        hint = f" See '{error.ctx.command_path} --help'." if isinstance(error, click.UsageError) and error.ctx else ""
+        _fail(_one_line(error.format_message()) + hint)
+    except DobanditError as error:
+        _fail(_one_line(str(error)))
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped.", err=True)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of a pipe has left
+        sys.stderr.close()
+        sys.exit(0)
+    except OSError as error:
+        _fail(f"{error.filename or 'file'}: {error.strerror or error}")
+    else:
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> None:
+    click.echo(f"error: {message}", err=True)
+    sys.exit(2)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    click.echo(f"warning: {_one_line(str(message))}", err=True)

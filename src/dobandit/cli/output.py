@@ -1,0 +1,48 @@
+"""What commands print: JSON for machines, tables for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
+
+
+def print_json(document: object) -> None:
+    click.echo(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: Iterable[int] = ()
+) -> None:
+    """A plain table; columns whose position is in `right` are aligned to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    aligned = set(right)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i in aligned else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_plain(cell) for cell in row))
+    Console(highlight=False, soft_wrap=False).print(table)
+
+
+def _plain(text: str) -> str:
+    """Names may hold anything: nothing in them is markup, and control characters are shown, not obeyed."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return shown.replace("[", r"\[")
+
+
+def names(items: Sequence[str], most: int = 12) -> str:
+    """Names for a table cell, cut where there are too many to read."""
+    if not items:
+        return "none"
+    return ", ".join(items[:most]) + (f" and {len(items) - most} more" if len(items) > most else "")

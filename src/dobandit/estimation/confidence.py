@@ -1,0 +1,150 @@
+"""Radii, initialisation constants and regret bounds, as the paper prints them.
+
+n: nodes, the constant X1 and Y counted.  d = |Pa(X)| and D = max d, the constant counted.
+t: a round; T: the horizon.  delta: probability that a confidence region fails.  log is natural.
+rho: radius of {theta': ||theta' - theta_hat||_M <= rho}, M the node's Gram matrix.
+L1, L2, kappa: bounds on f' and f'' (Assumptions 1 and 2).  zeta: Assumption 3.  c: see `initial_rounds`.
+
+The radii and deltas are scalar and use nothing but `math`, so that `dobandit.compiled.kernel` compiles them; like
+every formula here they trust their arguments. `checked_delta` and `checked_horizon` are the door.
+
+Read before relying on a guarantee:
+- Lemma 1 is proved for one fixed v at a time; the proof of Theorem 1 uses it for all v at once. Its radius has no d in
+  it, so it is optimistic where a node has very many parents.
+- Lemma 9 (the sum of ||V||) is printed for lambda_min(M) >= 1 but needs lambda_min(M) >= d: from M = I with d = 16 the
+  rows of a Hadamard matrix break it.
+- delta = 1 / (3 n sqrt(T)) is small enough for the last step of Lemma 1 where log(1/delta) > 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dobandit.errors import ModelError
+
+DEFAULT_DELTA = 0.05  # our choice for users without a horizon
+DEFAULT_C = 1.0  # our choice: the paper calls c an absolute constant and gives no value
+
+
+# -- how sure to be -------------------------------------------------------------------------------------------
+
+
+def delta_bglm_ofu(n: int, horizon: int) -> float:
+    """delta = 1 / (3 n sqrt(T)): Algorithm 1, line 2."""
+    return 1.0 / (3.0 * n * math.sqrt(horizon))
+
+
+def delta_blm_lr(n: int, horizon: int) -> float:
+    """delta = 1 / (n sqrt(T)): Algorithm 3, line 2."""
+    return 1.0 / (n * math.sqrt(horizon))
+
+
+def anytime_delta(t: int, delta: float = DEFAULT_DELTA) -> float:
+    """delta_t = 6 delta / (pi^2 t^2) for round t = 1, 2, ...: no horizon is needed.
+
+    sum over t of 1 / t^2 = pi^2 / 6, so the deltas of all rounds add up to delta, however long the run.
+    Lemma 1 holds at one round, for one node, up to 3 delta_t: with delta / (3 n) in place of delta, every region of
+    every node and round holds together with probability 1 - delta, and the rounds lost to failed regions are at
+    most delta in expectation. Lemma 11 holds for all rounds at once: for the same statement a fixed delta / n is
+    enough there. But then the run as a whole fails with probability delta, which costs up to delta T in expected
+    regret; delta_t costs at most delta there too.
+    """
+    return 6.0 * delta / (math.pi * math.pi * t * t)
+
+
+# -- radii ----------------------------------------------------------------------------------------------------
+
+
+def radius_bglm_ofu(kappa: float, delta: float, scale: float = 1.0) -> float:
+    """rho = 3 / kappa sqrt(log(1 / delta)): Algorithm 1, line 2, and Lemma 1. The theory is for scale >= 1."""
+    return scale * 3.0 / kappa * math.sqrt(math.log(1.0 / delta))
+
+
+def radius_blm_lr(t: int, n: int, delta: float, scale: float = 1.0) -> float:
+    """rho_t = sqrt(n log(1 + t n) + 2 log(1 / delta)) + sqrt(n): Algorithm 3, line 2. Round t uses rho_{t-1}."""
+    return scale * (math.sqrt(n * math.log(1.0 + t * n) + 2.0 * math.log(1.0 / delta)) + math.sqrt(n))
+
+
+def radius_lemma11(t: int, d: int, delta: float, scale: float = 1.0) -> float:
+    """The same with d = |Pa(X)| in place of n: Lemma 11, which is sharper, as d < n."""
+    return scale * (math.sqrt(d * math.log(1.0 + t * d) + 2.0 * math.log(1.0 / delta)) + math.sqrt(d))
+
+
+# -- initialisation of BGLM-OFU -------------------------------------------------------------------------------
+
+
+def initial_lambda(d: int, l2: float, kappa: float, delta: float) -> float:
+    """What Eq. (3) of Lemma 1 asks of lambda_min(M_{t,X}): 512 d L2^2 / kappa^4 (d^2 + ln(1 / delta))."""
+    return 512.0 * d * l2**2 / kappa**4 * (d**2 + math.log(1.0 / delta))
+
+
+def constant_R(D: int, l2: float, kappa: float, delta: float) -> int:  # noqa: N802
+    """R = ceil(512 D L2^2 / kappa^4 (D^2 + ln(1 / delta))): Algorithm 1, line 2; L2 is the largest of all nodes.
+
+    The paper's L2 is above 0 (Assumption 1), also in linear models, where any such number will do (Section 4.2).
+    Then R is at least 1; so it is here for l2 = 0, the limit.
+    """
+    return max(1, math.ceil(512.0 * D * l2**2 / kappa**4 * (D**2 + math.log(1.0 / delta))))
+
+
+def initial_rounds(n: int, zeta: float, delta: float, R: float, c: float = DEFAULT_C) -> float:
+    """T0 = max{c / zeta^2 ln(1 / delta), (8 n^2 - 16 n + 2) R / zeta}: Algorithm 1, line 2.
+
+    c is the absolute constant of Lecue and Mendelson's inequality, which nobody states; 1 is our choice. That
+    inequality also asks for T0 >= c D / zeta^2, which this maximum gives only where ln(1 / delta) >= D.
+    """
+    return max(c / zeta**2 * math.log(1.0 / delta), (8.0 * n**2 - 16.0 * n + 2.0) * R / zeta)
+
+
+# -- regret bounds --------------------------------------------------------------------------------------------
+
+
+def regret_bound_bglm_ofu(
+    t: int,
+    n: int,
+    degrees: Sequence[int],
+    l1: float,
+    kappa: float,
+    zeta: float,
+    delta: float,
+    initial: float,
+    c: float = DEFAULT_C,
+) -> float:
+    """R(t) <= 2 rho L1 sum_X sqrt(2 s d_X log(s d_X + T0)) + (6 delta + exp(-T0 zeta^2 / c)) n s + T0, s = t - T0.
+
+    The last inequality before the O in the proof of Theorem 1. `degrees` holds d_X for every X, l1 is the largest L1
+    and `initial` is T0. Until then every round may be lost, so the bound is t itself.
+    """
+    if t <= initial:
+        return float(t)
+    s = t - initial
+    widths = math.fsum(math.sqrt(2.0 * s * d * math.log(s * d + initial)) for d in degrees if d)
+    failure = (6.0 * delta + math.exp(-initial * zeta**2 / c)) * n * s
+    return 2.0 * radius_bglm_ofu(kappa, delta) * l1 * widths + failure + initial
+
+
+def regret_bound_blm_lr(t: int, n: int, D: int, delta: float) -> float:
+    """R(t) <= 2 rho_t n sqrt(t n D / log(n + 1) log(1 + t)) + n delta t: end of the proof of Theorem 3.
+
+    The last term, which the O there swallows, is for the regions that fail, with probability at most n delta.
+    """
+    widths = n * math.sqrt(t * n * D / math.log(n + 1.0) * math.log(1.0 + t))
+    return 2.0 * radius_blm_lr(t, n, delta) * widths + n * delta * t
+
+
+# -- the door -------------------------------------------------------------------------------------------------
+
+
+def checked_delta(delta: float) -> float:
+    """`delta` as a float strictly between 0 and 1."""
+    if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0.0 < delta < 1.0:
+        raise ModelError(f"delta is a probability strictly between 0 and 1, but got {delta!r}. Try {DEFAULT_DELTA}.")
+    return float(delta)
+
+
+def checked_horizon(horizon: int) -> int:
+    """`horizon` as a whole number from 1."""
+    if isinstance(horizon, bool) or not hasattr(horizon, "__index__") or horizon < 1:
+        raise ModelError(f"the horizon is a whole number of rounds from 1, but got {horizon!r}.")
+    return int(horizon)

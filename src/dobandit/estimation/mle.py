@@ -1,0 +1,288 @@
+"""BGLM-Estimate (paper, Algorithm 2): theta solves sum_i (X_i - f(V_i . theta)) V_i = 0.
+
+Rows with the same parents are one pattern with a count c and a sum s of X, so the equation reads
+sum_p (s_p - c_p f(V_p . theta)) V_p = 0 and a round's cost depends on the number of patterns, not of rounds.
+Damped Newton from the last estimate: a step that overshoots (the gradient along it turns round by more than half)
+is halved. Statuses: solved; singular (some direction was never seen: theta stays 0 there); separable (the data ask
+for infinite weights: the estimate stops at the ball |theta| <= LARGEST).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import kernel
+from dobandit.estimation.statistics import Layout, factorise
+from dobandit.model.link_kernels import link_slope, link_value
+
+SOLVED, SINGULAR, SEPARABLE = 0, 1, 2
+STATUS_WORDS = ("solved", "singular", "separable")
+LARGEST = 30.0
+_ITERATIONS = 50
+# Beyond this many patterns a node is fitted again only once in a while; see `due`.
+_CHEAP = 1024
+
+
+class Patterns(NamedTuple):
+    """Distinct parent patterns of every node, in one open-addressing table a node.
+
+    Node v holds at most capacity[v] patterns; pattern k's parent values are the row
+    `rows[row_ptr[v] + k * d : ... + d]`, its count and sum `seen[first[v] + k]` and `total[first[v] + k]`.
+    """
+
+    used: NDArray[np.int64]  # (n + 1,) patterns held
+    capacity: NDArray[np.int64]  # (n + 1,)
+    first: NDArray[np.int64]  # (n + 1,)
+    row_ptr: NDArray[np.int64]  # (n + 1,)
+    table_ptr: NDArray[np.int64]  # (n + 2,) hash slots
+    table: NDArray[np.int64]  # pattern number or -1
+    rows: NDArray[np.float64]
+    seen: NDArray[np.float64]
+    total: NDArray[np.float64]
+    theta: NDArray[np.float64]  # like Statistics.theta
+    status: NDArray[np.int64]  # (n + 1,)
+    since: NDArray[np.int64]  # (n + 1,) rows since the last fit
+    work: NDArray[np.float64]  # Newton's gradient, step, trial and Hessian
+
+
+def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int) -> Patterns:
+    """Room for the patterns of `most_rows` rows at nodes marked nonlinear; linear nodes need none."""
+    sizes = np.diff(layout.ptr)
+    capacity = np.where(nonlinear, np.minimum(possible_patterns(layout), max(most_rows, 1)), 0).astype(np.int64)
+    slots = np.where(capacity > 0, np.exp2(np.ceil(np.log2(2.0 * np.maximum(capacity, 1)))), 0).astype(np.int64)
+    widest = int(sizes.max(initial=1))
+    return Patterns(
+        used=np.zeros(len(sizes), dtype=np.int64),
+        capacity=capacity,
+        first=_offsets(capacity)[:-1],
+        row_ptr=_offsets(capacity * sizes)[:-1],
+        table_ptr=_offsets(slots),
+        table=np.full(int(slots.sum()), -1, dtype=np.int64),
+        rows=np.zeros(int((capacity * sizes).sum())),
+        seen=np.zeros(int(capacity.sum())),
+        total=np.zeros(int(capacity.sum())),
+        theta=np.zeros(int(sizes.sum())),
+        status=np.zeros(len(sizes), dtype=np.int64),
+        since=np.zeros(len(sizes), dtype=np.int64),
+        work=np.zeros(widest * (widest + 3)),
+    )
+
+
+def possible_patterns(layout: Layout) -> NDArray[np.int64]:
+    """How many patterns each node's parents can show (cut at 2^40)."""
+    sizes = np.diff(layout.ptr)
+    starts = np.array([int(layout.parent[layout.ptr[v]] == 0) if d else 0 for v, d in enumerate(sizes)])
+    return np.exp2(np.minimum(sizes - starts, 40)).astype(np.int64)
+
+
+def grown(layout: Layout, old: Patterns, nonlinear: NDArray[np.bool_]) -> Patterns:
+    """The same patterns with room for twice as many; for learners that run without a horizon."""
+    new = start_patterns(layout, nonlinear, 2 * int(old.capacity.max(initial=1)))
+    sizes = np.diff(layout.ptr)
+    for v in np.flatnonzero(nonlinear):
+        d = sizes[v]
+        for k in range(old.used[v]):
+            row = old.rows[old.row_ptr[v] + k * d :][:d]
+            slot = find_pattern(new, int(v), d, row)
+            at = old.first[v] + k
+            add_pattern(new, int(v), d, row, slot, old.seen[at], old.total[at])
+    new.theta[:], new.status[:], new.since[:] = old.theta, old.status, old.since
+    return new
+
+
+def is_full(layout: Layout, patterns: Patterns) -> bool:
+    """Whether some node could run out of room at its next row."""
+    full = (patterns.capacity > 0) & (patterns.used >= patterns.capacity)
+    return bool(np.any(full & (patterns.capacity < possible_patterns(layout))))
+
+
+def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    out = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=out[1:])
+    return out
+
+
+@kernel
+def find_pattern(patterns: Any, v: int, d: int, row: Any) -> int:
+    """The hash slot that holds `row`, or the free one where it belongs."""
+    start = patterns.table_ptr[v]
+    mask = patterns.table_ptr[v + 1] - start - 1
+    key = np.uint64(14695981039346656037)
+    for j in range(d):
+        key = (key ^ np.uint64(row[j] > 0.5)) * np.uint64(1099511628211)
+    slot = np.int64((key ^ (key >> np.uint64(29))) & np.uint64(mask))
+    while True:
+        k = patterns.table[start + slot]
+        if k < 0:
+            return int(slot)
+        base = patterns.row_ptr[v] + k * d
+        same = True
+        for j in range(d):
+            if patterns.rows[base + j] != row[j]:
+                same = False
+                break
+        if same:
+            return int(slot)
+        slot = (slot + 1) & mask
+
+
+@kernel
+def add_pattern(patterns: Any, v: int, d: int, row: Any, slot: int, count: float, total: float) -> None:
+    """Add to the pattern at `slot`, making it if it is new."""
+    k = patterns.table[patterns.table_ptr[v] + slot]
+    if k < 0:
+        k = patterns.used[v]
+        patterns.used[v] += 1
+        patterns.table[patterns.table_ptr[v] + slot] = k
+        base = patterns.row_ptr[v] + k * d
+        for j in range(d):
+            patterns.rows[base + j] = row[j]
+    patterns.seen[patterns.first[v] + k] += count
+    patterns.total[patterns.first[v] + k] += total
+
+
+@kernel
+def add_to_patterns(layout: Any, patterns: Any, v: int, row: Any, x: float) -> None:
+    d = layout.ptr[v + 1] - layout.ptr[v]
+    add_pattern(patterns, v, d, row, find_pattern(patterns, v, d, row), 1.0, x)
+    patterns.since[v] += 1
+
+
+@kernel
+def due(patterns: Any, v: int) -> bool:
+    """Whether v should be fitted again: always while that is cheap, else once for each _CHEAP-th part of its patterns
+    in new rows, so that the cost of a row stays bounded."""
+    return patterns.since[v] * _CHEAP >= patterns.used[v] and patterns.since[v] > 0
+
+
+@kernel
+def gradient(layout: Any, links: Any, patterns: Any, v: int, theta: Any, out: Any) -> None:
+    """out = sum_p (s_p - c_p f(V_p . theta)) V_p."""
+    d = layout.ptr[v + 1] - layout.ptr[v]
+    for j in range(d):
+        out[j] = 0.0
+    for k in range(patterns.used[v]):
+        base = patterns.row_ptr[v] + k * d
+        x = 0.0
+        for j in range(d):
+            x += patterns.rows[base + j] * theta[j]
+        at = patterns.first[v] + k
+        rest = patterns.total[at] - patterns.seen[at] * link_value(links, v, x)
+        for j in range(d):
+            out[j] += rest * patterns.rows[base + j]
+
+
+@kernel
+def newton_step(layout: Any, links: Any, patterns: Any, v: int, theta: Any, grad: Any, hess: Any, step: Any) -> bool:
+    """step = H^-1 grad with H = sum_p c_p f'(V_p . theta) V_p V_p^T; False if H is singular.
+
+    A singular H gets a hair on its diagonal: the gradient lies in its range, so directions never seen do not move.
+    """
+    d = layout.ptr[v + 1] - layout.ptr[v]
+    for i in range(d * d):
+        hess[i] = 0.0
+    for k in range(patterns.used[v]):
+        base = patterns.row_ptr[v] + k * d
+        x = 0.0
+        for j in range(d):
+            x += patterns.rows[base + j] * theta[j]
+        weight = patterns.seen[patterns.first[v] + k] * link_slope(links, v, x)
+        for i in range(d):
+            if patterns.rows[base + i] != 0.0:
+                for j in range(i + 1):
+                    hess[i * d + j] += weight * patterns.rows[base + i] * patterns.rows[base + j]
+    largest = 0.0
+    for i in range(d):
+        largest = max(largest, hess[i * d + i])
+    regular = True
+    for i in range(d):
+        hess[i * d + i] += 1e-12 * largest + 1e-300
+    if not factorise(hess, d):
+        return False
+    for i in range(d):
+        if hess[i * d + i] * hess[i * d + i] < 1e-9 * largest:
+            regular = False
+        total = grad[i]
+        for m in range(i):
+            total -= hess[i * d + m] * step[m]
+        step[i] = total / hess[i * d + i]
+    for i in range(d - 1, -1, -1):
+        total = step[i]
+        for m in range(i + 1, d):
+            total -= hess[m * d + i] * step[m]
+        step[i] = total / hess[i * d + i]
+    return regular
+
+
+@kernel
+def fit_node(layout: Any, links: Any, patterns: Any, v: int) -> None:
+    """Solve v's score equation from its last estimate; leaves theta and a status."""
+    start, d = layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v]
+    theta = patterns.theta[start : start + d]
+    grad, step = patterns.work[0:d], patterns.work[d : 2 * d]
+    trial, hess = patterns.work[2 * d : 3 * d], patterns.work[3 * d : 3 * d + d * d]
+    patterns.since[v] = 0
+    rows = 0.0
+    for k in range(patterns.used[v]):
+        rows += patterns.seen[patterns.first[v] + k]
+    tolerance = 1e-13 * max(rows, 1.0)
+    if patterns.status[v] == SEPARABLE:  # new data may have mixed the classes: start from the middle again
+        for j in range(d):
+            theta[j] = 0.0
+    regular = True
+    for _ in range(_ITERATIONS):
+        gradient(layout, links, patterns, v, theta, grad)
+        worst = 0.0
+        for j in range(d):
+            worst = max(worst, abs(grad[j]))
+        if worst <= tolerance:
+            break
+        regular = newton_step(layout, links, patterns, v, theta, grad, hess, step)
+        slope = 0.0
+        for j in range(d):
+            slope += grad[j] * step[j]
+        if not slope > 0.0:
+            break
+        if not damped(layout, links, patterns, v, theta, step, slope, trial, grad):
+            break
+    patterns.status[v] = SOLVED if regular else SINGULAR
+    length = 0.0
+    for j in range(d):
+        length += theta[j] * theta[j]
+    if not math.sqrt(length) <= LARGEST * (1.0 - 1e-9):
+        patterns.status[v] = SEPARABLE
+
+
+@kernel
+def damped(
+    layout: Any, links: Any, patterns: Any, v: int, theta: Any, step: Any, slope: float, trial: Any, grad: Any
+) -> bool:
+    """Move theta along `step`, halving while it overshoots and stopping at |theta| = LARGEST; False when stuck."""
+    d = layout.ptr[v + 1] - layout.ptr[v]
+    share = 1.0
+    for _ in range(40):
+        length, moved = 0.0, 0.0
+        for j in range(d):
+            trial[j] = theta[j] + share * step[j]
+            length += trial[j] * trial[j]
+            moved += abs(share * step[j])
+        length = math.sqrt(length)
+        if length > LARGEST:
+            for j in range(d):
+                trial[j] *= LARGEST / length
+        gradient(layout, links, patterns, v, trial, grad)
+        ahead = 0.0
+        for j in range(d):
+            ahead += grad[j] * step[j]
+        if ahead >= -0.5 * slope:
+            change = 0.0
+            for j in range(d):
+                change = max(change, abs(trial[j] - theta[j]))
+                theta[j] = trial[j]
+            return change > 1e-15 and length <= LARGEST
+        share *= 0.5
+    return False

@@ -1,0 +1,215 @@
+"""What the data say about each node's weights, kept on flat arrays for all nodes at once.
+
+V: a node's parent values in a round, the constant's 1 first (d,).  X: the node's value.
+M = sum V V^T (+ I for ridge), gram (d, d).  b = sum X V, rhs (d,).  theta = M^+ b.  N: projector on M's null space.
+Node v's vectors live at [ptr[v]:ptr[v + 1]], its matrices at [square[v]:square[v + 1]], row by row.
+
+M^+ follows each row by a rank-one update (Sherman-Morrison inside M's range, Meyer 1973 when the row is new to it),
+so a row costs O(d^2) whatever t is, and a singular M needs no special case. Rounding is wiped out every
+REFRESH rows by a Cholesky factorisation: M^+ = (M + cN)^-1 - N/c.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import inlined, kernel
+from dobandit.graph.causal_graph import CausalGraph
+
+REFRESH = 1024
+# Squared share of a row that must lie outside M's range to count as new; 0/1 rows are far from this on both sides.
+NEW_DIRECTION = 1e-9
+
+
+class Layout(NamedTuple):
+    """Where each node's numbers are; a Markovian graph's arrays with offsets for matrices."""
+
+    ptr: NDArray[np.int64]  # (n + 2,)
+    parent: NDArray[np.int32]
+    square: NDArray[np.int64]  # (n + 2,)
+    target: int
+
+
+class Statistics(NamedTuple):
+    """Per node sums; see the module's notation. `rows` counts rows, `fresh` rows since the last refresh."""
+
+    gram: NDArray[np.float64]
+    inverse: NDArray[np.float64]
+    null: NDArray[np.float64]
+    rhs: NDArray[np.float64]
+    theta: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    fresh: NDArray[np.int64]
+    row: NDArray[np.float64]  # (D,) where `gather` leaves a node's parent values
+    scratch: NDArray[np.float64]  # (D * (D + 2),)
+
+
+def layout_of(graph: CausalGraph) -> Layout:
+    ptr = graph.arrays.parent_ptr
+    square = np.zeros(len(ptr), dtype=np.int64)
+    np.cumsum(np.diff(ptr) ** 2, out=square[1:])
+    square.setflags(write=False)
+    return Layout(ptr, graph.arrays.parent, square, graph.arrays.target)
+
+
+def start_statistics(layout: Layout, ridge: float) -> Statistics:
+    """Empty statistics with M = ridge * I; ridge = 0 is plain least squares."""
+    sizes = np.diff(layout.ptr)
+    nodes, widest = len(sizes), int(sizes.max(initial=1))
+    identity = np.concatenate([np.eye(size).ravel() for size in sizes])
+    started = ridge > 0
+    return Statistics(
+        gram=identity * ridge,
+        inverse=identity / ridge if started else np.zeros_like(identity),
+        null=np.zeros_like(identity) if started else identity.copy(),
+        rhs=np.zeros(int(sizes.sum())),
+        theta=np.zeros(int(sizes.sum())),
+        rows=np.zeros(nodes, dtype=np.int64),
+        rank=sizes.astype(np.int64) if started else np.zeros(nodes, dtype=np.int64),
+        fresh=np.zeros(nodes, dtype=np.int64),
+        row=np.zeros(widest),
+        scratch=np.zeros(widest * (widest + 2)),
+    )
+
+
+@inlined
+def gather(layout: Any, values: Any, was_set: Any, v: int, row: Any) -> bool:
+    """Copy v's parent values into `row`; False if the round says nothing about v: it was set, or a value is missing."""
+    if was_set[v] or math.isnan(values[v]):
+        return False
+    start = layout.ptr[v]
+    for j in range(layout.ptr[v + 1] - start):
+        row[j] = values[layout.parent[start + j]]
+        if math.isnan(row[j]):
+            return False
+    return True
+
+
+@inlined
+def add_row(layout: Any, stats: Any, v: int, row: Any, x: float) -> None:
+    """Take the pair (row, x) into v's sums, inverse and least-squares weights."""
+    start, d = layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v]
+    at = layout.square[v]
+    k = stats.scratch[0:d]
+    u = stats.scratch[d : 2 * d]
+    gram, inverse, null = stats.gram, stats.inverse, stats.null
+    size = 0.0
+    beta = 1.0
+    for i in range(d):
+        stats.rhs[start + i] += x * row[i]
+        size += row[i] * row[i]
+        total = 0.0
+        base = at + i * d
+        for j in range(d):
+            gram[base + j] += row[i] * row[j]
+            total += inverse[base + j] * row[j]
+        k[i] = total
+        beta += total * row[i]
+    outside = 0.0
+    if stats.rank[v] < d:
+        for i in range(d):
+            total = 0.0
+            for j in range(d):
+                total += null[at + i * d + j] * row[j]
+            u[i] = total
+            outside += total * total
+    if outside > NEW_DIRECTION * size:
+        for i in range(d):
+            base = at + i * d
+            for j in range(d):
+                inverse[base + j] += beta * u[i] * u[j] / (outside * outside) - (k[i] * u[j] + u[i] * k[j]) / outside
+                null[base + j] -= u[i] * u[j] / outside
+        stats.rank[v] += 1
+    else:
+        for i in range(d):
+            base = at + i * d
+            scaled = k[i] / beta
+            for j in range(d):
+                inverse[base + j] -= scaled * k[j]
+    stats.rows[v] += 1
+    stats.fresh[v] += 1
+    if stats.fresh[v] >= REFRESH:
+        refresh(layout, stats, v)
+    for i in range(d):
+        total = 0.0
+        for j in range(d):
+            total += inverse[at + i * d + j] * stats.rhs[start + j]
+        stats.theta[start + i] = total
+
+
+@kernel
+def refresh(layout: Any, stats: Any, v: int) -> None:
+    """Recompute v's M^+ from its sums: M^+ = (M + cN)^-1 - N/c, by Cholesky."""
+    d, at = layout.ptr[v + 1] - layout.ptr[v], layout.square[v]
+    stats.fresh[v] = 0
+    trace = 0.0
+    for i in range(d):
+        trace += stats.gram[at + i * d + i]
+    if trace <= 0.0:
+        return
+    c = trace / d
+    factor = stats.scratch[0 : d * d]
+    for i in range(d * d):
+        factor[i] = stats.gram[at + i] + c * stats.null[at + i]
+    if not factorise(factor, d):
+        return  # rounding made it indefinite: the updated inverse is the better one
+    invert_factor(factor, d)
+    for i in range(d):
+        for j in range(i + 1):
+            total = 0.0
+            for m in range(i, d):
+                total += factor[m * d + i] * factor[m * d + j]
+            total -= stats.null[at + i * d + j] / c
+            stats.inverse[at + i * d + j] = total
+            stats.inverse[at + j * d + i] = total
+
+
+@kernel
+def factorise(a: Any, d: int) -> bool:
+    """Cholesky: overwrite the lower triangle of a (d, d, flat) by L with L L^T = a; False if not positive definite."""
+    for j in range(d):
+        pivot = a[j * d + j]
+        for m in range(j):
+            pivot -= a[j * d + m] * a[j * d + m]
+        if not pivot > 0.0:
+            return False
+        pivot = math.sqrt(pivot)
+        a[j * d + j] = pivot
+        for i in range(j + 1, d):
+            total = a[i * d + j]
+            for m in range(j):
+                total -= a[i * d + m] * a[j * d + m]
+            a[i * d + j] = total / pivot
+    return True
+
+
+@kernel
+def invert_factor(a: Any, d: int) -> None:
+    """Overwrite the lower triangle L by L^-1."""
+    for j in range(d):
+        a[j * d + j] = 1.0 / a[j * d + j]
+        for i in range(j + 1, d):
+            total = 0.0
+            for m in range(j, i):
+                total -= a[i * d + m] * a[m * d + j]
+            a[i * d + j] = total / a[i * d + i]
+
+
+@kernel
+def reaches_lambda(layout: Any, stats: Any, v: int, threshold: float) -> bool:
+    """Whether lambda_min(M_v) >= threshold: M - threshold * I has a Cholesky factor."""
+    d, at = layout.ptr[v + 1] - layout.ptr[v], layout.square[v]
+    if stats.rows[v] < threshold or stats.rank[v] < d:
+        return False
+    factor = stats.scratch[0 : d * d]
+    for i in range(d * d):
+        factor[i] = stats.gram[at + i]
+    # A hair below the threshold, so that a lambda_min of exactly the threshold counts.
+    for i in range(d):
+        factor[i * d + i] -= threshold * (1.0 - 1e-12)
+    return factorise(factor, d)

@@ -1,0 +1,33 @@
+"""Graphs in files: edge list, JSON, DOT, GML, dagitty and BIF, read and written, and networkx graphs.
+
+Each format is one module with `draft_of(text)` and `text_of(graph)`; `docs/formats.md` describes them.
+"""
+
+from dobandit.graph.formats.files import (
+    FORMATS,
+    format_of_path,
+    parse_graph,
+    print_graph,
+    read_graph,
+    sniff,
+    write_graph,
+)
+from dobandit.graph.formats.json_format import graph_of_model_document, load_json
+from dobandit.graph.formats.networkx_format import from_networkx, to_networkx
+from dobandit.graph.formats.text_files import read_text, write_atomically
+
+__all__ = [
+    "FORMATS",
+    "format_of_path",
+    "from_networkx",
+    "graph_of_model_document",
+    "load_json",
+    "parse_graph",
+    "print_graph",
+    "read_graph",
+    "read_text",
+    "sniff",
+    "to_networkx",
+    "write_atomically",
+    "write_graph",
+]

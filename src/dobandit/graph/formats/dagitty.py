@@ -1,0 +1,103 @@
+"""dagitty's language. It holds everything but `bias`.
+
+dag {
+  ad [exposure]                      exposures, where any is marked, are the controllable variables
+  buy [outcome]                      the target
+  mood [latent]                      or [unobserved]
+  ad -> visit -> buy
+  visit <-> buy                      a hidden common cause
+  mood -> {ad buy}
+}
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+from dobandit.errors import DobanditWarning, ParseError
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats.braces import Attributes, BraceParser, begin
+from dobandit.graph.formats.dot import SKIP
+from dobandit.graph.formats.draft import GraphDraft
+from dobandit.graph.formats.quoting import quoted
+from dobandit.graph.formats.roles import isolated, usual_bias, usual_controllable
+from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
+
+_TOKENS = token_pattern(
+    skip=SKIP,
+    word=r"[\w.]++(?:-[\w.]++)*+|-\d[\w.]*+",
+    arrow=r"<->|->|<-(?![-@])|<?--[@>]?|@-[-@>]|<-@",
+    quoted=QUOTED,
+    sign=r"[{}\[\];,=+<]",
+)
+_BARE = re.compile(r"[A-Za-z0-9_]+")  # what every version of dagitty takes without quotes
+_KINDS = ("dag", "digraph")
+_KEYWORDS = frozenset({"strict", "graph", "dag", "digraph", "pdag", "mag", "pag"})
+_ADVICE = "Put names with other characters than letters, digits, _ and . in double quotes."
+
+
+def draft_of(text: str) -> GraphDraft:
+    """Read one dag."""
+    tokens = Tokens(text, _TOKENS, _ADVICE)
+    draft = begin(tokens)
+    kind = tokens.keyword
+    if kind in _KEYWORDS and kind not in _KINDS:
+        raise tokens.error(f"a causal graph is a `dag`, but this is a `{kind}`. Orient its edges first.")
+    if kind not in _KINDS:
+        raise tokens.unexpected("'dag'")
+    tokens.advance()
+    _DagittyParser(tokens, draft).document()
+    return draft
+
+
+class _DagittyParser(BraceParser):
+    plain = re.compile(r"(\w++)\s*+->\s*+(\w++)\s(?:\s|;)*+(?=[\w\"}])")
+    wanted = frozenset({"outcome", "latent", "unobserved", "exposure", "selected", "o", "u", "l", "e"})
+
+    def mark(self, name: str, attributes: Attributes) -> None:
+        marks = self.draft.marks
+        for key, (_, place) in attributes.items():
+            if key in ("outcome", "o"):
+                self.draft.aim(name, place)
+            elif key in ("exposure", "e"):
+                marks["controllable"][name] = True
+            elif key == "selected":
+                raise self._selected(name, place)
+            else:
+                marks["latent"][name] = True
+
+    def connect(self, left: str, arrow: str, right: str, attributes: Attributes, place: int) -> None:
+        if arrow == "->":
+            self.draft.edge(left, right, place)
+        elif arrow == "<-":
+            self.draft.edge(right, left, place)
+        elif arrow == "<->":
+            self.draft.confound(left, right, place)
+        else:
+            message = f"{left!r} {arrow} {right!r} leaves the direction open, but a causal graph knows it."
+            raise self.tokens.error(f"{message} Write ->, <- or <->.", place)
+
+    def _selected(self, name: str, place: int) -> ParseError:
+        message = f"{name!r} is [selected]: the data are only those that it lets in, which no causal graph tells."
+        return self.tokens.error(f"{message} Remove the mark if every round is observed.", place)
+
+
+def text_of(graph: CausalGraph) -> str:
+    """Print a dag. `bias` falls away, with a warning where it is not the default."""
+    if not usual_bias(graph):
+        warnings.warn(
+            "dagitty cannot say which nodes have a bias, so `bias` is not written. Give it again when reading, "
+            "or write another format.",
+            DobanditWarning,
+            stacklevel=3,
+        )
+    shown = quoted(graph.nodes, _BARE, _KEYWORDS)
+    marks = dict.fromkeys(graph.latent, "latent")
+    if not usual_controllable(graph):
+        marks.update((name, "exposure") for name in graph.controllable)
+    marks[graph.target] = "outcome"
+    lines = ["dag {", *(f"  {shown[name]} [{mark}]" for name, mark in marks.items())]
+    lines += [f"  {shown[name]}" for name in isolated(graph) if name not in marks]
+    lines += [f"  {shown[cause]} -> {shown[effect]}" for cause, effect in graph.edges]
+    return "\n".join([*lines, "}"]) + "\n"

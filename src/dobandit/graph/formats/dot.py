@@ -1,0 +1,132 @@
+"""DOT, the language of graphviz, without graphviz. It holds everything that a CausalGraph holds.
+
+digraph {
+  target="buy";
+  mood [latent=true];                also controllable=true/false and bias=true/false
+  ad -> visit -> buy;
+  visit -> buy [dir=both];           a hidden common cause; dir=back turns an edge round
+}
+"""
+
+from __future__ import annotations
+
+import re
+
+from dobandit.errors import ParseError
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats.braces import NAMES, Attributes, BraceParser, Scope, begin
+from dobandit.graph.formats.draft import ROLES, GraphDraft
+from dobandit.graph.formats.quoting import in_quotes, quoted
+from dobandit.graph.formats.roles import isolated, marks
+from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
+
+SKIP = r"\s++|//[^\r\n]*+|\#[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
+_TOKENS = token_pattern(
+    skip=SKIP,
+    word=r"[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_\u0080-\U0010ffff]*+|-?(?:\.\d++|\d++(?:\.\d*+)?+)(?![\w.])",
+    arrow=r"->|--",
+    quoted=QUOTED,
+    sign=r"[{}\[\];,=:+<]",
+)
+_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEYWORDS = frozenset({"strict", "graph", "digraph", "subgraph", "node", "edge"})
+_PLAIN = rf"(?!(?i:{'|'.join(sorted(_KEYWORDS))})\b)[A-Za-z_][A-Za-z0-9_]*+(?![^\x00-\x7f])"
+_ADVICE = 'Put names with other characters than letters, digits and _ in double quotes: "A-B".'
+_UNDIRECTED = "has no direction, but causes and effects need one. Write `digraph` and `->`"
+
+
+def draft_of(text: str) -> GraphDraft:
+    """Read one digraph."""
+    tokens = Tokens(text, _TOKENS, _ADVICE)
+    draft = begin(tokens)
+    if tokens.keyword == "graph":
+        raise tokens.error(f"`graph` {_UNDIRECTED}.")
+    if tokens.keyword != "digraph":
+        raise tokens.unexpected("'digraph'")
+    tokens.advance()
+    _DotParser(tokens, draft).document()
+    return draft
+
+
+class _DotParser(BraceParser):
+    plain = re.compile(rf"({_PLAIN})\s*+->\s*+({_PLAIN})\s*+(?:;\s*+|(?=[A-Za-z_\"}}]))")
+    wanted = frozenset({*ROLES, "dir", "target"})
+
+    def setting(self, key: str, value: str, place: int) -> None:
+        if key == "target":
+            self.draft.aim(value, place)
+
+    def mark(self, name: str, attributes: Attributes) -> None:
+        for role in ROLES:
+            if role in attributes:
+                self.draft.mark(role, name, *attributes[role])
+
+    def connect(self, left: str, arrow: str, right: str, attributes: Attributes, place: int) -> None:
+        way, way_place = attributes.get("dir", ("forward", place))
+        if arrow == "--":
+            raise self.tokens.error(f"`--` {_UNDIRECTED}.", place)
+        if way == "forward":
+            self.draft.edge(left, right, place)
+        elif way == "back":
+            self.draft.edge(right, left, place)
+        elif way == "both":
+            self.draft.confound(left, right, place)
+        else:
+            raise self._bad_direction(way, way_place)
+
+    def _bad_direction(self, way: str, place: int) -> ParseError:
+        if way == "none":
+            return self.tokens.error(f"an edge with dir=none {_UNDIRECTED}, without dir=none.", place)
+        return self.tokens.error(f"dir is forward, back or both, but found {way[:40]!r}.", place)
+
+    def special(self, scope: Scope) -> bool:
+        """`graph [...]`, `node [...]` and `edge [...]`: attributes of what follows in this scope."""
+        kind = self.tokens.keyword
+        if kind not in ("graph", "node", "edge"):
+            return False
+        self.tokens.advance()
+        if self.tokens.kind != "[":
+            raise self.tokens.unexpected(f"'[' (a node with the name {kind!r} is written in double quotes)")
+        attributes = self.attributes()
+        if kind == "node":
+            scope.node.update(attributes)
+        elif kind == "edge":
+            scope.edge.update(attributes)
+        elif "target" in attributes and scope.depth == 1:
+            self.draft.aim(*attributes["target"])
+        return True
+
+    def at_group(self) -> bool:
+        return super().at_group() or self.tokens.keyword == "subgraph"
+
+    def body(self, scope: Scope) -> None:
+        if self.tokens.keyword == "subgraph":
+            self.tokens.advance()
+            if self.tokens.kind in NAMES:
+                self.name("a name")
+        super().body(scope)
+
+    def node_name(self) -> str:
+        """A name and its port, which only says where an edge touches the picture."""
+        tokens = self.tokens
+        if tokens.keyword in _KEYWORDS:
+            raise tokens.error(f"{tokens.value!r} is a keyword of DOT. Put a node's name in double quotes.")
+        name = self.name("a node, an edge or '}'")
+        for _ in range(2):
+            if tokens.kind == ":":
+                tokens.advance()
+                self.name("a port")
+        return name
+
+
+def text_of(graph: CausalGraph) -> str:
+    """Print a digraph; roles that are the default are left out."""
+    shown = quoted(graph.nodes, _BARE, _KEYWORDS)
+    special = marks(graph)
+    lines = ["digraph {", f"  target={in_quotes(graph.target)};"]
+    for name, said in special.items():
+        attributes = ", ".join(f"{role}={str(yes).lower()}" for role, yes in said.items())
+        lines.append(f"  {shown[name]} [{attributes}];")
+    lines += [f"  {shown[name]};" for name in isolated(graph) if name not in special]
+    lines += [f"  {shown[cause]} -> {shown[effect]};" for cause, effect in graph.edges]
+    return "\n".join([*lines, "}"]) + "\n"

@@ -1,0 +1,127 @@
+"""Edge list: one edge a line. It holds everything that a CausalGraph holds.
+
+# comment
+target: buy
+latent: mood            also controllable: and bias:, each with a list that may be empty
+ad -> visit -> buy      a chain; <- and <-> are read too
+"other word" -> buy     a name with other characters than letters, digits, _ and . is quoted
+alone                   a node without edges
+ad buy                  the common two-column forms, with a blank or a comma
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dobandit.errors import closest
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats.draft import GraphDraft
+from dobandit.graph.formats.quoting import quote, unquote
+from dobandit.graph.formats.roles import isolated, usual_bias, usual_controllable
+from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
+
+_TOKENS = token_pattern(
+    skip=r"[^\S\r\n]++|#[^\r\n]*+",
+    word=r"[\w.]++",
+    arrow=r"<->|->|<-",
+    newline=r"[\r\n]\s*+",
+    quoted=QUOTED,
+    sign=r"[:,]",
+)
+_PLAIN = re.compile(r"([\w.]++)[ \t]*+(?:->|,|)[ \t]*+([\w.]++)[ \t]*+[\r\n]\s*+")
+_BARE = re.compile(r"[\w.]+")
+_ADVICE = 'Put names with other characters than letters, digits, _ and . in double quotes: "A-B".'
+_DIRECTIVES = ("target", "latent", "controllable", "bias")
+
+
+def draft_of(text: str) -> GraphDraft:
+    """Read an edge list."""
+    tokens = Tokens(text, _TOKENS, _ADVICE)
+    draft = GraphDraft(lambda place, message: tokens.error(message, place))
+    while tokens.kind != "end":
+        if tokens.kind == "newline":
+            tokens.advance()
+        else:
+            _line(tokens, draft)
+            tokens.plain_edges(_PLAIN, draft.edge)
+    return draft
+
+
+def _line(tokens: Tokens, draft: GraphDraft) -> None:
+    at, bare = tokens.at, tokens.kind == "word"
+    first = _name(tokens)
+    if tokens.kind == "arrow":
+        _chain(tokens, draft, first, at)
+    elif tokens.kind in ("word", "quoted"):
+        draft.edge(first, _name(tokens), at)
+    elif tokens.kind == ",":
+        tokens.advance()
+        draft.edge(first, _name(tokens), at)
+    elif tokens.kind == ":" and bare:
+        _directive(tokens, draft, first, at)
+    else:
+        draft.node(first, at)
+    if tokens.kind == "newline":
+        tokens.advance()
+    elif tokens.kind != "end":
+        raise tokens.unexpected("the end of the line (a line is one chain `A -> B -> C`, or two columns `A B`)")
+
+
+def _chain(tokens: Tokens, draft: GraphDraft, left: str, at: int) -> None:
+    while tokens.kind == "arrow":
+        arrow = tokens.value
+        tokens.advance()
+        here = tokens.at
+        right = _name(tokens)
+        if arrow == "->":
+            draft.edge(left, right, at)
+        elif arrow == "<-":
+            draft.edge(right, left, at)
+        else:
+            draft.confound(left, right, at)
+        left, at = right, here
+
+
+def _directive(tokens: Tokens, draft: GraphDraft, word: str, at: int) -> None:
+    if word not in _DIRECTIVES:
+        hint = closest(word, _DIRECTIVES)
+        known = ", ".join(f"{name}:" for name in _DIRECTIVES)
+        raise tokens.error(f"a line may begin with {known}, but found {word + ':'!r}.{hint}", at)
+    tokens.advance()
+    if word == "target":
+        here = tokens.at
+        draft.aim(_name(tokens), here)
+    else:
+        draft.assign(word, _names(tokens))
+
+
+def _names(tokens: Tokens) -> Iterator[tuple[str, int]]:
+    while tokens.kind in ("word", "quoted"):
+        at = tokens.at
+        yield _name(tokens), at
+        if tokens.kind == ",":
+            tokens.advance()
+
+
+def _name(tokens: Tokens) -> str:
+    if tokens.kind == "word":
+        name = tokens.value
+    elif tokens.kind == "quoted":
+        name = unquote(tokens)
+    else:
+        raise tokens.unexpected("a name")
+    tokens.advance()
+    return name
+
+
+def text_of(graph: CausalGraph) -> str:
+    """Print an edge list; roles that are the default are left out."""
+    shown = {name: name if _BARE.fullmatch(name) else quote(name) for name in graph.nodes}
+    roles = [("target", (graph.target,), True), ("latent", graph.latent, bool(graph.latent))]
+    roles.append(("controllable", graph.controllable, not usual_controllable(graph)))
+    roles.append(("bias", graph.bias, not usual_bias(graph)))
+    lines = [" ".join([f"{role}:", *(shown[n] for n in names)]) for role, names, said in roles if said]
+    lines += [f"{shown[cause]} -> {shown[effect]}" for cause, effect in graph.edges]
+    lines += [shown[name] for name in isolated(graph)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,139 @@
+# ruff: noqa: A002 - `format` is the word that users know
+"""Graphs from and to files: which format a file has, and how it is read and written without surprises."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from dobandit.errors import GraphError, ParseError, closest
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format, limits
+from dobandit.graph.formats.build import build
+from dobandit.graph.formats.draft import GraphDraft
+from dobandit.graph.formats.text_files import read_text, write_atomically
+from dobandit.graph.formats.tokens import located
+
+
+class _Format(NamedTuple):
+    suffixes: tuple[str, ...]
+    beginning: str  # pattern that a text of this format begins with, after blanks and comments
+    draft_of: Callable[[str], GraphDraft]
+    text_of: Callable[[CausalGraph], str]
+
+
+# In the order in which a text without a telling suffix is tried; an edge list could begin with almost anything.
+_FORMATS = {
+    "json": _Format((".json",), r"[{\[]", json_format.draft_of, json_format.text_of),
+    "gml": _Format((".gml",), r"graph\s*+\[|(?:Creator|Version|comment)\s", gml.draft_of, gml.text_of),
+    "dot": _Format(
+        (".dot", ".gv"), r"(?i:(?:strict\s++)?+(?:di)?+graph\b)[^\[{:,<>\n-]{0,200}+\{", dot.draft_of, dot.text_of
+    ),
+    "dagitty": _Format(
+        (".dagitty",), r"(?i:p?+dag|mag|pag)\b[^\[{:,<>\n-]{0,200}+\{", dagitty.draft_of, dagitty.text_of
+    ),
+    "bif": _Format(
+        (".bif",), r"network\s[^{:,<>\n-]{0,200}+\{|variable\s[^{:,<>\n]{0,200}+\{", bif.draft_of, bif.text_of
+    ),
+    "edgelist": _Format(
+        (".txt", ".edges"),
+        r'(?:[\w.]++|"[^"\r\n]++")[^\S\r\n]*+(?:[:,#\r\n"\w.]|->|<-|\Z)',
+        edgelist.draft_of,
+        edgelist.text_of,
+    ),
+}
+FORMATS = ("edgelist", "json", "dot", "gml", "dagitty", "bif")
+_BY_SUFFIX = {suffix: name for name, kind in _FORMATS.items() for suffix in kind.suffixes}
+_BLANK = re.compile(r"(?:\ufeff|\s++|//[^\n]*+|\#[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+")
+
+
+def read_graph(
+    source: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    target: str | None = None,
+    latent: Iterable[str] = (),
+    controllable: Iterable[str] | None = None,
+    bias: Iterable[str] | None = None,
+) -> CausalGraph:
+    """The graph in a file. The format is `format`, or follows from the suffix, or from how the text begins.
+
+    `latent` is added to what the file says; `target`, `controllable` and `bias` replace it.
+    """
+    name = os.fspath(source)
+    kind = None if format is None else _known(format)
+    try:
+        text = read_text(name)
+        kind = kind or format_of_path(name) or sniff(text)
+        return parse_graph(text, kind, target=target, latent=latent, controllable=controllable, bias=bias)
+    except ParseError as error:
+        raise error.in_source(name) from None
+    except GraphError as error:
+        raise GraphError(f"{name}: {error}") from None
+
+
+def parse_graph(
+    text: str,
+    format: str,
+    *,
+    target: str | None = None,
+    latent: Iterable[str] = (),
+    controllable: Iterable[str] | None = None,
+    bias: Iterable[str] | None = None,
+) -> CausalGraph:
+    """The graph in a text of this format; the other arguments are those of `read_graph`."""
+    kind = _FORMATS[_known(format)]
+    if len(text) > limits.MAX_BYTES:
+        raise ParseError(f"a text has at most {limits.MAX_BYTES} characters, but this one has {len(text)}.")
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        raise ParseError("the text is empty. Write at least one edge.", line=1, column=1)
+    return build(kind.draft_of(text), target, latent, controllable, bias)
+
+
+def print_graph(graph: CausalGraph, format: str) -> str:
+    """The graph as a text of this format; parsing it gives the same graph (dagitty: but for `bias`)."""
+    text = _FORMATS[_known(format)].text_of(graph)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise GraphError("names are Unicode text, but one has half of a surrogate pair. Rename it.") from None
+    return text
+
+
+def write_graph(graph: CausalGraph, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+    """Write the graph to a file, at once: at every moment the path holds the old file or the new one."""
+    name = os.fspath(path)
+    kind = format or format_of_path(name)
+    if kind is None:
+        suffixes = ", ".join(_BY_SUFFIX)
+        raise GraphError(f"{name}: the suffix tells no format. Use one of {suffixes}, or give format=...")
+    write_atomically(path, print_graph(graph, kind))
+
+
+def format_of_path(path: str | os.PathLike[str]) -> str | None:
+    """The format that the suffix tells, if it tells one."""
+    return _BY_SUFFIX.get(Path(path).suffix.lower())
+
+
+def _known(format: str) -> str:
+    if format not in FORMATS:
+        hint = closest(format, FORMATS) if isinstance(format, str) else ""
+        raise GraphError(f"format is one of {', '.join(FORMATS)}, but got {format!r}.{hint}")
+    return format
+
+
+def sniff(text: str) -> str:
+    """The format that the text begins like."""
+    blank = _BLANK.match(text)
+    start = blank.end() if blank else 0
+    if start == len(text):
+        raise ParseError("the file is empty. Write at least one edge.", line=1, column=1)
+    for name, kind in _FORMATS.items():
+        if re.compile(kind.beginning).match(text, start):
+            return name
+    message = f"this begins like none of the formats {', '.join(FORMATS)}. Give format=... (or --format)."
+    raise located(text, start, message)

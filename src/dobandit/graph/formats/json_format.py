@@ -1,0 +1,185 @@
+"""JSON: the arguments of CausalGraph. It holds everything that a CausalGraph holds (`graph.schema.json`).
+
+    {"target": "buy", "edges": [["ad", "visit"], ["visit", "buy"]], "latent": [], "nodes": ["alone"]}
+
+A model file, whose `nodes` is an object, is read as a graph too: its structure counts, its numbers do not.
+
+    {"target": "buy", "nodes": {"ad": {"bias": 0.3}, "buy": {"parents": {"ad": 0.5}}}}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from dobandit.errors import ParseError, closest, listed
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats.build import build
+from dobandit.graph.formats.draft import GraphDraft
+from dobandit.graph.formats.json_text import json_path, load_json
+from dobandit.graph.formats.roles import isolated, usual_bias, usual_controllable
+
+__all__ = ["draft_of", "graph_of_model_document", "json_path", "load_json", "text_of"]
+
+_LISTS = ("nodes", "latent", "controllable", "bias")
+_GRAPH_KEYS = ("target", "edges", *_LISTS)
+_MODEL_KEYS = ("target", "nodes", "controllable", "kind", "noise")
+_EXAMPLE = 'Write {"target": "Y", "edges": [["X", "Y"]]}.'
+_NODE_KEYS = ("bias", "link", "parents", "latent", "noise")
+
+
+def draft_of(text: str) -> GraphDraft:
+    """Read a graph document, or a model document as a graph."""
+    document = load_json(text)
+    if not isinstance(document, dict):
+        raise ParseError(f"a graph is an object, but got {_kind(document)}. {_EXAMPLE}", where="$")
+    if isinstance(document.get("nodes"), dict) and "edges" not in document:
+        return _draft_of_model(document)
+    return _draft_of_graph(document)
+
+
+def graph_of_model_document(document: dict[str, Any]) -> CausalGraph:
+    """The structure of a model document: parents, latent flags, and the constant where `bias` is present."""
+    if not isinstance(document, dict):
+        raise ParseError(f"a model is an object, but got {_kind(document)}.", where="$")
+    return build(_draft_of_model(document))
+
+
+# -- graph documents -----------------------------------------------------------------------------------------
+
+
+def _draft_of_graph(document: dict[str, Any]) -> GraphDraft:
+    _refuse_unknown(document, _GRAPH_KEYS)
+    # A place is the number of an edge, or -1 - the number of a node in `nodes`.
+    draft = GraphDraft(lambda place, message: ParseError(message, where=_place_in_graph(draft, place)))
+    for number, edge in enumerate(_list(document, "edges")):
+        if not (isinstance(edge, list) and len(edge) == 2):
+            raise ParseError(
+                f'an edge is a pair ["cause", "effect"], but got {_kind(edge)}.', where=json_path("edges", number)
+            )
+        if not (isinstance(edge[0], str) and isinstance(edge[1], str)):
+            end = 1 if isinstance(edge[0], str) else 0
+            where = json_path("edges", number, end)
+            raise ParseError(f"a name is a string, but got {_kind(edge[end])}.", where=where)
+        draft.edge(edge[0], edge[1], number)
+    for number, name in _names(document, "nodes"):
+        draft.node(name, -1 - number)
+    for role in _LISTS[1:]:
+        if role in document:
+            draft.assign(role, ((name, 0) for _, name in _names(document, role)))
+    _aim(draft, document)
+    return draft
+
+
+def _place_in_graph(draft: GraphDraft, place: int) -> str:
+    if place < 0:
+        return json_path("nodes", -1 - place)
+    return json_path("edges", place) if draft.ids or place else "$"
+
+
+def _aim(draft: GraphDraft, document: dict[str, Any]) -> None:
+    if "target" in document:
+        if not isinstance(document["target"], str):
+            raise ParseError(f"target is a name, but got {_kind(document['target'])}.", where="$.target")
+        draft.aim(document["target"], 0)
+
+
+def _list(document: dict[str, Any], key: str) -> list[Any]:
+    value = document.get(key, [])
+    if not isinstance(value, list):
+        raise ParseError(f"{key} is a list, but got {_kind(value)}.", where=json_path(key))
+    return value
+
+
+def _names(document: dict[str, Any], key: str) -> Iterable[tuple[int, str]]:
+    for number, name in enumerate(_list(document, key)):
+        if not isinstance(name, str):
+            raise ParseError(f"a name is a string, but got {_kind(name)}.", where=json_path(key, number))
+        yield number, name
+
+
+def _refuse_unknown(document: dict[str, Any], known: tuple[str, ...], *path: str) -> None:
+    for key in document:
+        if key not in known:
+            message = f"the keys here are {listed(known)}, but found {key[:40]!r}.{closest(key, known)}"
+            raise ParseError(message, where=json_path(*path, key))
+
+
+def _kind(value: object) -> str:
+    """A value for a message, in JSON's words and short."""
+    if isinstance(value, (dict, list)):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of length {len(value)}"
+    shown = json.dumps(value, ensure_ascii=False)
+    return shown if len(shown) <= 40 else shown[:40] + "..."
+
+
+# -- model documents -----------------------------------------------------------------------------------------
+
+
+def _draft_of_model(document: dict[str, Any]) -> GraphDraft:
+    _refuse_unknown(document, _MODEL_KEYS)
+    nodes = document.get("nodes")
+    if not isinstance(nodes, dict):
+        raise ParseError(f"nodes is an object of nodes, but got {_kind(nodes)}.", where="$.nodes")
+    # A place is the number of an edge, or -1 - the number of a node.
+    draft = GraphDraft(lambda place, message: ParseError(message, where=_place_in_model(draft, place, nodes)))
+    for number, name in enumerate(nodes):
+        draft.node(name, -1 - number)
+    for name, node in nodes.items():
+        for parent in _parents(name, node, nodes):
+            draft.edge(parent, name, len(draft.tails))
+    draft.assign("latent", ((name, 0) for name in nodes if nodes[name].get("latent")))
+    draft.assign("bias", ((name, 0) for name in nodes if "bias" in nodes[name]))
+    if "controllable" in document:
+        draft.assign("controllable", ((name, 0) for _, name in _names(document, "controllable")))
+    _aim(draft, document)
+    return draft
+
+
+def _place_in_model(draft: GraphDraft, place: int, nodes: dict[str, Any]) -> str:
+    names = list(nodes)
+    if place < 0:
+        return json_path("nodes", names[-1 - place])
+    if not len(draft.tails):
+        return "$.nodes"
+    return json_path("nodes", names[draft.heads[place]], "parents", names[draft.tails[place]])
+
+
+def _parents(name: str, node: object, nodes: dict[str, Any]) -> Iterable[str]:
+    """The names of a node's parents, after its keys are checked; weights are the model's business."""
+    if not isinstance(node, dict):
+        raise ParseError(f"a node is an object, but got {_kind(node)}.", where=json_path("nodes", name))
+    _refuse_unknown(node, _NODE_KEYS, "nodes", name)
+    if not isinstance(node.get("latent", False), bool):
+        where = json_path("nodes", name, "latent")
+        raise ParseError(f"latent is true or false, but got {_kind(node['latent'])}.", where=where)
+    parents = node.get("parents", {})
+    if not isinstance(parents, dict):
+        where = json_path("nodes", name, "parents")
+        raise ParseError(f'parents is an object {{"name": weight}}, but got {_kind(parents)}.', where=where)
+    for parent in parents:
+        if parent not in nodes:
+            where = json_path("nodes", name, "parents", parent)
+            message = f"parents are keys of nodes, but {parent[:40]!r} is none.{closest(parent, nodes)}"
+            raise ParseError(message, where=where)
+    return parents
+
+
+def text_of(graph: CausalGraph) -> str:
+    """Print a graph document, one edge a line; roles that are the default are left out."""
+    said: dict[str, Iterable[str]] = {"latent": graph.latent, "nodes": tuple(isolated(graph))}
+    parts = [f'  "target": {_text(graph.target)}']
+    parts += [f'  "{key}": {_text(list(names))}' for key, names in said.items() if names]
+    if not usual_controllable(graph):
+        parts.append(f'  "controllable": {_text(list(graph.controllable))}')
+    if not usual_bias(graph):
+        parts.append(f'  "bias": {_text(list(graph.bias))}')
+    shown = {name: _text(name) for name in graph.nodes}
+    edges = ",\n".join(f"    [{shown[cause]}, {shown[effect]}]" for cause, effect in graph.edges)
+    parts.append(f'  "edges": [\n{edges}\n  ]')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,71 @@
+"""networkx: a DiGraph with `target` on the graph and `latent`, `controllable`, `bias` on its nodes.
+
+networkx is imported on first use: it takes a noticeable part of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dobandit.errors import GraphError
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats.build import build
+from dobandit.graph.formats.draft import ROLES, GraphDraft
+
+if TYPE_CHECKING:
+    import networkx
+
+
+def from_networkx(
+    digraph: networkx.DiGraph,
+    target: str | None = None,
+    latent: Iterable[str] = (),
+    controllable: Iterable[str] | None = None,
+    bias: Iterable[str] | None = None,
+) -> CausalGraph:
+    """A causal graph from a DiGraph. `latent` is added to the marked nodes; other arguments replace marks."""
+    _refuse_other_kinds(digraph)
+    draft = GraphDraft(lambda _, message: GraphError(message))
+    for name, attributes in digraph.nodes(data=True):
+        draft.node(_named(name), 0)
+        for role in ROLES:
+            if role in attributes:
+                draft.mark(role, name, str(attributes[role]), 0)  # True, or the 1 that a GML file leaves
+    for cause, effect in digraph.edges():
+        draft.edge(cause, effect, 0)
+    if digraph.graph.get("target") is not None:
+        draft.aim(digraph.graph["target"], 0)
+    return build(draft, target, latent, controllable, bias)
+
+
+def to_networkx(graph: CausalGraph) -> networkx.DiGraph:
+    """A DiGraph that says everything: `target` on the graph, and all three roles on each node."""
+    import networkx
+
+    digraph = networkx.DiGraph(target=graph.target)
+    members = {role: set(getattr(graph, role)) for role in ROLES}
+    for name in graph.nodes:
+        digraph.add_node(name, **{role: name in members[role] for role in ROLES})
+    digraph.add_edges_from(graph.edges)
+    return digraph
+
+
+def _refuse_other_kinds(digraph: object) -> None:
+    import networkx
+
+    if not isinstance(digraph, networkx.Graph):
+        raise GraphError(f"from_networkx takes a networkx.DiGraph, but got {type(digraph).__name__}.")
+    if digraph.is_multigraph():
+        way_out = "Convert it: networkx.DiGraph(graph)."
+        raise GraphError(f"each edge is listed once, but got a {type(digraph).__name__}. {way_out}")
+    if not digraph.is_directed():
+        way_out = "Build a DiGraph with an edge (cause, effect) for each effect."
+        raise GraphError(f"causes and effects need a direction, but got a {type(digraph).__name__}. {way_out}")
+
+
+def _named(node: object) -> str:
+    if not isinstance(node, str):
+        way_out = "Relabel the nodes: networkx.relabel_nodes(graph, str)."
+        raise GraphError(f"names are strings, but the node {node!r} is of type {type(node).__name__}. {way_out}")
+    return node

@@ -1,0 +1,113 @@
+"""The tokenizer that the text formats share: one compiled pattern a format, matched at one place after another.
+
+Lines and columns are counted only when an error needs them; while all is well a token is a kind and a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from dobandit.errors import ParseError
+
+_SHOWN = 40
+# Possessive (`*+`), so that no text, however hostile, makes the matcher walk back.
+QUOTED = r'"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"'
+
+
+def token_pattern(skip: str, **kinds: str) -> re.Pattern[str]:
+    """A master pattern: what to skip, then the kinds of token, tried in order.
+
+    The kind `sign` is for punctuation: such a token's kind is its own text.
+    """
+    named = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items())
+    return re.compile(rf"(?:{skip})*+(?:{named}|(?P<end>\Z)|(?P<bad>[\s\S]))")
+
+
+def located(text: str, at: int, message: str) -> ParseError:
+    """The error of offset `at`, with its line and column."""
+    line = 1 + text.count("\n", 0, at) + text.count("\r", 0, at) - text.count("\r\n", 0, at)
+    column = at - max(text.rfind("\n", 0, at), text.rfind("\r", 0, at))
+    return ParseError(message, line=line, column=column)
+
+
+class Tokens:
+    """A stream of tokens that shows one token: its `kind` and its `value`."""
+
+    __slots__ = ("_advice", "_match", "_pattern", "kind", "text", "value")
+
+    def __init__(self, text: str, pattern: re.Pattern[str], advice: str) -> None:
+        """`advice` ends the message about a character that begins no token."""
+        self.text = text
+        self._pattern = pattern.match
+        self._advice = advice
+        self.jump(0)
+
+    @property
+    def at(self) -> int:
+        """Offset of the current token."""
+        return self._match.start(self._match.lastgroup or 0)
+
+    @property
+    def keyword(self) -> str:
+        """The bare word at hand in lower case, as keywords are compared; a quoted text is no keyword."""
+        return self.value.lower() if self.kind == "word" else ""
+
+    def advance(self) -> None:
+        self.jump(self._match.end())
+
+    def jump(self, offset: int) -> None:
+        """Go on with the token that begins at or after `offset`."""
+        match = self._pattern(self.text, offset)
+        assert match is not None  # the pattern ends in "any character"
+        kind = match.lastgroup
+        assert kind is not None  # it consists of named alternatives
+        self._match = match
+        self.value: str = match[kind]
+        self.kind: str = self.value if kind == "sign" else kind
+        if kind == "bad":
+            raise self._bad_character()
+
+    def plain_edges(self, pattern: re.Pattern[str], edge: Callable[[str, str, int], None]) -> None:
+        """The fast lane: pass (cause, effect, place) of plain edges on, one match each, while `pattern` matches.
+
+        It matches an edge in its commonest form up to the next token, and must match nothing that the grammar
+        would read in another way.
+        """
+        match = pattern.match(self.text, self.at)
+        if match is None:
+            return
+        while match is not None:
+            edge(match[1], match[2], match.start())
+            end = match.end()
+            match = pattern.match(self.text, end)
+        self.jump(end)
+
+    def take(self, kind: str, wanted: str) -> str:
+        """The current token's value, which must be of this kind; `wanted` says so in the error."""
+        if self.kind != kind:
+            raise self.unexpected(wanted)
+        value = self.value
+        self.advance()
+        return value
+
+    def error(self, message: str, at: int | None = None) -> ParseError:
+        return located(self.text, self.at if at is None else at, message)
+
+    def unexpected(self, wanted: str) -> ParseError:
+        return self.error(f"expected {wanted}, but {self.shown()}.")
+
+    def shown(self) -> str:
+        """The current token, for a message."""
+        if self.kind == "end":
+            return "the text ends here"
+        if self.kind == "newline":
+            return "the line ends here"
+        return f"found {self.value[:_SHOWN]!r}" + ("..." if len(self.value) > _SHOWN else "")
+
+    def _bad_character(self) -> ParseError:
+        if self.value == '"':
+            return self.error("a quoted text ends with a second quote, but this one never does. Close it.")
+        if self.text.startswith("/*", self.at):
+            return self.error("a comment ends with */, but this one never does. Close it.")
+        return self.error(f"{self.value!r} cannot stand here. {self._advice}")

@@ -1,0 +1,165 @@
+# ruff: noqa: A002 - `format` is the word that users know
+"""Model files: JSON, described by schemas/model.schema.json; errors tell the JSON path.
+
+{"target": "Y", "nodes": {"X2": {"bias": 0.3}, "U": {"latent": true, "bias": 0.5},
+                          "Y": {"link": "identity", "parents": {"X2": 0.1, "U": 0.2}}}}
+An absent bias means that the node has none; the link is the identity unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from dobandit.errors import GraphError, ModelError, ParseError
+from dobandit.graph.causal_graph import CausalGraph, Edge
+from dobandit.graph.formats import format_of_path, parse_graph, read_text, sniff, write_atomically
+from dobandit.graph.formats.json_format import graph_of_model_document
+from dobandit.graph.formats.json_text import json_path, load_json
+from dobandit.model.bglm import BinaryGLM
+from dobandit.model.linear import LinearModel
+from dobandit.model.links import BUILDERS, Link, identity, link_from_document
+from dobandit.model.weights import number
+
+Model = BinaryGLM | LinearModel
+PathLike = str | os.PathLike[str]
+T = TypeVar("T")
+
+
+def read_model(path: PathLike) -> Model:
+    """The model in a file."""
+    return _located(path, lambda: parse_model(read_text(path)))
+
+
+def read_graph_or_model(
+    path: PathLike, *, format: str | None = None, target: str | None = None, latent: Iterable[str] = ()
+) -> CausalGraph | Model:
+    """Whatever the file holds: a model where it is a model file, else a graph in any format.
+
+    `target` and `latent` change a graph; a model file says these itself.
+    """
+    latent = tuple(latent)
+
+    def read() -> CausalGraph | Model:
+        text = read_text(path)
+        kind = format or format_of_path(path) or sniff(text)
+        if kind == "json":
+            document = load_json(text)
+            if is_model_document(document):
+                if target is not None or latent:
+                    raise GraphError("a model file says its target and latent variables itself; drop the options.")
+                return model_from_document(document)
+        return parse_graph(text, kind, target=target, latent=latent)
+
+    return _located(path, read)
+
+
+def _located(path: PathLike, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except ParseError as error:
+        raise error if error.source else error.in_source(os.fspath(path)) from None
+    except (GraphError, ModelError) as error:
+        raise type(error)(f"{os.fspath(path)}: {error}") from None
+
+
+def write_model(model: Any, path: PathLike) -> None:
+    """Write a model file; the file appears whole or not at all."""
+    write_atomically(path, print_model(model))
+
+
+def parse_model(text: str) -> Model:
+    return model_from_document(load_json(text))
+
+
+def print_model(model: Any) -> str:
+    return json.dumps(model_to_document(model), ensure_ascii=False, indent=2) + "\n"
+
+
+def is_model_document(document: object) -> bool:
+    return isinstance(document, Mapping) and isinstance(document.get("nodes"), Mapping) and "edges" not in document
+
+
+def model_from_document(document: object) -> Model:
+    """A model from the parsed JSON."""
+    if not isinstance(document, Mapping):
+        raise ParseError(f"a model is an object with target and nodes, but got {document!r:.60}.", where="$")
+    if "edges" in document:
+        raise ParseError(
+            "this is a graph, which has no weights; a model has nodes with bias and parents.", where="$.edges"
+        )
+    kind = document.get("kind", "binary")
+    if kind not in ("binary", "continuous"):
+        raise ParseError(f'kind is "binary" or "continuous", but got {kind!r}.', where="$.kind")
+    graph = graph_of_model_document(dict(document))
+    weights: dict[str | Edge, float] = {}
+    noise: dict[str, float] = {}
+    links: dict[str, Link] = {}
+    for name, node in document["nodes"].items():
+        if "bias" in node:
+            weights[name] = _checked(number, node["bias"], "the bias", "nodes", name, "bias")
+        for parent, weight in node.get("parents", {}).items():
+            weights[parent, name] = _checked(number, weight, "a weight", "nodes", name, "parents", parent)
+        if "noise" in node:
+            noise[name] = _checked(number, node["noise"], "the noise", "nodes", name, "noise")
+        links[name] = _checked(
+            lambda link, _: link_from_document(link), node.get("link", "identity"), "", "nodes", name, "link"
+        )
+    try:
+        if kind == "continuous":
+            return LinearModel(graph, weights, noise=_continuous_noise(document, noise, links))
+        return BinaryGLM(graph, weights, links=links, noise=noise)
+    except ModelError as error:
+        raise ParseError(str(error), where=_place(document, error)) from None
+
+
+def _continuous_noise(document: Mapping[str, Any], noise: dict[str, float], links: dict[str, Link]) -> dict[str, float]:
+    for name, link in links.items():
+        if link is not identity:
+            message = f"a continuous model is linear, but the link is {link.name}."
+            raise ParseError(message, where=json_path("nodes", name, "link"))
+    return noise
+
+
+def _checked(check: Any, value: object, what: str, *path: str) -> Any:
+    try:
+        return check(value, what)
+    except ModelError as error:
+        raise ParseError(str(error), where=json_path(*path)) from None
+
+
+def _place(document: Mapping[str, Any], error: ModelError) -> str:
+    if error.node is None:
+        return "$"
+    if error.parent is not None:
+        return json_path("nodes", error.node, "parents", error.parent)
+    return json_path("nodes", error.node)
+
+
+def model_to_document(model: Any) -> dict[str, Any]:
+    """The JSON document of a model; nodes in topological order."""
+    graph = model.graph
+    foreign = sorted({link.name for link in model.links if link.name not in BUILDERS})
+    if foreign:
+        raise ModelError(f"a file can hold built-in links only, but {foreign[0]!r} is your own. Keep it in code.")
+    hidden, biased = set(graph.latent), set(graph.bias)
+    nodes: dict[str, Any] = {}
+    for name in graph.nodes:
+        bias, parents = model.parent_weights(name)
+        link, noise = model.link(name), float(model.noise[graph.index(name)])
+        nodes[name] = {
+            **({"latent": True} if name in hidden else {}),
+            **({"link": link.to_document()} if link is not identity else {}),
+            **({"bias": bias} if name in biased else {}),
+            **({"parents": parents} if parents else {}),
+            **({"noise": noise} if noise else {}),
+        }
+    default = tuple(name for name in graph.observed if name != graph.target)
+    return {
+        "target": graph.target,
+        **({"kind": "continuous"} if model.continuous else {}),
+        **({"controllable": list(graph.controllable)} if graph.controllable != default else {}),
+        "nodes": nodes,
+    }

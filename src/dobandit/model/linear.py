@@ -1,0 +1,67 @@
+"""LinearModel: the continuous linear model on [0, 1] (paper, Appendix F): X = theta_X . parents + eps_X.
+
+eps_X is uniform on +-noise * min(m, 1 - m), m = theta_X . parents: zero-mean, and X stays in [0, 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import ModelError
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.bglm import WeightedModel, graph_of_weights
+from dobandit.model.links import identity
+from dobandit.model.weights import Weights
+
+if TYPE_CHECKING:
+    import os
+
+
+class LinearModel(WeightedModel):
+    """A linear model of variables in [0, 1]; its means are those of the BLM with the same weights."""
+
+    continuous = True
+
+    def __init__(
+        self,
+        graph: CausalGraph,
+        weights: Weights | NDArray[np.float64],
+        noise: float | Mapping[str, float] | None = 0.5,
+    ) -> None:
+        super().__init__(graph, weights, (identity,) * len(graph), noise)
+
+    @classmethod
+    def of_weights(
+        cls,
+        weights: Weights,
+        target: str,
+        latent: Iterable[str] = (),
+        controllable: Iterable[str] | None = None,
+        noise: float | Mapping[str, float] | None = 0.5,
+    ) -> LinearModel:
+        """The model whose graph is read off the weights."""
+        return cls(graph_of_weights(weights, target, latent, controllable), weights, noise)
+
+    def _realise(
+        self,
+        out: NDArray[np.float64],
+        mean: NDArray[np.float64],
+        uniform: NDArray[np.float64],
+        jitter: NDArray[np.float64] | None,
+        noise: float,
+    ) -> None:
+        np.add(mean, (2.0 * uniform - 1.0) * noise * np.minimum(mean, 1.0 - mean), out=out)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> LinearModel:
+        """Read a model file with "kind": "continuous"; errors tell the JSON path."""
+        from dobandit.model.files import read_model
+
+        model = read_model(path)
+        if not isinstance(model, cls):
+            raise ModelError(f"{path} holds a binary model. Read it with BinaryGLM.")
+        return model

@@ -1,0 +1,142 @@
+"""Weights, noise and interventions given by name, checked once and turned into arrays.
+
+Weights are keyed by edge, ("X2", "Y"): 0.1, and by node for the constant's edge, "X2": 0.3 (the paper's
+theta_{X1,X2}: how likely the node is to be 1 by itself).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import InterventionError, ModelError, closest, listed
+from dobandit.graph.causal_graph import CausalGraph, Edge
+
+Weights = Mapping["str | Edge", float]
+Do = Mapping[str, float] | Iterable[str]
+
+
+def number(value: object, what: str) -> float:
+    """`value` as a finite float, or an error that says `what` it should have been."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ModelError(f"{what} is a number, but got {value!r}.")
+    try:
+        real = float(value)
+    except OverflowError:  # an int beyond the floats
+        real = math.inf
+    if not math.isfinite(real):
+        raise ModelError(f"{what} is a finite number, but got {real}.")
+    return real
+
+
+def edge_name(key: str | Edge) -> str:
+    return f"the bias of {key!r}" if isinstance(key, str) else f"the weight of {key[0]!r} -> {key[1]!r}"
+
+
+def keys_in_order(graph: CausalGraph) -> list[str | Edge]:
+    """The key of each slot of `graph.arrays.parent`, in order."""
+    arrays = graph.arrays
+    child = np.repeat(np.arange(len(arrays.parent_ptr) - 1), np.diff(arrays.parent_ptr))
+    return [
+        (graph.nodes[p - 1], graph.nodes[c - 1]) if p else graph.nodes[c - 1]
+        for p, c in zip(arrays.parent.tolist(), child.tolist(), strict=True)
+    ]
+
+
+def weight_array(graph: CausalGraph, weights: Weights | NDArray[np.float64]) -> NDArray[np.float64]:
+    """One weight a slot of `graph.arrays.parent`; every edge and bias of the graph has exactly one."""
+    if isinstance(weights, np.ndarray):
+        if weights.dtype.kind not in "iuf":
+            raise ModelError(f"an array of weights holds numbers, but got entries of type {weights.dtype}.")
+        if weights.shape != graph.arrays.parent.shape or not np.all(np.isfinite(weights)):
+            raise ModelError(
+                f"an array of weights holds one finite number for each of the {len(graph.arrays.parent)} edges and "
+                f"biases, but got shape {weights.shape}"
+                + (" with NaN or infinite entries." if weights.shape == graph.arrays.parent.shape else ".")
+            )
+        return weights.astype(np.float64) + 0.0  # -0.0 becomes 0.0, so that equal models hash equally
+    if not isinstance(weights, Mapping):
+        raise ModelError(f"weights map edges and nodes to numbers, or are an array, but got {weights!r}.")
+    given: dict[object, float] = {}
+    for key, value in weights.items():
+        if not isinstance(key, str) and not (isinstance(key, Sequence) and len(key) == 2):
+            raise ModelError(
+                f"weights belong to edges and biases of the graph, but {key!r} is none of them. "
+                "Write (cause, effect) for an edge and the node's name for its bias."
+            )
+        normal = key if isinstance(key, str) else tuple(key)
+        if normal in given:
+            raise ModelError(f"each weight is given once, but {edge_name(key)} is given twice. Keep one.")
+        given[normal] = number(value, edge_name(key))
+    keys = keys_in_order(graph)
+    missing = [key for key in keys if key not in given]
+    if missing:
+        raise ModelError(
+            f"every edge and bias needs a weight, but {edge_name(missing[0])} has none"
+            + (f" (and {len(missing) - 1} more)." if len(missing) > 1 else ".")
+            + " Add it, or leave the edge or bias out of the graph."
+        )
+    if len(given) > len(keys):
+        extra = next(iter(given.keys() - set(keys)))
+        names = extra if isinstance(extra, tuple) else (extra,)
+        strange = [name for name in names if name not in graph]
+        hint = closest(strange[0], graph.nodes) if strange and isinstance(strange[0], str) else ""
+        raise ModelError(
+            f"weights belong to edges and biases of the graph, but {extra!r} is none of them.{hint} "
+            "Write (cause, effect) for an edge and the node's name for its bias."
+        )
+    return np.array([given[key] for key in keys], dtype=np.float64) + 0.0
+
+
+def node_array(graph: CausalGraph, given: float | Mapping[str, float] | None, what: str) -> NDArray[np.float64]:
+    """One number in [0, 1] a node (slot 0, the constant, is 0): the same for all, or by name with 0 elsewhere."""
+    values = np.zeros(len(graph) + 1)
+    if given is None:
+        return values
+    by_name = given if isinstance(given, Mapping) else dict.fromkeys(graph.nodes, given)
+    for name, value in by_name.items():
+        if name not in graph:
+            raise ModelError(f"{what} is given by node, but {name!r} is none.{closest(str(name), graph.nodes)}")
+        value = number(value, f"the {what} of {name!r}")
+        if not 0 <= value <= 1:
+            raise ModelError(f"the {what} of {name!r} must be between 0 and 1, but got {value}.")
+        values[graph.index(name)] = value
+    return values
+
+
+def fixed_values(graph: CausalGraph, do: Do | None, *, continuous: bool = False) -> NDArray[np.float64]:
+    """do(...) as an array over ids: the value a node is set to, NaN where it is free.
+
+    `do` maps names to values, or lists names that are set to 1.
+    """
+    fixed = np.full(len(graph) + 1, np.nan)
+    fixed[0] = 1.0
+    if do is None:
+        return fixed
+    if isinstance(do, str):
+        raise InterventionError(f"do is a mapping or a list of names, but got the string {do!r}. Write [{do!r}].")
+    if not isinstance(do, Iterable):
+        raise InterventionError(f"do is a mapping or a list of names, but got {do!r}.")
+    hidden = set(graph.latent)
+    for name, value in (do if isinstance(do, Mapping) else dict.fromkeys(do, 1.0)).items():
+        if name not in graph:
+            hint = closest(str(name), graph.observed)
+            raise InterventionError(
+                f"do sets variables of the graph, but {name!r} is none.{hint} They are {listed(graph.observed)}."
+            )
+        if name in hidden:
+            raise InterventionError(f"only observed variables can be set, but {name!r} is latent.")
+        try:
+            value = number(value, f"do({name})")
+        except ModelError as error:
+            if not isinstance(value, (bool, np.bool_)):
+                raise InterventionError(str(error)) from None
+            value = float(value)
+        if not (0 <= value <= 1 if continuous else value in (0.0, 1.0)):
+            allowed = "a number from 0 to 1" if continuous else "0 or 1"
+            raise InterventionError(f"do({name}) must be {allowed}, but got {value:g}.")
+        fixed[graph.index(name)] = value
+    return fixed

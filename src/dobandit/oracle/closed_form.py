@@ -1,0 +1,94 @@
+"""The optimistic value of every set, in the closed form of the paper's Algorithm 4 (pair-oracle for BLMs).
+
+e_X: optimistic mean of X under do(S).  e: the parents' means.  A = M_X^+.
+e_X = 1 if X is in S, else e . theta_X + rho_X sqrt(e^T A e): the maximum of e . theta' over the bare ellipsoid
+||theta' - theta_X||_M <= rho_X. The [0,1] box is dropped, as printed in the paper; `boxed` keeps it.
+Values are not clipped at 1: clipping makes ties that ruin exploration.
+
+lin[slot] and quad[slot] hold e . theta and e^T A e over the parents up to that slot, so a decision adds O(d) a child.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import inlined
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.sets import SetTree, decide, go_back
+
+
+class ClosedForm(NamedTuple):
+    """Edges into the target's ancestors (and the target), grouped by cause, with scratch for the recursion."""
+
+    edge_ptr: NDArray[np.int64]  # (n + 2,)
+    effect: NDArray[np.int64]  # effect of each such edge
+    slot: NDArray[np.int64]  # its slot among the effect's parents
+    means: NDArray[np.float64]  # (n + 1,)
+    lin: NDArray[np.float64]
+    quad: NDArray[np.float64]
+
+
+def closed_form(graph: CausalGraph, tree: SetTree) -> ClosedForm:
+    ptr, parent = graph.arrays.parent_ptr, graph.arrays.parent
+    relevant = np.zeros(len(graph) + 1, dtype=bool)
+    relevant[tree.order] = True
+    child = np.repeat(np.arange(len(graph) + 1), np.diff(ptr))
+    slots = np.flatnonzero(relevant[child])
+    slots = slots[np.argsort(parent[slots], kind="stable")]
+    edge_ptr = np.zeros(len(ptr), dtype=np.int64)
+    np.cumsum(np.bincount(parent[slots], minlength=len(ptr) - 1), out=edge_ptr[1:])
+    zeros = np.zeros(len(parent))
+    return ClosedForm(edge_ptr, child[slots], slots, np.zeros(len(graph) + 1), zeros, zeros.copy())
+
+
+@inlined
+def push(layout: Any, form: Any, theta: Any, inverse: Any, v: int) -> None:
+    """Carry v's mean into the partial sums of its effects."""
+    e = form.means[v]
+    for k in range(form.edge_ptr[v], form.edge_ptr[v + 1]):
+        c, slot = form.effect[k], form.slot[k]
+        start = layout.ptr[c]
+        d, j = layout.ptr[c + 1] - start, slot - start
+        base = layout.square[c] + j * d
+        cross = 0.0
+        for i in range(j):
+            cross += inverse[base + i] * form.means[layout.parent[start + i]]
+        lin, quad = theta[slot] * e, e * (inverse[base + j] * e + 2.0 * cross)
+        if j > 0:
+            lin += form.lin[slot - 1]
+            quad += form.quad[slot - 1]
+        form.lin[slot] = lin
+        form.quad[slot] = quad
+
+
+@inlined
+def optimistic_mean(layout: Any, form: Any, rho: Any, v: int) -> float:
+    last = layout.ptr[v + 1] - 1
+    if last < layout.ptr[v]:
+        return 0.0  # no parents, not even the constant
+    return form.lin[last] + rho[v] * math.sqrt(max(form.quad[last], 0.0))
+
+
+@inlined
+def score_sets(layout: Any, tree: Any, form: Any, theta: Any, inverse: Any, rho: Any) -> None:
+    """tree.values[i] = optimistic E[Y | do(set i)]."""
+    depths = len(tree.order)
+    form.means[0] = 1.0
+    push(layout, form, theta, inverse, 0)
+    for depth in range(depths):
+        tree.decision[depth] = 0
+    depth, left, count = 0, tree.size, 0
+    while depth >= 0:
+        while depth < depths:
+            v = tree.order[depth]
+            left = decide(tree, depth, left)
+            form.means[v] = 1.0 if tree.decision[depth] == 1 else optimistic_mean(layout, form, rho, v)
+            push(layout, form, theta, inverse, v)
+            depth += 1
+        tree.values[count] = form.means[layout.target]
+        count += 1
+        depth, left = go_back(tree, left)

@@ -1,0 +1,154 @@
+"""BGLM-OFU (paper, Algorithms 1 and 2): maximum likelihood and optimism, for any link; BLM-OFU on linear models."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import DobanditWarning, PolicyError
+from dobandit.estimation.confidence import (
+    DEFAULT_C,
+    DEFAULT_DELTA,
+    checked_delta,
+    constant_R,
+    delta_bglm_ofu,
+    initial_lambda,
+    initial_rounds,
+)
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.links import Link, LinkBounds, identity
+from dobandit.policy.base import Engine, Policy, Problem, positive
+from dobandit.policy.blm_lr import require_choice
+from dobandit.policy.optimist import RHO_MLE, Settings
+from dobandit.policy.optimist_engine import REGIONS, GeneralEngine, linear_plan
+
+
+@dataclass(frozen=True)
+class BGLMOFU(Policy):
+    """Observe without intervening first; then play the set whose optimistic E[Y] is largest.
+
+    radius_scale   multiplies rho = 3/kappa sqrt(log(1/delta)); the guarantee is for 1, the simulations use 0.1
+    initial        when the initialisation ends: "lambda-min" (Eq. 3 holds at every node), "formula" (T0 of
+                   Algorithm 1; needs zeta), or a number of rounds
+    lambda_scale   multiplies what Eq. (3) asks of lambda_min (never below 1, so that M is invertible)
+    kappa          inf of f'; default: over the weighted sums that weights and parents in [0,1] can give
+    zeta, c        of Assumption 3 and of T0; for initial="formula"
+    region         on linear models: "closed-form" or "boxed" (see BLMLR)
+    delta          default: 1 / (3 n sqrt(T)) a node, or 0.05 over all nodes and rounds without a horizon
+    samples        worlds sampled where the per-pattern oracle cannot be exact
+    """
+
+    radius_scale: float = 1.0
+    initial: str | int = "lambda-min"
+    lambda_scale: float = 1.0
+    kappa: float | None = None
+    zeta: float | None = None
+    c: float = DEFAULT_C
+    region: str = "closed-form"
+    delta: float | None = None
+    samples: int = 1024
+
+    def __post_init__(self) -> None:
+        positive("radius_scale", self.radius_scale, zero=True)
+        positive("lambda_scale", self.lambda_scale, zero=True)
+        positive("c", self.c)
+        require_choice("region", self.region, REGIONS)
+        for name in ("kappa", "zeta"):
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
+        if self.delta is not None:
+            checked_delta(self.delta)
+        if isinstance(self.samples, bool) or not isinstance(self.samples, int) or self.samples < 1:
+            raise PolicyError(f"samples must be a whole number from 1, but got {self.samples!r}.")
+        if isinstance(self.initial, str):
+            require_choice("initial", self.initial, ("lambda-min", "formula"))
+        elif isinstance(self.initial, bool) or not hasattr(self.initial, "__index__") or self.initial < 0:
+            raise PolicyError(f"initial is 'lambda-min', 'formula' or a number of rounds, but got {self.initial!r}.")
+        if self.initial == "formula" and self.zeta is None:
+            raise PolicyError("initial='formula' needs zeta of Assumption 3; `dobandit check MODEL` computes it.")
+
+    @property
+    def label(self) -> str:
+        return "BGLM-OFU"
+
+    def label_on(self, graph: CausalGraph, links: tuple[Link, ...]) -> str:
+        return "BLM-OFU" if all(link == identity for link in links) else self.label
+
+    def engine(self, problem: Problem) -> Engine:
+        n = len(problem.graph) + 1
+        bounds = [link_bounds(problem.graph, v, link) for v, link in enumerate(problem.links, start=1)]
+        kappa = float(self.kappa) if self.kappa is not None else min(b.kappa for b in bounds)
+        if not kappa > 0:
+            raise PolicyError("kappa = inf f' must be above 0 (Assumption 2), but a link is flat. Give kappa=...")
+        if self.delta is not None:
+            delta = self.delta / (3 * n)
+        elif problem.horizon is not None:
+            delta = delta_bglm_ofu(n, problem.horizon)
+        else:
+            delta = DEFAULT_DELTA / (3 * n)
+        thresholds = self.thresholds(problem, bounds, kappa, delta)
+        settings = Settings(
+            radius=RHO_MLE,
+            scale=float(self.radius_scale),
+            delta=delta,
+            anytime=problem.horizon is None,
+            n=n,
+            kappa=kappa,
+            initial=self._initial(problem, bounds, kappa, delta, thresholds),
+        )
+        plan = linear_plan(problem, settings, thresholds)
+        if problem.is_linear:
+            return REGIONS[self.region](plan, ridge=0.0)
+        return GeneralEngine(plan, problem, self.samples)
+
+    def thresholds(self, problem: Problem, bounds: list[LinkBounds], kappa: float, delta: float) -> NDArray[np.float64]:
+        """What each node's lambda_min has to reach: Eq. (3), and 1, which the bound on sum ||V|| needs (Lemma 8)."""
+        degrees = np.diff(problem.graph.arrays.parent_ptr)
+        asked = [
+            self.lambda_scale * initial_lambda(int(degrees[v]), bounds[v - 1].l2, kappa, delta) if degrees[v] else 0.0
+            for v in range(1, len(degrees))
+        ]
+        return np.array([0.0, *(max(a, 1.0) if degrees[v] else 0.0 for v, a in enumerate(asked, start=1))])
+
+    def _initial(
+        self,
+        problem: Problem,
+        bounds: list[LinkBounds],
+        kappa: float,
+        delta: float,
+        thresholds: NDArray[np.float64],
+    ) -> int:
+        if self.initial == "lambda-min":
+            most = float(thresholds.max())
+            if problem.horizon is not None and most > problem.horizon:
+                raise PolicyError(
+                    f"Eq. (3) asks for lambda_min >= {most:.3g}, which takes at least as many rounds, but the horizon "
+                    f"is {problem.horizon}: nothing would ever be set. Give initial=<rounds>, or a lambda_scale below "
+                    f"{problem.horizon / most:.1g}."
+                )
+            if problem.horizon is None and most > 10_000:
+                warnings.warn(
+                    f"Eq. (3) asks for lambda_min >= {most:.3g}, so nothing will be set for at least as many rounds. "
+                    "Give initial=<rounds> or a smaller lambda_scale to begin earlier.",
+                    DobanditWarning,
+                    stacklevel=5,
+                )
+            return -1
+        if self.initial == "formula":
+            assert self.zeta is not None
+            degree = int(np.diff(problem.graph.arrays.parent_ptr).max())
+            R = constant_R(degree, max(b.l2 for b in bounds), kappa, delta)
+            n = len(problem.graph) + 1
+            return int(np.ceil(min(initial_rounds(n, self.zeta, delta, R, self.c), 2.0**62)))
+        return int(self.initial)
+
+
+def link_bounds(graph: CausalGraph, v: int, link: Link) -> LinkBounds:
+    """L1, L2 and kappa over the weighted sums that weights and parents in [0,1] can give node v: from 0 to d."""
+    if link == identity:
+        return LinkBounds(1.0, 0.0, 1.0)
+    d = int(graph.arrays.parent_ptr[v + 1] - graph.arrays.parent_ptr[v])
+    return link.bounds(0.0, float(d))

@@ -1,0 +1,204 @@
+"""Learner: a policy at work, in the user's words: propose, update, and questions about what it has learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import InterventionError, ObservationError, PolicyError, closest, listed
+from dobandit.model.weights import Do, fixed_values
+from dobandit.policy.arms_engine import ArmsEngine
+from dobandit.policy.base import Policy, Problem, round_uniforms
+from dobandit.policy.intervals import interval_of_target
+from dobandit.policy.optimist_engine import OptimistEngine
+
+Observation = Mapping[str, float]
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+class WeightEstimate(NamedTuple):
+    """A weight's estimate with its confidence interval, cut to the weights that the link allows."""
+
+    value: float
+    low: float
+    high: float
+
+
+class NodeEstimate(NamedTuple):
+    """What is known of a node: the weight of each parent and of the constant (bias; None where it has none).
+
+    status: "solved", "singular" (some combination of parents was never seen) or "separable" (the data alone would ask
+    for infinite weights). radius: rho, of {theta: ||theta - estimate||_M <= rho}.
+    """
+
+    parents: dict[str, WeightEstimate]
+    bias: WeightEstimate | None
+    rows: int
+    status: str
+    radius: float
+
+
+class Recommendation(NamedTuple):
+    """The set that looks best under the estimate, without optimism, with its value and interval."""
+
+    do: dict[str, int]
+    value: float
+    interval: Interval
+
+
+class Learner:
+    """A policy started on a problem. `propose` says what to set, `update` takes in what was seen.
+
+    >>> import dobandit as dob
+    >>> learner = dob.BLMLR(radius_scale=0.1).start(dob.paper.G1.graph, budget=3, horizon=100, seed=0)
+    >>> action = learner.propose()
+    >>> len(action)
+    3
+    """
+
+    def __init__(self, policy: Policy, problem: Problem) -> None:
+        self.policy = policy
+        self.problem = problem
+        self.graph = problem.graph
+        self.engine = policy.engine(problem)
+        self._index = {frozenset(row): i for i, row in enumerate(self.engine.sets.tolist())}
+        self._index.setdefault(frozenset(), -1)
+
+    @property
+    def label(self) -> str:
+        return self.policy.label_on(self.graph, self.problem.links)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds taken in so far."""
+        return self.engine.rounds
+
+    def propose(self, uniforms: NDArray[np.float64] | None = None) -> dict[str, int]:
+        """What to set in the next round: {"X3": 1, ...}; empty while observing without intervening.
+
+        Asking twice gives the same answer: the round's random numbers depend on the seed and the number of rounds
+        told. `uniforms` replaces them.
+        """
+        if uniforms is None:
+            uniforms = round_uniforms(self.problem.seed, self.rounds)
+        index = self.engine.propose(uniforms)
+        return {} if index < 0 else {self.graph.nodes[i - 1]: 1 for i in self.engine.sets[index].tolist()}
+
+    def update(self, action: Do, observation: Observation) -> None:
+        """Take in a round: what was set, and what was seen. A variable not in `observation`, or None or NaN there,
+        counts as not seen."""
+        values, was_set, index = self._checked(action, observation)
+        self.engine.update(index, values, was_set)
+
+    def update_many(self, rows: Iterable[tuple[Do, Observation]]) -> None:
+        """Take in many rounds; all are checked before the first is taken in."""
+        checked = [self._checked(action, observation) for action, observation in rows]
+        for values, was_set, index in checked:
+            self.engine.update(index, values, was_set)
+
+    def _checked(self, action: Do, observation: Observation) -> tuple[NDArray[np.float64], NDArray[np.bool_], int]:
+        fixed = fixed_values(self.graph, action, continuous=self.problem.continuous)
+        was_set = ~np.isnan(fixed)
+        values = np.where(was_set, fixed, math.nan)
+        for name, value in observation.items():
+            if name not in self.graph:
+                hint = closest(str(name), self.graph.nodes)
+                raise ObservationError(f"observations are of observed variables, but {name!r} is none.{hint}")
+            if value is None or (isinstance(value, float) and math.isnan(value)):
+                continue
+            v = self.graph.index(name)
+            number = self._value(name, value)
+            if was_set[v] and number != fixed[v]:
+                raise ObservationError(f"{name!r} was set to {fixed[v]:g}, but is said to have been {number:g}.")
+            values[v] = number
+        was_set[0] = False
+        chosen = np.flatnonzero(was_set).tolist()
+        all_ones = all(fixed[v] == 1.0 for v in chosen)
+        return values, was_set, self._index.get(frozenset(chosen), -1) if all_ones else -1
+
+    def _value(self, name: str, value: object) -> float:
+        ok = isinstance(value, (int, float, np.integer, np.floating, np.bool_))
+        number = float(value) if ok else math.nan  # type: ignore[arg-type]
+        if not (0.0 <= number <= 1.0 if self.problem.continuous else number in (0.0, 1.0)):
+            allowed = "a number from 0 to 1" if self.problem.continuous else "0 or 1"
+            raise ObservationError(f"the value of {name!r} must be {allowed}, but got {value!r}.")
+        return number
+
+    # -- what it has learned ------------------------------------------------------------------------------------
+
+    def estimate(self, name: str) -> NodeEstimate:
+        """The weights of a node's parents, with intervals."""
+        engine = self._with_model("estimate")
+        v = self.graph.index(name)
+        start, end = (int(engine.linear.layout.ptr[i]) for i in (v, v + 1))
+        d, at = end - start, int(engine.linear.layout.square[v])
+        theta, rho = engine.theta()[start:end], float(engine.radii()[v])
+        inverse = engine.linear_state.stats.inverse[at : at + d * d].reshape(d, d)
+        null = engine.linear_state.stats.null[at : at + d * d].reshape(d, d)
+        # A direction never seen is not bounded by the data at all, only by the box.
+        reach = np.where(np.diag(null) > 1e-9, math.inf, rho * np.sqrt(np.maximum(np.diag(inverse), 0.0)))
+        allowed = self.problem.links[v - 1].weight_range
+        ends = np.clip([theta - reach, theta + reach], *allowed).T.tolist()
+        weights = [WeightEstimate(float(value), *end) for value, end in zip(theta, ends, strict=True)]
+        bias = weights.pop(0) if self.graph.has_bias(name) else None
+        rows = int(engine.linear_state.stats.rows[v])
+        parents = dict(zip(self.graph.parents(name), weights, strict=True))
+        return NodeEstimate(parents, bias, rows, engine.status(v), rho)
+
+    def interval(self, do: Do | None = None) -> Interval:
+        """The confidence interval of E[target | do(...)]."""
+        fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
+        if isinstance(self.engine, ArmsEngine):
+            return self._arm_interval(fixed)
+        engine = self._with_model("interval")
+        return Interval(*interval_of_target(engine, self.problem, fixed, engine.radii()))
+
+    def expected(self, do: Do | None = None) -> float:
+        """E[target | do(...)] under the estimate."""
+        fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
+        if isinstance(self.engine, ArmsEngine):
+            plays, total = self._arm(fixed)
+            return total / plays if plays else math.nan
+        engine = self._with_model("expected")
+        value, _ = interval_of_target(engine, self.problem, fixed, np.zeros(len(fixed)))
+        return value
+
+    def best(self) -> Recommendation:
+        """The set that looks best under the estimate, without optimism; the first of equals."""
+        if isinstance(self.engine, ArmsEngine):
+            plays, total = self.engine.state.plays, self.engine.state.total
+            means = np.divide(total, plays, out=np.full(len(plays), -1.0), where=plays > 0)
+            index = int(np.argmax(means))
+        else:
+            index = int(np.argmax(self._with_model("best").plain_values()))
+        do = {self.graph.nodes[i - 1]: 1 for i in self.engine.sets[index].tolist()}
+        return Recommendation(do, self.expected(do), self.interval(do))
+
+    def _with_model(self, what: str) -> OptimistEngine:
+        if isinstance(self.engine, OptimistEngine):
+            return self.engine
+        raise PolicyError(f"{self.label} keeps no model of the causes, so it has no {what}. Use BLMLR or BGLMOFU.")
+
+    def _arm(self, fixed: NDArray[np.float64]) -> tuple[int, float]:
+        chosen = [v for v in np.flatnonzero(~np.isnan(fixed)).tolist() if v]
+        index = self._index.get(frozenset(chosen), -1)
+        if index < 0 or any(fixed[v] != 1.0 for v in chosen):
+            names = listed(self.graph.nodes[v - 1] for v in chosen)
+            raise InterventionError(f"{self.label} knows sets of exactly {self.problem.budget} variables, not {names}.")
+        return int(self.engine.state.plays[index]), float(self.engine.state.total[index])
+
+    def _arm_interval(self, fixed: NDArray[np.float64]) -> Interval:
+        """Hoeffding's interval at 95% for one arm."""
+        plays, total = self._arm(fixed)
+        if not plays:
+            return Interval(0.0, 1.0)
+        reach = math.sqrt(math.log(2.0 / 0.05) / (2.0 * plays))
+        return Interval(max(total / plays - reach, 0.0), min(total / plays + reach, 1.0))

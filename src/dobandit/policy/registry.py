@@ -1,0 +1,72 @@
+"""Policies by name, as the command line and files write them: "blm-lr", "ucb:scale=0.1"."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from importlib import import_module
+
+from dobandit.errors import PolicyError, closest, listed
+from dobandit.policy.base import Policy
+
+_HOMES = {
+    "blm-lr": "blm_lr.BLMLR",
+    "bglm-ofu": "bglm_ofu.BGLMOFU",
+    "ucb": "ucb.UCB",
+    "eps-greedy": "epsilon_greedy.EpsilonGreedy",
+    "random": "yardsticks.Random",
+    "fixed": "yardsticks.Fixed",
+}
+_ALIASES = {"blm-ofu": "bglm-ofu", "epsilon-greedy": "eps-greedy", "blmlr": "blm-lr", "bglmofu": "bglm-ofu"}
+NAMES = tuple(_HOMES)
+
+
+def policy_class(name: str) -> type[Policy]:
+    name = _ALIASES.get(name, name)
+    if name not in _HOMES:
+        raise PolicyError(f"policies are {listed(_HOMES)}, but got {name!r}.{closest(name, _HOMES)}")
+    module, cls = _HOMES[name].split(".")
+    found: type[Policy] = getattr(import_module(f"dobandit.policy.{module}"), cls)
+    return found
+
+
+def policy_from_spec(spec: str) -> Policy:
+    """A policy from "name" or "name:key=value,key=value"; a fixed set is "fixed:set=X3+X4"."""
+    name, _, rest = spec.partition(":")
+    cls = policy_class(name.strip().lower())
+    settings: dict[str, object] = {}
+    known = [field.name for field in fields(cls)]
+    for part in filter(None, rest.split(",")):
+        key, separator, value = (piece.strip() for piece in part.partition("="))
+        if not separator or not value:
+            raise PolicyError(f"a policy's settings read key=value, but {spec!r} has {part!r}.")
+        if key not in known:
+            takes = f"takes {listed(known)}" if known else "takes no settings"
+            raise PolicyError(f"{name} {takes}, but got {key!r}.{closest(key, known)}")
+        if key in settings:
+            raise PolicyError(f"each setting is given once, but {spec!r} gives {key!r} twice.")
+        settings[key] = value.split("+") if key == "set" else _value(value)
+    return cls(**settings)
+
+
+def policy_to_spec(policy: Policy) -> str:
+    """The inverse of `policy_from_spec`: settings that differ from the defaults."""
+    for name in NAMES:
+        if type(policy) is policy_class(name):
+            break
+    else:
+        raise PolicyError(f"{policy.label} cannot be written as text. Use one of {listed(NAMES)}.")
+    parts = []
+    for field in fields(policy):
+        value = getattr(policy, field.name)
+        if value != field.default:
+            parts.append(f"{field.name}={'+'.join(value) if isinstance(value, tuple) else value}")
+    return name + (":" + ",".join(parts) if parts else "")
+
+
+def _value(text: str) -> object:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,1 @@
+"""Results as plain data, pictures and text."""

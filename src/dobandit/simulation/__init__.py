@@ -1,0 +1,1 @@
+"""Policies against models: many seeded runs, their regret, and the paper's experiments."""

@@ -1,0 +1,130 @@
+"""Many seeded runs of many policies.
+
+Replication r draws its random numbers from (seed, r) alone: one stream for the world, one for the policies. All
+policies meet the same numbers, and no result depends on which worker ran it, or when.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.model.inference import expect
+from dobandit.policy.arms_engine import ArmsEngine
+from dobandit.policy.base import UNIFORMS, Engine, Problem
+from dobandit.policy.optimist_engine import BoxedEngine, GeneralEngine, LinearEngine
+from dobandit.simulation.loops import Recorder, run_arms, run_boxed, run_general, run_linear
+from dobandit.simulation.study import Study
+from dobandit.simulation.world import world_of
+
+_ROUNDS_AT_ONCE = 2048  # bounds the random numbers held in memory
+
+_LOOPS: dict[type[Engine], Callable[..., None]] = {
+    LinearEngine: run_linear,
+    BoxedEngine: run_boxed,
+    GeneralEngine: run_general,
+    ArmsEngine: run_arms,
+}
+
+
+class Block(NamedTuple):
+    """Results of a few replications: (policies, replications, ...)."""
+
+    replications: NDArray[np.int64]  # (replications,) their numbers
+    regret: NDArray[np.float64]  # (policies, replications, grid)
+    reward: NDArray[np.float64]  # (policies, replications, grid)
+    best_plays: NDArray[np.int64]  # (policies, replications) rounds in which an optimal set was played
+    seconds: NDArray[np.float64]  # (policies, replications)
+
+
+class Values:
+    """E[Y | do(set)] of every set that some policy may play, computed once a study."""
+
+    def __init__(self, study: Study, problem: Problem) -> None:
+        self.study, self.problem = study, problem
+        self._known: dict[tuple[str, ...], float] = {}
+
+    def of(self, names: tuple[str, ...]) -> float:
+        if names not in self._known:
+            self._known[names] = expect(self.study.model, names).value
+        return self._known[names]
+
+    def of_sets(self, sets: NDArray[np.int32]) -> NDArray[np.float64]:
+        """A value a row, and that of setting nothing at the end."""
+        nodes = self.problem.graph.nodes
+        rows = [tuple(nodes[i - 1] for i in row) for row in sets.tolist()]
+        return np.array([*(self.of(row) for row in rows), self.of(())])
+
+
+class Runner:
+    """Runs replications of a study one after the other; a worker has one of its own."""
+
+    def __init__(self, study: Study, best: float, tables: Sequence[NDArray[np.float64]]) -> None:
+        self.study, self.best, self.tables = study, best, tables
+        self.problem = study.problem
+        self.world = world_of(study.model, self.problem.graph)
+
+    def run(self, replications: Sequence[int]) -> Block:
+        study = self.study
+        shape = (len(study.policies), len(replications))
+        regret, reward = (np.zeros((*shape, len(study.grid))) for _ in range(2))
+        best_plays, seconds = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        for column, replication in enumerate(replications):
+            engines = [policy.engine(self.problem) for policy in study.policies.values()]
+            recorders = [self._recorder(table) for table in self.tables]
+            for world_draws, policy_draws in self._draws(replication):
+                for row, (engine, recorder) in enumerate(zip(engines, recorders, strict=True)):
+                    start = time.perf_counter()
+                    loop = _LOOPS[type(engine)]
+                    loop(engine.plan, engine.state, self.world, recorder, world_draws, policy_draws)
+                    seconds[row, column] += time.perf_counter() - start
+            for row, recorder in enumerate(recorders):
+                regret[row, column], reward[row, column] = recorder.regret, recorder.reward
+                optimal = self.tables[row] >= self.best - 1e-12
+                best_plays[row, column] = recorder.plays[optimal].sum()
+        return Block(np.array(replications, dtype=np.int64), regret, reward, best_plays, seconds)
+
+    def _recorder(self, expected: NDArray[np.float64]) -> Recorder:
+        points, nodes = len(self.study.grid), len(self.problem.graph) + 1
+        return Recorder(
+            expected,
+            self.best,
+            np.array(self.study.grid, dtype=np.int64),
+            np.zeros(points),
+            np.zeros(points),
+            np.zeros(len(expected), dtype=np.int64),
+            np.zeros(2),
+            np.zeros(2, dtype=np.int64),
+            np.ones(nodes),
+            np.zeros(nodes, dtype=np.bool_),
+            np.zeros(0, dtype=np.int32),
+        )
+
+    def _draws(self, replication: int) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        streams = [
+            np.random.default_rng(np.random.SeedSequence(self.study.seed, spawn_key=(replication, stream)))
+            for stream in range(2)
+        ]
+        nodes = len(self.study.model.graph)
+        for start in range(0, self.study.rounds, _ROUNDS_AT_ONCE):
+            rounds = min(_ROUNDS_AT_ONCE, self.study.rounds - start)
+            yield streams[0].random((rounds, nodes)), streams[1].random((rounds, UNIFORMS))
+
+
+def prepare(study: Study) -> tuple[float, list[NDArray[np.float64]]]:
+    """The best value, and for each policy the value of every set it may play."""
+    problem = study.problem
+    values = Values(study, problem)
+    tables = [values.of_sets(policy.engine(problem).sets) for policy in study.policies.values()]
+    from dobandit.oracle.exhaustive import solve
+
+    return max(solve(study.model, study.budget).value, max(float(t.max()) for t in tables)), tables
+
+
+def run_block(study: Study, prepared: Any, replications: Sequence[int]) -> Block:
+    """What a worker does; a function of its arguments alone."""
+    return Runner(study, *prepared).run(replications)
