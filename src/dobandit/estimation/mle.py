@@ -2,9 +2,10 @@
 
 Rows with the same parents are one pattern with a count c and a sum s of X, so the equation reads
 sum_p (s_p - c_p f(V_p . theta)) V_p = 0 and a round's cost depends on the number of patterns, not of rounds.
-Damped Newton from the last estimate: a step that overshoots (the gradient along it turns round by more than half)
-is halved. Statuses: solved; singular (some direction was never seen: theta stays 0 there); separable (the data ask
-for infinite weights: the estimate stops at the ball |theta| <= LARGEST).
+Damped Newton from the last estimate: a step that leaps (V . theta of some pattern moves by more than LEAP) is cut, one
+that overshoots (the gradient along it turns round by more than half) is halved. Statuses: solved; singular (some
+direction was never seen: theta stays 0 there); separable (the data ask for infinite weights: the estimate stops where
+f is flat, or at the ball |theta| <= LARGEST).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dobandit.model.link_kernels import link_slope, link_value
 SOLVED, SINGULAR, SEPARABLE = 0, 1, 2
 STATUS_WORDS = ("solved", "singular", "separable")
 LARGEST = 30.0
+LEAP = 2.0
 _ITERATIONS = 50
 # Beyond this many patterns a node is fitted again only once in a while; see `due`.
 _CHEAP = 1024
@@ -66,7 +68,7 @@ def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int)
         seen=np.zeros(int(capacity.sum())),
         total=np.zeros(int(capacity.sum())),
         theta=np.zeros(int(sizes.sum())),
-        status=np.zeros(len(sizes), dtype=np.int64),
+        status=np.where(sizes > 0, SINGULAR, SOLVED),
         since=np.zeros(len(sizes), dtype=np.int64),
         work=np.zeros(widest * (widest + 3)),
     )
@@ -198,7 +200,7 @@ def newton_step(layout: Any, links: Any, patterns: Any, v: int, theta: Any, grad
     largest = 0.0
     for i in range(d):
         largest = max(largest, hess[i * d + i])
-    regular = True
+    regular = largest > 0.0 or d == 0
     for i in range(d):
         hess[i * d + i] += 1e-12 * largest + 1e-300
     if not factorise(hess, d):
@@ -234,14 +236,15 @@ def fit_node(layout: Any, links: Any, patterns: Any, v: int) -> None:
         for j in range(d):
             theta[j] = 0.0
     regular = True
-    for _ in range(_ITERATIONS):
+    for turn in range(_ITERATIONS):
         gradient(layout, links, patterns, v, theta, grad)
         worst = 0.0
         for j in range(d):
             worst = max(worst, abs(grad[j]))
+        if turn == 0 or worst > tolerance:
+            regular = newton_step(layout, links, patterns, v, theta, grad, hess, step)
         if worst <= tolerance:
             break
-        regular = newton_step(layout, links, patterns, v, theta, grad, hess, step)
         slope = 0.0
         for j in range(d):
             slope += grad[j] * step[j]
@@ -253,8 +256,40 @@ def fit_node(layout: Any, links: Any, patterns: Any, v: int) -> None:
     length = 0.0
     for j in range(d):
         length += theta[j] * theta[j]
-    if not math.sqrt(length) <= LARGEST * (1.0 - 1e-9):
+    if not math.sqrt(length) <= LARGEST * (1.0 - 1e-9) or runs_away(links, patterns, v, d, theta, 100.0 * tolerance):
         patterns.status[v] = SEPARABLE
+
+
+@kernel
+def runs_away(links: Any, patterns: Any, v: int, d: int, theta: Any, least: float) -> bool:
+    """Whether the score vanished because f went flat at a pattern that showed one value of X only."""
+    for k in range(patterns.used[v]):
+        at, base = patterns.first[v] + k, patterns.row_ptr[v] + k * d
+        if patterns.total[at] == 0.0 or patterns.total[at] == patterns.seen[at]:
+            x = 0.0
+            for j in range(d):
+                x += patterns.rows[base + j] * theta[j]
+            if patterns.seen[at] * link_slope(links, v, x) <= least:
+                return True
+    return False
+
+
+@kernel
+def longest_share(patterns: Any, v: int, d: int, step: Any) -> float:
+    """The share of `step`, at most 1, that moves no pattern's V . theta by more than LEAP: beyond, f may be flat."""
+    total = 0.0
+    for j in range(d):
+        total += abs(step[j])
+    if total <= LEAP:
+        return 1.0
+    longest = LEAP
+    for k in range(patterns.used[v]):
+        base = patterns.row_ptr[v] + k * d
+        x = 0.0
+        for j in range(d):
+            x += patterns.rows[base + j] * step[j]
+        longest = max(longest, abs(x))
+    return LEAP / longest
 
 
 @kernel
@@ -263,13 +298,12 @@ def damped(
 ) -> bool:
     """Move theta along `step`, halving while it overshoots and stopping at |theta| = LARGEST; False when stuck."""
     d = layout.ptr[v + 1] - layout.ptr[v]
-    share = 1.0
+    share = longest_share(patterns, v, d, step)
     for _ in range(40):
-        length, moved = 0.0, 0.0
+        length = 0.0
         for j in range(d):
             trial[j] = theta[j] + share * step[j]
             length += trial[j] * trial[j]
-            moved += abs(share * step[j])
         length = math.sqrt(length)
         if length > LARGEST:
             for j in range(d):
@@ -278,7 +312,8 @@ def damped(
         ahead = 0.0
         for j in range(d):
             ahead += grad[j] * step[j]
-        if ahead >= -0.5 * slope:
+        # A step cut at the ball says nothing about the data unless the score still points outwards there.
+        if ahead >= (0.0 if length > LARGEST else -0.5 * slope):
             change = 0.0
             for j in range(d):
                 change = max(change, abs(trial[j] - theta[j]))

@@ -90,42 +90,30 @@ def gather(layout: Any, values: Any, was_set: Any, v: int, row: Any) -> bool:
     return True
 
 
-@inlined
+@kernel
+def add_round(layout: Any, stats: Any, values: Any, was_set: Any) -> None:
+    """Take a round into the sums of every node that it says something about."""
+    for v in range(1, len(layout.ptr) - 1):
+        if gather(layout, values, was_set, v, stats.row):
+            add_row(layout, stats, v, stats.row, values[v])
+
+
+@kernel
 def add_row(layout: Any, stats: Any, v: int, row: Any, x: float) -> None:
     """Take the pair (row, x) into v's sums, inverse and least-squares weights."""
-    start, d = layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v]
-    at = layout.square[v]
-    k = stats.scratch[0:d]
-    u = stats.scratch[d : 2 * d]
-    gram, inverse, null = stats.gram, stats.inverse, stats.null
-    size = 0.0
+    d, start, at = layout.ptr[v + 1] - layout.ptr[v], layout.ptr[v], layout.square[v]
+    inverse, k = stats.inverse, stats.scratch
     beta = 1.0
     for i in range(d):
         stats.rhs[start + i] += x * row[i]
-        size += row[i] * row[i]
         total = 0.0
         base = at + i * d
         for j in range(d):
-            gram[base + j] += row[i] * row[j]
+            stats.gram[base + j] += row[i] * row[j]
             total += inverse[base + j] * row[j]
-        k[i] = total
+        k[i] = total  # M^+ row
         beta += total * row[i]
-    outside = 0.0
-    if stats.rank[v] < d:
-        for i in range(d):
-            total = 0.0
-            for j in range(d):
-                total += null[at + i * d + j] * row[j]
-            u[i] = total
-            outside += total * total
-    if outside > NEW_DIRECTION * size:
-        for i in range(d):
-            base = at + i * d
-            for j in range(d):
-                inverse[base + j] += beta * u[i] * u[j] / (outside * outside) - (k[i] * u[j] + u[i] * k[j]) / outside
-                null[base + j] -= u[i] * u[j] / outside
-        stats.rank[v] += 1
-    else:
+    if stats.rank[v] == d or not widen(layout, stats, v, row, beta):
         for i in range(d):
             base = at + i * d
             scaled = k[i] / beta
@@ -140,6 +128,37 @@ def add_row(layout: Any, stats: Any, v: int, row: Any, x: float) -> None:
         for j in range(d):
             total += inverse[at + i * d + j] * stats.rhs[start + j]
         stats.theta[start + i] = total
+
+
+@kernel
+def widen(layout: Any, stats: Any, v: int, row: Any, beta: float) -> bool:
+    """Meyer's update for a row with a part outside M's range; False, and nothing done, if there is none.
+
+    The scratch begins with k = M^+ row; beta = 1 + row . k.
+    """
+    d, at = layout.ptr[v + 1] - layout.ptr[v], layout.square[v]
+    inverse, null = stats.inverse, stats.null
+    k, u = stats.scratch[0:d], stats.scratch[d : 2 * d]
+    size = outside = 0.0
+    for i in range(d):
+        total = 0.0
+        for j in range(d):
+            total += null[at + i * d + j] * row[j]
+        u[i] = total
+        size += row[i] * row[i]
+        outside += total * total
+    if outside <= NEW_DIRECTION * size:
+        return False
+    for i in range(d):
+        base = at + i * d
+        for j in range(d):
+            inverse[base + j] += beta * u[i] * u[j] / (outside * outside) - (k[i] * u[j] + u[i] * k[j]) / outside
+            null[base + j] -= u[i] * u[j] / outside
+    stats.rank[v] += 1
+    if stats.rank[v] == d:
+        null[at : at + d * d] = 0.0  # what is left of it is rounding, and so is part of the inverse: factorise M now
+        stats.fresh[v] = REFRESH
+    return True
 
 
 @kernel

@@ -62,9 +62,9 @@ def topological_order(
     waiting = np.bincount(destinations, minlength=size).astype(np.int64)
     order = np.full(size, -1, dtype=np.int64)
     if len(sources) >= _COMPILE_FROM:
-        from dobandit.compiled import kernel
+        from dobandit.compiled import allocating
 
-        done = kernel(_kahn)(child_ptr, child.astype(np.int64), waiting, order)
+        done = allocating(_kahn)(child_ptr, child.astype(np.int64), waiting, order)
     else:
         as_list: list[int] = order.tolist()
         done = _kahn(child_ptr.tolist(), child.tolist(), waiting.tolist(), as_list)

@@ -83,11 +83,16 @@ def solve_free(gram: Any, at: int, d: int, box: Any) -> None:
 @kernel
 def along(gram: Any, at: int, d: int, box: Any) -> None:
     """change = direction - M move: how fast each coordinate's pull grows along the piece (0 on free ones)."""
+    largest = 0.0
+    for i in range(d):
+        largest = max(largest, abs(box.move[i]))
     for i in range(d):
         total = box.direction[i]
         for j in range(d):
             total -= gram[at + i * d + j] * box.move[j]
-        box.change[i] = total if box.bound[i] != 0 else 0.0
+        # Along a direction without data `move` is huge, and the rest of the sum is rounding that would walk in circles.
+        rounding = 1e-14 * gram[at + i * d + i] * largest
+        box.change[i] = total if box.bound[i] != 0 and abs(total) > rounding else 0.0
 
 
 @kernel
@@ -197,7 +202,7 @@ def score_sets_boxed(layout: Any, tree: Any, box: Any, theta: Any, gram: Any, rh
     while depth >= 0:
         while depth < depths:
             v = tree.order[depth]
-            left = decide(tree, depth, left)
+            left = decide(tree.settable, tree.decision, depth, left)
             if tree.decision[depth] == 1:
                 box.means[v] = 1.0
             else:
@@ -209,4 +214,4 @@ def score_sets_boxed(layout: Any, tree: Any, box: Any, theta: Any, gram: Any, rh
             depth += 1
         tree.values[count] = box.means[layout.target]
         count += 1
-        depth, left = go_back(tree, left)
+        depth, left = go_back(tree.ahead, tree.decision, left)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined
+from dobandit.compiled import inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.sets import SetTree, decide, go_back
 
@@ -67,13 +67,16 @@ def push(layout: Any, form: Any, theta: Any, inverse: Any, v: int) -> None:
 
 @inlined
 def optimistic_mean(layout: Any, form: Any, rho: Any, v: int) -> float:
+    """What the partial sums of all of v's parents amount to."""
     last = layout.ptr[v + 1] - 1
     if last < layout.ptr[v]:
         return 0.0  # no parents, not even the constant
-    return form.lin[last] + rho[v] * math.sqrt(max(form.quad[last], 0.0))
+    if form.quad[last] <= 0.0:  # rounding may leave it a hair below
+        return form.lin[last]
+    return form.lin[last] + rho[v] * math.sqrt(form.quad[last])
 
 
-@inlined
+@kernel
 def score_sets(layout: Any, tree: Any, form: Any, theta: Any, inverse: Any, rho: Any) -> None:
     """tree.values[i] = optimistic E[Y | do(set i)]."""
     depths = len(tree.order)
@@ -85,10 +88,10 @@ def score_sets(layout: Any, tree: Any, form: Any, theta: Any, inverse: Any, rho:
     while depth >= 0:
         while depth < depths:
             v = tree.order[depth]
-            left = decide(tree, depth, left)
+            left = decide(tree.settable, tree.decision, depth, left)
             form.means[v] = 1.0 if tree.decision[depth] == 1 else optimistic_mean(layout, form, rho, v)
             push(layout, form, theta, inverse, v)
             depth += 1
         tree.values[count] = form.means[layout.target]
         count += 1
-        depth, left = go_back(tree, left)
+        depth, left = go_back(tree.ahead, tree.decision, left)

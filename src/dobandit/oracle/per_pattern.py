@@ -217,7 +217,7 @@ def score_sets_per_pattern(layout: Any, links: Any, tree: Any, plan: Any, theta:
     while depth >= 0:
         while depth < depths:
             v = tree.order[depth]
-            left = decide(tree, depth, left)
+            left = decide(tree.settable, tree.decision, depth, left)
             is_set = tree.decision[depth] == 1
             if plan.sampled:
                 value = draw(layout, links, plan, theta, inverse, rho[v], v, depth, is_set)
@@ -226,4 +226,4 @@ def score_sets_per_pattern(layout: Any, links: Any, tree: Any, plan: Any, theta:
             depth += 1
         tree.values[count] = value
         count += 1
-        depth, left = go_back(tree, left)
+        depth, left = go_back(tree.ahead, tree.decision, left)

@@ -68,27 +68,28 @@ def all_sets(ids: list[int], size: int) -> NDArray[np.int32]:
 
 
 @inlined
-def decide(tree: Any, depth: int, left: int) -> int:
+def decide(settable: Any, decision: Any, depth: int, left: int) -> int:
     """Decide the variable at `depth` if it is open (set it while something is left); returns what is left."""
-    if tree.decision[depth] == 0:
-        if tree.settable[depth] and left > 0:
-            tree.decision[depth] = 1
-            return left - 1
-        tree.decision[depth] = 2
+    if decision[depth] == 0:
+        if settable[depth] and left > 0:
+            decision[depth] = 1
+            left -= 1
+        else:
+            decision[depth] = 2
     return left
 
 
 @inlined
-def go_back(tree: Any, left: int) -> tuple[int, int]:
+def go_back(ahead: Any, decision: Any, left: int) -> tuple[int, int]:
     """From a leaf to the last variable that can turn to `not set`: (its depth, what is left); -1 at the end."""
-    depth = len(tree.order) - 1
+    depth = len(decision) - 1
     while depth >= 0:
-        if tree.decision[depth] == 1:
+        if decision[depth] == 1:
             left += 1
-            if tree.ahead[depth + 1] >= left:
-                tree.decision[depth] = 2
+            if ahead[depth + 1] >= left:
+                decision[depth] = 2
                 return depth, left
-        tree.decision[depth] = 0
+        decision[depth] = 0
         depth -= 1
     return -1, left
 

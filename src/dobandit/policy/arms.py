@@ -42,15 +42,16 @@ def propose_arm(plan: Any, state: Any, uniforms: Any) -> int:
     if plan.kind == EPSILON_GREEDY and uniforms[1] < plan.parameter:
         return min(int(uniforms[2] * arms), arms - 1)
     log_t = math.log(state.clock[0] + 1.0)
+    all_plays, total, values = state.plays, state.total, plan.values
     for i in range(arms):
-        plays = state.plays[i]
+        plays = all_plays[i]
         if plan.kind == EPSILON_GREEDY:
-            plan.values[i] = state.total[i] / plays if plays > 0 else 1.0
+            values[i] = total[i] / plays if plays > 0 else 1.0
         elif plays > 0:
-            plan.values[i] = state.total[i] / plays + plan.parameter * math.sqrt(log_t / plays)
+            values[i] = total[i] / plays + plan.parameter * math.sqrt(log_t / plays)
         else:
-            plan.values[i] = math.inf
-    return pick_arm(plan.values, uniforms[0])
+            values[i] = math.inf
+    return pick_arm(values, uniforms[0])
 
 
 @kernel

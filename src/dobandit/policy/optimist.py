@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation import confidence
 from dobandit.estimation.mle import Patterns, add_to_patterns, due, fit_node
-from dobandit.estimation.statistics import Layout, Statistics, add_row, gather, reaches_lambda
+from dobandit.estimation.statistics import Layout, Statistics, add_round, gather, reaches_lambda
 from dobandit.model.link_kernels import LinkArrays
 from dobandit.oracle.boxed import Boxed, score_sets_boxed
 from dobandit.oracle.closed_form import ClosedForm, score_sets
@@ -105,7 +105,7 @@ def initialising(initial: int, clock: Any) -> bool:
     return clock[0] < initial if initial >= 0 else clock[1] == 0
 
 
-@inlined
+@kernel
 def end_round(initial: int, layout: Any, thresholds: Any, stats: Any, clock: Any) -> None:
     """Count the round, and end the initialisation when every node's lambda_min is large enough (Eq. 3)."""
     clock[0] += 1
@@ -119,14 +119,14 @@ def end_round(initial: int, layout: Any, thresholds: Any, stats: Any, clock: Any
 # -- linear models --------------------------------------------------------------------------------------------
 
 
-@inlined
+@kernel
 def score_linear(plan: Any, stats: Any, t: int) -> None:
     """Optimistic value of every set after t rounds into plan.tree.values."""
     set_radii(plan.settings, plan.layout.ptr, t, plan.rho)
     score_sets(plan.layout, plan.tree, plan.form, stats.theta, stats.inverse, plan.rho)
 
 
-@inlined
+@kernel
 def propose_linear(plan: Any, state: Any, uniform: float) -> int:
     """Line 9 of Algorithm 1, line 5 of Algorithm 3: the index of the set to try, NOTHING while initialising."""
     if initialising(plan.settings.initial, state.clock):
@@ -151,14 +151,11 @@ def propose_boxed(plan: Any, state: Any, uniform: float) -> int:
     return pick(plan.linear.tree.values, uniform)
 
 
-@inlined
+@kernel
 def update_linear(initial: int, layout: Any, thresholds: Any, state: Any, values: Any, was_set: Any) -> None:
     """Take a round in: values by id (NaN: not seen), and which ids were set."""
-    stats = state.stats
-    for v in range(1, len(layout.ptr) - 1):
-        if gather(layout, values, was_set, v, stats.row):
-            add_row(layout, stats, v, stats.row, values[v])
-    end_round(initial, layout, thresholds, stats, state.clock)
+    add_round(layout, state.stats, values, was_set)
+    end_round(initial, layout, thresholds, state.stats, state.clock)
 
 
 # -- any link -------------------------------------------------------------------------------------------------
@@ -184,14 +181,13 @@ def propose_general(plan: Any, state: Any, uniform: float) -> int:
 def update_general(plan: Any, state: Any, values: Any, was_set: Any) -> None:
     """BGLM-Estimate: sums for every node, and the MLE of the nonlinear ones."""
     layout, stats, patterns = plan.linear.layout, state.linear.stats, state.patterns
+    add_round(layout, stats, values, was_set)
     for v in range(1, len(layout.ptr) - 1):
-        if gather(layout, values, was_set, v, stats.row):
-            add_row(layout, stats, v, stats.row, values[v])
-            if plan.nonlinear[v]:
-                add_to_patterns(layout, patterns, v, stats.row, values[v])
-                if due(patterns, v):
-                    fit_node(layout, plan.links, patterns, v)
-            else:
-                for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-                    patterns.theta[slot] = stats.theta[slot]
+        if not plan.nonlinear[v]:
+            for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+                patterns.theta[slot] = stats.theta[slot]
+        elif gather(layout, values, was_set, v, stats.row):
+            add_to_patterns(layout, patterns, v, stats.row, values[v])
+            if due(patterns, v):
+                fit_node(layout, plan.links, patterns, v)
     end_round(plan.linear.settings.initial, layout, plan.linear.thresholds, stats, state.linear.clock)

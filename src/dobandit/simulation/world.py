@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.link_kernels import LinkArrays, link_arrays, link_value
+from dobandit.model.link_kernels import IDENTITY, LinkArrays, link_arrays, link_value
 
 
 class World(NamedTuple):
@@ -52,24 +52,27 @@ def world_of(model: WeightedModel, learner_graph: CausalGraph) -> World:
 @inlined
 def act(world: Any, chosen: Any, uniforms: Any, values: Any, was_set: Any) -> None:
     """Set the learner's ids in `chosen` to 1, draw the rest, and show the learner its `values` and `was_set`."""
+    ptr, parent, theta, links = world.ptr, world.parent, world.theta, world.links
+    seen, forced, drawn, noise = world.seen, world.forced, world.values, world.noise
     for i in range(len(was_set)):
         was_set[i] = False
     for i in range(len(chosen)):
         was_set[chosen[i]] = True
-        world.forced[world.seen[chosen[i]]] = True
-    for v in range(1, len(world.values)):
-        if world.forced[v]:
-            world.values[v] = 1.0
+        forced[seen[chosen[i]]] = True
+    for v in range(1, len(drawn)):
+        if forced[v]:
+            drawn[v] = 1.0
             continue
         x = 0.0
-        for slot in range(world.ptr[v], world.ptr[v + 1]):
-            x += world.theta[slot] * world.values[world.parent[slot]]
-        mean = min(max(link_value(world.links, v, x), 0.0), 1.0)
+        for slot in range(ptr[v], ptr[v + 1]):
+            x += theta[slot] * drawn[parent[slot]]
+        mean = x if links.code[v] == IDENTITY else link_value(links, v, x)
+        mean = min(max(mean, 0.0), 1.0)
         if world.continuous:
-            world.values[v] = mean + (2.0 * uniforms[v - 1] - 1.0) * world.noise[v] * min(mean, 1.0 - mean)
+            drawn[v] = mean + (2.0 * uniforms[v - 1] - 1.0) * noise[v] * min(mean, 1.0 - mean)
         else:
-            world.values[v] = 1.0 if uniforms[v - 1] < mean else 0.0
+            drawn[v] = 1.0 if uniforms[v - 1] < mean else 0.0
     for i in range(len(chosen)):
-        world.forced[world.seen[chosen[i]]] = False
+        forced[seen[chosen[i]]] = False
     for i in range(1, len(values)):
-        values[i] = world.values[world.seen[i]]
+        values[i] = drawn[seen[i]]

@@ -29,12 +29,12 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise located(before, len(before), message) from None
 
 
-def write_atomically(path: str | os.PathLike[str], text: str) -> None:
-    """Write the text so that at every moment the path holds the old file or the new one, whole."""
+def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write text or bytes so that at every moment the path holds the old file or the new one, whole."""
     goal = os.path.realpath(path)  # through a link, so that the link stays
     draft = f"{goal}.{secrets.token_hex(4)}.tmp"
     try:
-        data = text.encode()
+        data = content.encode() if isinstance(content, str) else content
         try:
             with open(draft, "xb") as file:
                 file.write(data)

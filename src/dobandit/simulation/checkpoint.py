@@ -1,0 +1,61 @@
+"""Finished blocks on disk, so that a study goes on after a crash: one small file a block, whole or absent."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from dobandit.errors import SimulationError
+from dobandit.graph.formats import write_atomically
+from dobandit.simulation.run import Block
+from dobandit.simulation.study import Study
+
+_FOLDER = "unfinished"
+
+
+class Checkpoint:
+    """Blocks of one study in a folder; blocks of another study in the same place are refused."""
+
+    def __init__(self, folder: str | os.PathLike[str], study: Study) -> None:
+        self.folder = Path(folder) / _FOLDER
+        mark = self.folder / "study.json"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if mark.exists():
+                if json.loads(mark.read_text()).get("fingerprint") != study.fingerprint():
+                    raise SimulationError(
+                        f"{self.folder} holds an unfinished study with other settings. Finish that one with the same "
+                        "settings, choose another folder, or remove it."
+                    )
+            else:
+                write_atomically(mark, json.dumps({"fingerprint": study.fingerprint()}))
+        except (OSError, ValueError) as error:
+            if isinstance(error, SimulationError):
+                raise
+            raise SimulationError(f"{self.folder}: cannot keep unfinished work here ({error}).") from None
+
+    def add(self, block: Block) -> None:
+        buffer = io.BytesIO()
+        np.savez(buffer, **block._asdict())
+        write_atomically(self.folder / f"block-{block.replications[0]:09d}.npz", buffer.getvalue())
+
+    def finished(self) -> Iterator[Block]:
+        """Blocks of earlier runs; a file that cannot be read counts as absent."""
+        for file in sorted(self.folder.glob("block-*.npz")):
+            try:
+                with np.load(file, allow_pickle=False) as archive:
+                    yield Block(**{name: archive[name] for name in Block._fields})
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+                continue
+
+    def remove(self) -> None:
+        """Clear up once the whole study is saved."""
+        for file in self.folder.iterdir():
+            file.unlink(missing_ok=True)
+        self.folder.rmdir()

@@ -1,0 +1,165 @@
+"""What a study found: curves of every replication, their statistics, and the file that holds it all.
+
+The file is a NumPy archive (.npz, no pickles) with these arrays and one JSON text:
+    study        JSON: {"format": "dobandit-study", "version": 1, "study": {...}, "best": E[Y | do(best set)], ...}
+    regret       (policies, replications, grid) cumulative expected regret at the rounds in the study's grid
+    reward       (policies, replications, grid) cumulative Y
+    best_plays   (policies, replications) rounds in which an optimal set was played
+    seconds      (policies, replications) compute time
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import SimulationError, closest, listed
+from dobandit.graph.formats import write_atomically
+from dobandit.simulation.statistics import Difference, Summary, paired_difference, summarise
+from dobandit.simulation.study import Study
+
+FORMAT, VERSION = "dobandit-study", 1
+FILE_NAME = "study.npz"
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """Curves are indexed [policy, replication, grid point]; policies and grid are the study's."""
+
+    study: Study
+    best: float  # E[Y | do(best set)]
+    best_set: tuple[str, ...]
+    all_regret: Array
+    all_reward: Array
+    best_plays: NDArray[np.int64]
+    seconds: Array
+    elapsed: float  # wall time of the whole study
+
+    @property
+    def labels(self) -> list[str]:
+        return list(self.study.policies)
+
+    @cached_property
+    def grid(self) -> NDArray[np.int64]:
+        """The rounds at which curves are recorded."""
+        return np.array(self.study.grid, dtype=np.int64)
+
+    def regret(self, label: str, *, alpha: float = 1.0, beta: float = 1.0) -> Array:
+        """(replications, grid): cumulative expected regret, Eq. (1); with alpha or beta below 1 the
+        (alpha, beta)-approximation regret of Eq. (2), for policies with an approximate oracle."""
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            if not 0 < value <= 1:
+                raise SimulationError(f"{name} must be above 0 and at most 1, but got {value!r}.")
+        curve: Array = self.all_regret[self._row(label)] - (1.0 - alpha * beta) * self.best * self.grid
+        return curve
+
+    def reward(self, label: str) -> Array:
+        """(replications, grid): cumulative Y as it came out."""
+        curve: Array = self.all_reward[self._row(label)]
+        return curve
+
+    def summary_of(self, label: str, round_number: int | None = None) -> Summary:
+        """Statistics of the cumulative regret at a recorded round (default: the last)."""
+        return summarise(self.regret(label)[:, self._column(round_number)])
+
+    def difference(self, label: str, other: str, round_number: int | None = None) -> Difference:
+        """Regret of `label` minus that of `other`, replication by replication on common random numbers."""
+        column = self._column(round_number)
+        return paired_difference(self.regret(label)[:, column], self.regret(other)[:, column])
+
+    def best_share(self, label: str) -> float:
+        """The share of rounds in which an optimal set was played."""
+        return float(self.best_plays[self._row(label)].mean() / self.study.rounds)
+
+    def microseconds_per_round(self, label: str) -> float:
+        return float(self.seconds[self._row(label)].mean() / self.study.rounds * 1e6)
+
+    def _row(self, label: str) -> int:
+        if label not in self.study.policies:
+            hint = closest(label, self.study.policies)
+            raise SimulationError(f"the study's policies are {listed(self.study.policies)}, not {label!r}.{hint}")
+        return self.labels.index(label)
+
+    def _column(self, round_number: int | None) -> int:
+        if round_number is None:
+            return len(self.grid) - 1
+        column = int(np.searchsorted(self.grid, round_number))
+        if column >= len(self.grid) or self.grid[column] != round_number:
+            near = self.grid[min(column, len(self.grid) - 1)]
+            raise SimulationError(f"round {round_number} was not recorded; the next recorded one is {near}.")
+        return column
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write `folder`/study.npz; the file appears whole or not at all."""
+        path = Path(folder) / FILE_NAME
+        path.parent.mkdir(parents=True, exist_ok=True)
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "study": self.study.to_document(),
+            "best": self.best,
+            "best_set": list(self.best_set),
+            "elapsed": self.elapsed,
+        }
+        buffer = io.BytesIO()
+        np.savez_compressed(
+            buffer,
+            study=np.array(json.dumps(document)),
+            regret=self.all_regret,
+            reward=self.all_reward,
+            best_plays=self.best_plays,
+            seconds=self.seconds,
+        )
+        write_atomically(path, buffer.getvalue())
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> StudyResult:
+        """Read a saved study: the file, or the folder that holds it."""
+        file = Path(path) / FILE_NAME if Path(path).is_dir() else Path(path)
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                arrays: dict[str, Any] = {name: archive[name] for name in archive.files}
+            document = json.loads(str(arrays["study"]))
+        except FileNotFoundError:
+            raise SimulationError(f"{file}: there is no saved study. Run `dobandit simulate ... --out DIR`.") from None
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise SimulationError(f"{file}: this is not a saved study ({error}).") from None
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise SimulationError(f"{file}: this is not a saved study.")
+        if document.get("version") != VERSION:
+            raise SimulationError(
+                f"{file}: the study was saved in version {document.get('version')}, but this dobandit reads version "
+                f"{VERSION}. Update dobandit."
+            )
+        return cls(
+            Study.from_document(document["study"]),
+            float(document["best"]),
+            tuple(document["best_set"]),
+            arrays["regret"],
+            arrays["reward"],
+            arrays["best_plays"],
+            arrays["seconds"],
+            float(document["elapsed"]),
+        )
+
+
+def require_labels(result: StudyResult, labels: Iterable[str]) -> list[str]:
+    """The labels, each one checked."""
+    checked = list(labels)
+    for label in checked:
+        result._row(label)
+    return checked
