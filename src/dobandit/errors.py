@@ -38,6 +38,10 @@ class SimulationError(DobanditError, ValueError):
     """A study's parts break a rule, or a saved study cannot be used."""
 
 
+class ReportError(DobanditError, ValueError):
+    """A figure or a page cannot be drawn or written as asked."""
+
+
 class PolicyError(DobanditError, ValueError):
     """A policy's settings break a rule, or do not fit the problem."""
 

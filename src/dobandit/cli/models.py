@@ -35,11 +35,21 @@ def graph_options(command: Any) -> Any:
 @click.argument("file", type=click.Path())
 @graph_options
 @click.option("-k", "--budget", type=click.IntRange(min=0), help="How many variables may be set at once.")
+@click.option("--horizon", type=click.IntRange(min=1), default=10_000, show_default=True, help="Rounds to learn in.")
 @json_option
 def check(
-    file: str, target: str | None, latent: tuple[str, ...], file_format: str | None, budget: int | None, as_json: bool
+    file: str,
+    target: str | None,
+    latent: tuple[str, ...],
+    file_format: str | None,
+    budget: int | None,
+    horizon: int,
+    as_json: bool,
 ) -> None:
     """Say what is right and wrong with a graph or model FILE.
+
+    For a model also: which of the paper's assumptions hold, what the algorithms are then guaranteed over the
+    horizon, and how many rounds of pure observation BGLM-OFU begins with.
 
     \b
     Examples:
@@ -49,6 +59,8 @@ def check(
     try:
         what = read_graph_or_model(file, format=file_format, target=target, latent=latent)
         report = describe(what, budget)
+        if isinstance(what, WeightedModel):
+            report["theory"] = theory(what, horizon)
     except DobanditError as error:
         if as_json:
             print_json({"valid": False, "error": str(error)})
@@ -94,6 +106,45 @@ def describe(what: CausalGraph | WeightedModel, budget: int | None) -> dict[str,
     return report
 
 
+def theory(model: Any, horizon: int) -> dict[str, Any]:
+    """The paper's constants for a model, and what they mean."""
+    import numpy as np
+
+    from dobandit.estimation.assumptions import diagnose_assumptions
+    from dobandit.estimation.initialisation import lambda_min_rounds
+
+    known = diagnose_assumptions(model, horizon)
+    needed = None
+    if not known.obstacle:
+        needed = lambda_min_rounds(model, known.thresholds(), min(horizon, 1_000_000), np.random.default_rng(0))
+    sentences = known.in_words()
+    if needed is not None:
+        sentences.append(f"In a simulation the lambda_min rule ended the initialisation after {needed:,} rounds.")
+    return {
+        "horizon": horizon,
+        "n": known.n,
+        "D": known.D,
+        "D_out": known.D_out,
+        "delta": known.delta,
+        "L1": finite(known.l1),
+        "L2": finite(known.l2),
+        "kappa": finite(known.kappa),
+        "upsilon": known.upsilon,
+        "zeta": known.zeta,
+        "R": known.R,
+        "T0": known.initial_rounds,
+        "rho": known.rho,
+        "lambda_min": {node.name: finite(node.lambda_min) for node in known.nodes},
+        "lambda_min_rounds": needed,
+        "assumptions": [known.assumption1, known.assumption2, known.assumption3],
+        "in_words": sentences,
+    }
+
+
+def finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
 def print_report(file: str, report: dict[str, Any]) -> None:
     witness = report["witness"]
     if witness:
@@ -121,6 +172,8 @@ def print_report(file: str, report: dict[str, Any]) -> None:
         sets = f"{report['arms']:,} sets of exactly {report['budget']}"
         rows.append(("sets to choose from", f"{sets}; {report['sets_up_to_budget']:,} of at most {report['budget']}"))
     print_table(["", file], rows)
+    for sentence in report.get("theory", {}).get("in_words", ()):
+        click.echo(f" - {sentence}")
     biased = set(report["bias"])
     busiest = sorted(report["parents"].items(), key=lambda item: -item[1])
     shown = [(name, str(count), "yes" if name in biased else "no") for name, count in busiest[:20]]

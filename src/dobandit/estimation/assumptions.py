@@ -16,16 +16,15 @@ Where the paper leaves a choice:
 
 from __future__ import annotations
 
-import bisect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import GraphError, ModelError, listed
-from dobandit.estimation import confidence
+from dobandit.errors import GraphError, ModelError
+from dobandit.estimation import confidence, words
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import BinaryGLM, WeightedModel
 from dobandit.model.linear import LinearModel
@@ -122,7 +121,7 @@ class Assumptions:
         """The diagnosis as sentences: the assumptions, then what each algorithm is guaranteed."""
         if self.obstacle:
             return [f"No guarantee is known for this model: {self.obstacle}"]
-        return [*_words_on_assumptions(self), *_words_on_guarantees(self)]
+        return [*words.on_assumptions(self), *words.on_guarantees(self)]
 
 
 def diagnose_assumptions(
@@ -288,112 +287,3 @@ def _initialisation(known: Assumptions) -> Assumptions:
         # zeta carries rounding, which must not cost a round
         initial_rounds=math.ceil(rounds * (1.0 - 1e-12)) if math.isfinite(rounds) else None,
     )
-
-
-def lambda_min_rounds(
-    model: BinaryGLM | LinearModel, thresholds: Mapping[str, float], most: int, rng: np.random.Generator
-) -> int | None:
-    """Rounds of pure observation until lambda_min(M_{t,X}) >= thresholds[X] for every X; None if not within `most`.
-
-    "Do no intervention until Eq. (3) holds for every X" (Section 3), simulated once; see `Assumptions.thresholds`.
-    Observing more never lowers an eigenvalue, so each node's first such round is found by bisection.
-    """
-    graph = project(model).graph
-    if any(least > most for least in thresholds.values()):
-        return None  # values are at most 1, so lambda_min is at most t
-    waiting = {name: least for name, least in thresholds.items() if graph.parents(name) or graph.has_bias(name)}
-    gram: dict[str, Array] = {name: np.zeros(()) for name in waiting}
-    start = reached = 0
-    for size in block_sizes(most):
-        sample = model.sample(None, size, rng)
-        for name, least in list(waiting.items()):
-            V = np.array([np.ones(size)] * graph.has_bias(name) + [sample[p] for p in graph.parents(name)], float).T
-            if _least_eigenvalue(gram[name] + V.T @ V) >= least:
-                reached = max(reached, start + _first_round(gram[name], V, least))
-                del waiting[name]
-            else:
-                gram[name] = gram[name] + V.T @ V
-        if not waiting:
-            return reached
-        start += size
-    return None
-
-
-def block_sizes(most: int) -> Iterator[int]:
-    """64, 128, ... up to 16384 at a time, `most` in all: the rounds that are sampled together."""
-    size = 64
-    while most > 0:
-        yield min(size, most)
-        most -= min(size, most)
-        size = min(2 * size, 1 << 14)
-
-
-def _first_round(before: Array, V: Array, least: float) -> int:
-    return bisect.bisect_left(
-        range(len(V) + 1), True, key=lambda rows: _least_eigenvalue(before + V[:rows].T @ V[:rows]) >= least
-    )
-
-
-def _least_eigenvalue(M: Array) -> float:
-    """lambda_min, raised by what rounding may have taken: a matrix with lambda_min = 1 must pass for 1."""
-    return float(np.linalg.eigvalsh(M)[0]) + 1e-13 * float(np.trace(M))
-
-
-# -- in words -------------------------------------------------------------------------------------------------
-
-
-def _words_on_assumptions(known: Assumptions) -> Iterator[str]:
-    if known.linear:
-        yield (
-            "Assumptions 1 and 2 hold: the model is linear, so L1 = kappa = 1, and L2 may be as small as we like. "
-            "So Eq. (3) only asks for an invertible M, and R = 1."
-        )
-    else:
-        yield f"Assumption 1 holds: f' <= L1 = {known.l1:.4g} and |f''| <= L2 = {known.l2:.4g}."
-        flattest = min((node for node in known.nodes if node.parents), key=lambda node: node.kappa).name
-        verdict = f"holds: f' >= kappa = {known.kappa:.4g}" if known.assumption2 else "fails: f' can be 0"
-        yield f"Assumption 2 {verdict} (at {flattest!r})."
-    if known.continuous:
-        yield "Assumption 3 is about binary variables; these are continuous."
-    elif known.zeta_exact is not None:
-        tightest = min((n for n in known.nodes if n.zeta is not None), key=lambda n: (n.zeta, n.name)).name
-        verdict = f"holds with zeta = {known.zeta_exact:.4g}" if known.assumption3 else "fails"
-        why = "is the closest to being" if known.assumption3 else "is"
-        yield f"Assumption 3 {verdict}: a parent of {tightest!r} {why} decided by the other parents."
-        never = [node.name for node in known.nodes if node.impossible]
-        if never:
-            yield f"Some patterns of the parents of {listed(never)} never happen; they were left out of zeta."
-    elif known.zeta_lemma is not None:
-        yield (
-            f"Assumption 3 holds with zeta = {known.zeta_lemma:.4g} at least (Appendix B, from upsilon = "
-            f"{known.upsilon:.4g} and D_out = {known.D_out}); the model is too large for the exact zeta."
-        )
-    else:
-        yield "Assumption 3 is open: the model is too large for the exact zeta, and Appendix B does not settle it."
-
-
-def _words_on_guarantees(known: Assumptions) -> Iterator[str]:
-    if known.linear:
-        theorem = 4 if known.continuous else 3
-        yield f"BLM-LR is guaranteed regret O(n^2 sqrt(D T) log T) (Theorem {theorem}); it needs no Assumption 3."
-    theorem, order = (2, "n sqrt(D T) log T") if known.linear else (1, "n L1 / kappa sqrt(D T) log T")
-    if known.continuous:
-        yield "BGLM-OFU: no guarantee is known for continuous variables."
-    elif not (known.assumption1 and known.assumption2 and known.assumption3):
-        missing = [str(i) for i in (1, 2, 3) if not getattr(known, f"assumption{i}")]
-        yield f"BGLM-OFU: no guarantee is known without Assumption {' and '.join(missing)} (Theorem {theorem})."
-    elif known.initial_rounds is None:
-        yield f"BGLM-OFU: Theorem {theorem} holds, but kappa is so small that its T0 is no number."
-    else:
-        yield f"BGLM-OFU is guaranteed regret O({order}) (Theorem {theorem}) after T0 rounds of pure observation."
-        late = f" That is more than the horizon of {known.horizon:,}, so the theorem says nothing for it."
-        yield (
-            f"T0 = {known.initial_rounds:,} rounds (with c = {known.c:g}; the paper gives no value for c)."
-            + (late if known.initial_rounds >= known.horizon else "")
-        )
-        steepest = max(known.thresholds().items(), key=lambda item: item[1])
-        yield f"Instead one may wait until lambda_min(M) meets Eq. (3), here {steepest[1]:.4g} for {steepest[0]!r}" + (
-            " (at least 1, for Lemma 9), which is usually much sooner."
-            if steepest[1] < known.horizon
-            else f"; but lambda_min(M) is at most t, so that takes more than {known.horizon:,} rounds too."
-        )

@@ -1,0 +1,5 @@
+"""`python -m dobandit`."""
+
+from dobandit.cli.main import main
+
+main()

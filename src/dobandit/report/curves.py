@@ -1,0 +1,175 @@
+"""The data of the regret figure: what it says, its curves, and where their labels stand. No drawing here."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit import paper
+from dobandit.model.bglm import WeightedModel
+from dobandit.report.spread import spread
+from dobandit.report.words import amount, counted, headline_amount, shortened
+from dobandit.simulation.result import StudyResult
+from dobandit.simulation.statistics import curve_interval
+
+# Safe for colour-blind readers, and neighbours in the list differ in lightness too.
+COLOURS = ("#004488", "#e07b00", "#8a1c5a", "#009e73", "#4aa8e0", "#6e6e6e")
+DASHES = ((1, 0), (9, 3), (2, 2), (9, 3, 2, 3), (5, 2), (14, 4))
+LABEL_GAP = 16.0  # pixels
+_POINTS = 160
+_LONGEST_LABEL = 28
+_LOW = 0.25  # a final regret below this share of the largest one counts as "near the bottom"
+
+
+class EndLabel(NamedTuple):
+    policy: str
+    text: str
+    at: float  # where the curve ends, in units of the axis
+    place: float  # where the label stands
+
+
+class Panel(NamedTuple):
+    title: str
+    log: bool  # whether rounds are on a log scale
+    first: int  # the axis of rounds
+    last: int
+    top: float  # the axis of regret, from 0
+    rows: list[dict[str, Any]]  # policy, round, mean, low, high
+    labels: list[EndLabel]
+
+
+class RegretFigure(NamedTuple):
+    title: str
+    subtitle: str
+    policies: list[str]
+    height: float
+    panels: list[Panel]
+
+    @property
+    def colours(self) -> list[str]:
+        return [COLOURS[i % len(COLOURS)] for i in range(len(self.policies))]
+
+    @property
+    def dashes(self) -> list[list[int]]:
+        """Shifted with each turn through the colours, so that no two of 36 policies look alike."""
+        return [list(DASHES[(i + i // len(COLOURS)) % len(DASHES)]) for i in range(len(self.policies))]
+
+
+def regret_figure(result: StudyResult, *, title: str | None = None, subtitle: str | None = None) -> RegretFigure:
+    labels = result.labels
+    height = max(320.0, (LABEL_GAP + 2) * len(labels))
+    curves = {label: curve_interval(result.regret(label)) for label in labels}
+    panels = [_whole_run(result, curves, height)]
+    if result.study.rounds >= 20 and len(result.grid) >= 10:
+        panels.append(_close_up(result, curves, height))
+    return RegretFigure(
+        message(result) if title is None else title,
+        explanation(result) if subtitle is None else subtitle,
+        labels,
+        height,
+        panels,
+    )
+
+
+def message(result: StudyResult) -> str:
+    """The study in a sentence, for instance "G1: BLM-LR loses 39 rewards in 10,000 rounds, UCB 637"."""
+    name = paper_name(result.study.model)
+    prefix = f"{name}: " if name else ""
+    means = {label: float(result.regret(label)[:, -1].mean()) for label in result.labels}
+    best, worst = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+    rounds = counted(result.study.rounds, "round")
+    loss = headline_amount(means[best])
+    lost = f"{shortened(best, 40)} loses {loss} reward{'' if loss == '1.0' else 's'} in {rounds}"
+    if best == worst:
+        return prefix + lost
+    difference = result.difference(worst, best)
+    if result.study.replications > 1 and difference.low <= 0:
+        return f"{prefix}no clear winner after {rounds} and {counted(result.study.replications, 'run')}"
+    return f"{prefix}{lost}, {shortened(worst, 40)} {headline_amount(means[worst])}"
+
+
+def explanation(result: StudyResult) -> str:
+    """What the curves are."""
+    study = result.study
+    runs = (
+        "One run of each policy."
+        if study.replications == 1
+        else f"Mean of {study.replications:,} runs on common random numbers; band: 95% interval of the mean."
+    )
+    return f"{runs} At most {counted(study.budget, 'variable')} set in a round. Lower is better."
+
+
+def paper_name(model: WeightedModel) -> str | None:
+    """G1..G5 for the paper's models."""
+    return next((name for name, known in paper.MODELS.items() if known == model), None)
+
+
+Curves = dict[str, tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]
+
+
+def _whole_run(result: StudyResult, curves: Curves, height: float) -> Panel:
+    rounds = result.study.rounds
+    kept = _nearest(result.grid, np.linspace(1, rounds, _POINTS))
+    start = [{"policy": label, "round": 0, "mean": 0.0, "low": 0.0, "high": 0.0} for label in curves]
+    top = _top(curves)
+    ends = _end_labels(curves, list(curves), top, height)
+    return Panel("Cumulative regret (lost rewards)", False, 0, rounds, top, start + _rows(result, curves, kept), ends)
+
+
+def _close_up(result: StudyResult, curves: Curves, height: float) -> Panel:
+    """Rounds on a log scale; where some curves stay near the bottom, the scale of regret is theirs."""
+    finals = {label: float(mean[-1]) for label, (mean, _, _) in curves.items()}
+    bottom = [label for label, final in finals.items() if final <= _LOW * max(finals.values())]
+    shown = bottom or list(curves)
+    top = _top({label: curves[label] for label in shown}) * (1.15 if bottom else 1.0)
+    title = "Close-up of the lowest curves, rounds on a log scale" if bottom else "The same, rounds on a log scale"
+    first = int(result.grid[0])
+    kept = _nearest(result.grid, np.geomspace(first, result.study.rounds, _POINTS))
+    ends = _end_labels(curves, shown, top, height)
+    return Panel(title, True, first, result.study.rounds, top, _rows(result, curves, kept), ends)
+
+
+def _top(curves: Curves) -> float:
+    highest = max(float(high.max()) for _, _, high in curves.values())
+    return 1.04 * highest if highest > 1e-9 else 1.0
+
+
+def _nearest(grid: NDArray[np.int64], wanted: NDArray[np.float64]) -> list[int]:
+    """Positions in the grid nearest to the wanted rounds, and the last."""
+    after = np.clip(np.searchsorted(grid, wanted), 1, max(1, len(grid) - 1))
+    before = after - 1
+    after = np.minimum(after, len(grid) - 1)
+    near = np.where(wanted - grid[before] <= grid[after] - wanted, before, after)
+    kept: list[int] = np.union1d(near, [len(grid) - 1]).tolist()
+    return kept
+
+
+def _rows(result: StudyResult, curves: Curves, kept: list[int]) -> list[dict[str, Any]]:
+    return [
+        {
+            "policy": label,
+            "round": int(result.grid[i]),
+            "mean": _rounded(mean[i]),
+            "low": _rounded(max(low[i], 0.0)),  # regret is never negative, its normal interval may be
+            "high": _rounded(high[i]),
+        }
+        for label, (mean, low, high) in curves.items()
+        for i in kept
+    ]
+
+
+def _rounded(x: float) -> float:
+    return float(f"{x:.6g}")
+
+
+def _end_labels(curves: Curves, shown: list[str], top: float, height: float) -> list[EndLabel]:
+    """Labels at the right ends, lowest first, kept apart."""
+    ends = sorted((float(curves[label][0][-1]), label) for label in shown)
+    pixels = [height * end / top for end, _ in ends]
+    places = spread(pixels, [LABEL_GAP] * (len(ends) - 1), 2.0, height - 2.0)
+    return [
+        EndLabel(label, f"{shortened(label, _LONGEST_LABEL)}  {amount(end)}", end, top * place / height)
+        for (end, label), place in zip(ends, places, strict=True)
+    ]

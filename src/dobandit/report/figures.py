@@ -1,0 +1,112 @@
+"""Charts to files: PNG, SVG, PDF, HTML or JSON, without a browser or a network.
+
+Altair and vl-convert (the extra `plots`) load when first used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dobandit.errors import ReportError
+from dobandit.graph.formats import write_atomically
+
+_SCALE = 2.0  # PNG pixels a unit
+
+
+def altair() -> Any:
+    """The package that builds charts."""
+    return _package("altair")
+
+
+def converter() -> Any:
+    """The package that turns charts into pictures."""
+    return _package("vl_convert")
+
+
+def _package(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ReportError(f"figures need the 'plots' extra, but {name} is missing. Install dobandit[plots].") from None
+
+
+class Figure:
+    """A chart that saves itself; `chart` is the Altair chart, for further work on it."""
+
+    def __init__(self, chart: Any) -> None:
+        self.chart = chart
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write .png, .svg, .pdf, .html or .json."""
+        save_chart(self.chart, path)
+
+    def svg(self) -> str:
+        return svg_of(self.chart)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        return "Figure(.save('figure.png') writes PNG, SVG, PDF, HTML or JSON; .chart is the Altair chart)"
+
+
+def save_chart(chart: Any, path: str | os.PathLike[str]) -> None:
+    """Write a chart in the format of the path's suffix; the file appears whole or not at all."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _WRITERS:
+        raise ReportError(f"a figure's file ends in {', '.join(_WRITERS)}, but got {os.fspath(path)!r}.")
+    write_atomically(path, _WRITERS[suffix](getattr(chart, "chart", chart)))
+
+
+def svg_of(chart: Any) -> str:
+    """The picture as SVG text."""
+    svg: str = converter().vegalite_to_svg(chart.to_dict(), vl_version=_version(), allowed_base_urls=[])
+    return svg
+
+
+def png_of_svg(svg: str) -> bytes:
+    png: bytes = converter().svg_to_png(svg, scale=_SCALE)
+    return png
+
+
+def pdf_of_svg(svg: str) -> bytes:
+    pdf: bytes = converter().svg_to_pdf(svg)
+    return pdf
+
+
+def _version() -> str | None:
+    """The version of Vega-Lite that Altair writes, if the converter has it; else the converter's newest."""
+    version: str = ".".join(altair().SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    return version if version in converter().get_vegalite_versions() else None
+
+
+def _html(chart: Any) -> str:
+    """A page that draws the chart by itself: the libraries are inside."""
+    spec = chart.to_dict()
+    title = spec.get("title", "")
+    heading = title.get("text", "") if isinstance(title, dict) else title
+    text = " ".join(heading) if isinstance(heading, list) else str(heading)
+    # No "<" in the data, so that no name can end the script.
+    data = json.dumps(spec).replace("<", "\\u003c")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width">\n<title>{escape(text)}</title>\n'
+        f"<script>{converter().javascript_bundle(vl_version=_version())}</script>\n</head>\n<body>\n"
+        f'<div id="chart"></div>\n<script>\nconst spec = {data};\n'
+        'vegaEmbed("#chart", spec, {renderer: "svg", actions: false});\n</script>\n</body>\n</html>\n'
+    )
+
+
+_WRITERS: dict[str, Callable[[Any], str | bytes]] = {
+    ".png": lambda chart: png_of_svg(svg_of(chart)),
+    ".svg": svg_of,
+    ".pdf": lambda chart: pdf_of_svg(svg_of(chart)),
+    ".html": _html,
+    ".json": lambda chart: json.dumps(chart.to_dict(), indent=2),
+}
