@@ -49,8 +49,7 @@ def test_reading_what_was_written_gives_the_same_model(model):
     assume(all(link.name in BUILDERS for link in model.links))  # a link of the user's own does not fit into a file
     text = print_model(model)
     jsonschema.validate(json.loads(text), SCHEMA)
-    with quietly():
-        assert parse_model(text) == model
+    assert quietly(parse_model, text) == model
 
 
 @pytest.mark.parametrize("name", list(dob.paper.MODELS))
