@@ -22,7 +22,7 @@ _HOME = {
     "expect": "dobandit.model.inference",
     "project": "dobandit.model.projection",
     "read_model": "dobandit.model.files",
-    "solve": "dobandit.oracle.exhaustive",
+    "solve": "dobandit.oracle.solve",
     "OracleResult": "dobandit.oracle.problem",
     "BLMLR": "dobandit.policy.blm_lr",
     "BGLMOFU": "dobandit.policy.bglm_ofu",
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from dobandit.model.linear import LinearModel as LinearModel
     from dobandit.model.links import Link as Link
     from dobandit.model.projection import project as project
-    from dobandit.oracle.exhaustive import solve as solve
     from dobandit.oracle.problem import OracleResult as OracleResult
+    from dobandit.oracle.solve import solve as solve
     from dobandit.policy.bglm_ofu import BGLMOFU as BGLMOFU
     from dobandit.policy.blm_lr import BLMLR as BLMLR
     from dobandit.policy.epsilon_greedy import EpsilonGreedy as EpsilonGreedy

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from dobandit import __version__
-from dobandit.cli import models
+from dobandit.cli import models, solving
 from dobandit.errors import DobanditError, DobanditWarning
 
 
@@ -23,10 +23,11 @@ def cli() -> None:
       dobandit check funnel.txt --target buy -k 2
       dobandit expect model.json --do coupon=1 --do email=0
       dobandit project model.json -o observed.json
+      dobandit solve model.json -k 3
     """
 
 
-for command in models.COMMANDS:
+for command in (*models.COMMANDS, solving.solve_command):
     cli.add_command(command)
 
 

@@ -300,7 +300,7 @@ def paper_command(as_json: bool) -> None:
       dobandit paper --json
     """
     from dobandit import paper
-    from dobandit.oracle.exhaustive import solve
+    from dobandit.oracle.solve import solve
 
     rows, document = [], {}
     for name, model in paper.MODELS.items():

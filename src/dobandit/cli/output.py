@@ -29,7 +29,7 @@ def print_table(
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     aligned = set(right)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i in aligned else "left", overflow="fold")
+        table.add_column(_plain(column), justify="right" if i in aligned else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_plain(cell) for cell in row))
     Console(highlight=False, soft_wrap=False).print(table)

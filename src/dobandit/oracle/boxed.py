@@ -65,7 +65,7 @@ def solve_free(gram: Any, at: int, d: int, box: Any) -> None:
         for j in range(free):
             box.factor[i * free + j] = gram[at + box.free[i] * d + box.free[j]]
         # A singular M (no data yet in some direction) gets a hair, which leaves that direction to the box.
-        box.factor[i * free + i] += 1e-12 * (trace / free) + 1e-30
+        box.factor[i * free + i] += 1e-14 * (trace / free) + 1e-30
     if not factorise(box.factor, free):
         return
     for i in range(free):

@@ -1,23 +1,146 @@
-"""What an oracle is asked and what it answers."""
+"""What an oracle is asked (Problem) and what it answers (OracleResult)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from dobandit.errors import InterventionError
+from dobandit.errors import InterventionError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 
 
 @dataclass(frozen=True)
 class OracleResult:
-    """A set with its certificate: no set is worth more than `bound`."""
+    """A set with its certificate: no allowed set is worth more than `bound`.
+
+    status    "optimal": proved; "approximate": the best that was found, worth at least `factor` of the best where a
+              factor is known
+    explored  sets looked at;  top: the best sets with their values, best first, as many as were asked for
+    """
 
     set: tuple[str, ...]
     value: float
     bound: float
-    status: str  # "optimal" or "approximate"
+    status: str
     oracle: str
     seconds: float
+    factor: float | None = None
+    explored: int = 0
+    top: tuple[tuple[tuple[str, ...], float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Which sets are allowed.
+
+    budget      at most so many variables
+    costs       cost of each variable (1 where none is given), with `total_cost` the most a set may cost
+    required    variables that every set holds;  forbidden: variables that no set holds
+    exclusive   groups of which a set holds at most one
+    available   the variables that can be set now (default: all controllable ones)
+    """
+
+    budget: int | None = None
+    costs: Mapping[str, float] = field(default_factory=dict)
+    total_cost: float | None = None
+    required: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    exclusive: tuple[tuple[str, ...], ...] = ()
+    available: tuple[str, ...] | None = None
+
+    def candidates(self, graph: CausalGraph) -> tuple[str, ...]:
+        """Variables that may be set besides the required ones; checks that some set is allowed at all."""
+        self._check_names(graph)
+        if self.budget is None and self.total_cost is None:
+            raise InterventionError("a problem needs a budget or a total cost, but got neither. Give budget=...")
+        if self.budget is not None:
+            require_budget(graph, self.budget)
+        self._check_costs()
+        unavailable = [name for name in self.required if self.available is not None and name not in self.available]
+        if unavailable:
+            raise InterventionError(f"{listed(unavailable)} is required, but not available. No set is allowed.")
+        both = [name for name in self.required if name in self.forbidden]
+        if both:
+            raise InterventionError(f"{listed(both)} is both required and forbidden. No set is allowed.")
+        if self.budget is not None and len(self.required) > self.budget:
+            raise InterventionError(
+                f"{len(self.required)} variables are required, but the budget is {self.budget}. No set is allowed."
+            )
+        spent = sum(self.cost(name) for name in self.required)
+        if self.total_cost is not None and spent > self.total_cost * (1 + 1e-12):
+            raise InterventionError(
+                f"the required variables cost {spent:g}, but the total cost is {self.total_cost:g}. No set is allowed."
+            )
+        for group in self.exclusive:
+            clash = [name for name in group if name in self.required]
+            if len(clash) > 1:
+                raise InterventionError(f"{listed(clash)} are required, but exclude each other. No set is allowed.")
+        allowed = graph.controllable if self.available is None else self.available
+        ruled_out = [name for group in self.exclusive for name in group if set(group) & set(self.required)]
+        out = {*self.forbidden, *self.required, *ruled_out}
+        return tuple(name for name in graph.controllable if name in allowed and name not in out)
+
+    def cost(self, name: str) -> float:
+        return float(self.costs.get(name, 1.0))
+
+    @property
+    def money(self) -> float:
+        """The cost that is left for candidates; the budget where there are no costs."""
+        if self.total_cost is None:
+            return float((self.budget or 0) - len(self.required))
+        return self.total_cost - sum(self.cost(name) for name in self.required)
+
+    def unit_cost(self, name: str) -> float:
+        """What a variable uses up of `money`."""
+        return 1.0 if self.total_cost is None else self.cost(name)
+
+    def most(self, candidates: tuple[str, ...]) -> int:
+        """How many candidates a set can hold at most."""
+        count = len(candidates) if self.budget is None else min(self.budget - len(self.required), len(candidates))
+        if self.total_cost is not None:
+            money, affordable = self.money * (1 + 1e-12), 0
+            for price in sorted(self.cost(name) for name in candidates):
+                money -= price
+                affordable += money >= 0
+            count = min(count, affordable)
+        return count
+
+    def allows(self, chosen: Iterable[str]) -> bool:
+        """Whether the candidates in `chosen` may be set together, besides the required ones."""
+        whole = {*chosen, *self.required}
+        if self.budget is not None and len(whole) > self.budget:
+            return False
+        if self.total_cost is not None and sum(map(self.cost, whole)) > self.total_cost * (1 + 1e-12):
+            return False
+        return all(sum(name in whole for name in group) <= 1 for group in self.exclusive)
+
+    def _check_names(self, graph: CausalGraph) -> None:
+        groups = [name for group in self.exclusive for name in group]
+        roles = {
+            "costs": self.costs,
+            "required": self.required,
+            "forbidden": self.forbidden,
+            "exclusive": groups,
+            "available": self.available or (),
+        }
+        known = set(graph.controllable)
+        for role, names in roles.items():
+            for name in names:
+                if name not in known:
+                    raise InterventionError(
+                        f"{role} is about controllable variables, but {name!r} is none of {listed(graph.controllable)}."
+                        + closest(name, graph.controllable)
+                    )
+
+    def _check_costs(self) -> None:
+        if self.costs and self.total_cost is None:
+            raise InterventionError("costs need a total cost, but none is given. Give total_cost=...")
+        for name, cost in [*self.costs.items(), ("the total", self.total_cost)]:
+            if cost is not None and (
+                isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 <= cost < math.inf
+            ):
+                raise InterventionError(f"a cost is a finite number from 0, but that of {name} is {cost!r}.")
 
 
 def require_budget(graph: CausalGraph, budget: int) -> int:

@@ -112,7 +112,7 @@ class Learner:
             if name not in self.graph:
                 hint = closest(str(name), self.graph.nodes)
                 raise ObservationError(f"observations are of observed variables, but {name!r} is none.{hint}")
-            if value is None or (isinstance(value, float) and math.isnan(value)):
+            if value is None or (isinstance(value, (float, np.floating)) and math.isnan(value)):
                 continue
             v = self.graph.index(name)
             number = self._value(name, value)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dobandit.errors import InterventionError, PolicyError, closest, listed
 from dobandit.model.bglm import WeightedModel
-from dobandit.oracle.exhaustive import solve
+from dobandit.oracle.solve import solve
 from dobandit.policy.arms import FIXED, RANDOM
 from dobandit.policy.arms_engine import ArmsEngine
 from dobandit.policy.base import Engine, Policy, Problem

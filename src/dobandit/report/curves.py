@@ -25,7 +25,8 @@ _LOW = 0.25  # a final regret below this share of the largest one counts as "nea
 
 class EndLabel(NamedTuple):
     policy: str
-    text: str
+    name: str
+    amount: str
     at: float  # where the curve ends, in units of the axis
     place: float  # where the label stands
 
@@ -36,7 +37,7 @@ class Panel(NamedTuple):
     first: int  # the axis of rounds
     last: int
     top: float  # the axis of regret, from 0
-    rows: list[dict[str, Any]]  # policy, round, mean, low, high
+    rows: list[dict[str, Any]]  # policy, round, mean (None beyond the top), low, high
     labels: list[EndLabel]
 
 
@@ -74,7 +75,7 @@ def regret_figure(result: StudyResult, *, title: str | None = None, subtitle: st
 
 
 def message(result: StudyResult) -> str:
-    """The study in a sentence, for instance "G1: BLM-LR loses 39 rewards in 10,000 rounds, UCB 637"."""
+    """The study in a sentence, for instance "G1: BLM-LR loses 39 rewards in 10,000 rounds, UCB loses 637"."""
     name = paper_name(result.study.model)
     prefix = f"{name}: " if name else ""
     means = {label: float(result.regret(label)[:, -1].mean()) for label in result.labels}
@@ -87,7 +88,7 @@ def message(result: StudyResult) -> str:
     difference = result.difference(worst, best)
     if result.study.replications > 1 and difference.low <= 0:
         return f"{prefix}no clear winner after {rounds} and {counted(result.study.replications, 'run')}"
-    return f"{prefix}{lost}, {shortened(worst, 40)} {headline_amount(means[worst])}"
+    return f"{prefix}{lost}, {shortened(worst, 40)} loses {headline_amount(means[worst])}"
 
 
 def explanation(result: StudyResult) -> str:
@@ -115,7 +116,8 @@ def _whole_run(result: StudyResult, curves: Curves, height: float) -> Panel:
     start = [{"policy": label, "round": 0, "mean": 0.0, "low": 0.0, "high": 0.0} for label in curves]
     top = _top(curves)
     ends = _end_labels(curves, list(curves), top, height)
-    return Panel("Cumulative regret (lost rewards)", False, 0, rounds, top, start + _rows(result, curves, kept), ends)
+    rows = start + _rows(result, curves, kept, top)
+    return Panel("Cumulative regret (lost rewards)", False, 0, rounds, top, rows, ends)
 
 
 def _close_up(result: StudyResult, curves: Curves, height: float) -> Panel:
@@ -128,7 +130,7 @@ def _close_up(result: StudyResult, curves: Curves, height: float) -> Panel:
     first = int(result.grid[0])
     kept = _nearest(result.grid, np.geomspace(first, result.study.rounds, _POINTS))
     ends = _end_labels(curves, shown, top, height)
-    return Panel(title, True, first, result.study.rounds, top, _rows(result, curves, kept), ends)
+    return Panel(title, True, first, result.study.rounds, top, _rows(result, curves, kept, top), ends)
 
 
 def _top(curves: Curves) -> float:
@@ -146,18 +148,29 @@ def _nearest(grid: NDArray[np.int64], wanted: NDArray[np.float64]) -> list[int]:
     return kept
 
 
-def _rows(result: StudyResult, curves: Curves, kept: list[int]) -> list[dict[str, Any]]:
-    return [
-        {
-            "policy": label,
-            "round": int(result.grid[i]),
-            "mean": _rounded(mean[i]),
-            "low": _rounded(max(low[i], 0.0)),  # regret is never negative, its normal interval may be
-            "high": _rounded(high[i]),
-        }
-        for label, (mean, low, high) in curves.items()
-        for i in kept
-    ]
+def _rows(result: StudyResult, curves: Curves, kept: list[int], top: float) -> list[dict[str, Any]]:
+    """The curves up to the panel's top (they never come down again)."""
+    rounds = result.grid[kept].astype(float)
+    rows = []
+    for label, curve in curves.items():
+        mean, low, high = (part[kept] for part in curve)
+        at = rounds
+        if mean[-1] > top:  # add the point at which the curve leaves
+            leaves = float(np.interp(top, mean, rounds))
+            at = np.union1d(rounds, [leaves])
+            mean, low, high = (np.interp(at, rounds, part) for part in (mean, low, high))
+            mean[at == leaves] = top
+        rows += [
+            {
+                "policy": label,
+                "round": _rounded(t),
+                "mean": _rounded(m) if m <= top else None,
+                "low": _rounded(min(max(a, 0.0), top)),  # regret is never negative, its normal interval may be
+                "high": _rounded(min(b, top)),
+            }
+            for t, m, a, b in zip(at.tolist(), mean.tolist(), low.tolist(), high.tolist(), strict=True)
+        ]
+    return rows
 
 
 def _rounded(x: float) -> float:
@@ -170,6 +183,6 @@ def _end_labels(curves: Curves, shown: list[str], top: float, height: float) -> 
     pixels = [height * end / top for end, _ in ends]
     places = spread(pixels, [LABEL_GAP] * (len(ends) - 1), 2.0, height - 2.0)
     return [
-        EndLabel(label, f"{shortened(label, _LONGEST_LABEL)}  {amount(end)}", end, top * place / height)
+        EndLabel(label, shortened(label, _LONGEST_LABEL), amount(end), end, top * place / height)
         for (end, label), place in zip(ends, places, strict=True)
     ]

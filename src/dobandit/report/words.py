@@ -43,7 +43,7 @@ def percent(share: float) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """"1 round", "10,000 rounds"."""
+    """ "1 round", "10,000 rounds"."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 

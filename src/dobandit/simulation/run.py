@@ -120,7 +120,7 @@ def prepare(study: Study) -> tuple[float, list[NDArray[np.float64]]]:
     problem = study.problem
     values = Values(study, problem)
     tables = [values.of_sets(policy.engine(problem).sets) for policy in study.policies.values()]
-    from dobandit.oracle.exhaustive import solve
+    from dobandit.oracle.solve import solve
 
     return max(solve(study.model, study.budget).value, max(float(t.max()) for t in tables)), tables
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dobandit.errors import SimulationError
-from dobandit.oracle.exhaustive import solve
+from dobandit.oracle.solve import solve
 from dobandit.simulation.checkpoint import Checkpoint
 from dobandit.simulation.executors import Executor, executor_of
 from dobandit.simulation.result import StudyResult

@@ -1,0 +1,164 @@
+"""Means and gains of a linear model, for every node at once.
+
+e_v = E[v | do(S)]: one pass downwards.  a_v: total weight of the paths from v to the target that avoid S: one pass
+upwards.  Setting v to 1 besides S raises E[Y] by exactly (1 - e_v) a_v, so two passes over the edges give every gain.
+Only the target's ancestors matter; they are numbered 1..n in topological order, the target last, 0 the constant.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import kernel
+from dobandit.model.bglm import WeightedModel
+
+
+class Passes(NamedTuple):
+    """The target's ancestors with both directions of their edges, and the means and path weights under S."""
+
+    ids: NDArray[np.int64]  # (n + 1,) id in the model's graph of each node here
+    parent_ptr: NDArray[np.int64]
+    parent: NDArray[np.int32]
+    theta: NDArray[np.float64]  # by parent slot
+    child_ptr: NDArray[np.int64]
+    child: NDArray[np.int32]
+    child_theta: NDArray[np.float64]  # by child slot
+    is_set: NDArray[np.bool_]  # (n + 1,) S
+    means: NDArray[np.float64]  # (n + 1,) e
+    paths: NDArray[np.float64]  # (n + 1,) a
+    dirty: NDArray[np.bool_]  # (n + 1,) scratch
+
+
+def passes_of(model: WeightedModel) -> Passes:
+    """The arrays of a linear model, restricted to what can reach the target."""
+    arrays = model.graph.arrays
+    relevant = _ancestors(arrays.parent_ptr, arrays.parent, arrays.target)
+    ids = np.concatenate([[0], np.flatnonzero(relevant)]).astype(np.int64)
+    number = np.zeros(len(relevant), dtype=np.int64)
+    number[ids] = np.arange(len(ids))
+    child = np.repeat(np.arange(len(relevant)), np.diff(arrays.parent_ptr))
+    slots = np.flatnonzero(relevant[child])
+    heads, tails, theta = number[child[slots]], number[arrays.parent[slots]], model.theta[slots]
+    by_tail = np.argsort(tails, kind="stable")
+    n = len(ids)
+    return Passes(
+        ids,
+        _pointers(heads, n),
+        tails.astype(np.int32),
+        theta.copy(),
+        _pointers(tails, n),
+        heads[by_tail].astype(np.int32),
+        theta[by_tail],
+        np.zeros(n, dtype=np.bool_),
+        np.ones(n),
+        np.zeros(n),
+        np.zeros(n, dtype=np.bool_),
+    )
+
+
+def _pointers(keys: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    pointers = np.zeros(size + 1, dtype=np.int64)
+    np.cumsum(np.bincount(keys, minlength=size), out=pointers[1:])
+    return pointers
+
+
+def _ancestors(ptr: NDArray[np.int64], parent: NDArray[np.int32], target: int) -> NDArray[np.bool_]:
+    """The target and everything with a path to it (without the constant)."""
+    found = np.zeros(len(ptr) - 1, dtype=np.bool_)
+    found[target] = True
+    kernel(_mark_ancestors)(ptr, parent, found)
+    found[0] = False
+    return found
+
+
+def _mark_ancestors(ptr: Any, parent: Any, found: Any) -> None:
+    for v in range(len(found) - 1, 0, -1):
+        if found[v]:
+            for slot in range(ptr[v], ptr[v + 1]):
+                found[parent[slot]] = True
+
+
+@kernel
+def mean_of(p: Any, v: int) -> float:
+    if p.is_set[v]:
+        return 1.0
+    total = 0.0
+    for slot in range(p.parent_ptr[v], p.parent_ptr[v + 1]):
+        total += p.theta[slot] * p.means[p.parent[slot]]
+    return total
+
+
+@kernel
+def paths_of(p: Any, v: int) -> float:
+    total = 0.0
+    for slot in range(p.child_ptr[v], p.child_ptr[v + 1]):
+        c = p.child[slot]
+        if not p.is_set[c]:
+            total += p.child_theta[slot] * p.paths[c]
+    return total
+
+
+@kernel
+def full_pass(p: Any) -> float:
+    """Means and path weights from scratch; returns E[Y | do(S)]."""
+    last = len(p.means) - 1
+    p.means[0] = 1.0
+    for v in range(1, last + 1):
+        p.means[v] = mean_of(p, v)
+    p.paths[last] = 1.0
+    for v in range(last - 1, 0, -1):
+        p.paths[v] = paths_of(p, v)
+    return p.means[last]
+
+
+@kernel
+def toggle(p: Any, x: int) -> float:
+    """Set x, or set it free again, and bring up to date only what that changes; returns E[Y | do(S)]."""
+    p.is_set[x] = not p.is_set[x]
+    last = len(p.means) - 1
+    p.dirty[x] = True
+    waiting = 1
+    v = x
+    while waiting > 0:
+        if p.dirty[v]:
+            p.dirty[v] = False
+            waiting -= 1
+            new = mean_of(p, v)
+            if new != p.means[v]:
+                p.means[v] = new
+                for slot in range(p.child_ptr[v], p.child_ptr[v + 1]):
+                    c = p.child[slot]
+                    if not p.dirty[c] and not p.is_set[c]:
+                        p.dirty[c] = True
+                        waiting += 1
+        v += 1
+    for slot in range(p.parent_ptr[x], p.parent_ptr[x + 1]):
+        u = p.parent[slot]
+        if u > 0 and not p.dirty[u]:
+            p.dirty[u] = True
+            waiting += 1
+    v = x - 1
+    while waiting > 0:
+        if p.dirty[v]:
+            p.dirty[v] = False
+            waiting -= 1
+            new = paths_of(p, v)
+            if new != p.paths[v]:
+                p.paths[v] = new
+                if not p.is_set[v]:
+                    for slot in range(p.parent_ptr[v], p.parent_ptr[v + 1]):
+                        u = p.parent[slot]
+                        if u > 0 and not p.dirty[u]:
+                            p.dirty[u] = True
+                            waiting += 1
+        v -= 1
+    return p.means[last]
+
+
+@kernel
+def gain_of(p: Any, v: int) -> float:
+    """What setting v besides S adds to E[Y]; rounding may leave a hair below 0."""
+    return max((1.0 - p.means[v]) * p.paths[v], 0.0)
