@@ -23,13 +23,13 @@ define install
 endef
 
 $(VENV)/.run: pyproject.toml constraints.txt
-	$(call install,$@,)
+	$(call install,$@,[plots])
 
 $(VENV)/.dev: pyproject.toml constraints.txt
 	$(call install,$@,[dev])
 
-run: $(VENV)/.run  ## set up and do the main job
-	$(BIN)/dobandit paper
+run: $(VENV)/.run  ## set up and run the paper's five experiments into results/
+	$(BIN)/dobandit reproduce
 
 lint: $(VENV)/.dev  ## format check, lint, types, import law
 	$(BIN)/ruff format --check .

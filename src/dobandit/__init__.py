@@ -32,6 +32,10 @@ _HOME = {
     "Random": "dobandit.policy.yardsticks",
     "Oracle": "dobandit.policy.yardsticks",
     "Learner": "dobandit.policy.learner",
+    "random_model": "dobandit.model.random_models",
+    "simulate": "dobandit.report.result",
+    "load_result": "dobandit.report.result",
+    "SimulationResult": "dobandit.report.result",
 }
 _MODULES = {"errors": "dobandit.errors", "links": "dobandit.model.links", "paper": "dobandit.paper"}
 
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from dobandit.model.linear import LinearModel as LinearModel
     from dobandit.model.links import Link as Link
     from dobandit.model.projection import project as project
+    from dobandit.model.random_models import random_model as random_model
     from dobandit.oracle.problem import OracleResult as OracleResult
     from dobandit.oracle.solve import solve as solve
     from dobandit.policy.bglm_ofu import BGLMOFU as BGLMOFU
@@ -60,6 +65,9 @@ if TYPE_CHECKING:
     from dobandit.policy.yardsticks import Fixed as Fixed
     from dobandit.policy.yardsticks import Oracle as Oracle
     from dobandit.policy.yardsticks import Random as Random
+    from dobandit.report.result import SimulationResult as SimulationResult
+    from dobandit.report.result import load_result as load_result
+    from dobandit.report.result import simulate as simulate
 
 
 def __getattr__(name: str) -> object:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from dobandit import __version__
-from dobandit.cli import models, solving
+from dobandit.cli import models, solving, studies
 from dobandit.errors import DobanditError, DobanditWarning
 
 
@@ -24,10 +24,12 @@ def cli() -> None:
       dobandit expect model.json --do coupon=1 --do email=0
       dobandit project model.json -o observed.json
       dobandit solve model.json -k 3
+      dobandit simulate model.json --policy blm-lr --policy ucb --rounds 2000 -k 2
+      dobandit reproduce
     """
 
 
-for command in (*models.COMMANDS, solving.solve_command):
+for command in (*models.COMMANDS, solving.solve_command, *studies.COMMANDS):
     cli.add_command(command)
 
 

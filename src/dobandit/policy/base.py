@@ -55,6 +55,11 @@ class Engine(ABC):
     def propose(self, uniforms: NDArray[np.float64]) -> int:
         """The index of the set to try next; changes nothing."""
 
+    def choose(self, uniforms: NDArray[np.float64]) -> list[int]:
+        """The ids to set next."""
+        index = self.propose(uniforms)
+        return [] if index < 0 else self.sets[index].tolist()
+
     @abstractmethod
     def update(self, index: int, values: NDArray[np.float64], was_set: NDArray[np.bool_]) -> None:
         """Take a round in: values by id (NaN: not seen) and which ids were set."""

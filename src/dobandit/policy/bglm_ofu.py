@@ -23,7 +23,7 @@ from dobandit.model.links import Link, LinkBounds, identity
 from dobandit.policy.base import Engine, Policy, Problem, positive
 from dobandit.policy.blm_lr import require_choice
 from dobandit.policy.optimist import RHO_MLE, Settings
-from dobandit.policy.optimist_engine import REGIONS, GeneralEngine, linear_plan
+from dobandit.policy.optimist_engine import ORACLES, REGIONS, GeneralEngine, linear_engine, linear_plan
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class BGLMOFU(Policy):
     lambda_scale   multiplies what Eq. (3) asks of lambda_min (never below 1, so that M is invertible)
     kappa          inf of f'; default: over the weighted sums that weights and parents in [0,1] can give
     zeta, c        of Assumption 3 and of T0; for initial="formula"
-    region         on linear models: "closed-form" or "boxed" (see BLMLR)
+    region, oracle on linear models (see BLMLR)
     delta          default: 1 / (3 n sqrt(T)) a node, or 0.05 over all nodes and rounds without a horizon
     samples        worlds sampled where the per-pattern oracle cannot be exact
     """
@@ -48,6 +48,7 @@ class BGLMOFU(Policy):
     zeta: float | None = None
     c: float = DEFAULT_C
     region: str = "closed-form"
+    oracle: str = "auto"
     delta: float | None = None
     samples: int = 1024
 
@@ -56,6 +57,7 @@ class BGLMOFU(Policy):
         positive("lambda_scale", self.lambda_scale, zero=True)
         positive("c", self.c)
         require_choice("region", self.region, REGIONS)
+        require_choice("oracle", self.oracle, ORACLES)
         for name in ("kappa", "zeta"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
@@ -99,10 +101,9 @@ class BGLMOFU(Policy):
             kappa=kappa,
             initial=self._initial(problem, bounds, kappa, delta, thresholds),
         )
-        plan = linear_plan(problem, settings, thresholds)
         if problem.is_linear:
-            return REGIONS[self.region](plan, ridge=0.0)
-        return GeneralEngine(plan, problem, self.samples)
+            return linear_engine(problem, settings, 0.0, self.region, self.oracle, thresholds)
+        return GeneralEngine(linear_plan(problem, settings, thresholds), problem, self.samples)
 
     def thresholds(self, problem: Problem, bounds: list[LinkBounds], kappa: float, delta: float) -> NDArray[np.float64]:
         """What each node's lambda_min has to reach: Eq. (3), and 1, which the bound on sum ||V|| needs (Lemma 8)."""

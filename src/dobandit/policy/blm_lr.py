@@ -8,7 +8,7 @@ from dobandit.errors import PolicyError, closest, listed
 from dobandit.estimation.confidence import DEFAULT_DELTA, checked_delta, delta_blm_lr
 from dobandit.policy.base import Engine, Policy, Problem, positive
 from dobandit.policy.optimist import RHO_LEMMA, RHO_PAPER, Settings
-from dobandit.policy.optimist_engine import REGIONS, linear_plan
+from dobandit.policy.optimist_engine import ORACLES, REGIONS, linear_engine
 
 
 @dataclass(frozen=True)
@@ -17,18 +17,22 @@ class BLMLR(Policy):
 
     radius_scale  multiplies rho_t; the guarantee is for 1, the paper's simulations use 0.1
     region        "closed-form": ellipsoids, as in Algorithm 4; "boxed": ellipsoids within [0,1], exactly
+    oracle        "exhaustive": every set of K; "branch-and-bound" (boxed regions): proved without looking at every set,
+                  sets of at most K; "auto": the search where there are many sets and the region is boxed
     radius        "paper": rho_t with n, as in Algorithm 3; "lemma": with a node's number of parents (Lemma 11)
     delta         chance that some region fails; default: 1 / (n sqrt(T)) a node, or 0.05 in all without a horizon
     """
 
     radius_scale: float = 1.0
     region: str = "closed-form"
+    oracle: str = "auto"
     radius: str = "paper"
     delta: float | None = None
 
     def __post_init__(self) -> None:
         positive("radius_scale", self.radius_scale, zero=True)
         require_choice("region", self.region, REGIONS)
+        require_choice("oracle", self.oracle, ORACLES)
         require_choice("radius", self.radius, ("paper", "lemma"))
         if self.delta is not None:
             checked_delta(self.delta)
@@ -56,7 +60,7 @@ class BLMLR(Policy):
             kappa=1.0,
             initial=0,
         )
-        return REGIONS[self.region](linear_plan(problem, settings), ridge=1.0)
+        return linear_engine(problem, settings, 1.0, self.region, self.oracle)
 
 
 def require_choice(name: str, value: object, choices: object) -> None:

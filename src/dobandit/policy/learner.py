@@ -89,8 +89,7 @@ class Learner:
         """
         if uniforms is None:
             uniforms = round_uniforms(self.problem.seed, self.rounds)
-        index = self.engine.propose(uniforms)
-        return {} if index < 0 else {self.graph.nodes[i - 1]: 1 for i in self.engine.sets[index].tolist()}
+        return {self.graph.nodes[i - 1]: 1 for i in self.engine.choose(uniforms)}
 
     def update(self, action: Do, observation: Observation) -> None:
         """Take in a round: what was set, and what was seen. A variable not in `observation`, or None or NaN there,
@@ -176,10 +175,10 @@ class Learner:
         if isinstance(self.engine, ArmsEngine):
             plays, total = self.engine.state.plays, self.engine.state.total
             means = np.divide(total, plays, out=np.full(len(plays), -1.0), where=plays > 0)
-            index = int(np.argmax(means))
+            chosen = self.engine.sets[int(np.argmax(means))].tolist()
         else:
-            index = int(np.argmax(self._with_model("best").plain_values()))
-        do = {self.graph.nodes[i - 1]: 1 for i in self.engine.sets[index].tolist()}
+            chosen = self._with_model("best").plain_best()
+        do = {self.graph.nodes[i - 1]: 1 for i in chosen}
         return Recommendation(do, self.expected(do), self.interval(do))
 
     def _with_model(self, what: str) -> OptimistEngine:

@@ -19,6 +19,7 @@ from dobandit.estimation.statistics import Layout, Statistics, add_round, gather
 from dobandit.model.link_kernels import LinkArrays
 from dobandit.oracle.boxed import Boxed, score_sets_boxed
 from dobandit.oracle.closed_form import ClosedForm, score_sets
+from dobandit.oracle.optimistic_search import OptimisticSearch, search
 from dobandit.oracle.per_pattern import PerPattern, score_sets_per_pattern
 from dobandit.oracle.sets import SetTree, pick
 
@@ -60,6 +61,15 @@ class BoxedPlan(NamedTuple):
 
     linear: LinearPlan
     box: Boxed
+
+
+class SearchPlan(NamedTuple):
+    """The same without a list of all sets: branch and bound over ellipsoid and box."""
+
+    linear: LinearPlan
+    box: Boxed
+    search: OptimisticSearch
+    most_sets: int  # looked at in a round before the best so far is taken
 
 
 class GeneralPlan(NamedTuple):
@@ -149,6 +159,17 @@ def propose_boxed(plan: Any, state: Any, uniform: float) -> int:
         return NOTHING
     score_boxed(plan, state.stats, state.clock[0])
     return pick(plan.linear.tree.values, uniform)
+
+
+@kernel
+def propose_search(plan: Any, state: Any, uniform: float, t: int) -> int:
+    """How many variables to set; which ones stands in plan.search.best. t < 0: under the plain estimate."""
+    linear = plan.linear
+    if t >= 0 and initialising(linear.settings.initial, state.clock):
+        return 0
+    set_radii(linear.settings, linear.layout.ptr, t, linear.rho)
+    stats = state.stats
+    return search(linear.layout, plan.search, plan.box, stats, stats.theta, linear.rho, uniform, plan.most_sets)
 
 
 @kernel

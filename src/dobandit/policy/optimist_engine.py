@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.errors import PolicyError
 from dobandit.estimation.mle import STATUS_WORDS, grown, is_full, start_patterns
 from dobandit.estimation.statistics import layout_of, start_statistics
 from dobandit.model.link_kernels import link_arrays
 from dobandit.model.links import identity
 from dobandit.oracle.boxed import boxed
 from dobandit.oracle.closed_form import closed_form
+from dobandit.oracle.optimistic_search import OptimisticSearch, optimistic_search
 from dobandit.oracle.per_pattern import per_pattern
-from dobandit.oracle.sets import set_tree
+from dobandit.oracle.sets import MOST_SETS, set_tree
 from dobandit.policy.base import Engine, Problem
 from dobandit.policy.optimist import (
     BoxedPlan,
@@ -22,10 +25,12 @@ from dobandit.policy.optimist import (
     GeneralState,
     LinearPlan,
     LinearState,
+    SearchPlan,
     Settings,
     propose_boxed,
     propose_general,
     propose_linear,
+    propose_search,
     score_boxed,
     score_general,
     score_linear,
@@ -37,9 +42,12 @@ from dobandit.policy.optimist import (
 _FIRST_ROOM = 256  # patterns a node, for learners without a horizon; doubled when it runs out
 
 
-def linear_plan(problem: Problem, settings: Settings, thresholds: NDArray[np.float64] | None = None) -> LinearPlan:
+def linear_plan(
+    problem: Problem, settings: Settings, thresholds: NDArray[np.float64] | None = None, singles: bool = False
+) -> LinearPlan:
+    """`singles`: list no sets but single variables, for engines that search."""
     graph = problem.graph
-    layout, tree = layout_of(graph), set_tree(graph, problem.budget)
+    layout, tree = layout_of(graph), set_tree(graph, min(problem.budget, 1) if singles else problem.budget)
     nodes = len(graph) + 1
     return LinearPlan(
         settings=settings,
@@ -80,6 +88,11 @@ class OptimistEngine(Engine):
         self._score(-1)
         return self.linear.tree.values.copy()
 
+    def plain_best(self) -> list[int]:
+        """The ids of the best set under the estimate alone; the first of equals."""
+        best: list[int] = self.sets[int(np.argmax(self.plain_values()))].tolist()
+        return best
+
     @abstractmethod
     def _score(self, t: int) -> None:
         """Fill the tree's values with the radii of round t (t < 0: without optimism)."""
@@ -118,7 +131,63 @@ class BoxedEngine(LinearEngine):
         score_boxed(self.plan, self.linear_state.stats, t)
 
 
-REGIONS: dict[str, type[LinearEngine]] = {"closed-form": LinearEngine, "boxed": BoxedEngine}
+class SearchEngine(LinearEngine):
+    """Identity links, regions within the box, too many sets to list: branch and bound, sets of at most K."""
+
+    def __init__(self, plan: LinearPlan, ridge: float, search: OptimisticSearch, most_sets: int) -> None:
+        super().__init__(plan, ridge)
+        self.plan = SearchPlan(plan, boxed(plan.layout), search, most_sets)
+        self.sets = np.zeros((0, 0), dtype=np.int32)
+
+    def choose(self, uniforms: NDArray[np.float64]) -> list[int]:
+        return self._found(propose_search(self.plan, self.state, uniforms[0], self.rounds))
+
+    def propose(self, uniforms: NDArray[np.float64]) -> int:
+        raise PolicyError("a search does not number its sets. Use choose.")
+
+    def plain_best(self) -> list[int]:
+        return self._found(propose_search(self.plan, self.state, 0.0, -1))
+
+    def certificate(self) -> tuple[float, float, int]:
+        """(value, bound, sets looked at) of the last choice; value = bound where it is proved."""
+        value, bound, looked = self.plan.search.report.tolist()
+        return value, bound, int(looked)
+
+    def _found(self, count: int) -> list[int]:
+        return sorted(self.plan.search.best[:count].tolist())
+
+
+_REGIONS: dict[str, type[LinearEngine]] = {"closed-form": LinearEngine, "boxed": BoxedEngine}
+REGIONS, ORACLES = tuple(_REGIONS), ("auto", "exhaustive", "branch-and-bound")
+_SETS_ONE_BY_ONE = 2_000  # boxed regions: beyond this a search is faster
+_SETS_A_ROUND = 500  # looked at by a search before it settles for the best so far (see `certificate`)
+
+
+def linear_engine(
+    problem: Problem,
+    settings: Settings,
+    ridge: float,
+    region: str,
+    oracle: str,
+    thresholds: NDArray[np.float64] | None = None,
+) -> LinearEngine:
+    """The engine for a linear problem: every set one by one, or a search."""
+    useful = len(set(problem.graph.controllable) - set(problem.graph.irrelevant))
+    count = math.comb(useful, min(problem.budget, useful))
+    if oracle == "branch-and-bound" or (oracle == "auto" and region == "boxed" and count > _SETS_ONE_BY_ONE):
+        if region != "boxed":
+            raise PolicyError(
+                "branch and bound needs regions within the box, where a larger mean never hurts. Give region='boxed'."
+            )
+        plan = linear_plan(problem, settings, thresholds, singles=True)
+        search = optimistic_search(problem.graph, plan.tree, problem.budget)
+        return SearchEngine(plan, ridge, search, _SETS_A_ROUND)
+    if count > MOST_SETS:
+        raise PolicyError(
+            f"there are {count:,} sets to choose from, and they are looked at one by one only up to {MOST_SETS:,}. "
+            "Give region='boxed' (branch and bound), or lower the budget."
+        )
+    return _REGIONS[region](linear_plan(problem, settings, thresholds), ridge)
 
 
 class GeneralEngine(OptimistEngine):

@@ -74,20 +74,23 @@ def regret_figure(result: StudyResult, *, title: str | None = None, subtitle: st
     )
 
 
-def message(result: StudyResult) -> str:
-    """The study in a sentence, for instance "G1: BLM-LR loses 39 rewards in 10,000 rounds, UCB loses 637"."""
-    name = paper_name(result.study.model)
+def message(result: StudyResult, *, named: bool = True) -> str:
+    """The study in a sentence, for instance "G1: BLM-LR loses 39 rewards in 10,000 rounds, UCB loses 637".
+
+    named: whether it begins with the name of the paper's graph.
+    """
+    name = paper_name(result.study.model) if named else None
     prefix = f"{name}: " if name else ""
     means = {label: float(result.regret(label)[:, -1].mean()) for label in result.labels}
     best, worst = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
     rounds = counted(result.study.rounds, "round")
     loss = headline_amount(means[best])
     lost = f"{shortened(best, 40)} loses {loss} reward{'' if loss == '1.0' else 's'} in {rounds}"
-    if best == worst:
+    if len(means) == 1:
         return prefix + lost
-    difference = result.difference(worst, best)
-    if result.study.replications > 1 and difference.low <= 0:
-        return f"{prefix}no clear winner after {rounds} and {counted(result.study.replications, 'run')}"
+    # One run has no interval: its low end is the difference itself.
+    if best == worst or result.difference(worst, best).low <= 0:
+        return f"{prefix}No clear winner after {rounds} and {counted(result.study.replications, 'run')}"
     return f"{prefix}{lost}, {shortened(worst, 40)} loses {headline_amount(means[worst])}"
 
 
@@ -124,6 +127,7 @@ def _close_up(result: StudyResult, curves: Curves, height: float) -> Panel:
     """Rounds on a log scale; where some curves stay near the bottom, the scale of regret is theirs."""
     finals = {label: float(mean[-1]) for label, (mean, _, _) in curves.items()}
     bottom = [label for label, final in finals.items() if final <= _LOW * max(finals.values())]
+    bottom = bottom if len(bottom) < len(curves) else []
     shown = bottom or list(curves)
     top = _top({label: curves[label] for label in shown}) * (1.15 if bottom else 1.0)
     title = "Close-up of the lowest curves, rounds on a log scale" if bottom else "The same, rounds on a log scale"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import cache
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -86,6 +87,13 @@ def _version() -> str | None:
     return version if version in converter().get_vegalite_versions() else None
 
 
+@cache
+def _libraries() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    script: str = converter().javascript_bundle(vl_version=_version())
+    return script
+
+
 def _html(chart: Any) -> str:
     """A page that draws the chart by itself: the libraries are inside."""
     spec = chart.to_dict()
@@ -97,7 +105,7 @@ def _html(chart: Any) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width">\n<title>{escape(text)}</title>\n'
-        f"<script>{converter().javascript_bundle(vl_version=_version())}</script>\n</head>\n<body>\n"
+        f"<script>{_libraries()}</script>\n</head>\n<body>\n"
         f'<div id="chart"></div>\n<script>\nconst spec = {data};\n'
         'vegaEmbed("#chart", spec, {renderer: "svg", actions: false});\n</script>\n</body>\n</html>\n'
     )

@@ -65,6 +65,6 @@ def columns(text: str) -> int:
 
 
 def markdown(text: str) -> str:
-    """The text as it stands, whatever Markdown would make of it."""
-    escaped = re.sub(r"([\\`*_{}\[\]()#+.!|~$-])", r"\\\1", printable(text))
+    """The text as it stands, whatever Markdown would make of it; punctuation that is harmless within a line stays."""
+    escaped = re.sub(r"([\\`*_\[\]|~$#])", r"\\\1", printable(text))
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -49,13 +49,20 @@ class Checkpoint:
         """Blocks of earlier runs; a file that cannot be read counts as absent."""
         for file in sorted(self.folder.glob("block-*.npz")):
             try:
-                with np.load(file, allow_pickle=False) as archive:
+                with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as archive:
                     yield Block(**{name: archive[name] for name in Block._fields})
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            except (OSError, ValueError, LookupError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile):
                 continue
 
-    def remove(self) -> None:
-        """Clear up once the whole study is saved."""
-        for file in self.folder.iterdir():
+
+def remove_finished(folder: str | os.PathLike[str], study: Study) -> None:
+    """Clear up the unfinished work of a study that is saved whole; that of other studies stays."""
+    home = Path(folder) / _FOLDER
+    try:
+        if json.loads((home / "study.json").read_text()).get("fingerprint") != study.fingerprint():
+            return
+        for file in home.iterdir():
             file.unlink(missing_ok=True)
-        self.folder.rmdir()
+        home.rmdir()
+    except (OSError, ValueError):
+        return

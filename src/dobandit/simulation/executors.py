@@ -49,7 +49,7 @@ def _as_finished(
 ) -> Iterator[Block]:
     """Keep a few blocks a worker under way, so that a long study does not queue all of its work at once."""
     waiting = iter(blocks)
-    running = {submit(block) for block, _ in zip(waiting, range(2 * workers), strict=False)}
+    running = {submit(block) for _, block in zip(range(2 * workers), waiting, strict=False)}
     while running:
         done, running = wait(running, return_when=FIRST_COMPLETED)
         for future in done:
@@ -71,12 +71,12 @@ class Dask:
             ) from None
         if address is None:
             self._cluster: Any = LocalCluster(
-                n_workers=workers or available_cores(), threads_per_worker=1, dashboard_address=None
+                n_workers=workers or available_cores(), threads_per_worker=1, dashboard_address=":0"
             )
         else:
             self._cluster = None
         try:
-            self.client: Any = Client(address or self._cluster, timeout=20)
+            self.client: Any = Client(address or self._cluster, timeout=5)
         except (OSError, TimeoutError, ValueError) as error:
             raise SimulationError(f"no Dask scheduler answers at {address} ({error}). Check the address.") from None
         self.workers = max(1, len(self.client.scheduler_info()["workers"]))
@@ -84,7 +84,8 @@ class Dask:
     def run(self, study: Study, prepared: Prepared, blocks: Sequence[Sequence[int]]) -> Iterator[Block]:
         from distributed import as_completed
 
-        shared = self.client.scatter((study, prepared), broadcast=True)
+        # A task, not scattered data: that would be gone for good if every worker that holds it died.
+        shared = self.client.submit(tuple, (study, prepared), pure=False)
         futures = self.client.map(_run_shared, [list(block) for block in blocks], shared=shared, pure=False, retries=5)
         for future in as_completed(futures):
             yield future.result()

@@ -14,10 +14,11 @@ from dobandit.policy.optimist import (
     propose_boxed,
     propose_general,
     propose_linear,
+    propose_search,
     update_general,
     update_linear,
 )
-from dobandit.simulation.world import act
+from dobandit.simulation.world import act, linear_value
 
 
 class Recorder(NamedTuple):
@@ -71,6 +72,21 @@ def run_boxed(plan: Any, state: Any, world: Any, recorder: Any, world_draws: Any
         chosen = linear.tree.sets[index] if index >= 0 else recorder.nothing
         act(world, chosen, world_draws[t], values, was_set)
         record(recorder, index, values[target])
+        update_linear(linear.settings.initial, linear.layout, linear.thresholds, state, values, was_set)
+
+
+@kernel
+def run_search(plan: Any, state: Any, world: Any, recorder: Any, world_draws: Any, policy_draws: Any) -> None:
+    linear, target = plan.linear, plan.linear.layout.target
+    values, was_set = recorder.values, recorder.was_set
+    for t in range(len(world_draws)):
+        count = propose_search(plan, state, policy_draws[t, 0], state.clock[0])
+        chosen = plan.search.best[:count]
+        act(world, chosen, world_draws[t], values, was_set)
+        recorder.expected[0] = linear_value(world, chosen)
+        best = recorder.expected[0] >= recorder.best - 1e-12
+        record(recorder, 0, values[target])
+        recorder.plays[-1] += best  # sets have no numbers here: the last counts the optimal ones
         update_linear(linear.settings.initial, linear.layout, linear.thresholds, state, values, was_set)
 
 

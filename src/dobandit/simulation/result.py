@@ -14,6 +14,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,11 +26,13 @@ from numpy.typing import NDArray
 
 from dobandit.errors import SimulationError, closest, listed
 from dobandit.graph.formats import write_atomically
+from dobandit.simulation.checkpoint import remove_finished
 from dobandit.simulation.statistics import Difference, Summary, paired_difference, summarise
 from dobandit.simulation.study import Study
 
 FORMAT, VERSION = "dobandit-study", 1
 FILE_NAME = "study.npz"
+_ARRAYS = ("regret", "reward", "best_plays", "seconds")
 Array = NDArray[np.float64]
 
 
@@ -103,7 +106,8 @@ class StudyResult:
     # -- files --------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write `folder`/study.npz; the file appears whole or not at all."""
+        """Write `folder`/study.npz; the file appears whole or not at all. Unfinished work of this study that was kept
+        in the folder is then removed."""
         path = Path(folder) / FILE_NAME
         path.parent.mkdir(parents=True, exist_ok=True)
         document = {
@@ -124,6 +128,7 @@ class StudyResult:
             seconds=self.seconds,
         )
         write_atomically(path, buffer.getvalue())
+        remove_finished(folder, self.study)
         return path
 
     @classmethod
@@ -131,12 +136,21 @@ class StudyResult:
         """Read a saved study: the file, or the folder that holds it."""
         file = Path(path) / FILE_NAME if Path(path).is_dir() else Path(path)
         try:
-            with np.load(file, allow_pickle=False) as archive:
-                arrays: dict[str, Any] = {name: archive[name] for name in archive.files}
+            with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as archive:
+                arrays: dict[str, Any] = {name: archive[name] for name in ("study", *_ARRAYS)}
             document = json.loads(str(arrays["study"]))
         except FileNotFoundError:
             raise SimulationError(f"{file}: there is no saved study. Run `dobandit simulate ... --out DIR`.") from None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            RuntimeError,
+            EOFError,
+            zipfile.BadZipFile,
+            zlib.error,
+        ) as error:
             raise SimulationError(f"{file}: this is not a saved study ({error}).") from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise SimulationError(f"{file}: this is not a saved study.")

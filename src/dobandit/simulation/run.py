@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dobandit.model.inference import expect
 from dobandit.policy.arms_engine import ArmsEngine
 from dobandit.policy.base import UNIFORMS, Engine, Problem
-from dobandit.policy.optimist_engine import BoxedEngine, GeneralEngine, LinearEngine
-from dobandit.simulation.loops import Recorder, run_arms, run_boxed, run_general, run_linear
+from dobandit.policy.optimist_engine import BoxedEngine, GeneralEngine, LinearEngine, SearchEngine
+from dobandit.simulation.loops import Recorder, run_arms, run_boxed, run_general, run_linear, run_search
 from dobandit.simulation.study import Study
 from dobandit.simulation.world import world_of
 
@@ -28,6 +28,7 @@ _LOOPS: dict[type[Engine], Callable[..., None]] = {
     BoxedEngine: run_boxed,
     GeneralEngine: run_general,
     ArmsEngine: run_arms,
+    SearchEngine: run_search,
 }
 
 
@@ -56,7 +57,7 @@ class Values:
     def of_sets(self, sets: NDArray[np.int32]) -> NDArray[np.float64]:
         """A value a row, and that of setting nothing at the end."""
         nodes = self.problem.graph.nodes
-        rows = [tuple(nodes[i - 1] for i in row) for row in sets.tolist()]
+        rows = [tuple(nodes[i - 1] for i in row) for row in sets.tolist()] or [()]  # a search has no list: room for one
         return np.array([*(self.of(row) for row in rows), self.of(())])
 
 
@@ -85,13 +86,14 @@ class Runner:
             for row, recorder in enumerate(recorders):
                 regret[row, column], reward[row, column] = recorder.regret, recorder.reward
                 optimal = self.tables[row] >= self.best - 1e-12
-                best_plays[row, column] = recorder.plays[optimal].sum()
+                found = recorder.plays[-1] if isinstance(engines[row], SearchEngine) else recorder.plays[optimal].sum()
+                best_plays[row, column] = found
         return Block(np.array(replications, dtype=np.int64), regret, reward, best_plays, seconds)
 
     def _recorder(self, expected: NDArray[np.float64]) -> Recorder:
         points, nodes = len(self.study.grid), len(self.problem.graph) + 1
         return Recorder(
-            expected,
+            expected.copy(),
             self.best,
             np.array(self.study.grid, dtype=np.int64),
             np.zeros(points),

@@ -35,10 +35,10 @@ def run_study(
                 same call goes on where it stopped
     """
     start = time.perf_counter()
-    runner = executor_of(executor, workers)
     kept = Checkpoint(checkpoint, study) if checkpoint is not None else None
     prepared = prepare(study)
     collected = _Collected(study)
+    runner = executor_of(executor, workers)  # last: a cluster is not to be left behind by an error above
     try:
         if kept is not None:
             for block in kept.finished():
@@ -50,6 +50,10 @@ def run_study(
     finally:
         if isinstance(executor, str) and hasattr(runner, "close"):
             runner.close()
+    if not collected.have.all():
+        raise SimulationError(
+            f"{int((~collected.have).sum())} replications came back without a result. This is a fault of the executor."
+        )
     best = solve(study.model, study.budget)
     return StudyResult(
         study,

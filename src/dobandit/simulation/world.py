@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined
+from dobandit.compiled import inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.link_kernels import IDENTITY, LinkArrays, link_arrays, link_value
@@ -28,6 +28,8 @@ class World(NamedTuple):
     seen: NDArray[np.int64]  # (learner's n + 1,) world id of each of the learner's ids
     values: NDArray[np.float64]  # (n + 1,)
     forced: NDArray[np.bool_]  # (n + 1,)
+    means: NDArray[np.float64]  # (n + 1,)
+    target: int
 
 
 def world_of(model: WeightedModel, learner_graph: CausalGraph) -> World:
@@ -46,6 +48,8 @@ def world_of(model: WeightedModel, learner_graph: CausalGraph) -> World:
         seen,
         np.ones(len(model.graph) + 1),
         np.zeros(len(model.graph) + 1, dtype=np.bool_),
+        np.ones(len(model.graph) + 1),
+        arrays.target,
     )
 
 
@@ -76,3 +80,19 @@ def act(world: Any, chosen: Any, uniforms: Any, values: Any, was_set: Any) -> No
         forced[seen[chosen[i]]] = False
     for i in range(1, len(values)):
         values[i] = drawn[seen[i]]
+
+
+@kernel
+def linear_value(world: Any, chosen: Any) -> float:
+    """E[Y | do(chosen)] of a linear world."""
+    for i in range(len(chosen)):
+        world.forced[world.seen[chosen[i]]] = True
+    world.means[0] = 1.0
+    for v in range(1, len(world.means)):
+        total = 0.0
+        for slot in range(world.ptr[v], world.ptr[v + 1]):
+            total += world.theta[slot] * world.means[world.parent[slot]]
+        world.means[v] = 1.0 if world.forced[v] else total
+    for i in range(len(chosen)):
+        world.forced[world.seen[chosen[i]]] = False
+    return world.means[world.target]

@@ -1,0 +1,182 @@
+"""Commands that simulate: simulate, report, reproduce."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from dobandit.cli.output import json_option, print_json, print_table
+from dobandit.errors import SimulationError
+from dobandit.model.files import read_model
+
+EXECUTORS = "threads, dask (a local cluster), or the address of a Dask scheduler such as tcp://host:8786."
+
+
+def quiet(as_json: bool) -> bool:
+    """No progress bar where nobody looks: in JSON mode, or when standard error is not a terminal."""
+    return as_json or not sys.stderr.isatty()
+
+
+@click.command("simulate")
+@click.argument("file", type=click.Path())
+@click.option("--policy", "policies", multiple=True, metavar="NAME[:KEY=VALUE,...]", help="A policy; may be repeated.")
+@click.option("--rounds", type=click.IntRange(min=1), required=True, help="Rounds of each run.")
+@click.option("--replications", type=click.IntRange(min=1), default=100, show_default=True, help="Runs of each policy.")
+@click.option("-k", "--budget", type=click.IntRange(min=0), required=True, help="Variables that may be set in a round.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--out", type=click.Path(), help="Folder for the saved study, figures and tables.")
+@click.option("--workers", type=click.IntRange(min=1), help="Threads or processes; default: all cores.")
+@click.option("--executor", default="threads", show_default=True, help=EXECUTORS)
+@json_option
+def simulate_command(
+    file: str,
+    policies: tuple[str, ...],
+    rounds: int,
+    replications: int,
+    budget: int,
+    seed: int,
+    out: str | None,
+    workers: int | None,
+    executor: str,
+    as_json: bool,
+) -> None:
+    """Compare policies on a model FILE over many simulated runs.
+
+    Policies: blm-lr, bglm-ofu, ucb, eps-greedy, random, fixed. With --out an interrupted study goes on where it
+    stopped when the same command is run again.
+
+    \b
+    Examples:
+      dobandit simulate model.json --policy blm-lr --policy ucb:scale=0.1 --rounds 5000 -k 2
+      dobandit simulate model.json --policy bglm-ofu:radius_scale=0.1,initial=50 --policy fixed:set=X3+X4 \\
+          --rounds 2000 --replications 200 -k 2 --out study
+    """
+    from dobandit.report.result import simulate
+
+    result = simulate(
+        read_model(file),
+        list(policies or ("blm-lr", "ucb")),
+        rounds,
+        replications,
+        budget,
+        seed,
+        executor=executor,
+        workers=workers,
+        checkpoint=out,
+        progress=not quiet(as_json),
+    )
+    if out is not None:
+        result.save(out)
+        result.report(out)
+    if as_json:
+        print_json(result.summary().to_document())
+        return
+    click.echo(str(result.summary()))
+    if out is not None:
+        click.echo(f"\nsaved to {out}: study.npz, report.html, regret.png, summary.md")
+
+
+@click.command("report")
+@click.argument("folder", type=click.Path())
+@click.option("--out", type=click.Path(), help="Where to write; default: into FOLDER.")
+@json_option
+def report_command(folder: str, out: str | None, as_json: bool) -> None:
+    """Make the figures and tables of a saved study again.
+
+    \b
+    Examples:
+      dobandit report study
+      dobandit report study --out pictures --json
+    """
+    from dobandit.report.result import load_result
+
+    result = load_result(folder)
+    home = out or (folder if Path(folder).is_dir() else str(Path(folder).parent))
+    files = result.report(home)
+    if as_json:
+        print_json({"files": [str(path) for path in files.values()], **result.summary().to_document()})
+        return
+    click.echo(str(result.summary()))
+    click.echo(f"\nwrote {', '.join(files)} to {home}")
+
+
+@click.command("reproduce")
+@click.argument("graphs", nargs=-1, metavar="[G1 G2 G3 G4 G5]")
+@click.option("--replications", type=click.IntRange(min=1), default=600, show_default=True, help="Runs of each policy.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--out", type=click.Path(), default="results", show_default=True, help="Folder for figures and tables.")
+@click.option("--workers", type=click.IntRange(min=1), help="Threads or processes; default: all cores.")
+@click.option("--executor", default="threads", show_default=True, help=EXECUTORS)
+@json_option
+def reproduce_command(
+    graphs: tuple[str, ...], replications: int, seed: int, out: str, workers: int | None, executor: str, as_json: bool
+) -> None:
+    """Run the paper's experiments: five models, six policies, 600 runs of each.
+
+    Writes a figure and the graph's picture for each, and summary.md, summary.json and report.html with a table
+    beside the published values.
+
+    \b
+    Examples:
+      dobandit reproduce
+      dobandit reproduce G1 G4 --replications 60 --out quick
+    """
+    from dobandit import paper
+    from dobandit.report.reproduction import summary_document, write_reproduction
+    from dobandit.report.result import progress_bar
+    from dobandit.simulation.executors import executor_of
+    from dobandit.simulation.reproduce import paper_study
+    from dobandit.simulation.simulate import run_study
+
+    names = [name.upper() for name in dict.fromkeys(graphs)] or list(paper.MODELS)
+    studies = {name: paper_study(name, replications, seed) for name in names}
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SimulationError(f"{out}: the folder cannot be made ({error.strerror}). Choose another one.") from None
+    runner = executor_of(executor, workers)
+    results = {}
+    try:
+        for name, study in studies.items():
+            if quiet(as_json):
+                results[name] = run_study(study, executor=runner)
+            else:
+                with progress_bar(f"{name}: {study.rounds:,} rounds", study.replications) as progress:
+                    results[name] = run_study(study, executor=runner, progress=progress)
+    finally:
+        if hasattr(runner, "close"):
+            runner.close()
+    files = write_reproduction(results, out)
+    if as_json:
+        print_json(summary_document(results))
+        return
+    print_comparison(results)
+    total = sum(result.elapsed for result in results.values())
+    click.echo(f"{total:.1f} s of simulation; wrote {len(files)} files to {out} (open {Path(out) / 'report.html'})")
+
+
+def print_comparison(results: dict) -> None:  # type: ignore[type-arg]
+    from dobandit.simulation.reproduce import compare
+
+    rows = []
+    for name, result in results.items():
+        for row in compare(name, result):
+            summary = result.summary_of(row.policy)
+            rows.append(
+                (
+                    name if row.policy == "BLM-LR" else "",
+                    row.policy,
+                    f"{row.ours:.1f}",
+                    f"{summary.low:.1f} .. {summary.high:.1f}",
+                    f"{row.published:g}",
+                    f"{100 * row.relative:+.0f}%",
+                    f"{row.standard_errors:+.1f}",
+                )
+            )
+    columns = ["", "policy", "regret", "95% interval", "paper", "diff", "std. errors"]
+    print_table(columns, rows, title="Cumulative regret at the last round", right=[2, 3, 4, 5, 6])
+
+
+COMMANDS = [simulate_command, report_command, reproduce_command]

@@ -1,0 +1,64 @@
+"""The boxes of a graph's picture: their texts and sizes, in pixels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.bglm import WeightedModel
+from dobandit.model.links import identity
+from dobandit.report.words import columns, shortened
+
+MANY_ARROWS, PORT = 6, 11.0  # arrows into a box that stand side by side, and their distance
+_LONGEST_NAME = 20
+_BOX, _TARGET_BOX, _CHARACTER = 28.0, 40.0, 7.6
+
+
+class Box(NamedTuple):
+    name: str
+    text: str
+    note: str  # bias and link, a line each
+    side: str  # where the note stands: "left" or "below"
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: str  # "target", "latent", "chosen" or "plain"
+
+
+def box_of(graph: CausalGraph, model: WeightedModel | None, name: str, chosen: set[str]) -> Box:
+    """A box that has no place yet. Many arrows need a tall box; notes of roots stand where no arrow comes in."""
+    arrows, text = len(graph.parents(name)), shortened(name, _LONGEST_NAME)
+    height = _TARGET_BOX if name == graph.target else _BOX
+    if arrows >= MANY_ARROWS:
+        height = PORT * arrows + 17.0
+    width = max(_TARGET_BOX, _CHARACTER * columns(text) + 22.0)
+    side = "below" if arrows else "left"
+    return Box(name, text, _note(model, name), side, 0.0, 0.0, width, height, _kind(graph, name, chosen))
+
+
+def _note(model: WeightedModel | None, name: str) -> str:
+    if model is None:
+        return ""
+    bias = f"bias {model.weights[name]:.3g}" if model.graph.has_bias(name) else ""
+    link = "" if model.link(name) == identity else shortened(model.link(name).name, 16)
+    return "\n".join(part for part in (bias, link) if part)
+
+
+def _kind(graph: CausalGraph, name: str, chosen: set[str]) -> str:
+    if name == graph.target:
+        return "target"
+    return "latent" if name in graph.latent else "chosen" if name in chosen else "plain"
+
+
+def note_size(box: Box) -> tuple[float, float]:
+    lines = box.note.split("\n") if box.note else []
+    return 6.0 * max(map(columns, lines), default=0), 13.0 * len(lines)
+
+
+def note_place(box: Box) -> tuple[float, float]:
+    """The middle of a box's note."""
+    width, height = note_size(box)
+    if box.side == "left":
+        return box.x - box.width / 2 - 6.0 - width / 2, box.y
+    return box.x, box.y + box.height / 2 + 4.0 + height / 2

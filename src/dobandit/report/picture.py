@@ -1,0 +1,88 @@
+"""The data of a graph's picture: boxes and arrows with their places, in pixels. No drawing here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from dobandit.errors import ReportError
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.bglm import WeightedModel
+from dobandit.report.arrows import Arrow, arrows_of, labelled
+from dobandit.report.boxes import Box, box_of, note_size
+from dobandit.report.layers import Layers, Vertex, heights, layers_of
+
+_MOST_NODES, _MOST_EDGES = 200, 1_000
+_MOST_WEIGHTS = 60  # with more edges than that, thickness alone tells the weight
+
+
+class Picture(NamedTuple):
+    width: float
+    height: float
+    boxes: list[Box]
+    arrows: list[Arrow]
+    weights_shown: bool
+
+
+def drawable(graph: CausalGraph) -> bool:
+    """Whether the graph is small enough for a picture."""
+    return len(graph) <= _MOST_NODES and graph.edge_count <= _MOST_EDGES
+
+
+def picture_of(model: WeightedModel | CausalGraph, chosen: Iterable[str] = ()) -> Picture:
+    graph = model if isinstance(model, CausalGraph) else model.graph
+    weighted = None if isinstance(model, CausalGraph) else model
+    if not drawable(graph):
+        raise ReportError(
+            f"a picture holds at most {_MOST_NODES} nodes and {_MOST_EDGES:,} edges, but the graph has {len(graph):,} "
+            f"and {graph.edge_count:,}. Draw a part of it."
+        )
+    marked = {graph.nodes[graph.index(name) - 1] for name in chosen}
+    layers = layers_of(graph)
+    drafts = {name: box_of(graph, weighted, name, marked) for name in graph.nodes}
+    x, y, width, height = _places(layers, drafts)
+    boxes = {name: box._replace(x=x[name], y=y[name]) for name, box in drafts.items()}
+    with_text = weighted is not None and graph.edge_count <= _MOST_WEIGHTS
+    weights = {} if weighted is None else {edge: weighted.weights[edge] for edge in graph.edges}
+    arrows = arrows_of(layers, boxes, x, y, weights)
+    if with_text:
+        arrows = labelled(arrows, list(boxes.values()))
+    return Picture(width, height, list(boxes.values()), arrows, with_text)
+
+
+def _places(layers: Layers, boxes: dict[str, Box]) -> tuple[dict[Vertex, float], dict[Vertex, float], float, float]:
+    """Horizontal and vertical places, and the size of the whole. Short layers are drawn wider apart."""
+    tallest = max(sum(isinstance(vertex, str) for vertex in row) for row in layers.rows)
+    roomy = min(92.0, 340.0 / tallest)
+
+    def room(vertex: Vertex) -> float:
+        if not isinstance(vertex, str):
+            return 24.0
+        box = boxes[vertex]
+        below = 14.0 * (box.note.count("\n") + 1) if box.note and box.side == "below" else 0.0
+        return max(roomy, box.height + 12.0 + 2 * below)
+
+    y, height = heights(layers, room)
+    over = min(y[name] - box.height / 2 for name, box in boxes.items())
+    under = height - max(y[name] + box.height / 2 + (32.0 if box.side == "below" else 0) for name, box in boxes.items())
+    over, under = max(0.0, over - 4.0), max(0.0, under)  # apart from each other, but not from the title
+    y = {vertex: place - over for vertex, place in y.items()}
+    x, width = _across(layers, boxes, height)
+    return x, y, width, height - over - under
+
+
+def _across(layers: Layers, boxes: dict[str, Box], height: float) -> tuple[dict[Vertex, float], float]:
+    """Horizontal places, and the width of the whole: wide gaps in tall pictures, narrow ones between many layers."""
+    columns = [[boxes[vertex] for vertex in row if isinstance(vertex, str)] for row in layers.rows]
+    widths = [max((box.width for box in column), default=0.0) for column in columns]
+    notes = [max((note_size(box)[0] + 8.0 for box in column if box.side == "left"), default=0.0) for column in columns]
+    most = (1300.0 - sum(widths) - sum(notes)) / max(1, len(widths) - 1)
+    gap = max(76.0, min(360.0, max(170.0, 0.55 * height), most))
+    x: dict[Vertex, float] = {}
+    left = 24.0
+    for row, width, note in zip(layers.rows, widths, notes, strict=True):
+        left += note
+        for vertex in row:
+            x[vertex] = left + width / 2
+        left += width + gap
+    return x, left - gap + 24.0

@@ -1,0 +1,153 @@
+"""`simulate`: a study in one call, and its result with summary, chart and tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dobandit import paper
+from dobandit.errors import SimulationError
+from dobandit.model.bglm import WeightedModel
+from dobandit.policy.base import Policy
+from dobandit.report.curves import message, paper_name
+from dobandit.report.tables import summary_cells, summary_document, summary_table, summary_text
+from dobandit.simulation.executors import Executor
+from dobandit.simulation.result import StudyResult
+from dobandit.simulation.simulate import run_study
+from dobandit.simulation.study import study_of
+
+
+class StudySummary:
+    """The numbers of a study; print it, or show it in a notebook."""
+
+    def __init__(self, result: StudyResult) -> None:
+        self._result = result
+        self.rows = summary_table(result)
+
+    def to_document(self) -> dict[str, Any]:
+        """As JSON."""
+        return summary_document(self._result)
+
+    def __str__(self) -> str:
+        return summary_text(self._result)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        from dobandit.report.html import table_html
+
+        return table_html(summary_cells(self._result))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulationResult(StudyResult):
+    """What a study found, with its pictures and tables."""
+
+    @classmethod
+    def of(cls, result: StudyResult) -> SimulationResult:
+        return cls(**{field.name: getattr(result, field.name) for field in fields(StudyResult)})
+
+    def summary(self) -> StudySummary:
+        """Regret, intervals, quantiles and paired differences of every policy."""
+        return StudySummary(self)
+
+    def table(self) -> list[dict[str, Any]]:
+        """The summary's numbers, a row a policy."""
+        return summary_table(self)
+
+    def chart(self, *, title: str | None = None, subtitle: str | None = None) -> Any:
+        """The regret curves; `.save("regret.png")` writes PNG, SVG, PDF, HTML or JSON."""
+        from dobandit.report.charts import regret_chart
+        from dobandit.report.figures import Figure
+
+        return Figure(regret_chart(self, title=title, subtitle=subtitle))
+
+    def report(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
+        """Write figures, tables and a page that opens offline; the paths by file name."""
+        from dobandit.report.html import study_report
+
+        return dict(study_report(self, folder))
+
+    def __repr__(self) -> str:
+        return f"SimulationResult({message(self)})"
+
+
+def simulate(
+    model: WeightedModel,
+    policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
+    rounds: int,
+    replications: int,
+    budget: int | None = None,
+    seed: int = 0,
+    *,
+    executor: str | Executor = "threads",
+    workers: int | None = None,
+    record: str | Sequence[int] = "grid",
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool | Callable[[int], None] = False,
+) -> SimulationResult:
+    """Run every policy `replications` times for `rounds` rounds on `model`, on common random numbers.
+
+    policies    policies or their names ("ucb:scale=0.1"), or a mapping from labels to them
+    budget      how many variables may be set in a round; the paper's models know theirs
+    executor    "threads", "dask", or the address of a Dask scheduler
+    record      "grid" (about 400 rounds, denser at the start), "every" round, or the rounds to record
+    checkpoint  a folder that keeps finished replications until the study is done
+    progress    True for a bar with the time left, or a function called with the number of runs just finished
+    """
+    study = study_of(model, policies, rounds, replications, _budget(model, budget), seed, record)
+    with _progress(progress, study.replications) as report:
+        result = run_study(study, executor=executor, workers=workers, checkpoint=checkpoint, progress=report)
+    return SimulationResult.of(result)
+
+
+def load_result(path: str | os.PathLike[str]) -> SimulationResult:
+    """Read a saved study: the file, or the folder that holds it."""
+    return SimulationResult.of(StudyResult.load(path))
+
+
+def _budget(model: WeightedModel, budget: int | None) -> int:
+    if budget is not None:
+        return budget
+    name = paper_name(model) if isinstance(model, WeightedModel) else None
+    if name is None:
+        raise SimulationError(
+            "a study needs a budget, the number of variables that may be set in a round, but none was given and the "
+            "model is not one of the paper's. Add budget=2, for instance."
+        )
+    return paper.BUDGETS[name]
+
+
+@contextmanager
+def _progress(wanted: bool | Callable[[int], None], total: int) -> Iterator[Callable[[int], None] | None]:
+    if not isinstance(wanted, bool):
+        yield wanted
+    elif not wanted:
+        yield None
+    else:
+        with progress_bar("Simulating", total) as report:
+            yield report
+
+
+@contextmanager
+def progress_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar with the time left, on standard error; it goes away when the work is done."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(escape(description), total=total)
+        yield lambda count: bar.advance(task, count)

@@ -1,0 +1,229 @@
+"""Learning works: confidence regions cover the truth as often as promised, and regret flattens. Seeds are fixed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dobandit import BGLMOFU, BLMLR, BinaryGLM, CausalGraph, LinearModel, expect, paper, project
+from dobandit.estimation.confidence import radius_bglm_ofu, radius_lemma11
+from dobandit.model.links import exponential, logistic
+
+RUNS = 300
+LUCK = 1e-4  # a test of a right program fails with this chance, if its seeds were drawn again
+
+
+def draws(model, sets, rounds, rng):
+    """`rounds` worlds under each set, sampled ahead: the k-th play of a set takes its k-th world."""
+    return {S: model.sample(S, rounds, rng) for S in sets}
+
+
+def play(model, learner, rounds, seed, each_round=None):
+    """Expected regret of each round."""
+    graph, budget = learner.graph, learner.problem.budget
+    sets = [(), *itertools.combinations(graph.controllable, budget)]
+    value = {frozenset(S): expect(model, S).value for S in sets}
+    best = max(value.values())
+    columns = draws(model, sets, rounds, np.random.default_rng(seed))
+    worlds = {frozenset(S): columns[S] for S in sets}
+    used = dict.fromkeys(worlds, 0)
+    regret = np.zeros(rounds)
+    for t in range(rounds):
+        action = learner.propose()
+        S = frozenset(action)
+        k = used[S]
+        used[S] += 1
+        learner.update(action, {name: column[k] for name, column in worlds[S].items()})
+        regret[t] = best - value[S]
+        if each_round:
+            each_round()
+    return regret
+
+
+def distance(learner, theta, name):
+    """||theta* - theta_hat|| in the norm of M."""
+    layout, stats, v = learner.engine.linear.layout, learner.engine.state.stats, learner.graph.index(name)
+    d = layout.ptr[v + 1] - layout.ptr[v]
+    off = (theta - stats.theta)[layout.ptr[v] : layout.ptr[v + 1]]
+    return math.sqrt(max(off @ stats.gram[layout.square[v] : layout.square[v + 1]].reshape(d, d) @ off, 0.0))
+
+
+def at_most(failures, chance):
+    """Whether this many failures in RUNS are compatible with the chance promised."""
+    return binom.sf(failures - 1, RUNS, chance) > LUCK
+
+
+# -- confidence -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [paper.G4, paper.G5], ids=["G4", "G5"])
+def test_the_regions_of_lemma_11_hold_in_all_rounds_at_once(model):
+    delta, failures = 0.1, 0
+    for run in range(RUNS):
+        learner = BLMLR(radius_scale=1.0).start(model.graph, 2, horizon=100, seed=run)
+        away = []
+        play(model, learner, 40, run, lambda: away.append(distance(learner, model.theta, "Y")))  # noqa: B023
+        d = learner.graph.arrays.parent_ptr[-1] - learner.graph.arrays.parent_ptr[-2]
+        failures += any(r > radius_lemma11(t, int(d), delta) for t, r in enumerate(away, start=1))
+    assert at_most(failures, delta)
+
+
+@pytest.mark.parametrize("model", [paper.G4, paper.G5], ids=["G4", "G5"])
+def test_intervals_of_blm_lr_hold_the_true_means_together(model):
+    delta, failures = 0.1, 0
+    questions = [{}, {"X2": 1}, {"X3": 1, "X4": 0}, dict.fromkeys(model.graph.controllable, 1)]
+    answers = [expect(model, do).value for do in questions]
+    for run in range(RUNS):
+        learner = BLMLR(delta=delta, radius="lemma").start(model.graph, 2, seed=run)
+        play(model, learner, 60, run)
+        intervals = [learner.interval(do) for do in questions]
+        failures += not all(low <= truth <= high for (low, high), truth in zip(intervals, answers, strict=True))
+    assert at_most(failures, delta)
+
+
+@pytest.mark.parametrize("model", [paper.G4, paper.G5], ids=["G4", "G5"])
+def test_the_radius_of_lemma_1_holds_for_a_fixed_vector(model):
+    """|v.(theta - theta*)| <= rho ||v|| in the norm of M^-1 fails with chance at most 3 delta."""
+    delta, failures = 0.05, 0
+    rho = radius_bglm_ofu(1.0, delta)
+    target = model.graph.index("Y")
+    for run in range(RUNS):
+        learner = BGLMOFU(radius_scale=0.1).start(model.graph, 2, horizon=400, seed=run)
+        play(model, learner, 150, run)
+        layout, stats = learner.engine.linear.layout, learner.engine.state.stats
+        slots = slice(layout.ptr[target], layout.ptr[target + 1])
+        d = slots.stop - slots.start
+        inverse = stats.inverse[layout.square[target] : layout.square[target + 1]].reshape(d, d)
+        v = np.ones(d)
+        failures += abs(v @ (stats.theta - model.theta)[slots]) > rho * math.sqrt(v @ inverse @ v)
+    assert at_most(failures, 3 * delta)
+
+
+NONLINEAR = BinaryGLM(
+    CausalGraph([("a", "c"), ("b", "c"), ("c", "Y"), ("b", "Y")], target="Y"),
+    {"a": 0.4, "b": 0.6, "c": 0.2, "Y": 0.1, ("a", "c"): 0.9, ("b", "c"): 0.5, ("c", "Y"): 0.8, ("b", "Y"): 0.3},
+    links=logistic(1.0),
+)
+
+
+def test_intervals_with_other_links_hold_the_true_mean():
+    failures, runs, delta = 0, 100, 0.1
+    do = {"a": 1}
+    truth = expect(NONLINEAR, do).value
+    for run in range(runs):
+        learner = BGLMOFU(initial=50, delta=delta).start(NONLINEAR.graph, 1, seed=run, links=NONLINEAR.links[0])
+        play(NONLINEAR, learner, 150, run)
+        low, high = learner.interval(do)
+        failures += not low <= truth <= high
+    assert binom.sf(failures - 1, runs, delta) > LUCK
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0])
+def test_intervals_shrink_and_the_estimate_finds_the_truth(scale):
+    learner = BLMLR(radius_scale=scale, radius="lemma").start(paper.G5.graph, 2, horizon=3000)
+    do = {"X2": 1, "X4": 1}
+    widths = []
+    for part in range(3):
+        play(paper.G5, learner, 1000, part)
+        widths.append(learner.interval(do).high - learner.interval(do).low)
+    assert widths == sorted(widths, reverse=True)
+    assert learner.expected(do) == pytest.approx(expect(paper.G5, do).value, abs=0.08)
+    assert learner.best().do == do
+
+
+# -- regret ---------------------------------------------------------------------------------------------------
+
+PARALLEL = {**dict.fromkeys(["a", "b", "c", "d"], 0.3), "Y": 0.1}
+WEIGHTS = {
+    "parallel": PARALLEL | {("a", "Y"): 0.9, ("b", "Y"): 0.4, ("c", "Y"): 0.2, ("d", "Y"): 0.1},
+    "layers": {**PARALLEL, ("a", "c"): 0.9, ("a", "d"): 0.4, ("b", "d"): 0.7, ("c", "Y"): 0.9, ("d", "Y"): 0.2},
+    "chain": {**PARALLEL, ("a", "b"): 0.8, ("b", "c"): 0.8, ("c", "Y"): 0.9, ("d", "Y"): 0.3},
+}
+
+
+def flattens(model, start, rounds=3000, seeds=4, fraction=0.5, initial=0):
+    """Whether the second half of the learning rounds costs less than `fraction` of the first, on average."""
+    total = np.zeros(rounds)
+    for seed in range(seeds):
+        total += play(model, start(seed), rounds, seed)
+    total = total[initial:]
+    first, second = total[: len(total) // 2].sum(), total[len(total) // 2 :].sum()
+    assert first > 0.0
+    return second < fraction * first
+
+
+@pytest.mark.parametrize("shape", WEIGHTS)
+@pytest.mark.parametrize("link", [logistic(1.5), exponential], ids=["logistic", "exponential"])
+def test_bglm_ofu_flattens_on_other_links(shape, link):
+    edges = [key for key in WEIGHTS[shape] if isinstance(key, tuple)]
+    model = BinaryGLM(CausalGraph(edges, target="Y"), WEIGHTS[shape], links=link)
+    policy = BGLMOFU(radius_scale=0.15, initial=40, kappa=0.2)
+    assert flattens(model, lambda seed: policy.start(model.graph, 1, horizon=3000, seed=seed, links=link), initial=40)
+
+
+CONFOUNDED = {"U": 0.5, "W": 0.3, ("U", "a"): 0.3, ("U", "b"): 0.4, ("W", "c"): 0.6, "a": 0.1, "b": 0.1, "c": 0.1}
+EFFECTS = {"d": 0.2, "e": 0.1, "f": 0.1, ("a", "e"): 0.5, ("b", "f"): 0.4, ("c", "f"): 0.3}
+REWARDS = {("e", "Y"): 0.5, ("f", "Y"): 0.2, ("d", "Y"): 0.25}
+HIDDEN = BinaryGLM.blm(CONFOUNDED | EFFECTS | REWARDS, target="Y", latent=["U", "W"])
+
+
+@pytest.mark.parametrize(
+    "policy", [BGLMOFU(radius_scale=0.1, initial=30), BLMLR(radius_scale=0.1)], ids=["BLM-OFU", "BLM-LR"]
+)
+def test_regret_flattens_on_data_with_hidden_variables(policy):
+    """The data come from G, the learner works on G'."""
+    assert flattens(HIDDEN, lambda seed: policy.start(HIDDEN.graph, 2, horizon=3000, seed=seed), initial=30)
+
+
+def test_weights_learned_with_hidden_variables_are_those_of_the_projection():
+    rng = np.random.default_rng(0)
+    learner = BLMLR(radius_scale=0.1).start(HIDDEN.graph, 2)
+    sets = list(itertools.combinations(learner.graph.controllable, 2))
+    for S in sets:
+        columns = HIDDEN.sample(S, 400, rng)
+        learner.update_many((S, {name: column[k] for name, column in columns.items()}) for k in range(400))
+    seen = project(HIDDEN)
+    for name in seen.graph.nodes:
+        estimate, (bias, weights) = learner.estimate(name), seen.parent_weights(name)
+        for parent, weight in weights.items():
+            assert estimate.parents[parent].value == pytest.approx(weight, abs=0.05)
+        assert estimate.bias is None or estimate.bias.value == pytest.approx(bias, abs=0.05)
+
+
+CONTINUOUS = LinearModel.of_weights(
+    {**dict.fromkeys(["a", "b", "c", "d"], 0.3), ("a", "c"): 0.5, ("b", "d"): 0.3, ("c", "Y"): 0.6, ("d", "Y"): 0.3},
+    target="Y",
+)
+
+
+@pytest.mark.parametrize("region", ["closed-form", "boxed"])
+def test_blm_lr_flattens_on_a_continuous_model(region):
+    policy = BLMLR(radius_scale=0.1, region=region)
+    assert flattens(
+        CONTINUOUS,
+        lambda seed: policy.start(CONTINUOUS.graph, 1, horizon=2000, seed=seed, continuous=True),
+        rounds=2000,
+        seeds=3,
+    )
+
+
+@pytest.mark.parametrize("name", ["G1", "G5"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        BLMLR(radius_scale=0.1),
+        BLMLR(radius_scale=0.1, region="boxed"),
+        BGLMOFU(radius_scale=0.1, initial=40),
+        BGLMOFU(radius_scale=0.1),
+    ],
+    ids=["BLM-LR", "BLM-LR boxed", "BLM-OFU", "BLM-OFU lambda-min"],
+)
+def test_regret_flattens_on_the_papers_graphs(policy, name):
+    model, budget = paper.MODELS[name], paper.BUDGETS[name]
+    assert flattens(
+        model, lambda seed: policy.start(model.graph, budget, horizon=2000, seed=seed), rounds=2000, initial=40
+    )
