@@ -19,15 +19,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import SimulationError, closest, listed
+from dobandit.estimation.assumptions import diagnose_assumptions
 from dobandit.graph.formats import write_atomically
+from dobandit.model.bglm import BinaryGLM
+from dobandit.model.linear import LinearModel
+from dobandit.policy.bglm_ofu import BGLMOFU
+from dobandit.policy.blm_lr import BLMLR
 from dobandit.simulation.checkpoint import remove_finished
-from dobandit.simulation.statistics import Difference, Summary, paired_difference, summarise
+from dobandit.simulation.statistics import Difference, Summary, grouped_interval, paired_difference, summarise
 from dobandit.simulation.study import Study
 
 FORMAT, VERSION = "dobandit-study", 1
@@ -80,6 +85,25 @@ class StudyResult:
         """Regret of `label` minus that of `other`, replication by replication on common random numbers."""
         column = self._column(round_number)
         return paired_difference(self.regret(label)[:, column], self.regret(other)[:, column])
+
+    def grouped(self, label: str, groups: int = 20, size: int = 30) -> tuple[float, float, float]:
+        """The paper's layout: (mean, low, high) of the last regret from averages of groups of runs."""
+        return grouped_interval(self.regret(label)[:, -1], groups, size)
+
+    def bound(self, label: str) -> Array | None:
+        """(grid,): what the paper's theorem promises at most for this policy on this model; None where it says nothing.
+
+        The constants in the proofs are large: at usual horizons the bound exceeds the number of rounds.
+        """
+        policy = self.study.policies[self.labels[self._row(label)]]
+        known = diagnose_assumptions(cast(BinaryGLM | LinearModel, self.study.model), self.study.rounds)
+        values: list[float | None] = []
+        if isinstance(policy, BLMLR):
+            values = [known.regret_bound_blm_lr(int(t)) for t in self.grid]
+        elif isinstance(policy, BGLMOFU):
+            values = [known.regret_bound_bglm_ofu(int(t)) for t in self.grid]
+        exact = [value for value in values if value is not None]
+        return np.array(exact) if exact and len(exact) == len(values) else None
 
     def best_share(self, label: str) -> float:
         """The share of rounds in which an optimal set was played."""

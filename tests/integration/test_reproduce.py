@@ -1,0 +1,103 @@
+"""The paper's experiments and studies of one's own, from the command line to the files."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dobandit as dob
+from dobandit.simulation.reproduce import PUBLISHED, compare, paper_study
+from dobandit.simulation.simulate import run_study
+
+
+def dobandit(*arguments, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "dobandit", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_reproduce_writes_what_it_promises(tmp_path):
+    done = dobandit("reproduce", "G4", "--replications", 20, "--out", tmp_path / "results", "--json")
+    graph = json.loads(done.stdout)["graphs"]["G4"]
+    assert (graph["rounds"], graph["budget"], graph["replications"]) == (2000, 2, 20)
+    assert list(graph["policies"]) == list(PUBLISHED["G4"])
+    for policy in graph["policies"].values():
+        low, high = policy["regret_ci95"]
+        assert low <= policy["regret_mean"] <= high
+        assert set(policy["regret_quantiles"]) == {"0.05", "0.5", "0.95"}
+    names = {path.name for path in (tmp_path / "results").iterdir()}
+    figures = {f"G4-{kind}.{end}" for kind in ("regret", "graph") for end in ("png", "svg")}
+    assert names == figures | {"summary.md", "summary.json", "report.html"}
+    assert json.loads((tmp_path / "results/summary.json").read_text()) == json.loads(done.stdout)
+    assert "published" in (tmp_path / "results/summary.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["G3", "G4"])
+def test_our_algorithms_agree_with_the_paper(name):
+    result = run_study(paper_study(name, replications=100, seed=1))
+    rows = {row.policy: row for row in compare(name, result)}
+    assert rows["BLM-LR"].agrees
+    assert rows["BLM-OFU"].agrees
+    assert result.summary_of("BLM-LR").high < result.summary_of("UCB").low
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others():
+    first, again, other = (run_study(paper_study("G4", 3, seed)) for seed in (5, 5, 6))
+    assert np.array_equal(first.all_regret, again.all_regret)
+    assert not np.array_equal(first.all_regret, other.all_regret)
+
+
+def test_a_study_of_ones_own(tmp_path):
+    model, out = tmp_path / "model.json", tmp_path / "study"
+    dob.paper.G4.save(model)
+    arguments = ["--policy", "blm-lr:radius_scale=0.1", "--policy", "ucb:scale=0.1", "--rounds", 300, "-k", 2]
+    done = dobandit("simulate", model, *arguments, "--replications", 12, "--out", out, "--json")
+    document = json.loads(done.stdout)
+    assert {path.name for path in out.iterdir()} >= {"study.npz", "report.html", "regret.png", "summary.md"}
+    assert not (out / "unfinished").exists()
+    (out / "report.html").unlink()
+    dobandit("report", out)
+    assert (out / "report.html").exists()
+    assert dob.load_result(out).study.model == dob.paper.G4
+    text = dobandit("simulate", model, *arguments, "--replications", 12).stdout
+    assert "BLM-LR" in text
+    assert json.dumps(document)
+
+
+def test_the_theorem_as_a_curve_lies_above_the_regret():
+    result = run_study(paper_study("G4", 5))
+    for label in ("BLM-LR", "BLM-OFU"):
+        bound = result.bound(label)
+        assert bound is not None
+        assert np.all(result.regret(label).mean(axis=0) <= bound)
+        assert np.all(np.diff(bound) >= 0)
+    assert result.bound("UCB") is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["reproduce", "G6"],
+        ["reproduce", "G1", "--replications", "0"],
+        ["reproduce", "G4", "--replications", "2", "--executor", "cloud"],
+        ["simulate", "absent.json", "--rounds", "10", "-k", "1"],
+        ["simulate", "{model}", "--rounds", "10", "-k", "9"],
+        ["simulate", "{model}", "--rounds", "10", "-k", "1", "--policy", "magic"],
+        ["simulate", "{model}", "--rounds", "10", "-k", "1", "--policy", "ucb:scale=-1"],
+        ["simulate", "{model}", "--rounds", "10", "-k", "1", "--policy", "ucb:skale=1"],
+        ["simulate", "{model}", "--rounds", "10", "-k", "1", "--policy", "fixed:set=X9"],
+        ["report", "absent"],
+        ["report", "{model}"],
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(arguments, tmp_path):
+    model = tmp_path / "model.json"
+    dob.paper.G4.save(model)
+    done = dobandit(*[a.format(model=model) for a in arguments], "--out", tmp_path / "out", code=2)
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: ")
