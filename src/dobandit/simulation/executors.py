@@ -87,7 +87,7 @@ class Dask:
         # A task, not scattered data: that would be gone for good if every worker that holds it died.
         shared = self.client.submit(tuple, (study, prepared), pure=False)
         futures = self.client.map(_run_shared, [list(block) for block in blocks], shared=shared, pure=False, retries=5)
-        for future in as_completed(futures):
+        for future in as_completed(futures, loop=self.client.loop):  # not that of a client around this call
             yield future.result()
 
     def close(self) -> None:
