@@ -8,6 +8,11 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import DobanditError, InferenceError, InterventionError
+from dobandit.estimation.statistics import add_round, layout_of, start_statistics
+from dobandit.model.cover import cover_model
+from dobandit.oracle.boxed import boxed, score_sets_boxed
+from dobandit.oracle.optimistic_search import optimistic_search, search
+from dobandit.oracle.sets import set_tree
 from worlds import quietly, random_bglm
 
 FACTOR = 1 - 1 / math.e
@@ -124,18 +129,6 @@ def test_the_search_is_deterministic_and_independent_of_the_limits():
     assert results[0].explored == results[1].explored
 
 
-def cover_instance(sets, elements):
-    """The paper's reduction from max k-cover (Appendix G): Z_j sets X_i where element i is in set j; Y counts X."""
-    weights = {}
-    links = {}
-    for i in range(elements):
-        weights |= {(f"Z{j}", f"X{i}"): 1.0 for j, members in enumerate(sets) if i in members}
-        weights[f"X{i}", "Y"] = 1.0 / elements
-        links[f"X{i}"] = {"name": "rational", "a": 100.0 * elements}
-    graph = dob.CausalGraph([*weights], "Y", bias=[], controllable=[f"Z{j}" for j in range(len(sets))])
-    return dob.BinaryGLM(graph, weights, links=links)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_cover_instances_are_solved(seed):
     rng = np.random.default_rng(seed)
@@ -144,7 +137,7 @@ def test_cover_instances_are_solved(seed):
     uncovered = set(range(elements)) - set().union(*sets)
     sets[0] |= uncovered
     best = max(len(set().union(*chosen)) for chosen in combinations(sets, 2))
-    result = dob.solve(cover_instance(sets, elements), 2)
+    result = dob.solve(cover_model(sets), 2)
     chosen = [sets[int(name[1:])] for name in result.set]
     assert len(set().union(*chosen)) == best
     assert result.status == "optimal"
@@ -213,3 +206,91 @@ def test_branch_and_bound_refuses_other_links():
     if not model.is_linear:
         with pytest.raises(DobanditError, match="linear"):
             dob.solve(model, 1, oracle="branch-and-bound")
+
+
+def region_of(model, rounds, rng):
+    """Statistics of so many rounds of pure observation, with M = I at the start."""
+    layout = layout_of(model.graph)
+    stats = start_statistics(layout, 1.0)
+    nothing = np.zeros(len(model.graph) + 1, dtype=bool)
+    if rounds:
+        drawn = model.sample(size=rounds, rng=rng)
+        rows = np.stack([np.ones(rounds), *(drawn[name] for name in model.graph.nodes)], axis=1).astype(float)
+        for row in rows:
+            add_round(layout, stats, row, nothing)
+    return layout, stats
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_optimistic_search_finds_the_best_of_all_sets(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        model = random_blm(rng, most=9)
+        graph = model.graph
+        budget = min(int(rng.integers(1, 4)), len(graph.controllable))
+        layout, stats = region_of(model, int(rng.choice([0, 3, 30, 300])), rng)
+        rho = np.full(len(graph) + 1, float(rng.choice([0.02, 0.2, 1.0, 3.0])))
+        truth = -1.0
+        for size in range(budget + 1):
+            tree = set_tree(graph, size)
+            score_sets_boxed(layout, tree, boxed(layout), stats.theta, stats.gram, rho)
+            truth = max(truth, tree.values.max())
+        found = optimistic_search(graph, set_tree(graph, 1), budget)
+        count = search(layout, found, boxed(layout), stats, stats.theta, rho, float(rng.random()), 10**9)
+        assert found.report[0] == pytest.approx(truth, abs=1e-7 * max(1.0, truth))
+        assert found.report[1] >= truth - 1e-7 * max(1.0, truth)
+        assert count <= budget
+        chosen = {int(v) for v in found.best[:count]}
+        assert chosen <= set(graph.arrays.controllable.tolist())
+
+
+def test_a_stopped_optimistic_search_bounds_what_it_has_not_seen():
+    rng = np.random.default_rng(9)
+    stopped = 0
+    for _ in range(60):
+        model = random_blm(rng, most=12)
+        budget = min(3, len(model.graph.controllable))
+        layout, stats = region_of(model, 300, rng)
+        rho = np.full(len(model.graph) + 1, 0.5)
+        whole, cut = (optimistic_search(model.graph, set_tree(model.graph, 1), budget) for _ in range(2))
+        search(layout, whole, boxed(layout), stats, stats.theta, rho, 0.5, 10**9)
+        search(layout, cut, boxed(layout), stats, stats.theta, rho, 0.5, 2)
+        assert cut.report[0] <= whole.report[0] + 1e-9 <= cut.report[1] + 1e-7
+        stopped += cut.report[2] < whole.report[2]
+    assert stopped > 5
+
+
+def test_a_learner_on_a_hundred_nodes_runs_exact_rounds():
+    model = dob.random_model("erdos-renyi", 100, seed=3)
+    learner = dob.BLMLR(radius_scale=0.02, region="boxed").start(model.graph, budget=5, horizon=2000, seed=1)
+    drawn = model.sample(size=1500, rng=4)
+    learner.update_many([({}, {n: int(drawn[n][t]) for n in drawn}) for t in range(1500)])
+    for number in range(30):
+        action = learner.propose()
+        value, bound, _ = learner.engine.certificate()
+        assert len(action) <= 5
+        assert bound <= value * (1 + 1e-9)
+        seen = model.sample(action, 1, number)
+        learner.update(action, {name: int(values[0]) for name, values in seen.items()})
+    assert learner.best().value > dob.expect(model).value
+
+
+def test_the_greedy_variant_learns_too():
+    model = dob.random_model("layered", 40, seed=2)
+    best = dob.solve(model, 4).value
+    learner = dob.BLMLR(radius_scale=0.02, region="boxed", oracle="greedy").start(model.graph, 4, horizon=1500, seed=1)
+    rewards = []
+    for number in range(1500):
+        action = learner.propose()
+        assert len(action) <= 4
+        rewards.append(dob.expect(model, action).value)
+        seen = model.sample(action, 1, number)
+        learner.update(action, {name: int(values[0]) for name, values in seen.items()})
+    assert np.mean(rewards[-300:]) >= FACTOR * best
+    assert np.mean(rewards[-300:]) > np.mean(rewards[:300])
+
+
+@pytest.mark.parametrize("oracle", ["branch-and-bound", "greedy"])
+def test_searches_need_the_box(oracle):
+    with pytest.raises(DobanditError, match="boxed"):
+        dob.BLMLR(oracle=oracle).start(dob.paper.G1.graph, 3)

@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 from dobandit.compiled import kernel
 from dobandit.model.bglm import WeightedModel
 
+# Means and gains are at most about 1: changes below this are rounding, and following them through a long chain would
+# visit every node (and crawl through subnormal numbers) for nothing.
+NEGLIGIBLE = 1e-18
+
 
 class Passes(NamedTuple):
     """The target's ancestors with both directions of their edges, and the means and path weights under S."""
@@ -98,7 +102,7 @@ def paths_of(p: Any, v: int) -> float:
         c = p.child[slot]
         if not p.is_set[c]:
             total += p.child_theta[slot] * p.paths[c]
-    return total
+    return total if total > NEGLIGIBLE else 0.0
 
 
 @kernel
@@ -127,7 +131,7 @@ def toggle(p: Any, x: int) -> float:
             p.dirty[v] = False
             waiting -= 1
             new = mean_of(p, v)
-            if new != p.means[v]:
+            if abs(new - p.means[v]) > NEGLIGIBLE:
                 p.means[v] = new
                 for slot in range(p.child_ptr[v], p.child_ptr[v + 1]):
                     c = p.child[slot]
@@ -146,7 +150,7 @@ def toggle(p: Any, x: int) -> float:
             p.dirty[v] = False
             waiting -= 1
             new = paths_of(p, v)
-            if new != p.paths[v]:
+            if abs(new - p.paths[v]) > NEGLIGIBLE:
                 p.paths[v] = new
                 if not p.is_set[v]:
                     for slot in range(p.parent_ptr[v], p.parent_ptr[v + 1]):

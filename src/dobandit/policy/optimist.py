@@ -19,7 +19,7 @@ from dobandit.estimation.statistics import Layout, Statistics, add_round, gather
 from dobandit.model.link_kernels import LinkArrays
 from dobandit.oracle.boxed import Boxed, score_sets_boxed
 from dobandit.oracle.closed_form import ClosedForm, score_sets
-from dobandit.oracle.optimistic_search import OptimisticSearch, search
+from dobandit.oracle.optimistic_search import OptimisticSearch, greedy_search, search
 from dobandit.oracle.per_pattern import PerPattern, score_sets_per_pattern
 from dobandit.oracle.sets import SetTree, pick
 
@@ -70,6 +70,7 @@ class SearchPlan(NamedTuple):
     box: Boxed
     search: OptimisticSearch
     most_sets: int  # looked at in a round before the best so far is taken
+    greedy: bool  # the standard-oracle variant instead of the search
 
 
 class GeneralPlan(NamedTuple):
@@ -169,6 +170,8 @@ def propose_search(plan: Any, state: Any, uniform: float, t: int) -> int:
         return 0
     set_radii(linear.settings, linear.layout.ptr, t, linear.rho)
     stats = state.stats
+    if plan.greedy:
+        return greedy_search(linear.layout, plan.search, stats, stats.theta, linear.rho, uniform)
     return search(linear.layout, plan.search, plan.box, stats, stats.theta, linear.rho, uniform, plan.most_sets)
 
 

@@ -132,11 +132,11 @@ class BoxedEngine(LinearEngine):
 
 
 class SearchEngine(LinearEngine):
-    """Identity links, regions within the box, too many sets to list: branch and bound, sets of at most K."""
+    """Identity links, regions within the box, too many sets to list: branch and bound, or greedy; at most K variables."""
 
-    def __init__(self, plan: LinearPlan, ridge: float, search: OptimisticSearch, most_sets: int) -> None:
+    def __init__(self, plan: LinearPlan, ridge: float, search: OptimisticSearch, most_sets: int, greedy: bool) -> None:
         super().__init__(plan, ridge)
-        self.plan = SearchPlan(plan, boxed(plan.layout), search, most_sets)
+        self.plan = SearchPlan(plan, boxed(plan.layout), search, most_sets, greedy)
         self.sets = np.zeros((0, 0), dtype=np.int32)
 
     def choose(self, uniforms: NDArray[np.float64]) -> list[int]:
@@ -149,7 +149,7 @@ class SearchEngine(LinearEngine):
         return self._found(propose_search(self.plan, self.state, 0.0, -1))
 
     def certificate(self) -> tuple[float, float, int]:
-        """(value, bound, sets looked at) of the last choice; value = bound where it is proved."""
+        """(value, bound, sets looked at) of the last choice; value = bound where it is proved (inf: greedy)."""
         value, bound, looked = self.plan.search.report.tolist()
         return value, bound, int(looked)
 
@@ -158,7 +158,7 @@ class SearchEngine(LinearEngine):
 
 
 _REGIONS: dict[str, type[LinearEngine]] = {"closed-form": LinearEngine, "boxed": BoxedEngine}
-REGIONS, ORACLES = tuple(_REGIONS), ("auto", "exhaustive", "branch-and-bound")
+REGIONS, ORACLES = tuple(_REGIONS), ("auto", "exhaustive", "branch-and-bound", "greedy")
 _SETS_ONE_BY_ONE = 2_000  # boxed regions: beyond this a search is faster
 _SETS_A_ROUND = 500  # looked at by a search before it settles for the best so far (see `certificate`)
 
@@ -174,14 +174,15 @@ def linear_engine(
     """The engine for a linear problem: every set one by one, or a search."""
     useful = len(set(problem.graph.controllable) - set(problem.graph.irrelevant))
     count = math.comb(useful, min(problem.budget, useful))
-    if oracle == "branch-and-bound" or (oracle == "auto" and region == "boxed" and count > _SETS_ONE_BY_ONE):
+    searched = oracle in ("branch-and-bound", "greedy")
+    if searched or (oracle == "auto" and region == "boxed" and count > _SETS_ONE_BY_ONE):
         if region != "boxed":
             raise PolicyError(
-                "branch and bound needs regions within the box, where a larger mean never hurts. Give region='boxed'."
+                f"oracle={oracle!r} needs regions within the box, where a larger mean never hurts. Give region='boxed'."
             )
         plan = linear_plan(problem, settings, thresholds, singles=True)
         search = optimistic_search(problem.graph, plan.tree, problem.budget)
-        return SearchEngine(plan, ridge, search, _SETS_A_ROUND)
+        return SearchEngine(plan, ridge, search, _SETS_A_ROUND, oracle == "greedy")
     if count > MOST_SETS:
         raise PolicyError(
             f"there are {count:,} sets to choose from, and they are looked at one by one only up to {MOST_SETS:,}. "

@@ -1,0 +1,224 @@
+"""Oracles: exact sets of known models, optimistic rounds at scale, greedy on a million nodes, Algorithm 4 and others.
+
+    python benchmarks/bench_oracles.py [--nodes 1000000] [--edges 10000000] [--skip-large]
+
+Absolute times depend on the machine and its load; ratios are taken in one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import resource
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+import dobandit as dob
+from dobandit.estimation.confidence import delta_blm_lr, radius_blm_lr
+from dobandit.estimation.statistics import add_round, layout_of, start_statistics
+from dobandit.oracle.boxed import boxed
+from dobandit.oracle.closed_form import closed_form, score_sets
+from dobandit.oracle.epsilon_net import score_sets_epsilon_net
+from dobandit.oracle.greedy import greedy_steps
+from dobandit.oracle.optimistic_search import optimistic_search, search
+from dobandit.oracle.passes import Passes
+from dobandit.oracle.sets import set_tree
+
+
+def timed(run, times=3):
+    """(result, shortest time in seconds)."""
+    best, result = math.inf, None
+    for _ in range(times):
+        start = time.perf_counter()
+        result = run()
+        best = min(best, time.perf_counter() - start)
+    return result, best
+
+
+def random_dag(nodes, parents, rng, spread=1.0, local=None):
+    """A linear model: `spread` 0 makes all weights equal (near-equal gains), `local` keeps causes near (deep)."""
+    ends = []
+    for i in range(1, nodes):
+        first = 0 if local is None else max(0, i - local)
+        ends += [(int(j), i) for j in rng.choice(np.arange(first, i), size=min(i - first, parents), replace=False)]
+    sources, destinations = np.array(ends).T
+    names = [f"X{i}" for i in range(nodes - 1)] + ["Y"]
+    graph = dob.CausalGraph.from_arrays(names, sources, destinations, "Y")
+    weights = 1.0 - spread * rng.random(len(graph.arrays.parent))
+    child = np.repeat(np.arange(nodes + 1), np.diff(graph.arrays.parent_ptr))
+    weights /= 1.25 * np.bincount(child, weights=weights, minlength=nodes + 1)[child]
+    return dob.BinaryGLM(graph, weights)
+
+
+def exact_table():
+    print("best set of a known linear model (branch and bound)")
+    print(f"  {'instance':<44}{'K':>4}{'sets':>12}{'looked at':>11}{'seconds':>10}  status")
+    rng = np.random.default_rng(0)
+    hard = {
+        "1,000 nodes, 8 causes": random_dag(1000, 8, rng),
+        "1,000 nodes, equal weights": random_dag(1000, 8, rng, spread=0.0),
+        "1,000 nodes, deep (causes among the last 12)": random_dag(1000, 4, rng, local=12),
+        "300 elements, 100 sets, linear cover": dob_cover(rng, 100, 300),
+        "parallel, 60 almost equal causes": parallel(60, rng),
+    }
+    dob.solve(hard["1,000 nodes, 8 causes"], 2, oracle="branch-and-bound")
+    for label, model in hard.items():
+        for budget in (5, 10):
+            result = dob.solve(model, budget, oracle="branch-and-bound", time_limit=10)
+            sets = math.comb(len(model.graph.controllable), budget)
+            gap = "" if result.status == "optimal" else f" (gap {result.bound - result.value:.1e})"
+            numbers = f"{budget:>4}{sets:>12.1e}{result.explored:>11,}{result.seconds:>10.4f}"
+            print(f"  {label:<44}{numbers}  {result.status}{gap}")
+    model = random_dag(60, 4, rng)
+    slow, seconds = timed(lambda: dob.solve(model, 3, oracle="exhaustive"), 1)
+    fast, quick = timed(lambda: dob.solve(model, 3, oracle="branch-and-bound"))
+    assert abs(slow.value - fast.value) < 1e-9
+    print(
+        f"  60 nodes, K = 3: exhaustive {seconds:.2f} s for {slow.explored:,} sets, branch and bound {quick:.4f} s: "
+        f"{seconds / quick:,.0f} times faster"
+    )
+
+
+def dob_cover(rng, sets, elements):
+    from dobandit.model.cover import cover_model
+
+    groups = [set(rng.choice(elements, size=12, replace=False).tolist()) for _ in range(sets)]
+    return cover_model(groups, linear=True)
+
+
+def parallel(count, rng):
+    weights = {f"X{i}": 0.5 for i in range(count)}
+    weights |= {(f"X{i}", "Y"): (1 + 1e-3 * float(rng.random())) / (count * 1.01) for i in range(count)}
+    return dob.BinaryGLM.blm(weights, "Y")
+
+
+@dataclass
+class Region:
+    layout: object
+    stats: object
+    rho: np.ndarray
+
+
+def region_after(model, rounds, rng, scale=0.1, horizon=10_000):
+    layout = layout_of(model.graph)
+    stats = start_statistics(layout, 1.0)
+    nothing = np.zeros(len(model.graph) + 1, dtype=bool)
+    drawn = model.sample(size=max(rounds, 1), rng=rng)
+    rows = np.stack([np.ones(max(rounds, 1)), *(drawn[n] for n in model.graph.nodes)], axis=1).astype(float)
+    for t in range(rounds):
+        add_round(layout, stats, rows[t], nothing)
+    n = len(model.graph) + 1
+    return Region(layout, stats, np.full(n, radius_blm_lr(rounds, n, delta_blm_lr(n, horizon), scale)))
+
+
+def rounds_table():
+    print(
+        "\nthe optimistic set of one BLM-LR round, boxed regions, radius_scale 0.1 "
+        "(goal at n = 100, K = 5: 5 ms late, 100 ms early)"
+    )
+    print(f"  {'n':>5}{'K':>4}{'rounds seen':>13}{'sets looked at':>16}{'ms':>9}  proved")
+    rng = np.random.default_rng(1)
+    for nodes in (30, 100, 300):
+        model = random_dag(nodes, 4, rng)
+        for budget in (3, 5):
+            for rounds in (0, 100, 1_000, 5_000, 20_000):
+                region = region_after(model, rounds, rng)
+                found = optimistic_search(model.graph, set_tree(model.graph, 1), budget)
+                box = boxed(region.layout)
+                stats = region.stats
+                _, seconds = timed(
+                    lambda: search(region.layout, found, box, stats, stats.theta, region.rho, 0.5, 500)  # noqa: B023
+                )
+                proved = (
+                    "yes"
+                    if found.report[1] <= found.report[0] * (1 + 1e-9)
+                    else f"gap {found.report[1] - found.report[0]:.2g}"
+                )
+                print(f"  {nodes:>5}{budget:>4}{rounds:>13,}{int(found.report[2]):>16,}{seconds * 1e3:>9.2f}  {proved}")
+
+
+def large_greedy(nodes, edges):
+    rng = np.random.default_rng(2)
+    heads = np.sort(rng.integers(2, nodes + 1, edges))
+    tails = (heads - rng.integers(1, np.minimum(1000, heads - 1) + 1)).astype(np.int64)
+    theta = rng.random(edges)
+    theta /= 1.2 * np.bincount(heads, weights=theta, minlength=nodes + 1)[heads]
+    by_tail = np.argsort(tails, kind="stable")
+    n = nodes + 1
+    p = Passes(
+        np.arange(n), pointers(heads, n), tails.astype(np.int32), theta,
+        pointers(tails, n), heads[by_tail].astype(np.int32), theta[by_tail],
+        np.zeros(n, dtype=bool), np.ones(n), np.zeros(n), np.zeros(n, dtype=bool),
+    )  # fmt: skip
+    graph_bytes = sum(array.nbytes for array in p[:7])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    candidates = np.arange(1, nodes, dtype=np.int32)
+    cost, group, taken = np.ones(n), np.full(n, -1, dtype=np.int64), np.zeros(2, dtype=bool)
+    chosen = np.zeros(50, dtype=np.int32)
+    greedy_steps(p, candidates[:1], 0, cost, 0.0, group, taken, chosen)  # compile
+    _, seconds = timed(lambda: greedy_steps(p, candidates, 50, cost, 50.0, group, taken, chosen), 1)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    print(
+        f"\ngreedy, {nodes:,} nodes, {edges:,} edges, K = 50: {seconds:.2f} s on one core (goal: 5 s); "
+        f"memory beyond the graph's {graph_bytes / 1e6:.0f} MB: {grown / 1e6:.0f} MB"
+    )
+
+
+def pointers(keys, size):
+    out = np.zeros(size + 1, dtype=np.int64)
+    np.cumsum(np.bincount(keys, minlength=size), out=out[1:])
+    return out
+
+
+def algorithm4_table():
+    print(
+        "\none round's oracle on G5 after 1,000 rounds "
+        "(the paper: Algorithm 4 is 30 times faster than an epsilon-net with 0.01)"
+    )
+    rng = np.random.default_rng(3)
+    model = dob.paper.G5
+    region = region_after(model, 1_000, rng)
+    tree = set_tree(model.graph, 2)
+    form, stats, layout = closed_form(model.graph, tree), region.stats, region.layout
+    score_sets(layout, tree, form, stats.theta, stats.inverse, region.rho)
+    many = 2000
+
+    def closed():
+        for _ in range(many):
+            score_sets(layout, tree, form, stats.theta, stats.inverse, region.rho)
+
+    _, seconds = timed(closed)
+    closed_seconds, best_closed = seconds / many, int(np.argmax(tree.values))
+    found, box = optimistic_search(model.graph, set_tree(model.graph, 1), 2), boxed(layout)
+
+    def branch():
+        for _ in range(many):
+            search(layout, found, box, stats, stats.theta, region.rho, 0.5, 10**9)
+
+    _, seconds = timed(branch)
+    branch_seconds = seconds / many
+    print(f"  {'oracle':<34}{'seconds a round':>16}{'times Algorithm 4':>19}")
+    print(f"  {'Algorithm 4 (closed form)':<34}{closed_seconds:>16.2e}{1:>19.1f}")
+    print(f"  {'branch and bound (boxed, exact)':<34}{branch_seconds:>16.2e}{branch_seconds / closed_seconds:>19.1f}")
+    for epsilon in (0.05, 0.02, 0.01):
+        start = time.perf_counter()
+        values = score_sets_epsilon_net(layout, tree, stats.theta, stats.gram, region.rho, epsilon)
+        seconds = time.perf_counter() - start
+        same = "same set" if int(np.argmax(values)) == best_closed else "another set"
+        label = f"epsilon-net, {epsilon:g} (NumPy)"
+        print(f"  {label:<34}{seconds:>16.2e}{seconds / closed_seconds:>19,.0f}  {same}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--edges", type=int, default=10_000_000)
+    parser.add_argument("--skip-large", action="store_true", help="leave out the million-node graph")
+    arguments = parser.parse_args()
+    exact_table()
+    rounds_table()
+    if not arguments.skip_large:
+        large_greedy(arguments.nodes, arguments.edges)
+    algorithm4_table()

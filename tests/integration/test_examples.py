@@ -1,0 +1,51 @@
+"""The examples run as they stand."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name, *arguments):
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_scaling_study_prints_a_table_for_each_size():
+    printed = run("scaling_study.py", "--quick")
+    assert re.findall(r"Regret against (\w+)", printed) == ["nodes", "budget", "parents", "rounds"]
+    rows = re.findall(r"^ +\d+ +[\d,]+ +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$", printed, re.MULTILINE)
+    assert len(rows) == 12
+    assert printed.count("grows as") == 4
+    assert "nan" not in printed
+    for label in ("BLM-LR", "BLM-OFU", "UCB"):
+        assert label in printed
+
+
+@pytest.mark.parametrize("shape", ["parallel", "scale-free"])
+def test_the_scaling_study_takes_other_shapes_and_one_size_only(shape):
+    printed = run("scaling_study.py", "--quick", "--shape", shape, "--vary", "budget", "--graphs", "1")
+    assert printed.startswith(f"{shape} models: 1 a row")
+    assert re.findall(r"Regret against (\w+)", printed) == ["budget"]
+
+
+def test_the_scaling_study_says_what_is_wrong():
+    command = [sys.executable, str(EXAMPLES / "scaling_study.py"), "--quick", "--shape", "circle"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    assert "shapes are 'layered'" in done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
+def test_every_example_explains_itself(name):
+    printed = run(name, "--help")
+    assert "usage:" in printed
+    assert "--quick" in printed
