@@ -132,7 +132,7 @@ class BoxedEngine(LinearEngine):
 
 
 class SearchEngine(LinearEngine):
-    """Identity links, regions within the box, too many sets to list: branch and bound, or greedy; at most K variables."""
+    """Identity links, boxed regions, too many sets to list: branch and bound, or greedy; at most K variables."""
 
     def __init__(self, plan: LinearPlan, ridge: float, search: OptimisticSearch, most_sets: int, greedy: bool) -> None:
         super().__init__(plan, ridge)
