@@ -124,7 +124,7 @@ def reproduce_command(
       dobandit reproduce G1 G4 --replications 60 --out quick
     """
     from dobandit import paper
-    from dobandit.report.reproduction import summary_document, write_reproduction
+    from dobandit.report.reproduction import reproduction_document, write_reproduction
     from dobandit.report.result import progress_bar
     from dobandit.simulation.executors import executor_of
     from dobandit.simulation.reproduce import paper_study
@@ -150,7 +150,7 @@ def reproduce_command(
             runner.close()
     files = write_reproduction(results, out)
     if as_json:
-        print_json(summary_document(results))
+        print_json(reproduction_document(results))
         return
     print_comparison(results)
     total = sum(result.elapsed for result in results.values())

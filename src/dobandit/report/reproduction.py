@@ -10,9 +10,9 @@ from typing import Any
 from dobandit.graph.formats import write_atomically
 from dobandit.report.figures import png_of_svg
 from dobandit.report.html import Section, report_html, study_figures, study_section
-from dobandit.report.tables import Table, summary_markdown, table_markdown
+from dobandit.report.tables import Table, summary_document, summary_markdown, table_markdown
 from dobandit.report.words import amount, signed
-from dobandit.simulation.reproduce import PUBLISHED_RUNS, compare, to_json
+from dobandit.simulation.reproduce import PUBLISHED_RUNS, compare
 from dobandit.simulation.result import StudyResult
 
 TITLE = "Combinatorial causal bandits: the paper's five experiments"
@@ -45,9 +45,19 @@ def comparison_table(results: Mapping[str, StudyResult]) -> Table:
     return Table(columns, rows, _NOTES)
 
 
-def summary_document(results: Mapping[str, StudyResult]) -> dict[str, Any]:
-    """The machine-readable summary."""
-    return {"graphs": {name: to_json(name, result) for name, result in results.items()}}
+def reproduction_document(results: Mapping[str, StudyResult]) -> dict[str, Any]:
+    """The machine-readable summary: each experiment's, with the published values beside ours."""
+    graphs = {}
+    for name, result in results.items():
+        document = summary_document(result)
+        for row in compare(name, result):
+            document["policies"][row.policy] |= {
+                "published": row.published,
+                "difference_in_standard_errors": row.standard_errors,
+                "remark": row.remark,
+            }
+        graphs[name] = document
+    return {"graphs": graphs}
 
 
 def lead(results: Mapping[str, StudyResult]) -> str:
@@ -75,7 +85,7 @@ def write_reproduction(results: Mapping[str, StudyResult], folder: str | Path) -
     files["summary.md"] = "\n".join(
         [f"# {TITLE}\n\n{lead(results)}\n", *parts, f"## Beside the published values\n\n{table_markdown(beside)}"]
     )
-    files["summary.json"] = json.dumps(summary_document(results), indent=2, allow_nan=False) + "\n"
+    files["summary.json"] = json.dumps(reproduction_document(results), indent=2, allow_nan=False) + "\n"
     sections = [study_section(result, heading=name) for name, result in results.items()]
     sections.append(
         Section(

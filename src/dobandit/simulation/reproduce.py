@@ -133,29 +133,3 @@ def compare(name: str, result: StudyResult) -> list[Comparison]:
         error = math.sqrt(own**2 + theirs**2 + (READING_ERROR * published) ** 2)
         rows.append(Comparison(name, policy, summary.mean, published, (summary.mean - published) / error))
     return rows
-
-
-def to_json(name: str, result: StudyResult) -> dict[str, object]:
-    """The part of the machine-readable summary that belongs to one experiment."""
-    policies = {}
-    for label in result.labels:
-        summary = result.summary_of(label)
-        policies[label] = {
-            "regret_mean": summary.mean,
-            "regret_ci95": [summary.low, summary.high],
-            "regret_ci95_method": summary.method,
-            "regret_quantiles": {str(q): value for q, value in summary.quantiles.items()},
-            "published": PUBLISHED[name][label],
-            "best_set_share": result.best_share(label),
-            "microseconds_per_round": result.microseconds_per_round(label),
-        }
-    study = result.study
-    return {
-        "rounds": study.rounds,
-        "budget": study.budget,
-        "replications": study.replications,
-        "seed": study.seed,
-        "seconds": result.elapsed,
-        "best_set": list(result.best_set),
-        "policies": policies,
-    }
