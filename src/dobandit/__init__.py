@@ -14,6 +14,10 @@ _HOME = {
     "CausalGraph": "dobandit.graph.causal_graph",
     "read_graph": "dobandit.graph.formats",
     "write_graph": "dobandit.graph.formats",
+    "parse_graph": "dobandit.graph.formats",
+    "print_graph": "dobandit.graph.formats",
+    "from_networkx": "dobandit.graph.formats",
+    "to_networkx": "dobandit.graph.formats",
     "admissible": "dobandit.graph.latent",
     "BinaryGLM": "dobandit.model.bglm",
     "LinearModel": "dobandit.model.linear",
@@ -43,7 +47,11 @@ if TYPE_CHECKING:
     from dobandit import errors as errors
     from dobandit import paper as paper
     from dobandit.graph.causal_graph import CausalGraph as CausalGraph
+    from dobandit.graph.formats import from_networkx as from_networkx
+    from dobandit.graph.formats import parse_graph as parse_graph
+    from dobandit.graph.formats import print_graph as print_graph
     from dobandit.graph.formats import read_graph as read_graph
+    from dobandit.graph.formats import to_networkx as to_networkx
     from dobandit.graph.formats import write_graph as write_graph
     from dobandit.graph.latent import admissible as admissible
     from dobandit.model import links as links
@@ -79,6 +87,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'dobandit' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+__all__ = [*_HOME, *_MODULES]
 
 
 def __dir__() -> list[str]:

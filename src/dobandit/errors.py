@@ -76,7 +76,9 @@ def closest(name: object, known: Iterable[str]) -> str:
     """A hint for a misspelt name: " Did you mean 'X3'?", or nothing when no name is near."""
     if not isinstance(name, str):
         return ""
-    matches = difflib.get_close_matches(name, list(known)[:10_000], n=1, cutoff=0.6)
+    candidates = [other for other in list(known)[:10_000] if len(other) <= 200]
+    matches = [other for other in candidates if other.casefold() == name.casefold()]
+    matches = matches or difflib.get_close_matches(name[:200], candidates, n=1, cutoff=0.6)
     return f" Did you mean {matches[0]!r}?" if matches else ""
 
 

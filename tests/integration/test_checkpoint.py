@@ -27,7 +27,7 @@ from dobandit.simulation.study import Study
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have told us to ignore it
 study = Study.from_document(json.loads(sys.argv[2]))
-run_study(study, workers=2, checkpoint=sys.argv[1]).save(sys.argv[1])
+run_study(study, workers=2, checkpoint=sys.argv[1]).save(sys.argv[1] + "/result")
 """
 POLICIES = ["blm-lr:radius_scale=0.1", "ucb"]
 
@@ -78,11 +78,11 @@ def test_after_kill_9_the_same_call_goes_on_and_ends_the_same(tmp_path, uninterr
     done = len(blocks(tmp_path))
     times = {file: file.stat().st_mtime_ns for file in blocks(tmp_path)}
     assert done >= 1
-    assert not (tmp_path / "study.npz").exists()
+    assert not (tmp_path / "result").exists()
     again = start(tmp_path)
     assert again.communicate(timeout=120)[1] == ""
     assert again.returncode == 0
-    assert_same(StudyResult.load(tmp_path), uninterrupted)
+    assert_same(StudyResult.load(tmp_path / "result"), uninterrupted)
     assert len(blocks(tmp_path)) > done
     assert all(file.stat().st_mtime_ns == then for file, then in times.items())  # what was done was not done again
 
@@ -162,7 +162,11 @@ def test_a_block_of_another_shape_is_refused(tmp_path):
         run_study(short_study(), checkpoint=tmp_path)
 
 
-def test_clearing_up_leaves_nothing(tmp_path):
-    run_study(short_study(), checkpoint=tmp_path)
-    Checkpoint(tmp_path, short_study()).remove()
-    assert list(tmp_path.iterdir()) == []
+def test_saving_clears_up_the_work_of_this_study_and_of_no_other(tmp_path):
+    other = run_study(short_study(seed=1))
+    result = run_study(short_study(), checkpoint=tmp_path)
+    other.save(tmp_path)
+    assert blocks(tmp_path)
+    result.save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["study.npz"]
+    assert_same(StudyResult.load(tmp_path), result)

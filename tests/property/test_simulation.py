@@ -56,6 +56,8 @@ LINEAR_POLICIES = [
     BGLMOFU(radius_scale=0.1, initial=15),
     BGLMOFU(radius_scale=0.1),
     BGLMOFU(radius_scale=0.1, initial=15, region="boxed"),
+    BLMLR(radius_scale=0.1, region="boxed", oracle="branch-and-bound"),
+    BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
 ]
 ANY_POLICIES = [UCB(), UCB(scale=0.1), EpsilonGreedy(0.1), EpsilonGreedy(1.0), Random()]
 GENERAL_POLICIES = [BGLMOFU(radius_scale=0.02, initial=25, kappa=0.1), BGLMOFU(radius_scale=0.1, initial=0, kappa=0.1)]
@@ -109,6 +111,15 @@ def test_any_number_of_threads_gives_the_same_bits(replications):
     for name in CURVES:
         assert getattr(alone, name).shape[1] == replications
     assert (alone.all_reward[:, :, -1] > 0).all()  # every replication was run
+
+
+def test_a_lost_block_is_an_error_and_not_a_zero():
+    class Forgetful(InDisorder):
+        def run(self, study, prepared, blocks):
+            yield from super().run(study, prepared, blocks[1:])
+
+    with pytest.raises(SimulationError, match="1 replications came back without a result"):
+        run_study(study(replications=30, rounds=5), executor=Forgetful(0))
 
 
 @relaxed(max_examples=10)

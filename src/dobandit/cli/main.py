@@ -35,7 +35,11 @@ for command in (*models.COMMANDS, solving.solve_command, *studies.COMMANDS):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the `dobandit` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # names may hold letters that the terminal lacks
     warnings.showwarning = _show_warning
+    warnings.simplefilter("ignore", RuntimeWarning)
     warnings.simplefilter("always", DobanditWarning)
     try:
         code = cli.main(args=arguments, prog_name="dobandit", standalone_mode=False)
@@ -53,6 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of a pipe has left
         sys.stderr.close()
         sys.exit(0)
+    except SystemExit:
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":  # click's answer to a reader who has left the pipe
+            sys.exit(0)
+        raise
     except OSError as error:
         _fail(f"{error.filename or 'file'}: {error.strerror or error}")
     else:

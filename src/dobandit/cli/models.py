@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dobandit.cli.output import json_option, names, print_json, print_table
-from dobandit.errors import DobanditError, InterventionError
+from dobandit.errors import DobanditError, InterventionError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS, print_graph, write_graph
 from dobandit.graph.latent import admissible
@@ -17,6 +17,8 @@ from dobandit.model.bglm import WeightedModel
 from dobandit.model.files import print_model, read_graph_or_model, read_model, write_model
 from dobandit.model.inference import METHODS, expect
 from dobandit.model.projection import project
+
+_MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 
 GRAPH_OPTIONS = [
     click.option("--target", help="The variable to make likely (overrides the file)."),
@@ -94,8 +96,8 @@ def describe(what: CausalGraph | WeightedModel, budget: int | None) -> dict[str,
         "admissible": bool(answer),
         "witness": None,
         "budget": budget,
-        "arms": None if budget is None else math.comb(settable, budget),
-        "sets_up_to_budget": None if budget is None else sum(math.comb(settable, size) for size in range(budget + 1)),
+        "arms": None if budget is None else count_of(settable, budget),
+        "sets_up_to_budget": None if budget is None else count_up_to(settable, budget),
         "parents": {name: len(graph.parents(name)) for name in graph.nodes},
     }
     if answer.witness is not None:
@@ -104,6 +106,28 @@ def describe(what: CausalGraph | WeightedModel, budget: int | None) -> dict[str,
         report["linear"] = what.is_linear
         report["links"] = {name: what.link(name).to_document() for name in graph.nodes}
     return report
+
+
+def count_of(settable: int, size: int) -> int | float | None:
+    """How many sets there are: exactly while it is readable, then as a float, None beyond that."""
+    digits = (math.lgamma(settable + 1) - math.lgamma(size + 1) - math.lgamma(settable - size + 1)) / math.log(10)
+    if digits < 18:
+        return math.comb(settable, size)
+    return 10.0**digits if digits < 300 else None
+
+
+def count_up_to(settable: int, most: int) -> int | float | None:
+    counts = [count_of(settable, size) for size in range(most + 1)] if most <= 1000 else [None]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def said(count: int | float | None) -> str:
+    if count is None:
+        return "more than 10^300 sets"
+    if isinstance(count, int):
+        return f"{count:,} set" + ("" if count == 1 else "s")
+    return f"about {count:.1e} sets"
 
 
 def theory(model: Any, horizon: int) -> dict[str, Any]:
@@ -115,7 +139,7 @@ def theory(model: Any, horizon: int) -> dict[str, Any]:
 
     known = diagnose_assumptions(model, horizon)
     needed = None
-    if not known.obstacle:
+    if not known.obstacle and known.D <= _MOST_PARENTS:
         needed = lambda_min_rounds(model, known.thresholds(), min(horizon, 1_000_000), np.random.default_rng(0))
     sentences = known.in_words()
     if needed is not None:
@@ -169,8 +193,8 @@ def print_report(file: str, report: dict[str, Any]) -> None:
     if "linear" in report:
         rows.append(("links", "linear (every link is the identity)" if report["linear"] else "not linear"))
     if report["budget"] is not None:
-        sets = f"{report['arms']:,} sets of exactly {report['budget']}"
-        rows.append(("sets to choose from", f"{sets}; {report['sets_up_to_budget']:,} of at most {report['budget']}"))
+        exactly, up_to = (said(report[key]) for key in ("arms", "sets_up_to_budget"))
+        rows.append(("sets to choose from", f"{exactly} of exactly {report['budget']}; {up_to} of at most as many"))
     print_table(["", file], rows)
     for sentence in report.get("theory", {}).get("in_words", ()):
         click.echo(f" - {sentence}")
@@ -211,6 +235,8 @@ def project_command(
         if output:
             write_graph(graph, output, format=None if format_of_suffix(output) else file_format)
     else:
+        if output and format_of_suffix(output) not in (None, "json"):
+            raise ModelError(f"a model file is JSON, but {output} names another format. Use an ending such as .json.")
         model = project(what)
         graph, text = model.graph, print_model(model)
         if output:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -19,7 +20,12 @@ def json_option(command: F) -> F:
 
 
 def print_json(document: object) -> None:
-    click.echo(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeError:  # a terminal without these letters, or half of a surrogate pair
+        text = json.dumps(document, indent=2, allow_nan=False)
+    click.echo(text)
 
 
 def print_table(

@@ -68,6 +68,8 @@ class CausalGraph:
         bias: Iterable[str] | None = None,
         nodes: Iterable[str] = (),
     ) -> None:
+        if isinstance(edges, str) or not isinstance(edges, Iterable):
+            raise GraphError(f"edges is a list of (cause, effect) pairs, but got {type(edges).__name__}.")
         pairs = [_edge(edge) for edge in edges]
         names = dict.fromkeys(name for pair in pairs for name in pair)
         for name in _names(nodes, "nodes"):
@@ -309,7 +311,7 @@ class CausalGraph:
         return iter(self.nodes)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._index
+        return isinstance(name, str) and name in self._index
 
     def __repr__(self) -> str:
         hidden = f", {len(self.latent)} latent" if self.latent else ""
@@ -326,12 +328,16 @@ def _edge(edge: Sequence[str]) -> Edge:
 def _name(name: object, role: str) -> str:
     if not isinstance(name, str) or not name.strip():
         raise GraphError(f"names are non-empty strings, but {role} has {name!r}. Give it a name.")
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise GraphError(f"names are Unicode text, but {name!r} has half of a surrogate pair. Rename it.")
     return name
 
 
 def _names(names: Iterable[str], role: str) -> list[str]:
     if isinstance(names, str):
         raise GraphError(f"{role} is a list of names, but got the string {names!r}. Write [{names!r}].")
+    if not isinstance(names, Iterable):
+        raise GraphError(f"{role} is a list of names, but got {names!r}.")
     return [_name(name, role) for name in names]
 
 

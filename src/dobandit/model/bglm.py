@@ -35,6 +35,7 @@ LinkLike = Link | str | Mapping[str, object]
 # Weights that are decimal fractions add up to 1 only to rounding.
 TOLERANCE = 1e-9
 _CHUNK = 1 << 15  # samples a block: a node's row stays in the cache
+_MOST_VALUES = 1 << 32
 _MOST_AT_ONCE = 1 << 22  # values a block, for graphs with very many nodes
 
 
@@ -55,6 +56,8 @@ class WeightedModel:
         links: tuple[Link, ...],
         noise: float | Mapping[str, float] | None,
     ) -> None:
+        if not isinstance(graph, CausalGraph):
+            raise ModelError(f"a model stands on a CausalGraph, but got {type(graph).__name__}.")
         self.graph = graph
         self.theta = weight_array(graph, weights)
         self.links = links
@@ -98,8 +101,14 @@ class WeightedModel:
         The random numbers used for a node do not depend on `do`, so two calls with equally seeded generators
         compare interventions on common random numbers.
         """
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
+        if not _is_whole(size) or size < 0:
             raise ModelError(f"size must be a whole number from 0, but got {size!r}.")
+        if size * len(self.graph) > _MOST_VALUES:
+            raise ModelError(
+                f"{size} draws of {len(self.graph)} nodes are more than {_MOST_VALUES:,} values. Draw in several calls."
+            )
+        if rng is not None and not isinstance(rng, np.random.Generator) and not (_is_whole(rng) and rng >= 0):
+            raise ModelError(f"rng is a NumPy generator or a whole number from 0, but got {rng!r}.")
         fixed = fixed_values(self.graph, do, continuous=self.continuous)
         out = np.empty((len(self.graph) + 1, size), dtype=np.float64 if self.continuous else np.uint8)
         start = 0
@@ -235,6 +244,7 @@ class BinaryGLM(WeightedModel):
         It is the BGLM with f(x) = 1 - exp(-x) and theta = -ln(1 - p); a bias entry is the probability that the
         node turns 1 by itself.
         """
+        graph = graph_of_weights(probabilities, target, latent, controllable)
         weights: dict[str | Edge, float] = {}
         for key, value in probabilities.items():
             p = number(value, f"the probability of {key!r}")
@@ -244,7 +254,6 @@ class BinaryGLM(WeightedModel):
                     "For a certain effect use a number close to 1, such as 0.999999."
                 )
             weights[key] = -math.log1p(-p)
-        graph = graph_of_weights(probabilities, target, latent, controllable)
         return cls(graph, weights, links=exponential)
 
     @classmethod
@@ -258,10 +267,16 @@ class BinaryGLM(WeightedModel):
         return model
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 def graph_of_weights(
     weights: Weights, target: str, latent: Iterable[str], controllable: Iterable[str] | None
 ) -> CausalGraph:
     """The graph that a set of weights speaks of."""
+    if not isinstance(weights, Mapping):
+        raise ModelError(f"weights are a mapping from edges and nodes to numbers, but got {type(weights).__name__}.")
     started = [key for key in weights if isinstance(key, str)]
     edges = [key for key in weights if not isinstance(key, str)]
     return CausalGraph(edges, target, latent, controllable, bias=started, nodes=started)

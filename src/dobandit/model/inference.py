@@ -31,6 +31,7 @@ _COMPILE_FROM = 20_000  # edges; a smaller pass is over before Numba would be lo
 _WIDEST = 22  # variables in a clique
 _MOST_ENTRIES = 1 << 24  # table entries in all: 128 MB
 _MOST_WORLDS = 1 << 20
+_MOST_SAMPLES = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def expect(
     >>> round(expect(paper.G1, ["X3", "X4", "X5"]).value, 3)
     0.84
     """
+    if not isinstance(model, WeightedModel):
+        raise InferenceError(f"an expectation is of a model with weights, but got {type(model).__name__}.")
     if method not in METHODS:
         raise InferenceError(f"method is one of {listed(METHODS)}, but got {method!r}.{closest(method, METHODS)}")
     fixed = fixed_values(model.graph, do, continuous=model.continuous)
@@ -223,8 +226,10 @@ def _enumerated(model: WeightedModel, fixed: Array) -> Array:
 
 
 def _monte_carlo(model: WeightedModel, fixed: Array, samples: int, seed: int) -> Expectation:
-    if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 2:
-        raise InferenceError(f"samples must be a whole number from 2, but got {samples!r}.")
+    if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or not 2 <= samples <= _MOST_SAMPLES:
+        raise InferenceError(f"samples must be a whole number from 2 to {_MOST_SAMPLES:,}, but got {samples!r}.")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InferenceError(f"seed must be a whole number from 0, but got {seed!r}.")
     total, squares = np.zeros(len(fixed)), np.zeros(len(fixed))
     for _, means in model.draw(fixed, int(samples), np.random.default_rng(seed)):
         total += means.sum(axis=1)

@@ -31,6 +31,8 @@ def project(what: CausalGraph | BinaryGLM | LinearModel) -> CausalGraph | Binary
     """
     if isinstance(what, CausalGraph):
         return project_graph(what)
+    if not isinstance(what, WeightedModel):
+        raise ModelError(f"a graph or a model can be projected, but got {type(what).__name__}.")
     if not what.graph.latent:
         return what
     _require_linear(what)

@@ -102,7 +102,7 @@ def node_array(graph: CausalGraph, given: float | Mapping[str, float] | None, wh
             raise ModelError(f"{what} is given by node, but {name!r} is none.{closest(str(name), graph.nodes)}")
         value = number(value, f"the {what} of {name!r}")
         if not 0 <= value <= 1:
-            raise ModelError(f"the {what} of {name!r} must be between 0 and 1, but got {value}.")
+            raise ModelError(f"the {what} of {name!r} must be between 0 and 1, but got {value}.", node=name)
         values[graph.index(name)] = value
     return values
 

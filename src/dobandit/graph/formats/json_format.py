@@ -24,7 +24,7 @@ __all__ = ["draft_of", "graph_of_model_document", "json_path", "load_json", "tex
 
 _LISTS = ("nodes", "latent", "controllable", "bias")
 _GRAPH_KEYS = ("target", "edges", *_LISTS)
-_MODEL_KEYS = ("target", "nodes", "controllable", "kind", "noise")
+_MODEL_KEYS = ("target", "nodes", "controllable", "kind")
 _EXAMPLE = 'Write {"target": "Y", "edges": [["X", "Y"]]}.'
 _NODE_KEYS = ("bias", "link", "parents", "latent", "noise")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from pathlib import Path
 
 from dobandit.errors import DobanditError, ParseError
@@ -34,17 +36,24 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     goal = os.path.realpath(path)  # through a link, so that the link stays
     draft = f"{goal}.{secrets.token_hex(4)}.tmp"
     try:
+        old = os.stat(goal) if os.path.exists(goal) else None
+        if old is not None and not stat.S_ISREG(old.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
         data = content.encode() if isinstance(content, str) else content
         try:
             with open(draft, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            if old is not None:
+                os.chmod(draft, stat.S_IMODE(old.st_mode))
             os.replace(draft, goal)
         finally:
             Path(draft).unlink(missing_ok=True)
     except (OSError, ValueError) as error:
-        raise DobanditError(f"{os.fspath(path)}: the file cannot be written ({_reason(error)}).") from None
+        raise DobanditError(
+            f"{os.fspath(path)}: the file cannot be written ({_reason(error)}). Choose another path."
+        ) from None
 
 
 def _reason(error: Exception) -> str:
