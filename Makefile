@@ -38,7 +38,7 @@ lint: $(VENV)/.dev  ## format check, lint, types, import law
 	$(BIN)/lint-imports
 
 test: lint  ## set up, lint, and run all the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.dev  ## print the benchmark tables
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done

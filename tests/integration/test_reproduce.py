@@ -69,6 +69,36 @@ def test_a_study_of_ones_own(tmp_path):
     assert json.dumps(document)
 
 
+def test_every_round_is_counted_once_among_the_sets_chosen(tmp_path):
+    result = run_study(paper_study("G4", 4))
+    result.save(tmp_path)
+    for read in (result, dob.load_result(tmp_path)):
+        for label in result.labels:
+            plays = read.plays(label)
+            assert np.array_equal(sum(plays.values()), np.full(4, 2000))
+            assert np.array_equal(plays["X2", "X3"], read.best_plays[read.labels.index(label)])
+        assert np.array_equal(read.plays("BLM-OFU")[()], np.full(4, 20))  # its initialisation sets nothing
+
+
+@pytest.mark.parametrize("policy", [dob.Fixed([]), dob.Fixed(["X2"]), dob.Oracle(dob.paper.G4), dob.Random()])
+def test_studies_of_the_yardsticks_are_saved_and_read_back(policy, tmp_path):
+    result = dob.simulate(dob.paper.G4, [policy], 30, 2, seed=1)
+    result.save(tmp_path)
+    again = dob.load_result(tmp_path)
+    assert list(again.study.policies.values()) == [policy]
+    assert np.array_equal(again.all_regret, result.all_regret)
+
+
+def test_another_study_does_not_overwrite_a_finished_one(tmp_path):
+    model = tmp_path / "model.json"
+    dob.paper.G4.save(model)
+    common = ["simulate", model, "--rounds", 20, "--replications", 2, "-k", 2, "--out", tmp_path / "study"]
+    dobandit(*common, "--policy", "ucb")
+    before = (tmp_path / "study/study.npz").read_bytes()
+    assert "another study" in dobandit(*common, "--policy", "random", code=2).stderr
+    assert (tmp_path / "study/study.npz").read_bytes() == before
+
+
 def test_the_theorem_as_a_curve_lies_above_the_regret():
     result = run_study(paper_study("G4", 5))
     for label in ("BLM-LR", "BLM-OFU"):

@@ -335,7 +335,7 @@ def test_a_node_with_many_causes_goes_to_monte_carlo():
         ({"method": "montecarlo"}, "Did you mean 'monte-carlo'"),
         ({"method": None}, "None"),
         ({"method": "linear"}, "identity links only"),
-        ({"method": "monte-carlo", "samples": 1}, "from 2, but got 1"),
+        ({"method": "monte-carlo", "samples": 1}, "from 2 to 1,000,000,000, but got 1"),
         ({"method": "monte-carlo", "samples": 10.0}, "whole number"),
         ({"method": "monte-carlo", "samples": True}, "whole number"),
     ],

@@ -244,8 +244,6 @@ def test_unknown_formats_are_listed() -> None:
         print_graph(SHOP, "png")
 
 
-def test_half_a_surrogate_pair_is_not_printed() -> None:
-    graph = CausalGraph([("\ud800", "Y")], target="Y")
-    for name in sorted(set(FORMATS) - {"gml"}):
-        with pytest.raises(GraphError, match="surrogate"):
-            print_graph(graph, name)
+def test_half_a_surrogate_pair_is_no_name() -> None:
+    with pytest.raises(GraphError, match="surrogate"):
+        CausalGraph([("\ud800", "Y")], target="Y")

@@ -125,12 +125,14 @@ def test_printed_graphs_satisfy_the_schema(tmp_path: Path) -> None:
 
 def test_a_model_document_has_a_structure() -> None:
     nodes = {"X2": {"bias": 0.3}, "U": {"latent": True}, "Y": {"bias": 0, "parents": {"X2": 0.1, "U": 0.2}}}
-    graph = graph_of_model_document({"target": "Y", "nodes": nodes, "noise": 0.1})
+    graph = graph_of_model_document({"target": "Y", "nodes": nodes})
     assert graph == CausalGraph([("X2", "Y"), ("U", "Y")], "Y", ["U"], bias=["X2", "Y"])
     with pytest.raises(ParseError, match=r"\$\.nodes\.Y\.parents\.mod: .* Did you mean 'mood'"):
         graph_of_model_document({"target": "Y", "nodes": {"mood": {}, "Y": {"parents": {"mod": 1}}}})
     with pytest.raises(ParseError, match=r"\$\.nodes"):
         graph_of_model_document({"target": "Y"})
+    with pytest.raises(ParseError, match="noise"):
+        graph_of_model_document({"target": "Y", "nodes": nodes, "noise": 0.1})
     with pytest.raises(ParseError, match="a model is an object"):
         graph_of_model_document([])  # type: ignore[arg-type]
 

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dobandit import UCB, BinaryGLM, CausalGraph, EpsilonGreedy, paper
 from dobandit.errors import DobanditError, ReportError, SimulationError
@@ -49,6 +50,7 @@ def result_of(finals, rounds=1000, replications=40, model=paper.G4, seed=0):
         regret,
         0.7 * np.array(study.grid) - regret,
         rng.integers(0, rounds + 1, (len(finals), replications)),
+        np.zeros((len(finals), replications, 0), dtype=np.int32),
         rng.uniform(0.001, 0.002, (len(finals), replications)),
         1.5,
     )
@@ -131,7 +133,8 @@ def test_summary_agrees_with_numpy(usual):
             assert row["difference"]["mean"] == pytest.approx(np.mean(sample - best))
             assert row["difference"]["smaller_share"] == pytest.approx(np.mean(sample < best))
         if row["method"] == "normal":
-            assert row["high"] - row["mean"] == pytest.approx(1.96 * row["standard_error"], rel=1e-4)
+            quantile = stats.t.ppf(0.975, len(sample) - 1)
+            assert row["high"] - row["mean"] == pytest.approx(quantile * row["standard_error"], rel=1e-4)
 
 
 def test_text_is_aligned_and_holds_every_policy(usual):
@@ -197,7 +200,9 @@ def test_curves_are_means_with_their_intervals(usual):
     last = next(row for row in whole.rows if row["policy"] == "UCB" and row["round"] == 1000)
     sample = usual.regret("UCB")[:, -1]
     assert last["mean"] == pytest.approx(sample.mean(), rel=1e-5)
-    assert last["high"] - last["low"] == pytest.approx(2 * 1.96 * sample.std(ddof=1) / np.sqrt(40), rel=1e-3)
+    assert last["high"] - last["low"] == pytest.approx(
+        2 * stats.t.ppf(0.975, 39) * sample.std(ddof=1) / np.sqrt(40), rel=1e-3
+    )
     assert whole.rows[0] == {"policy": "BLM-LR", "round": 0, "mean": 0.0, "low": 0.0, "high": 0.0}
     assert not whole.log
     assert close.log
@@ -229,7 +234,8 @@ def test_every_number_recorded_is_thinned():
     result = result_of({"UCB": 10.0}, rounds=5000, replications=2)
     study = study_of(paper.G4, {"UCB": Random()}, 5000, 2, budget=2, record="every")
     curves = np.repeat(np.linspace(0, 10, 5000)[None, None], 2, axis=1)
-    every = SimulationResult(study, 0.7, ("X2",), curves, curves, result.best_plays, result.seconds, 1.0)
+    counts = (result.best_plays, result.all_plays, result.seconds)
+    every = SimulationResult(study, 0.7, ("X2",), curves, curves, *counts, 1.0)
     for panel in regret_figure(every).panels:
         assert len(panel.rows) < 200
         assert panel.rows[-1]["round"] == 5000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -10,8 +11,18 @@ import click
 from dobandit.cli.output import json_option, print_json, print_table
 from dobandit.errors import SimulationError
 from dobandit.model.files import read_model
+from dobandit.simulation.result import FILE_NAME, StudyResult
+from dobandit.simulation.study import Study, study_of
 
+DEFAULTS = ("blm-lr:radius_scale=0.1", "ucb")
 EXECUTORS = "threads, dask (a local cluster), or the address of a Dask scheduler such as tcp://host:8786."
+
+
+def refuse_other_study(folder: str, study: Study) -> None:
+    """A finished study is not overwritten by another one."""
+    file = Path(folder) / FILE_NAME
+    if file.exists() and StudyResult.load(file).study.fingerprint() != study.fingerprint():
+        raise SimulationError(f"{file} holds another study. Choose another folder for --out, or remove it.")
 
 
 def quiet(as_json: bool) -> bool:
@@ -44,7 +55,8 @@ def simulate_command(
 ) -> None:
     """Compare policies on a model FILE over many simulated runs.
 
-    Policies: blm-lr, bglm-ofu, ucb, eps-greedy, random, fixed. With --out an interrupted study goes on where it
+    Policies: blm-lr, bglm-ofu, ucb, eps-greedy, random, fixed, oracle (knows the model); default: blm-lr with a
+    tenth of its radius, as in the paper's simulations, and ucb. With --out an interrupted study goes on where it
     stopped when the same command is run again.
 
     \b
@@ -55,9 +67,12 @@ def simulate_command(
     """
     from dobandit.report.result import simulate
 
+    model = read_model(file)
+    if out is not None:
+        refuse_other_study(out, study_of(model, list(policies or DEFAULTS), rounds, replications, budget, seed))
     result = simulate(
-        read_model(file),
-        list(policies or ("blm-lr", "ucb")),
+        model,
+        list(policies or DEFAULTS),
         rounds,
         replications,
         budget,
@@ -172,7 +187,7 @@ def print_comparison(results: dict) -> None:  # type: ignore[type-arg]
                     f"{summary.low:.1f} .. {summary.high:.1f}",
                     f"{row.published:g}",
                     f"{100 * row.relative:+.0f}%",
-                    f"{row.standard_errors:+.1f}",
+                    "" if math.isnan(row.standard_errors) else f"{row.standard_errors:+.1f}",
                 )
             )
     columns = ["", "policy", "regret", "95% interval", "paper", "diff", "std. errors"]

@@ -141,7 +141,7 @@ def enter(layout: Any, s: Any, box: Any, theta: Any, gram: Any, rho: Any, k: int
     s.report[2] += 1.0
     if s.value[k] > s.report[0] + TIE * max(1.0, abs(s.report[0])):
         s.report[0] = s.value[k]
-        for i in range(s.size):
+        for i in range(len(s.best)):
             s.best[i] = s.candidate[i, s.position[i]] if i < k else 0
     s.position[k] = 0
     s.width[k] = count if k < s.size else 0
@@ -218,9 +218,33 @@ def search(layout: Any, s: Any, box: Any, stats: Any, theta: Any, rho: Any, unif
     s.report[1] = s.report[0]
     for depth in range(k + 1):
         s.report[1] = max(s.report[1], first_bound(s, depth))
+    return fill_up(layout, s, box, theta, gram, rho, shift)
+
+
+@kernel
+def fill_up(layout: Any, s: Any, box: Any, theta: Any, gram: Any, rho: Any, shift: int) -> int:
+    """Add variables that cost nothing to the best set until it holds K, in an order that the round draws.
+
+    A variable whose optimistic mean is at most 1 does not lower f when it is set. Without this, sets that tie with the
+    empty one, as all do in the first rounds, would never be tried.
+    """
+    for i in range(len(s.settable)):
+        s.is_set[s.settable[i]] = False
     count = 0
     while count < s.size and s.best[count] > 0:
+        s.is_set[s.best[count]] = True
         count += 1
+    i = 0
+    while count < s.size and i < len(s.settable):
+        optimistic_value(layout, s, box, theta, gram, rho, False)
+        while i < len(s.settable):
+            v = s.settable[(i + shift) % len(s.settable)]
+            i += 1
+            if not s.is_set[v] and s.means[v] <= 1.0 + TIE:
+                s.is_set[v] = True
+                s.best[count] = v
+                count += 1
+                break
     return count
 
 

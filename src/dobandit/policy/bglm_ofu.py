@@ -106,7 +106,7 @@ class BGLMOFU(Policy):
         return GeneralEngine(linear_plan(problem, settings, thresholds), problem, self.samples)
 
     def thresholds(self, problem: Problem, bounds: list[LinkBounds], kappa: float, delta: float) -> NDArray[np.float64]:
-        """What each node's lambda_min has to reach: Eq. (3), and 1, which the bound on sum ||V|| needs (Lemma 8)."""
+        """What each node's lambda_min has to reach: Eq. (3), and 1, which the bound on sum ||V|| needs (Lemma 9)."""
         degrees = np.diff(problem.graph.arrays.parent_ptr)
         asked = [
             self.lambda_scale * initial_lambda(int(degrees[v]), bounds[v - 1].l2, kappa, delta) if degrees[v] else 0.0

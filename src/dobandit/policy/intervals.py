@@ -32,10 +32,11 @@ def interval_of_target(engine: OptimistEngine, problem: Problem, fixed: Array, r
         return float(fixed[target]), float(fixed[target])
     needed = [problem.graph.index(name) for name in problem.graph.ancestors(problem.graph.target)] + [target]
     if problem.is_linear:
-        low, high = (_linear(engine, needed, fixed, sign * rho) for sign in (-1.0, 1.0))
+        low, value, high = (_linear(engine, needed, fixed, sign * rho) for sign in (-1.0, 0.0, 1.0))
     else:
-        low, high = (_any_link(engine, problem, needed, fixed, sign * rho) for sign in (-1.0, 1.0))
-    return low, high
+        low, value, high = (_any_link(engine, problem, needed, fixed, sign * rho) for sign in (-1.0, 0.0, 1.0))
+    # With few rows an estimate can lie outside [0, 1], and the recursions then cross: the interval holds all of them.
+    return min(low, value, high), max(low, value, high)
 
 
 class _Region:
@@ -50,13 +51,14 @@ class _Region:
         self.theta = engine.theta()[start:end]
         self.inverse, self.null = stats.inverse[at].reshape(d, d), stats.null[at].reshape(d, d)
         self.rho = rho
+        self.unbounded = engine.status(v) == "separable"  # the data ask for infinite weights: they bound nothing
 
     def sums(self, rows: Array) -> Array:
         """v . theta + rho ||v||_{M^+} of each row; +-inf where the row has a part that was never seen."""
         width = np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", rows, self.inverse, rows), 0.0))
         sums = rows @ self.theta + self.rho * width
         if self.rho:
-            unseen = np.einsum("...i,ij,...j->...", rows, self.null, rows) > 1e-9
+            unseen = (np.einsum("...i,ij,...j->...", rows, self.null, rows) > 1e-9) | self.unbounded
             sums = np.where(unseen, math.copysign(math.inf, self.rho), sums)
         return np.asarray(sums, dtype=float)
 

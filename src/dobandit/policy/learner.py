@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -97,13 +97,23 @@ class Learner:
         values, was_set, index = self._checked(action, observation)
         self.engine.update(index, values, was_set)
 
+    def __repr__(self) -> str:
+        return f"Learner({self.label}, {self.rounds} rounds, {self.graph!r})"
+
     def update_many(self, rows: Iterable[tuple[Do, Observation]]) -> None:
         """Take in many rounds; all are checked before the first is taken in."""
-        checked = [self._checked(action, observation) for action, observation in rows]
+        if not isinstance(rows, Iterable) or isinstance(rows, Mapping):
+            raise ObservationError("rows is a list of (action, observation) pairs.")
+        pairs = list(rows)
+        if any(not isinstance(pair, Sequence) or len(pair) != 2 for pair in pairs):
+            raise ObservationError("each row is a pair (action, observation).")
+        checked = [self._checked(action, observation) for action, observation in pairs]
         for values, was_set, index in checked:
             self.engine.update(index, values, was_set)
 
     def _checked(self, action: Do, observation: Observation) -> tuple[NDArray[np.float64], NDArray[np.bool_], int]:
+        if not isinstance(observation, Mapping):
+            raise ObservationError(f"an observation maps names to values, but got {type(observation).__name__}.")
         fixed = fixed_values(self.graph, action, continuous=self.problem.continuous)
         was_set = ~np.isnan(fixed)
         values = np.where(was_set, fixed, math.nan)
@@ -125,7 +135,10 @@ class Learner:
 
     def _value(self, name: str, value: object) -> float:
         ok = isinstance(value, (int, float, np.integer, np.floating, np.bool_))
-        number = float(value) if ok else math.nan  # type: ignore[arg-type]
+        try:
+            number = float(value) if ok else math.nan  # type: ignore[arg-type]
+        except OverflowError:
+            number = math.inf
         if not (0.0 <= number <= 1.0 if self.problem.continuous else number in (0.0, 1.0)):
             allowed = "a number from 0 to 1" if self.problem.continuous else "0 or 1"
             raise ObservationError(f"the value of {name!r} must be {allowed}, but got {value!r}.")
@@ -143,10 +156,12 @@ class Learner:
         inverse = engine.linear_state.stats.inverse[at : at + d * d].reshape(d, d)
         null = engine.linear_state.stats.null[at : at + d * d].reshape(d, d)
         # A direction never seen is not bounded by the data at all, only by the box.
-        reach = np.where(np.diag(null) > 1e-9, math.inf, rho * np.sqrt(np.maximum(np.diag(inverse), 0.0)))
+        unbounded = (np.diag(null) > 1e-9) | (engine.status(v) == "separable")
+        reach = np.where(unbounded, math.inf, rho * np.sqrt(np.maximum(np.diag(inverse), 0.0)))
         allowed = self.problem.links[v - 1].weight_range
         ends = np.clip([theta - reach, theta + reach], *allowed).T.tolist()
-        weights = [WeightEstimate(float(value), *end) for value, end in zip(theta, ends, strict=True)]
+        shown = np.clip(theta, *allowed).tolist()  # few rows can ask for weights that cannot be
+        weights = [WeightEstimate(value, *end) for value, end in zip(shown, ends, strict=True)]
         bias = weights.pop(0) if self.graph.has_bias(name) else None
         rows = int(engine.linear_state.stats.rows[v])
         parents = dict(zip(self.graph.parents(name), weights, strict=True))
@@ -165,7 +180,7 @@ class Learner:
         fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
         if isinstance(self.engine, ArmsEngine):
             plays, total = self._arm(fixed)
-            return total / plays if plays else math.nan
+            return total / plays if plays else 0.5  # nothing is known: the middle
         engine = self._with_model("expected")
         value, _ = interval_of_target(engine, self.problem, fixed, np.zeros(len(fixed)))
         return value

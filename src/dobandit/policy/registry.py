@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
 
 from dobandit.errors import PolicyError, closest, listed
+from dobandit.model.bglm import WeightedModel
 from dobandit.policy.base import Policy
 
 _HOMES = {
@@ -15,6 +17,7 @@ _HOMES = {
     "eps-greedy": "epsilon_greedy.EpsilonGreedy",
     "random": "yardsticks.Random",
     "fixed": "yardsticks.Fixed",
+    "oracle": "yardsticks.Oracle",
 }
 _ALIASES = {"blm-ofu": "bglm-ofu", "epsilon-greedy": "eps-greedy", "blmlr": "blm-lr", "bglmofu": "bglm-ofu"}
 NAMES = tuple(_HOMES)
@@ -29,10 +32,14 @@ def policy_class(name: str) -> type[Policy]:
     return found
 
 
-def policy_from_spec(spec: str) -> Policy:
-    """A policy from "name" or "name:key=value,key=value"; a fixed set is "fixed:set=X3+X4"."""
+def policy_from_spec(spec: str, model: WeightedModel | None = None) -> Policy:
+    """A policy from "name" or "name:key=value,key=value"; a fixed set is "fixed:set=X3+X4"; an oracle knows `model`."""
     name, _, rest = spec.partition(":")
     cls = policy_class(name.strip().lower())
+    if cls is policy_class("oracle"):
+        if model is None or rest:
+            raise PolicyError("the oracle takes no settings and knows the model of the study; it is for simulations.")
+        return cls(model)  # type: ignore[call-arg]
     settings: dict[str, object] = {}
     known = [field.name for field in fields(cls)]
     for part in filter(None, rest.split(",")):
@@ -48,19 +55,41 @@ def policy_from_spec(spec: str) -> Policy:
     return cls(**settings)
 
 
-def policy_to_spec(policy: Policy) -> str:
-    """The inverse of `policy_from_spec`: settings that differ from the defaults."""
-    for name in NAMES:
+def policy_to_document(policy: Policy) -> dict[str, object]:
+    """A policy as JSON: its name, and the settings that differ from the defaults."""
+    for name in _HOMES:
         if type(policy) is policy_class(name):
             break
     else:
-        raise PolicyError(f"{policy.label} cannot be written as text. Use one of {listed(NAMES)}.")
-    parts = []
+        raise PolicyError(
+            f"{type(policy).__name__} is a policy of your own, which a file cannot hold. Files know {listed(NAMES)}."
+        )
+    document: dict[str, object] = {"name": name}
     for field in fields(policy):
         value = getattr(policy, field.name)
-        if value != field.default:
-            parts.append(f"{field.name}={'+'.join(value) if isinstance(value, tuple) else value}")
-    return name + (":" + ",".join(parts) if parts else "")
+        if name != "oracle" and value != field.default:
+            document[field.name] = list(value) if isinstance(value, tuple) else value
+    return document
+
+
+def policy_to_spec(policy: Policy) -> str:
+    """A short text for people, in the form that `policy_from_spec` reads."""
+    document = policy_to_document(policy)
+    parts = [
+        f"{key}={'+'.join(map(str, value)) if isinstance(value, list) else value}"
+        for key, value in document.items()
+        if key != "name"
+    ]
+    return str(document["name"]) + (":" + ",".join(parts) if parts else "")
+
+
+def policy_from_document(document: Mapping[str, object], model: WeightedModel) -> Policy:
+    """The inverse of `policy_to_document`; `model` is what an oracle knows."""
+    settings = dict(document)
+    cls = policy_class(str(settings.pop("name")))
+    if cls is policy_class("oracle"):
+        return cls(model)  # type: ignore[call-arg]
+    return cls(**settings)
 
 
 def _value(text: str) -> object:

@@ -24,6 +24,8 @@ class Fixed(Policy):
     def __init__(self, set: Iterable[str] = ()) -> None:  # noqa: A002 - the word that users see
         if isinstance(set, str):
             raise PolicyError(f"Fixed takes a list of names, but got the string {set!r}. Write [{set!r}].")
+        if not isinstance(set, Iterable):
+            raise PolicyError(f"Fixed takes a list of names, but got {set!r}.")
         object.__setattr__(self, "set", tuple(set))
 
     @property
@@ -63,6 +65,10 @@ class Oracle(Policy):
     """Knows the model, and always plays its best set."""
 
     model: WeightedModel
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, WeightedModel):
+            raise PolicyError(f"the oracle knows a model, but got {type(self.model).__name__}.")
 
     @property
     def label(self) -> str:

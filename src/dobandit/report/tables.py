@@ -153,11 +153,11 @@ def _notes(result: StudyResult, best: str, several: bool, methods: set[str]) -> 
     ]
     if "bootstrap" in methods:
         notes.append(
-            "Intervals are of the mean: 1.96 standard errors to either side, or, where the runs are so skewed that "
+            "Intervals are of the mean, by Student's t, or, where the runs are so skewed that "
             "this cannot be trusted, a bootstrap (marked *)."
         )
     elif "normal" in methods:
-        notes.append("Intervals are of the mean: 1.96 standard errors to either side.")
+        notes.append("Intervals are of the mean, by Student's t.")
     if several:
         notes.append(
             f"The last columns compare with {best} run by run, on common random numbers: the difference in regret, and "

@@ -23,18 +23,19 @@ class Checkpoint:
     """Blocks of one study in a folder; blocks of another study in the same place are refused."""
 
     def __init__(self, folder: str | os.PathLike[str], study: Study) -> None:
+        fingerprint = study.fingerprint()  # refuses what a file cannot hold, before anything is made
         self.folder = Path(folder) / _FOLDER
         mark = self.folder / "study.json"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if mark.exists():
-                if json.loads(mark.read_text()).get("fingerprint") != study.fingerprint():
+                if json.loads(mark.read_text()).get("fingerprint") != fingerprint:
                     raise SimulationError(
                         f"{self.folder} holds an unfinished study with other settings. Finish that one with the same "
                         "settings, choose another folder, or remove it."
                     )
             else:
-                write_atomically(mark, json.dumps({"fingerprint": study.fingerprint()}))
+                write_atomically(mark, json.dumps({"fingerprint": fingerprint}))
         except (OSError, ValueError) as error:
             if isinstance(error, SimulationError):
                 raise

@@ -114,6 +114,8 @@ class Comparison:
         """What is to be said of the difference."""
         if abs(self.relative) <= 0.10:
             return "within 10%"
+        if math.isnan(self.standard_errors):
+            return "one run: no error is known"
         size = f"{abs(self.standard_errors):.1f} standard errors"
         if self.agrees:
             return f"{size}: within the error of an average of {PUBLISHED_RUNS} runs"
@@ -128,7 +130,7 @@ def compare(name: str, result: StudyResult) -> list[Comparison]:
     rows = []
     for policy, published in PUBLISHED[name].items():
         summary = result.summary_of(policy)
-        own = summary.standard_error if math.isfinite(summary.standard_error) else 0.0
+        own = summary.standard_error  # of one run: unknown (NaN), and so is the difference
         theirs = own * math.sqrt(summary.size / PUBLISHED_RUNS)
         error = math.sqrt(own**2 + theirs**2 + (READING_ERROR * published) ** 2)
         rows.append(Comparison(name, policy, summary.mean, published, (summary.mean - published) / error))

@@ -5,6 +5,8 @@ The file is a NumPy archive (.npz, no pickles) with these arrays and one JSON te
     regret       (policies, replications, grid) cumulative expected regret at the rounds in the study's grid
     reward       (policies, replications, grid) cumulative Y
     best_plays   (policies, replications) rounds in which an optimal set was played
+    plays        (policies, replications, sets) rounds in which each set was played, the last column: nothing was set;
+                 no columns where there are more than 256 sets, or where a policy searches without a list of sets
     seconds      (policies, replications) compute time
 """
 
@@ -24,7 +26,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import SimulationError, closest, listed
+from dobandit.errors import DobanditError, SimulationError, closest, listed
 from dobandit.estimation.assumptions import diagnose_assumptions
 from dobandit.graph.formats import write_atomically
 from dobandit.model.bglm import BinaryGLM
@@ -37,7 +39,7 @@ from dobandit.simulation.study import Study
 
 FORMAT, VERSION = "dobandit-study", 1
 FILE_NAME = "study.npz"
-_ARRAYS = ("regret", "reward", "best_plays", "seconds")
+_ARRAYS = ("regret", "reward", "best_plays", "plays", "seconds")
 Array = NDArray[np.float64]
 
 
@@ -51,6 +53,7 @@ class StudyResult:
     all_regret: Array
     all_reward: Array
     best_plays: NDArray[np.int64]
+    all_plays: NDArray[np.int32]
     seconds: Array
     elapsed: float  # wall time of the whole study
 
@@ -105,6 +108,22 @@ class StudyResult:
         exact = [value for value in values if value is not None]
         return np.array(exact) if exact and len(exact) == len(values) else None
 
+    def plays(self, label: str) -> dict[tuple[str, ...], NDArray[np.int64]]:
+        """How often each set was played: by set, a count a replication; () is setting nothing.
+
+        Empty where the sets are too many to keep (more than 256), or are not listed (branch and bound, greedy).
+        """
+        row = self._row(label)
+        problem = self.study.problem
+        sets = self.study.policies[label].engine(problem).sets
+        if not self.all_plays.shape[2] or not len(sets):
+            return {}
+        counts = self.all_plays[row].astype(np.int64)
+        nodes = problem.graph.nodes
+        named = {tuple(nodes[i - 1] for i in chosen): counts[:, k] for k, chosen in enumerate(sets.tolist())}
+        named[()] = named.get((), 0) + counts[:, -1]
+        return named
+
     def best_share(self, label: str) -> float:
         """The share of rounds in which an optimal set was played."""
         return float(self.best_plays[self._row(label)].mean() / self.study.rounds)
@@ -133,7 +152,6 @@ class StudyResult:
         """Write `folder`/study.npz; the file appears whole or not at all. Unfinished work of this study that was kept
         in the folder is then removed."""
         path = Path(folder) / FILE_NAME
-        path.parent.mkdir(parents=True, exist_ok=True)
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -142,6 +160,10 @@ class StudyResult:
             "best_set": list(self.best_set),
             "elapsed": self.elapsed,
         }
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SimulationError(f"{folder}: the folder cannot be made ({error.strerror}). Choose another.") from None
         buffer = io.BytesIO()
         np.savez_compressed(
             buffer,
@@ -149,6 +171,7 @@ class StudyResult:
             regret=self.all_regret,
             reward=self.all_reward,
             best_plays=self.best_plays,
+            plays=self.all_plays,
             seconds=self.seconds,
         )
         write_atomically(path, buffer.getvalue())
@@ -178,21 +201,35 @@ class StudyResult:
             raise SimulationError(f"{file}: this is not a saved study ({error}).") from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise SimulationError(f"{file}: this is not a saved study.")
-        if document.get("version") != VERSION:
+        if document.get("version") is not VERSION and document.get("version") != VERSION:
             raise SimulationError(
                 f"{file}: the study was saved in version {document.get('version')}, but this dobandit reads version "
                 f"{VERSION}. Update dobandit."
             )
-        return cls(
-            Study.from_document(document["study"]),
-            float(document["best"]),
-            tuple(document["best_set"]),
-            arrays["regret"],
-            arrays["reward"],
-            arrays["best_plays"],
-            arrays["seconds"],
-            float(document["elapsed"]),
-        )
+        try:
+            result = cls(
+                Study.from_document(document["study"]),
+                float(document["best"]),
+                tuple(document["best_set"]),
+                np.asarray(arrays["regret"], dtype=float),
+                np.asarray(arrays["reward"], dtype=float),
+                np.asarray(arrays["best_plays"], dtype=np.int64),
+                np.asarray(arrays["plays"], dtype=np.int32),
+                np.asarray(arrays["seconds"], dtype=float),
+                float(document["elapsed"]),
+            )
+            result._check_shapes()
+        except (DobanditError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise SimulationError(f"{file}: the saved study is damaged ({error}).") from None
+        return result
+
+    def _check_shapes(self) -> None:
+        shape = (len(self.study.policies), self.study.replications)
+        for array in (self.all_regret, self.all_reward):
+            if array.shape != (*shape, len(self.study.grid)) or not np.all(np.isfinite(array)):
+                raise ValueError("a curve is incomplete")
+        if self.best_plays.shape != shape or self.seconds.shape != shape or self.all_plays.shape[:2] != shape:
+            raise ValueError("the counts are incomplete")
 
 
 def require_labels(result: StudyResult, labels: Iterable[str]) -> list[str]:

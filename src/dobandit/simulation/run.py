@@ -21,6 +21,7 @@ from dobandit.simulation.loops import Recorder, run_arms, run_boxed, run_general
 from dobandit.simulation.study import Study
 from dobandit.simulation.world import world_of
 
+MOST_COUNTED = 256  # sets whose plays are kept run by run
 _ROUNDS_AT_ONCE = 2048  # bounds the random numbers held in memory
 
 _LOOPS: dict[type[Engine], Callable[..., None]] = {
@@ -39,6 +40,7 @@ class Block(NamedTuple):
     regret: NDArray[np.float64]  # (policies, replications, grid)
     reward: NDArray[np.float64]  # (policies, replications, grid)
     best_plays: NDArray[np.int64]  # (policies, replications) rounds in which an optimal set was played
+    plays: NDArray[np.int32]  # (policies, replications, sets) rounds in which each set was played; the last: nothing
     seconds: NDArray[np.float64]  # (policies, replications)
 
 
@@ -74,9 +76,11 @@ class Runner:
         shape = (len(study.policies), len(replications))
         regret, reward = (np.zeros((*shape, len(study.grid))) for _ in range(2))
         best_plays, seconds = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        plays = np.zeros((*shape, counted_sets(self.tables)), dtype=np.int32)
         for column, replication in enumerate(replications):
             engines = [policy.engine(self.problem) for policy in study.policies.values()]
             recorders = [self._recorder(table) for table in self.tables]
+            self._warm(engines, recorders)
             for world_draws, policy_draws in self._draws(replication):
                 for row, (engine, recorder) in enumerate(zip(engines, recorders, strict=True)):
                     start = time.perf_counter()
@@ -88,7 +92,16 @@ class Runner:
                 optimal = self.tables[row] >= self.best - 1e-12
                 found = recorder.plays[-1] if isinstance(engines[row], SearchEngine) else recorder.plays[optimal].sum()
                 best_plays[row, column] = found
-        return Block(np.array(replications, dtype=np.int64), regret, reward, best_plays, seconds)
+                if plays.shape[2] and not isinstance(engines[row], SearchEngine):
+                    plays[row, column, : len(recorder.plays) - 1] = recorder.plays[:-1]
+                    plays[row, column, -1] = recorder.plays[-1]
+        return Block(np.array(replications, dtype=np.int64), regret, reward, best_plays, plays, seconds)
+
+    def _warm(self, engines: Sequence[Engine], recorders: Sequence[Recorder]) -> None:
+        """Run no rounds at all, so that compiling is not taken for the policy's own time."""
+        nothing = np.zeros((0, len(self.study.model.graph))), np.zeros((0, UNIFORMS))
+        for engine, recorder in zip(engines, recorders, strict=True):
+            _LOOPS[type(engine)](engine.plan, engine.state, self.world, recorder, *nothing)
 
     def _recorder(self, expected: NDArray[np.float64]) -> Recorder:
         points, nodes = len(self.study.grid), len(self.problem.graph) + 1
@@ -115,6 +128,12 @@ class Runner:
         for start in range(0, self.study.rounds, _ROUNDS_AT_ONCE):
             rounds = min(_ROUNDS_AT_ONCE, self.study.rounds - start)
             yield streams[0].random((rounds, nodes)), streams[1].random((rounds, UNIFORMS))
+
+
+def counted_sets(tables: Sequence[NDArray[np.float64]]) -> int:
+    """Columns of `Block.plays`: the longest list of sets and "nothing"; 0 where there are too many to keep."""
+    most = max(len(table) for table in tables)
+    return most if most <= MOST_COUNTED else 0
 
 
 def prepare(study: Study) -> tuple[float, list[NDArray[np.float64]]]:

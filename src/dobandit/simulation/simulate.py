@@ -13,7 +13,7 @@ from dobandit.oracle.solve import solve
 from dobandit.simulation.checkpoint import Checkpoint
 from dobandit.simulation.executors import Executor, executor_of
 from dobandit.simulation.result import StudyResult
-from dobandit.simulation.run import Block, prepare
+from dobandit.simulation.run import Block, counted_sets, prepare
 from dobandit.simulation.study import Study
 
 Progress = Callable[[int], None]  # called with the number of replications just finished
@@ -37,7 +37,7 @@ def run_study(
     start = time.perf_counter()
     kept = Checkpoint(checkpoint, study) if checkpoint is not None else None
     prepared = prepare(study)
-    collected = _Collected(study)
+    collected = _Collected(study, counted_sets(prepared[1]))
     runner = executor_of(executor, workers)  # last: a cluster is not to be left behind by an error above
     try:
         if kept is not None:
@@ -62,6 +62,7 @@ def run_study(
         collected.regret,
         collected.reward,
         collected.best_plays,
+        collected.plays,
         collected.seconds,
         time.perf_counter() - start,
     )
@@ -75,22 +76,23 @@ def _report(progress: Progress | None, count: int) -> None:
 class _Collected:
     """The arrays of the whole study, filled block by block."""
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Study, sets: int) -> None:
         shape = (len(study.policies), study.replications)
         self.have = np.zeros(study.replications, dtype=bool)
         self.regret, self.reward = (np.zeros((*shape, len(study.grid))) for _ in range(2))
         self.best_plays, self.seconds = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        self.plays = np.zeros((*shape, sets), dtype=np.int32)
 
     def add(self, block: Block) -> int:
         """Take a block in; how many of its replications were wanted."""
         wanted = np.flatnonzero(block.replications < len(self.have))
         numbers = block.replications[wanted]
-        if block.regret.shape[::2] != self.regret.shape[::2]:
+        if block.regret.shape[::2] != self.regret.shape[::2] or block.plays.shape[::2] != self.plays.shape[::2]:
             raise SimulationError(
                 "a block of results does not fit the study. Remove the unfinished work and begin anew."
             )
         fresh = int((~self.have[numbers]).sum())
-        for name in ("regret", "reward", "best_plays", "seconds"):
+        for name in ("regret", "reward", "best_plays", "plays", "seconds"):
             getattr(self, name)[:, numbers] = getattr(block, name)[:, wanted]
         self.have[numbers] = True
         return fresh

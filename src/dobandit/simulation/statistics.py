@@ -1,8 +1,8 @@
 """Statistics of a sample of regrets: the mean with its 95% interval, and the spread.
 
-The interval is mean +- 1.96 sigma / sqrt(N) where the central limit theorem is to be trusted; where the sample is so
-skewed that it is not (|skewness| / sqrt(N) > 0.1, the size of the first Edgeworth correction), a bootstrap
-(10,000 resamples, percentiles, fixed seed). Each summary says which.
+The interval is mean +- t sigma / sqrt(N), t Student's quantile (1.96 for many runs), where the central limit theorem is
+to be trusted; where the sample is so skewed that it is not (|skewness| / sqrt(N) > 0.1, the size of the first Edgeworth
+correction), a bootstrap (10,000 resamples, percentiles, fixed seed). Each summary says which.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from dobandit.errors import SimulationError
 
 Array = NDArray[np.float64]
-_Z = 1.959963984540054
 _RESAMPLES = 10_000
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -55,14 +54,17 @@ def summarise(sample: Array) -> Summary:
     if abs(skewness) / math.sqrt(count) > 0.1:
         low, high = _bootstrap(sample)
         return Summary(mean, low, high, "bootstrap", error, quantiles, count)
-    return Summary(mean, mean - _Z * error, mean + _Z * error, "normal", error, quantiles, count)
+    half = _quantile(count - 1) * error
+    return Summary(mean, mean - half, mean + half, "normal", error, quantiles, count)
 
 
 def paired_difference(first: Array, second: Array) -> Difference:
     if len(first) != len(second):
         raise SimulationError(f"paired samples have one length, but got {len(first)} and {len(second)}.")
-    summary = summarise(first - second)
-    smaller = float(np.mean(first < second) + 0.5 * np.mean(first == second))
+    difference = first - second
+    difference[np.abs(difference) <= 1e-9 * np.maximum(1.0, np.abs(first))] = 0.0  # rounding is no difference
+    summary = summarise(difference)
+    smaller = float(np.mean(difference < 0) + 0.5 * np.mean(difference == 0))
     return Difference(summary.mean, summary.low, summary.high, summary.method, smaller)
 
 
@@ -71,7 +73,7 @@ def curve_interval(sample: Array) -> tuple[Array, Array, Array]:
     mean = sample.mean(axis=0)
     if len(sample) < 2:
         return mean, mean, mean
-    half = _Z * sample.std(axis=0, ddof=1) / math.sqrt(len(sample))
+    half = _quantile(len(sample) - 1) * sample.std(axis=0, ddof=1) / math.sqrt(len(sample))
     return mean, mean - half, mean + half
 
 
@@ -79,11 +81,16 @@ def grouped_interval(sample: Array, groups: int, size: int) -> tuple[float, floa
     """The paper's layout: `groups` averages of `size` runs each; (mean, low, high) with Student's t over groups."""
     if len(sample) != groups * size or groups < 2:
         raise SimulationError(f"{groups} groups of {size} need {groups * size} replications, but got {len(sample)}.")
-    from scipy.stats import t
-
     averages = sample.reshape(groups, size).mean(axis=1)
-    half = float(t.ppf(0.975, groups - 1)) * float(averages.std(ddof=1)) / math.sqrt(groups)
+    half = _quantile(groups - 1) * float(averages.std(ddof=1)) / math.sqrt(groups)
     return float(averages.mean()), float(averages.mean()) - half, float(averages.mean()) + half
+
+
+def _quantile(freedom: int) -> float:
+    """97.5% quantile of Student's t: 1.96 for many runs, wider for few."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.975))
 
 
 def _bootstrap(sample: Array) -> tuple[float, float]:

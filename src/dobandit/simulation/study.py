@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from dobandit.model.bglm import WeightedModel
 from dobandit.model.files import model_from_document, model_to_document
 from dobandit.oracle.problem import require_budget
 from dobandit.policy.base import Policy, Problem, problem_of
-from dobandit.policy.registry import policy_from_spec, policy_to_spec
+from dobandit.policy.registry import policy_from_document, policy_from_spec, policy_to_document, policy_to_spec
 
 _GRID_POINTS = 400
 _MOST_NUMBERS = 60_000_000  # recorded numbers a curve kind: about half a gigabyte
@@ -46,7 +46,7 @@ class Study:
         """Everything that decides the results, as JSON."""
         return {
             "model": model_to_document(self.model),
-            "policies": {label: policy_to_spec(policy) for label, policy in self.policies.items()},
+            "policies": {label: policy_to_document(policy) for label, policy in self.policies.items()},
             "budget": self.budget,
             "rounds": self.rounds,
             "replications": self.replications,
@@ -56,10 +56,10 @@ class Study:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Study:
-        policies = {label: policy_from_spec(spec) for label, spec in document["policies"].items()}
+        model = model_from_document(document["model"])
         return cls(
-            model_from_document(document["model"]),
-            policies,
+            model,
+            {label: policy_from_document(policy, model) for label, policy in document["policies"].items()},
             budget=int(document["budget"]),
             rounds=int(document["rounds"]),
             replications=int(document["replications"]),
@@ -97,7 +97,7 @@ def study_of(
     if len(grid) * replications * len(labelled) > _MOST_NUMBERS:
         raise SimulationError(
             f"recording {len(grid):,} rounds of {replications:,} replications of {len(labelled)} policies takes more "
-            f"than {_MOST_NUMBERS:,} numbers a curve. Use record='grid', or list fewer rounds."
+            f"than {_MOST_NUMBERS:,} numbers a curve. Record fewer rounds (record='grid'), or run fewer replications."
         )
     return Study(model, labelled, budget, rounds, replications, seed, tuple(grid.tolist()))
 
@@ -105,24 +105,29 @@ def study_of(
 def _labelled(
     model: WeightedModel, policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str
 ) -> dict[str, Policy]:
+    if not policies or not isinstance(policies, (Mapping, Iterable, Policy)):
+        raise SimulationError(f"a study needs at least one policy, but got {policies!r}.")
     if isinstance(policies, Mapping):
-        return {str(label): _policy(policy) for label, policy in policies.items()}
+        return {str(label): _policy(policy, model) for label, policy in policies.items()}
     listed = [policies] if isinstance(policies, (Policy, str)) else list(policies)
-    if not listed:
-        raise SimulationError("a study needs at least one policy, but got none.")
     labelled: dict[str, Policy] = {}
-    for policy in map(_policy, listed):
+    for policy in [_policy(item, model) for item in listed]:
         label = policy.label_on(model.graph, model.links)
-        if label in labelled:
-            label = f"{label} [{policy_to_spec(policy)}]"
-        if label in labelled:
+        if policy in labelled.values():
             raise SimulationError(f"each policy is listed once, but {label} is listed twice. Drop one.")
+        if label in labelled:
+            label += f" [{policy_to_spec(policy)}]"
         labelled[label] = policy
     return labelled
 
 
-def _policy(policy: Policy | str) -> Policy:
-    return policy_from_spec(policy) if isinstance(policy, str) else policy
+def _policy(policy: object, model: WeightedModel) -> Policy:
+    if isinstance(policy, str):
+        return policy_from_spec(policy, model)
+    if not isinstance(policy, Policy):
+        hint = " Write BLMLR() with parentheses." if isinstance(policy, type) else ""
+        raise SimulationError(f"policies are policies or their names, but got {policy!r}.{hint}")
+    return policy
 
 
 def _whole(name: str, value: object, least: int) -> int:
@@ -140,6 +145,8 @@ def _grid(record: str | Sequence[int], rounds: int) -> NDArray[np.int64]:
         even = np.linspace(1, rounds, _GRID_POINTS // 2)
         early = np.geomspace(1, rounds, _GRID_POINTS // 2)
         return np.unique(np.rint(np.concatenate([even, early])).astype(np.int64))
+    if not isinstance(record, Iterable):
+        raise SimulationError(f"record is 'grid', 'every' or a list of rounds, but got {record!r}.")
     grid = np.unique(np.array([_whole("a recorded round", t, 1) for t in record], dtype=np.int64))
     if not len(grid) or grid[-1] > rounds:
         raise SimulationError(f"recorded rounds lie between 1 and {rounds}, but got {list(record)[:5]}.")
