@@ -38,6 +38,7 @@ _HOME = {
     "Learner": "dobandit.policy.learner",
     "random_model": "dobandit.model.random_models",
     "simulate": "dobandit.report.result",
+    "simulate_many": "dobandit.report.result",
     "load_result": "dobandit.report.result",
     "SimulationResult": "dobandit.report.result",
 }
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from dobandit.report.result import SimulationResult as SimulationResult
     from dobandit.report.result import load_result as load_result
     from dobandit.report.result import simulate as simulate
+    from dobandit.report.result import simulate_many as simulate_many
 
 
 def __getattr__(name: str) -> object:

@@ -131,3 +131,14 @@ def test_bad_input_is_one_line_and_code_2(arguments, tmp_path):
     done = dobandit(*[a.format(model=model) for a in arguments], "--out", tmp_path / "out", code=2)
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("error: ")
+
+
+def test_a_study_over_many_graphs_is_one_call():
+    models = {shape: dob.random_model(shape, 6, seed=1) for shape in ("layered", "tree", "scale-free")}
+    results = dob.simulate_many(models, ["random", "oracle"], rounds=50, replications=3, budget=2)
+    assert list(results) == list(models)
+    for name, result in results.items():
+        assert result.study.model == models[name]
+        assert result.summary_of("Oracle").mean == pytest.approx(0.0, abs=1e-9)
+    with pytest.raises(dob.errors.SimulationError, match="rownds"):
+        dob.simulate_many(models, ["random"], rounds=5, replications=1, budget=1, rownds=3)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from dobandit import paper
@@ -103,6 +104,38 @@ def simulate(
     with _progress(progress, study.replications) as report:
         result = run_study(study, executor=executor, workers=workers, checkpoint=checkpoint, progress=report)
     return SimulationResult.of(result)
+
+
+def simulate_many(
+    models: Mapping[str, WeightedModel],
+    policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
+    rounds: int,
+    replications: int,
+    budget: int | None = None,
+    seed: int = 0,
+    **how: Any,
+) -> dict[str, SimulationResult]:
+    """The same study on many models, by name; `how` holds the further arguments of `simulate`.
+
+    >>> from dobandit import random_model
+    >>> models = {f"seed {seed}": random_model("layered", 6, seed=seed) for seed in range(2)}
+    >>> list(simulate_many(models, ["random"], rounds=10, replications=2, budget=1))
+    ['seed 0', 'seed 1']
+    """
+    if not isinstance(models, Mapping) or not models:
+        raise SimulationError("models is a mapping from names to models, with at least one.")
+    unknown = [key for key in how if key not in ("executor", "workers", "record", "checkpoint", "progress")]
+    if unknown:
+        raise SimulationError(f"simulate_many takes the arguments of simulate, but got {unknown[0]!r}.")
+    if how.get("checkpoint") is not None:
+        home = Path(how.pop("checkpoint"))
+        return {
+            name: simulate(model, policies, rounds, replications, budget, seed, checkpoint=home / f"{i:04d}", **how)
+            for i, (name, model) in enumerate(models.items())
+        }
+    return {
+        name: simulate(model, policies, rounds, replications, budget, seed, **how) for name, model in models.items()
+    }
 
 
 def load_result(path: str | os.PathLike[str]) -> SimulationResult:
