@@ -67,7 +67,7 @@ def save_chart(chart: Any, path: str | os.PathLike[str]) -> None:
 
 def svg_of(chart: Any) -> str:
     """The picture as SVG text."""
-    svg: str = converter().vegalite_to_svg(chart.to_dict(), vl_version=_version(), allowed_base_urls=[])
+    svg: str = converter().vegalite_to_svg(chart.to_dict(validate=False), vl_version=_version(), allowed_base_urls=[])
     return svg
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import count
@@ -125,7 +125,13 @@ def study_figures(result: StudyResult, *, titles: bool = True) -> dict[str, str]
     return figures
 
 
-def study_section(result: StudyResult, *, heading: str | None = None, remarks: Sequence[str] = ()) -> Section:
+def study_section(
+    result: StudyResult,
+    *,
+    heading: str | None = None,
+    remarks: Sequence[str] = (),
+    figures: Mapping[str, str] | None = None,
+) -> Section:
     """A study on a page: regret curves, the graph, and the summary. The heading is the graph's name by default; with
     heading="" the section has neither heading nor message, for a page whose title says both."""
     graph = result.study.model.graph
@@ -133,12 +139,14 @@ def study_section(result: StudyResult, *, heading: str | None = None, remarks: S
         "regret": f"Curves of cumulative regret by round. {message(result)}.",
         "graph": f"The causal graph: what causes {graph.target}, with weights.",
     }
-    figures = [(svg, about[kind]) for kind, svg in study_figures(result, titles=False).items()]
+    drawn = study_figures(result, titles=False) if figures is None else figures
+    shown = [(svg, about[kind]) for kind, svg in drawn.items()]
     said = list(remarks)
     if not drawable(graph):
         said.append(f"The graph has {len(graph):,} nodes and {graph.edge_count:,} edges, too many for a picture.")
     title = (paper_name(result.study.model) or "Study") if heading is None else heading
-    return Section(title, message(result, named=False) if title else "", figures, summary_cells(result), said)
+    said_above = message(result, named=False) if title and figures is None else ""  # figures given say it themselves
+    return Section(title, said_above, shown, summary_cells(result), said)
 
 
 def study_report(result: StudyResult, folder: str | os.PathLike[str]) -> dict[str, Path]:

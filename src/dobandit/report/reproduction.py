@@ -77,8 +77,9 @@ def write_reproduction(results: Mapping[str, StudyResult], folder: str | Path) -
     home = Path(folder)
     home.mkdir(parents=True, exist_ok=True)
     files: dict[str, str | bytes] = {}
-    for name, result in results.items():
-        for kind, svg in study_figures(result).items():
+    drawn = {name: study_figures(result) for name, result in results.items()}  # once: drawing takes a second each
+    for name, figures in drawn.items():
+        for kind, svg in figures.items():
             files |= {f"{name}-{kind}.svg": svg, f"{name}-{kind}.png": png_of_svg(svg)}
     beside = comparison_table(results)
     parts = [summary_markdown(result) for result in results.values()]
@@ -86,7 +87,7 @@ def write_reproduction(results: Mapping[str, StudyResult], folder: str | Path) -
         [f"# {TITLE}\n\n{lead(results)}\n", *parts, f"## Beside the published values\n\n{table_markdown(beside)}"]
     )
     files["summary.json"] = json.dumps(reproduction_document(results), indent=2, allow_nan=False) + "\n"
-    sections = [study_section(result, heading=name) for name, result in results.items()]
+    sections = [study_section(result, heading=name, figures=drawn[name]) for name, result in results.items()]
     sections.append(
         Section(
             "Beside the published values",

@@ -77,10 +77,13 @@ class Runner:
         regret, reward = (np.zeros((*shape, len(study.grid))) for _ in range(2))
         best_plays, seconds = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         plays = np.zeros((*shape, counted_sets(self.tables)), dtype=np.int32)
+        engines = [policy.engine(self.problem) for policy in study.policies.values()]
+        unlearned = [copied(engine.state) for engine in engines]
+        self._warm(engines, [self._recorder(table) for table in self.tables])
         for column, replication in enumerate(replications):
-            engines = [policy.engine(self.problem) for policy in study.policies.values()]
+            for engine, state in zip(engines, unlearned, strict=True):
+                engine.state = copied(state)
             recorders = [self._recorder(table) for table in self.tables]
-            self._warm(engines, recorders)
             for world_draws, policy_draws in self._draws(replication):
                 for row, (engine, recorder) in enumerate(zip(engines, recorders, strict=True)):
                     start = time.perf_counter()
@@ -128,6 +131,13 @@ class Runner:
         for start in range(0, self.study.rounds, _ROUNDS_AT_ONCE):
             rounds = min(_ROUNDS_AT_ONCE, self.study.rounds - start)
             yield streams[0].random((rounds, nodes)), streams[1].random((rounds, UNIFORMS))
+
+
+def copied(state: Any) -> Any:
+    """A state's named tuples with copies of their arrays: much quicker than planning an engine anew."""
+    if isinstance(state, np.ndarray):
+        return state.copy()
+    return type(state)(*map(copied, state)) if isinstance(state, tuple) else state
 
 
 def counted_sets(tables: Sequence[NDArray[np.float64]]) -> int:
