@@ -31,7 +31,7 @@ from dobandit.model.random_models import random_model
 from dobandit.policy.base import Policy
 from dobandit.policy.registry import policy_to_spec
 from dobandit.simulation import statistics
-from dobandit.simulation.result import StudyResult, require_labels
+from dobandit.simulation.result import StudyResult
 from dobandit.simulation.run import prepare, run_block
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study, study_of
@@ -338,9 +338,6 @@ def test_questions_about_what_is_not_there_are_refused():
         result.summary_of("UCB", 6)
     with pytest.raises(SimulationError, match="not recorded"):
         result.summary_of("UCB", 21)
-    with pytest.raises(SimulationError, match="not 'nobody'"):
-        require_labels(result, ["UCB", "nobody"])
-    assert require_labels(result, result.labels) == list(result.study.policies)
 
 
 def test_differences_are_paired():

@@ -109,18 +109,18 @@ def model_from_document(document: object) -> Model:
         )
     try:
         if kind == "continuous":
-            return LinearModel(graph, weights, noise=_continuous_noise(document, noise, links))
+            _require_identity(links)
+            return LinearModel(graph, weights, noise=noise)
         return BinaryGLM(graph, weights, links=links, noise=noise)
     except ModelError as error:
-        raise ParseError(str(error), where=_place(document, error)) from None
+        raise ParseError(str(error), where=_place(error)) from None
 
 
-def _continuous_noise(document: Mapping[str, Any], noise: dict[str, float], links: dict[str, Link]) -> dict[str, float]:
+def _require_identity(links: dict[str, Link]) -> None:
     for name, link in links.items():
         if link is not identity:
             message = f"a continuous model is linear, but the link is {link.name}."
             raise ParseError(message, where=json_path("nodes", name, "link"))
-    return noise
 
 
 def _checked(check: Any, value: object, what: str, *path: str) -> Any:
@@ -130,7 +130,7 @@ def _checked(check: Any, value: object, what: str, *path: str) -> Any:
         raise ParseError(str(error), where=json_path(*path)) from None
 
 
-def _place(document: Mapping[str, Any], error: ModelError) -> str:
+def _place(error: ModelError) -> str:
     if error.node is None:
         return "$"
     if error.parent is not None:

@@ -17,7 +17,6 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -230,11 +229,3 @@ class StudyResult:
                 raise ValueError("a curve is incomplete")
         if self.best_plays.shape != shape or self.seconds.shape != shape or self.all_plays.shape[:2] != shape:
             raise ValueError("the counts are incomplete")
-
-
-def require_labels(result: StudyResult, labels: Iterable[str]) -> list[str]:
-    """The labels, each one checked."""
-    checked = list(labels)
-    for label in checked:
-        result._row(label)
-    return checked
