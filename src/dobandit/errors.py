@@ -46,6 +46,18 @@ class PolicyError(DobanditError, ValueError):
     """A policy's settings break a rule, or do not fit the problem."""
 
 
+class ExperimentError(DobanditError, ValueError):
+    """An experiment, or one of its trials, does not exist, exists already, or cannot do what is asked."""
+
+
+class ConflictError(ExperimentError):
+    """A trial is already closed in another way; nothing was changed."""
+
+
+class StorageError(DobanditError, RuntimeError):
+    """A storage cannot be reached, read or written; what was acknowledged before is safe."""
+
+
 class ParseError(DobanditError, ValueError):
     """A file is malformed; `line` and `column` (from 1) or `where` (a JSON path) tell the place."""
 

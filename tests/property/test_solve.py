@@ -11,7 +11,8 @@ from dobandit.errors import DobanditError, InferenceError, InterventionError
 from dobandit.estimation.statistics import add_round, layout_of, start_statistics
 from dobandit.model.cover import cover_model
 from dobandit.oracle.boxed import boxed, score_sets_boxed
-from dobandit.oracle.optimistic_search import optimistic_search, search
+from dobandit.oracle.optimistic_plan import optimistic_search
+from dobandit.oracle.optimistic_search import search
 from dobandit.oracle.sets import set_tree
 from worlds import quietly, random_bglm
 

@@ -21,7 +21,7 @@ from dobandit.estimation.mle import (
     due,
     fit_node,
     grown,
-    is_full,
+    rows_that_fit,
     start_patterns,
 )
 from dobandit.estimation.statistics import layout_of
@@ -66,7 +66,7 @@ class Fit:
 
     def feed(self, V, x, fit: bool = False):
         for row, value in zip(np.asarray(V, dtype=float), x, strict=True):
-            if is_full(self.layout, self.patterns):
+            if rows_that_fit(self.layout, self.patterns) == 0:
                 self.patterns = grown(self.layout, self.patterns, self.nonlinear)
             add_to_patterns(self.layout, self.patterns, self.v, np.ascontiguousarray(row), float(value))
             if fit:
@@ -281,10 +281,10 @@ def test_every_pattern_is_counted_once_and_growth_keeps_it(d):
 def test_growth_keeps_estimates_and_statuses():
     V = [[1, 0, 1], [1, 0, 1], [1, 1, 0], [1, 1, 0], [1, 0, 0]]
     fit = Fit(probit(), 3, bias=True, room=3).feed(V, [1, 0, 0, 1, 1], fit=True)
-    assert is_full(fit.layout, fit.patterns)
+    assert rows_that_fit(fit.layout, fit.patterns) == 0
     new = grown(fit.layout, fit.patterns, fit.nonlinear)
     assert new.capacity[fit.v] == 4  # all there are
-    assert not is_full(fit.layout, new)
+    assert rows_that_fit(fit.layout, new) > 0
     for name in ("theta", "status", "since", "used"):
         np.testing.assert_array_equal(getattr(new, name), getattr(fit.patterns, name))
 

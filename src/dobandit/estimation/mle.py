@@ -96,10 +96,10 @@ def grown(layout: Layout, old: Patterns, nonlinear: NDArray[np.bool_]) -> Patter
     return new
 
 
-def is_full(layout: Layout, patterns: Patterns) -> bool:
-    """Whether some node could run out of room at its next row."""
-    full = (patterns.capacity > 0) & (patterns.used >= patterns.capacity)
-    return bool(np.any(full & (patterns.capacity < possible_patterns(layout))))
+def rows_that_fit(layout: Layout, patterns: Patterns) -> int:
+    """How many rows can be taken in for sure; 0: some node could run out of room at its next row."""
+    limited = (patterns.capacity > 0) & (patterns.capacity < possible_patterns(layout))
+    return int((patterns.capacity - patterns.used)[limited].min(initial=1 << 40))
 
 
 def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.estimation.statistics import Layout, factorise
-from dobandit.oracle.sets import decide, go_back
+from dobandit.oracle.sets import members_before
 
 _TINY = 1e-12
 
@@ -194,24 +194,20 @@ def boxed_maximum(gram: Any, at: int, d: int, center: Any, start: int, rho: floa
 @kernel
 def score_sets_boxed(layout: Any, tree: Any, box: Any, theta: Any, gram: Any, rho: Any) -> None:
     """tree.values[i] = optimistic E[Y | do(set i)] over ellipsoid and box."""
-    depths = len(tree.order)
+    order, member = tree.order, tree.member
     box.means[0] = 1.0
-    for depth in range(depths):
-        tree.decision[depth] = 0
-    depth, left, count = 0, tree.size, 0
-    while depth >= 0:
-        while depth < depths:
-            v = tree.order[depth]
-            left = decide(tree.settable, tree.decision, depth, left)
-            if tree.decision[depth] == 1:
+    for i in range(len(tree.values)):
+        first = tree.first[i]
+        at = members_before(member, i, first)
+        for depth in range(first, len(order)):
+            v = order[depth]
+            if at < member.shape[1] and member[i, at] == depth:
                 box.means[v] = 1.0
-            else:
-                start = layout.ptr[v]
-                d = layout.ptr[v + 1] - start
-                for j in range(d):
-                    box.weights[j] = box.means[layout.parent[start + j]]
-                box.means[v] = boxed_maximum(gram, layout.square[v], d, theta, start, rho[v], box.weights, box)
-            depth += 1
-        tree.values[count] = box.means[layout.target]
-        count += 1
-        depth, left = go_back(tree.ahead, tree.decision, left)
+                at += 1
+                continue
+            start = layout.ptr[v]
+            d = layout.ptr[v + 1] - start
+            for j in range(d):
+                box.weights[j] = box.means[layout.parent[start + j]]
+            box.means[v] = boxed_maximum(gram, layout.square[v], d, theta, start, rho[v], box.weights, box)
+        tree.values[i] = box.means[layout.target]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.sets import SetTree, decide, go_back
+from dobandit.oracle.sets import SetTree, members_before
 
 
 class ClosedForm(NamedTuple):
@@ -79,19 +79,18 @@ def optimistic_mean(layout: Any, form: Any, rho: Any, v: int) -> float:
 @kernel
 def score_sets(layout: Any, tree: Any, form: Any, theta: Any, inverse: Any, rho: Any) -> None:
     """tree.values[i] = optimistic E[Y | do(set i)]."""
-    depths = len(tree.order)
-    form.means[0] = 1.0
+    order, member, means = tree.order, tree.member, form.means
+    means[0] = 1.0
     push(layout, form, theta, inverse, 0)
-    for depth in range(depths):
-        tree.decision[depth] = 0
-    depth, left, count = 0, tree.size, 0
-    while depth >= 0:
-        while depth < depths:
-            v = tree.order[depth]
-            left = decide(tree.settable, tree.decision, depth, left)
-            form.means[v] = 1.0 if tree.decision[depth] == 1 else optimistic_mean(layout, form, rho, v)
+    for i in range(len(tree.values)):
+        start = tree.first[i]
+        at = members_before(member, i, start)
+        for depth in range(start, len(order)):
+            v = order[depth]
+            if at < member.shape[1] and member[i, at] == depth:
+                means[v] = 1.0
+                at += 1
+            else:
+                means[v] = optimistic_mean(layout, form, rho, v)
             push(layout, form, theta, inverse, v)
-            depth += 1
-        tree.values[count] = form.means[layout.target]
-        count += 1
-        depth, left = go_back(tree.ahead, tree.decision, left)
+        tree.values[i] = means[layout.target]

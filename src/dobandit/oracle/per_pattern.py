@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.link_kernels import link_value
-from dobandit.oracle.sets import SetTree, decide, go_back
+from dobandit.oracle.sets import SetTree, members_before
 
 _MOST_ENTRIES = 1 << 18  # frontier tables in all
 _MOST_TABLE = 12  # parents of a node whose g_X is tabulated
@@ -204,26 +204,23 @@ def draw(
 @kernel
 def score_sets_per_pattern(layout: Any, links: Any, tree: Any, plan: Any, theta: Any, inverse: Any, rho: Any) -> None:
     """tree.values[i] = optimistic E[Y | do(set i)]."""
-    depths = len(tree.order)
+    depths, member = len(tree.order), tree.member
     for depth in range(depths):
-        tree.decision[depth] = 0
         v = tree.order[depth]
         if plan.table_ptr[depth + 1] > plan.table_ptr[depth]:
             fill_table(layout, links, plan, theta, inverse, rho[v], v, depth)
     if not plan.sampled:
         plan.weight[0] = 1.0
-    depth, left, count = 0, tree.size, 0
     value = 0.0
-    while depth >= 0:
-        while depth < depths:
+    for i in range(len(tree.values)):
+        first = tree.first[i]
+        at = members_before(member, i, first)
+        for depth in range(first, depths):
             v = tree.order[depth]
-            left = decide(tree.settable, tree.decision, depth, left)
-            is_set = tree.decision[depth] == 1
+            is_set = at < member.shape[1] and member[i, at] == depth
+            at += is_set
             if plan.sampled:
                 value = draw(layout, links, plan, theta, inverse, rho[v], v, depth, is_set)
             else:
                 value = carry(plan, depth, is_set, depth == depths - 1)
-            depth += 1
-        tree.values[count] = value
-        count += 1
-        depth, left = go_back(tree.ahead, tree.decision, left)
+        tree.values[i] = value

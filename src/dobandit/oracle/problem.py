@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from numbers import Real
 
 from dobandit.errors import InterventionError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
@@ -81,15 +82,20 @@ class Problem:
         out = {*self.forbidden, *self.required, *ruled_out}
         return tuple(name for name in graph.controllable if name in allowed and name not in out)
 
+    def limited(self, available: Iterable[str]) -> Problem:
+        """The same problem where only `available` variables can be set."""
+        names = tuple(dict.fromkeys(available))
+        return replace(self, available=tuple(n for n in names if self.available is None or n in self.available))
+
     def cost(self, name: str) -> float:
         return float(self.costs.get(name, 1.0))
 
     @property
     def money(self) -> float:
-        """The cost that is left for candidates; the budget where there are no costs."""
+        """The cost that is left for candidates, with a hair for rounding; the budget where there are no costs."""
         if self.total_cost is None:
             return float((self.budget or 0) - len(self.required))
-        return self.total_cost - sum(self.cost(name) for name in self.required)
+        return float(self.total_cost) * (1 + 1e-12) - sum(self.cost(name) for name in self.required)
 
     def unit_cost(self, name: str) -> float:
         """What a variable uses up of `money`."""
@@ -99,7 +105,7 @@ class Problem:
         """How many candidates a set can hold at most."""
         count = len(candidates) if self.budget is None else min(self.budget - len(self.required), len(candidates))
         if self.total_cost is not None:
-            money, affordable = self.money * (1 + 1e-12), 0
+            money, affordable = self.money, 0
             for price in sorted(self.cost(name) for name in candidates):
                 money -= price
                 affordable += money >= 0
@@ -138,9 +144,36 @@ class Problem:
             raise InterventionError("costs need a total cost, but none is given. Give total_cost=...")
         for name, cost in [*self.costs.items(), ("the total", self.total_cost)]:
             if cost is not None and (
-                isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 <= cost < math.inf
+                isinstance(cost, bool) or not isinstance(cost, Real) or not 0 <= cost < math.inf
             ):
                 raise InterventionError(f"a cost is a finite number from 0, but that of {name} is {cost!r}.")
+
+
+def rules_of(
+    budget: int | None = None,
+    costs: Mapping[str, float] | None = None,
+    total_cost: float | None = None,
+    require: Iterable[str] = (),
+    forbid: Iterable[str] = (),
+    exclusive: Iterable[Iterable[str]] = (),
+    available: Iterable[str] | None = None,
+) -> Problem:
+    """A problem from what users write."""
+    return Problem(
+        budget,
+        dict(costs or {}),
+        total_cost,
+        _names(require, "require"),
+        _names(forbid, "forbid"),
+        tuple(_names(group, "an exclusive group") for group in exclusive),
+        None if available is None else _names(available, "available"),
+    )
+
+
+def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InterventionError(f"{what} is a list of names, but got {names!r}. Write [{names!r}].")
+    return tuple(dict.fromkeys(names))
 
 
 def require_budget(graph: CausalGraph, budget: int) -> int:

@@ -1,9 +1,10 @@
 """The sets to choose from, walked so that neighbours share work.
 
-Sets of exactly K relevant controllable variables (those with a path to the target; all of them if there are fewer
-than K), in lexicographic order. Every objective here is a pass over the target's ancestors in topological order, so
-sets are the leaves of a tree that decides one variable after another, `set` before `not set`: what was computed for
-the variables already decided stays valid, and going to the next set redoes only what lies behind the last change.
+Where the budget is the only rule: sets of exactly K relevant controllable variables (those with a path to the target;
+all of them if there are fewer than K). With more rules: the allowed sets to which nothing can be added. Either way in
+lexicographic order. Every objective here is a pass over the target's ancestors in topological order: what was computed
+for the variables before the first one on which a set differs from the set before it stays valid, and only the rest is
+computed again.
 """
 
 from __future__ import annotations
@@ -18,41 +19,68 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.errors import InferenceError
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.exhaustive import allowed_sets, count_sets
+from dobandit.oracle.problem import Problem
 
 MOST_SETS = 2_000_000
+_MOST_RULED_SETS = 200_000  # where rules beyond the budget are checked set by set
 # Values this close (relative, at least absolute) are ties: rounding must not choose for us.
 TIE = 1e-9
 
 
 class SetTree(NamedTuple):
-    """The target's ancestors in topological order, the target last, and which of them may be set."""
+    """The target's ancestors in topological order, the target last, and sets of them."""
 
     order: NDArray[np.int64]  # (depths,) ids
-    settable: NDArray[np.bool_]  # (depths,)
-    ahead: NDArray[np.int64]  # (depths + 1,) settable ones at this depth and beyond
-    size: int
-    sets: NDArray[np.int32]  # (count, size) ids, lexicographic
-    # scratch
-    decision: NDArray[np.int64]  # (depths,) 0 open, 1 set, 2 not set
-    values: NDArray[np.float64]  # (count,)
+    sets: NDArray[np.int32]  # (count, size) ids; 0 for none
+    member: NDArray[np.int64]  # (count, size) where in `order` a set's variables stand, ascending; depths for none
+    first: NDArray[np.int64]  # (count,) depth from which a set differs from the one before it
+    values: NDArray[np.float64]  # (count,) scratch
 
 
-def set_tree(graph: CausalGraph, budget: int) -> SetTree:
+def set_tree(graph: CausalGraph, rules: Problem | int) -> SetTree:
+    """The sets that `rules` (or a mere budget) allow."""
     order = [graph.index(name) for name in graph.ancestors(graph.target)] + [graph.index(graph.target)]
-    relevant = [i for i in graph.arrays.controllable.tolist() if i in set(order)]
-    size = min(budget, len(relevant))
-    sets = all_sets(relevant, size)
-    settable = np.isin(order, relevant)
-    ahead = np.concatenate([np.cumsum(settable[::-1])[::-1], [0]]).astype(np.int64)
-    return SetTree(
-        np.array(order, dtype=np.int64),
-        settable,
-        ahead,
-        size,
-        sets,
-        np.zeros(len(order), dtype=np.int64),
-        np.zeros(len(sets)),
-    )
+    return tree_of_sets(order, sets_allowed(graph, rules, set(order)))
+
+
+def tree_of_sets(order: list[int], sets: NDArray[np.int32]) -> SetTree:
+    """A tree of given sets; rows that hold relevant variables in lexicographic order share the most work."""
+    depths = len(order)
+    place = np.full(max([*order, int(sets.max(initial=0))]) + 1, depths, dtype=np.int64)
+    place[order] = np.arange(depths)
+    member = np.sort(place[sets], axis=1)
+    ranking = np.lexsort(member.T[::-1]) if member.shape[1] else np.arange(len(sets))
+    sets, member = np.ascontiguousarray(sets[ranking]), np.ascontiguousarray(member[ranking])
+    first = np.zeros(len(sets), dtype=np.int64)
+    if member.shape[1]:
+        differs = member[1:] != member[:-1]
+        lower = np.where(differs, np.minimum(member[1:], member[:-1]), depths)
+        first[1:] = lower.min(axis=1)
+    return SetTree(np.array(order, dtype=np.int64), sets, member, first, np.zeros(len(sets)))
+
+
+def sets_allowed(graph: CausalGraph, rules: Problem | int, relevant: set[int] | None = None) -> NDArray[np.int32]:
+    """Every set worth looking at, a row each; of variables outside `relevant` only the required ones."""
+    rules = rules if isinstance(rules, Problem) else Problem(rules)
+    candidates = tuple(name for name in rules.candidates(graph) if relevant is None or graph.index(name) in relevant)
+    required = [graph.index(name) for name in rules.required]
+    if rules.total_cost is None and not rules.exclusive:
+        chosen = all_sets([graph.index(name) for name in candidates], rules.most(candidates))
+        return np.sort(np.hstack([np.tile(np.array(required, dtype=np.int32), (len(chosen), 1)), chosen]), axis=1)
+    count = count_sets(rules, candidates)
+    if count > _MOST_RULED_SETS:
+        raise InferenceError(
+            f"there are up to {count:,} sets of {len(candidates)} variables, and with costs or exclusive groups they "
+            f"are listed only up to {_MOST_RULED_SETS:,}. Lower the budget, or make fewer variables controllable."
+        )
+    rows = [
+        sorted([*required, *map(graph.index, names)])
+        for names in allowed_sets(rules, candidates)
+        if not any(other not in names and rules.allows([*names, other]) for other in candidates)
+    ]
+    width = max(map(len, rows))
+    return np.array([row + [0] * (width - len(row)) for row in rows], dtype=np.int32).reshape(len(rows), width)
 
 
 def all_sets(ids: list[int], size: int) -> NDArray[np.int32]:
@@ -68,30 +96,12 @@ def all_sets(ids: list[int], size: int) -> NDArray[np.int32]:
 
 
 @inlined
-def decide(settable: Any, decision: Any, depth: int, left: int) -> int:
-    """Decide the variable at `depth` if it is open (set it while something is left); returns what is left."""
-    if decision[depth] == 0:
-        if settable[depth] and left > 0:
-            decision[depth] = 1
-            left -= 1
-        else:
-            decision[depth] = 2
-    return left
-
-
-@inlined
-def go_back(ahead: Any, decision: Any, left: int) -> tuple[int, int]:
-    """From a leaf to the last variable that can turn to `not set`: (its depth, what is left); -1 at the end."""
-    depth = len(decision) - 1
-    while depth >= 0:
-        if decision[depth] == 1:
-            left += 1
-            if ahead[depth + 1] >= left:
-                decision[depth] = 2
-                return depth, left
-        decision[depth] = 0
-        depth -= 1
-    return -1, left
+def members_before(member: Any, i: int, depth: int) -> int:
+    """How many variables of set i stand before `depth`."""
+    count = 0
+    while count < member.shape[1] and member[i, count] < depth:
+        count += 1
+    return count
 
 
 @kernel

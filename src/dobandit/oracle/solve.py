@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from dobandit.errors import InferenceError, closest, listed
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.inference import expect
 from dobandit.oracle.exhaustive import best_by_enumeration, count_sets
-from dobandit.oracle.problem import OracleResult, Problem
+from dobandit.oracle.problem import OracleResult, Problem, rules_of
 
 ORACLES = ("auto", "exhaustive", "branch-and-bound", "greedy")
 _FEW_SETS = 2_000  # looked at one by one before Numba is loaded
@@ -50,15 +49,19 @@ def solve(
     >>> solve(paper.G1, budget=3).set
     ('X3', 'X4', 'X5')
     """
-    problem = Problem(
-        budget,
-        dict(costs or {}),
-        total_cost,
-        tuple(dict.fromkeys(require)),
-        tuple(dict.fromkeys(forbid)),
-        tuple(tuple(dict.fromkeys(group)) for group in exclusive),
-        None if available is None else tuple(dict.fromkeys(available)),
-    )
+    problem = rules_of(budget, costs, total_cost, require, forbid, exclusive, available)
+    return solve_problem(model, problem, oracle, top, time_limit, node_limit)
+
+
+def solve_problem(
+    model: WeightedModel,
+    problem: Problem,
+    oracle: str = "auto",
+    top: int = 1,
+    time_limit: float | None = None,
+    node_limit: int | None = None,
+) -> OracleResult:
+    """`solve` for rules that are a Problem already."""
     useless = set(model.graph.irrelevant)  # setting these gains nothing, so no set holds them unless it must
     candidates = tuple(name for name in problem.candidates(model.graph) if name not in useless)
     _check(oracle, top, time_limit, node_limit)
@@ -216,20 +219,11 @@ def _greedy(model: WeightedModel, problem: Problem, candidates: tuple[str, ...])
 
 
 def _greedy_by_inference(model: WeightedModel, problem: Problem, candidates: tuple[str, ...]) -> OracleResult:
-    """Greedy for any link, E[Y] by exact inference or on common random numbers; no factor is known."""
-    chosen: list[str] = []
-    value, looked, left = expect(model, problem.required).value, 1, list(candidates)
-    while left:
-        trials = [
-            (expect(model, (*problem.required, *chosen, name)).value, name)
-            for name in left
-            if problem.allows([*chosen, name])
-        ]
-        looked += len(trials)
-        if not trials:
-            break
-        value, best = max(trials, key=lambda trial: trial[0])
-        chosen.append(best)
-        left.remove(best)
+    """Greedy for any link; no factor is known, for E[Y] need not be submodular."""
+    from dobandit.oracle.lazy_greedy import lazy_greedy, objective_of
+
+    objective = objective_of(model, problem, candidates)
+    chosen, looked = lazy_greedy(objective, problem, candidates)
     names = _named(model, (*problem.required, *chosen))
+    value = objective.final(names)
     return OracleResult(names, value, 1.0, "approximate", "greedy", 0.0, None, looked, ((names, value),))

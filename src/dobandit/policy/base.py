@@ -7,9 +7,10 @@ An engine is the compiled half of a learner: a plan (fixed), a state (named tupl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.latent import project_graph
 from dobandit.model.bglm import LinkLike, links_by_node
 from dobandit.model.links import Link, identity
-from dobandit.oracle.problem import require_budget
+from dobandit.oracle.problem import Problem as Rules
+from dobandit.oracle.problem import rules_of
 
 if TYPE_CHECKING:
     from dobandit.policy.learner import Learner
@@ -33,36 +35,65 @@ class Problem:
     """What a policy is started on: a Markovian graph (hidden variables already removed) and the rules of the game."""
 
     graph: CausalGraph
-    budget: int
+    rules: Rules
     horizon: int | None
     seed: int
     links: tuple[Link, ...]
     continuous: bool
 
-    @property
+    @cached_property
     def is_linear(self) -> bool:
         return all(link == identity for link in self.links)
 
+    @property
+    def budget(self) -> int:
+        """The most variables that a set can hold."""
+        return len(self.graph.controllable) if self.rules.budget is None else self.rules.budget
+
+    def required_ids(self) -> list[int]:
+        return sorted(self.graph.index(name) for name in self.rules.required)
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+class Choice(NamedTuple):
+    """The ids to set, and the value that made the policy choose them (NaN: nothing was compared)."""
+
+    ids: list[int]
+    value: float
+
 
 class Engine(ABC):
-    """A policy at work on one problem. Indices name rows of `sets`; -1 means that nothing is set."""
+    """A policy at work on one problem."""
 
-    sets: NDArray[np.int32]  # (count, size) ids
+    problem: Problem
+    sets: NDArray[np.int32]  # (count, size) ids, 0 for none; a simulator's name for a set is its row, -1 for no set
     plan: Any
     state: Any
 
     @abstractmethod
-    def propose(self, uniforms: NDArray[np.float64]) -> int:
-        """The index of the set to try next; changes nothing."""
+    def choose(
+        self,
+        uniforms: NDArray[np.float64],
+        available: tuple[str, ...] | None = None,
+        pending: Sequence[Sequence[int]] = (),
+    ) -> Choice:
+        """What to set next; changes nothing.
 
-    def choose(self, uniforms: NDArray[np.float64]) -> list[int]:
-        """The ids to set next."""
-        index = self.propose(uniforms)
-        return [] if index < 0 else self.sets[index].tolist()
+        available  the variables that can be set now (None: all that the rules allow)
+        pending    sets that are being tried now: what they are expected to teach counts as known
+        """
 
     @abstractmethod
-    def update(self, index: int, values: NDArray[np.float64], was_set: NDArray[np.bool_]) -> None:
+    def update(self, values: NDArray[np.float64], was_set: NDArray[np.bool_]) -> None:
         """Take a round in: values by id (NaN: not seen) and which ids were set."""
+
+    @abstractmethod
+    def update_many(self, values: NDArray[np.float64], was_set: NDArray[np.bool_]) -> None:
+        """Take rounds in, one a row, exactly as one by one."""
 
     @property
     @abstractmethod
@@ -90,32 +121,40 @@ class Policy(ABC):
     def start(
         self,
         graph: CausalGraph,
-        budget: int,
+        budget: int | None,
         horizon: int | None = None,
         seed: int = 0,
         links: Links = None,
         continuous: bool = False,
+        *,
+        costs: Mapping[str, float] | None = None,
+        total_cost: float | None = None,
+        require: Iterable[str] = (),
+        forbid: Iterable[str] = (),
+        exclusive: Iterable[Iterable[str]] = (),
     ) -> Learner:
         """A learner on `graph` that sets at most `budget` variables a round.
 
         horizon     how many rounds there will be, if that is known: the confidence levels are tuned to it
         links       one link for all nodes, or by node; identity by default
         continuous  whether observations are numbers from 0 to 1 rather than 0 or 1
+        costs, total_cost, require, forbid, exclusive: which sets are allowed, as in `solve`
         """
         from dobandit.policy.learner import Learner
 
-        return Learner(self, problem_of(graph, budget, horizon, seed, links, continuous))
+        rules = rules_of(budget, costs, total_cost, require, forbid, exclusive)
+        return Learner(self, problem_of(graph, rules, horizon, seed, links, continuous))
 
 
 def problem_of(
     graph: CausalGraph,
-    budget: int,
+    rules: Rules | int,
     horizon: int | None = None,
     seed: int = 0,
     links: Links = None,
     continuous: bool = False,
 ) -> Problem:
-    """Check the rules of the game once, and remove hidden variables."""
+    """Check the rules of the game (or a mere budget) once, and remove hidden variables."""
     if not isinstance(graph, CausalGraph):
         raise GraphError(f"a policy starts on a CausalGraph, but got {type(graph).__name__}. Pass model.graph.")
     by_node = links_by_node(graph, links)
@@ -131,12 +170,13 @@ def problem_of(
         raise PolicyError(f"horizon must be a whole number from 1, or None if it is not known, but got {horizon!r}.")
     if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
         raise PolicyError(f"seed must be a whole number from 0, but got {seed!r}.")
-    budget = require_budget(graph, budget)
+    rules = rules if isinstance(rules, Rules) else Rules(rules)
+    rules.candidates(graph)  # raises where no set is allowed
     projected = project_graph(graph)
     if graph.latent:
         by_node = (identity,) * len(projected)
     known = None if horizon is None else int(horizon)
-    return Problem(projected, budget, known, int(seed), by_node, bool(continuous))
+    return Problem(projected, rules, known, int(seed), by_node, bool(continuous))
 
 
 def positive(name: str, value: object, *, zero: bool = False, most: float = float("inf")) -> float:
@@ -151,3 +191,10 @@ def positive(name: str, value: object, *, zero: bool = False, most: float = floa
 def round_uniforms(seed: int, number: int) -> NDArray[np.float64]:
     """The random numbers of round `number` (from 0): a function of the seed and the number alone."""
     return np.random.default_rng([seed, number]).random(UNIFORMS)
+
+
+def copied(state: Any) -> Any:
+    """A state's named tuples with copies of their arrays."""
+    if isinstance(state, np.ndarray):
+        return state.copy()
+    return type(state)(*map(copied, state)) if isinstance(state, tuple) else state

@@ -22,8 +22,10 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.links import Link, LinkBounds, identity
 from dobandit.policy.base import Engine, Policy, Problem, positive
 from dobandit.policy.blm_lr import require_choice
+from dobandit.policy.general_engine import GeneralEngine
+from dobandit.policy.linear_engines import ORACLES, REGIONS, linear_engine
 from dobandit.policy.optimist import RHO_MLE, Settings
-from dobandit.policy.optimist_engine import ORACLES, REGIONS, GeneralEngine, linear_engine, linear_plan
+from dobandit.policy.optimist_engine import linear_plan
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class BGLMOFU(Policy):
         )
         if problem.is_linear:
             return linear_engine(problem, settings, 0.0, self.region, self.oracle, thresholds)
-        return GeneralEngine(linear_plan(problem, settings, thresholds), problem, self.samples)
+        return GeneralEngine(problem, linear_plan(problem, settings, thresholds), self.samples)
 
     def thresholds(self, problem: Problem, bounds: list[LinkBounds], kappa: float, delta: float) -> NDArray[np.float64]:
         """What each node's lambda_min has to reach: Eq. (3), and 1, which the bound on sum ||V|| needs (Lemma 9)."""

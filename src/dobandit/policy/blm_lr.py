@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from dobandit.errors import PolicyError, closest, listed
 from dobandit.estimation.confidence import DEFAULT_DELTA, checked_delta, delta_blm_lr
 from dobandit.policy.base import Engine, Policy, Problem, positive
+from dobandit.policy.linear_engines import ORACLES, REGIONS, linear_engine
 from dobandit.policy.optimist import RHO_LEMMA, RHO_PAPER, Settings
-from dobandit.policy.optimist_engine import ORACLES, REGIONS, linear_engine
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,12 @@ unbounded by the data: there a node's mean runs from 0 to 1.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.compiled import kernel
 from dobandit.model import elimination
 from dobandit.model.links import Link, identity
 from dobandit.policy.base import Problem
@@ -25,18 +27,21 @@ _WIDEST = 16
 _SAMPLES = 20_000
 
 
-def interval_of_target(engine: OptimistEngine, problem: Problem, fixed: Array, rho: Array) -> tuple[float, float]:
-    """(low, high); with rho = 0 both are the plain estimate."""
-    target = problem.graph.arrays.target
+def target_interval(
+    engine: OptimistEngine, problem: Problem, fixed: Array, rho: Array | None = None
+) -> tuple[float, float, float]:
+    """(low, estimate, high) of E[target | do(fixed)]; `rho`: other radii than the engine's."""
+    graph, radii = problem.graph, engine.radii() if rho is None else rho
+    target = graph.arrays.target
     if not math.isnan(fixed[target]):
-        return float(fixed[target]), float(fixed[target])
-    needed = [problem.graph.index(name) for name in problem.graph.ancestors(problem.graph.target)] + [target]
-    if problem.is_linear:
-        low, value, high = (_linear(engine, needed, fixed, sign * rho) for sign in (-1.0, 0.0, 1.0))
+        low = value = high = float(fixed[target])
+    elif problem.is_linear:
+        low, value, high = _linear(engine, fixed, radii)
     else:
-        low, value, high = (_any_link(engine, problem, needed, fixed, sign * rho) for sign in (-1.0, 0.0, 1.0))
+        needed = [graph.index(name) for name in graph.ancestors(graph.target)] + [target]
+        low, value, high = (_any_link(engine, problem, needed, fixed, sign * radii) for sign in (-1.0, 0.0, 1.0))
     # With few rows an estimate can lie outside [0, 1], and the recursions then cross: the interval holds all of them.
-    return min(low, value, high), max(low, value, high)
+    return min(low, value, high), value, max(low, value, high)
 
 
 class _Region:
@@ -70,13 +75,64 @@ class _Region:
         return np.where(np.isposinf(sums), 1.0, np.where(np.isneginf(sums), 0.0, p))
 
 
-def _linear(engine: OptimistEngine, needed: list[int], fixed: Array, rho: Array) -> float:
-    means = fixed.copy()
-    for v in needed:
-        if math.isnan(fixed[v]):
-            region = _Region(engine, v, float(rho[v]))
-            means[v] = float(np.clip(region.sums(means[region.parents]), 0.0, 1.0))
-    return float(means[needed[-1]])
+def _linear(engine: OptimistEngine, fixed: Array, rho: Array) -> tuple[float, float, float]:
+    layout, stats = engine.linear.layout, engine.linear_state.stats
+    out = np.zeros(3)
+    _linear_passes(
+        layout.ptr,
+        layout.parent,
+        layout.square,
+        engine.linear.tree.order,
+        engine.theta(),
+        stats.inverse,
+        stats.null,
+        fixed,
+        rho,
+        np.ones(len(fixed)),
+        out,
+    )
+    low, value, high = out.tolist()
+    return low, value, high
+
+
+@kernel
+def _linear_passes(
+    ptr: Any,
+    parent: Any,
+    square: Any,
+    order: Any,
+    theta: Any,
+    inverse: Any,
+    null: Any,
+    fixed: Any,
+    rho: Any,
+    e: Any,
+    out: Any,
+) -> None:
+    """out = E[target] with every node, given its parents' means e, at the lowest, the estimate and the highest."""
+    for way in range(3):
+        for k in range(len(order)):
+            v = order[k]
+            if not math.isnan(fixed[v]):
+                e[v] = fixed[v]
+                continue
+            start, at = ptr[v], square[v]
+            d = ptr[v + 1] - start
+            mean = width = unseen = 0.0
+            for i in range(d):
+                x = e[parent[start + i]]
+                mean += x * theta[start + i]
+                if way != 1:
+                    for j in range(d):
+                        y = e[parent[start + j]]
+                        width += x * inverse[at + i * d + j] * y
+                        unseen += x * null[at + i * d + j] * y
+            if unseen > 1e-9 and rho[v] > 0.0:
+                mean = way / 2.0
+            else:
+                mean += (way - 1) * rho[v] * math.sqrt(max(width, 0.0))
+            e[v] = min(max(mean, 0.0), 1.0)
+        out[way] = e[order[len(order) - 1]]
 
 
 def _any_link(engine: OptimistEngine, problem: Problem, needed: list[int], fixed: Array, rho: Array) -> float:

@@ -11,17 +11,13 @@ from numpy.typing import NDArray
 
 from dobandit.errors import InterventionError, ObservationError, PolicyError, closest, listed
 from dobandit.model.weights import Do, fixed_values
+from dobandit.oracle.problem import rules_of
 from dobandit.policy.arms_engine import ArmsEngine
-from dobandit.policy.base import Policy, Problem, round_uniforms
-from dobandit.policy.intervals import interval_of_target
+from dobandit.policy.base import Interval, Policy, Problem, round_uniforms
+from dobandit.policy.intervals import target_interval
 from dobandit.policy.optimist_engine import OptimistEngine
 
 Observation = Mapping[str, float]
-
-
-class Interval(NamedTuple):
-    low: float
-    high: float
 
 
 class WeightEstimate(NamedTuple):
@@ -69,8 +65,6 @@ class Learner:
         self.problem = problem
         self.graph = problem.graph
         self.engine = policy.engine(problem)
-        self._index = {frozenset(row): i for i, row in enumerate(self.engine.sets.tolist())}
-        self._index.setdefault(frozenset(), -1)
 
     @property
     def label(self) -> str:
@@ -81,21 +75,47 @@ class Learner:
         """Rounds taken in so far."""
         return self.engine.rounds
 
-    def propose(self, uniforms: NDArray[np.float64] | None = None) -> dict[str, int]:
+    def propose(
+        self,
+        uniforms: NDArray[np.float64] | None = None,
+        *,
+        available: Iterable[str] | None = None,
+        pending: Iterable[Do] = (),
+    ) -> dict[str, int]:
         """What to set in the next round: {"X3": 1, ...}; empty while observing without intervening.
+
+        available  the variables that can be set in this round; default: all that are controllable
+        pending    what is being tried elsewhere right now: the news expected of it is counted
 
         Asking twice gives the same answer: the round's random numbers depend on the seed and the number of rounds
         told. `uniforms` replaces them.
         """
         if uniforms is None:
             uniforms = round_uniforms(self.problem.seed, self.rounds)
-        return {self.graph.nodes[i - 1]: 1 for i in self.engine.choose(uniforms)}
+        names = self.available(available)
+        under_way = [self._ids(do) for do in pending]
+        return self.named(self.engine.choose(uniforms, names, under_way).ids)
+
+    def named(self, ids: Iterable[int]) -> dict[str, int]:
+        return {self.graph.nodes[i - 1]: 1 for i in ids}
+
+    def available(self, names: Iterable[str] | None) -> tuple[str, ...] | None:
+        """Names of variables that can be set now, checked, in the graph's order; None: all."""
+        if names is None:
+            return None
+        limited = self.problem.rules.limited(rules_of(available=names).available or ())
+        limited.candidates(self.graph)
+        chosen = set(limited.available or ())
+        return tuple(name for name in self.graph.controllable if name in chosen)
+
+    def _ids(self, do: Do) -> list[int]:
+        fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
+        return [v for v in np.flatnonzero(~np.isnan(fixed)).tolist() if v]
 
     def update(self, action: Do, observation: Observation) -> None:
         """Take in a round: what was set, and what was seen. A variable not in `observation`, or None or NaN there,
         counts as not seen."""
-        values, was_set, index = self._checked(action, observation)
-        self.engine.update(index, values, was_set)
+        self.engine.update(*self._checked(action, observation))
 
     def __repr__(self) -> str:
         return f"Learner({self.label}, {self.rounds} rounds, {self.graph!r})"
@@ -108,10 +128,10 @@ class Learner:
         if any(not isinstance(pair, Sequence) or len(pair) != 2 for pair in pairs):
             raise ObservationError("each row is a pair (action, observation).")
         checked = [self._checked(action, observation) for action, observation in pairs]
-        for values, was_set, index in checked:
-            self.engine.update(index, values, was_set)
+        if checked:
+            self.engine.update_many(np.stack([row for row, _ in checked]), np.stack([mask for _, mask in checked]))
 
-    def _checked(self, action: Do, observation: Observation) -> tuple[NDArray[np.float64], NDArray[np.bool_], int]:
+    def _checked(self, action: Do, observation: Observation) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         if not isinstance(observation, Mapping):
             raise ObservationError(f"an observation maps names to values, but got {type(observation).__name__}.")
         fixed = fixed_values(self.graph, action, continuous=self.problem.continuous)
@@ -129,9 +149,7 @@ class Learner:
                 raise ObservationError(f"{name!r} was set to {fixed[v]:g}, but is said to have been {number:g}.")
             values[v] = number
         was_set[0] = False
-        chosen = np.flatnonzero(was_set).tolist()
-        all_ones = all(fixed[v] == 1.0 for v in chosen)
-        return values, was_set, self._index.get(frozenset(chosen), -1) if all_ones else -1
+        return values, was_set
 
     def _value(self, name: str, value: object) -> float:
         ok = isinstance(value, (int, float, np.integer, np.floating, np.bool_))
@@ -167,33 +185,35 @@ class Learner:
         parents = dict(zip(self.graph.parents(name), weights, strict=True))
         return NodeEstimate(parents, bias, rows, engine.status(v), rho)
 
+    @property
+    def keeps_model(self) -> bool:
+        """Whether it learns the weights of causes, and not only how sets have done."""
+        return isinstance(self.engine, OptimistEngine)
+
     def interval(self, do: Do | None = None) -> Interval:
         """The confidence interval of E[target | do(...)]."""
-        fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
-        if isinstance(self.engine, ArmsEngine):
-            return self._arm_interval(fixed)
-        engine = self._with_model("interval")
-        return Interval(*interval_of_target(engine, self.problem, fixed, engine.radii()))
+        return self.predict(fixed_values(self.graph, do, continuous=self.problem.continuous))[1]
 
     def expected(self, do: Do | None = None) -> float:
         """E[target | do(...)] under the estimate."""
-        fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
+        return self.predict(fixed_values(self.graph, do, continuous=self.problem.continuous))[0]
+
+    def predict(self, fixed: NDArray[np.float64]) -> tuple[float, Interval]:
+        """E[target | do(...)] and its interval; `fixed`: the value a variable is set to by id, NaN where it is free."""
         if isinstance(self.engine, ArmsEngine):
             plays, total = self._arm(fixed)
-            return total / plays if plays else 0.5  # nothing is known: the middle
-        engine = self._with_model("expected")
-        value, _ = interval_of_target(engine, self.problem, fixed, np.zeros(len(fixed)))
-        return value
+            return total / plays if plays else 0.5, _hoeffding(plays, total)  # nothing is known: the middle
+        low, value, high = target_interval(self._with_model("prediction"), self.problem, fixed)
+        return value, Interval(low, high)
 
-    def best(self) -> Recommendation:
+    def best(self, available: Iterable[str] | None = None) -> Recommendation:
         """The set that looks best under the estimate, without optimism; the first of equals."""
+        names = self.available(available)
         if isinstance(self.engine, ArmsEngine):
-            plays, total = self.engine.state.plays, self.engine.state.total
-            means = np.divide(total, plays, out=np.full(len(plays), -1.0), where=plays > 0)
-            chosen = self.engine.sets[int(np.argmax(means))].tolist()
+            chosen = self.engine.best_arm(names)
         else:
-            chosen = self._with_model("best").plain_best()
-        do = {self.graph.nodes[i - 1]: 1 for i in chosen}
+            chosen = self._with_model("best").plain_best(names)
+        do = self.named(chosen)
         return Recommendation(do, self.expected(do), self.interval(do))
 
     def _with_model(self, what: str) -> OptimistEngine:
@@ -202,17 +222,18 @@ class Learner:
         raise PolicyError(f"{self.label} keeps no model of the causes, so it has no {what}. Use BLMLR or BGLMOFU.")
 
     def _arm(self, fixed: NDArray[np.float64]) -> tuple[int, float]:
+        assert isinstance(self.engine, ArmsEngine)
         chosen = [v for v in np.flatnonzero(~np.isnan(fixed)).tolist() if v]
-        index = self._index.get(frozenset(chosen), -1)
-        if index < 0 or any(fixed[v] != 1.0 for v in chosen):
+        arm = self.engine.arm(chosen)
+        if arm < 0 or any(fixed[v] != 1.0 for v in chosen):
             names = listed(self.graph.nodes[v - 1] for v in chosen)
             raise InterventionError(f"{self.label} knows sets of exactly {self.problem.budget} variables, not {names}.")
-        return int(self.engine.state.plays[index]), float(self.engine.state.total[index])
+        return int(self.engine.state.plays[arm]), float(self.engine.state.total[arm])
 
-    def _arm_interval(self, fixed: NDArray[np.float64]) -> Interval:
-        """Hoeffding's interval at 95% for one arm."""
-        plays, total = self._arm(fixed)
-        if not plays:
-            return Interval(0.0, 1.0)
-        reach = math.sqrt(math.log(2.0 / 0.05) / (2.0 * plays))
-        return Interval(max(total / plays - reach, 0.0), min(total / plays + reach, 1.0))
+
+def _hoeffding(plays: int, total: float) -> Interval:
+    """An arm's interval at 95%."""
+    if not plays:
+        return Interval(0.0, 1.0)
+    reach = math.sqrt(math.log(2.0 / 0.05) / (2.0 * plays))
+    return Interval(max(total / plays - reach, 0.0), min(total / plays + reach, 1.0))

@@ -19,7 +19,9 @@ from dobandit.estimation.statistics import Layout, Statistics, add_round, gather
 from dobandit.model.link_kernels import LinkArrays
 from dobandit.oracle.boxed import Boxed, score_sets_boxed
 from dobandit.oracle.closed_form import ClosedForm, score_sets
-from dobandit.oracle.optimistic_search import OptimisticSearch, greedy_search, search
+from dobandit.oracle.optimistic_greedy import greedy_search
+from dobandit.oracle.optimistic_plan import OptimisticSearch
+from dobandit.oracle.optimistic_search import search
 from dobandit.oracle.per_pattern import PerPattern, score_sets_per_pattern
 from dobandit.oracle.sets import SetTree, pick
 
@@ -164,10 +166,11 @@ def propose_boxed(plan: Any, state: Any, uniform: float) -> int:
 
 @kernel
 def propose_search(plan: Any, state: Any, uniform: float, t: int) -> int:
-    """How many variables to set; which ones stands in plan.search.best. t < 0: under the plain estimate."""
+    """How many variables to set; which ones stands in plan.search.best. t < 0: under the plain estimate.
+    NOTHING while initialising."""
     linear = plan.linear
     if t >= 0 and initialising(linear.settings.initial, state.clock):
-        return 0
+        return NOTHING
     set_radii(linear.settings, linear.layout.ptr, t, linear.rho)
     stats = state.stats
     if plan.greedy:
@@ -180,6 +183,13 @@ def update_linear(initial: int, layout: Any, thresholds: Any, state: Any, values
     """Take a round in: values by id (NaN: not seen), and which ids were set."""
     add_round(layout, state.stats, values, was_set)
     end_round(initial, layout, thresholds, state.stats, state.clock)
+
+
+@kernel
+def update_linear_many(initial: int, layout: Any, thresholds: Any, state: Any, values: Any, was_set: Any) -> None:
+    """One round a row."""
+    for t in range(len(values)):
+        update_linear(initial, layout, thresholds, state, values[t], was_set[t])
 
 
 # -- any link -------------------------------------------------------------------------------------------------
@@ -215,3 +225,10 @@ def update_general(plan: Any, state: Any, values: Any, was_set: Any) -> None:
             if due(patterns, v):
                 fit_node(layout, plan.links, patterns, v)
     end_round(plan.linear.settings.initial, layout, plan.linear.thresholds, stats, state.linear.clock)
+
+
+@kernel
+def update_general_many(plan: Any, state: Any, values: Any, was_set: Any) -> None:
+    """One round a row."""
+    for t in range(len(values)):
+        update_general(plan, state, values[t], was_set[t])

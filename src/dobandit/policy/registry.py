@@ -8,7 +8,8 @@ from importlib import import_module
 
 from dobandit.errors import PolicyError, closest, listed
 from dobandit.model.bglm import WeightedModel
-from dobandit.policy.base import Policy
+from dobandit.oracle.exhaustive import count_sets
+from dobandit.policy.base import Policy, Problem
 
 _HOMES = {
     "blm-lr": "blm_lr.BLMLR",
@@ -21,6 +22,7 @@ _HOMES = {
 }
 _ALIASES = {"blm-ofu": "bglm-ofu", "epsilon-greedy": "eps-greedy", "blmlr": "blm-lr", "bglmofu": "bglm-ofu"}
 NAMES = tuple(_HOMES)
+_LISTED_BY_DEFAULT = 20_000
 
 
 def policy_class(name: str) -> type[Policy]:
@@ -74,7 +76,10 @@ def policy_to_document(policy: Policy) -> dict[str, object]:
 
 def policy_to_spec(policy: Policy) -> str:
     """A short text for people, in the form that `policy_from_spec` reads."""
-    document = policy_to_document(policy)
+    return document_to_spec(policy_to_document(policy))
+
+
+def document_to_spec(document: Mapping[str, object]) -> str:
     parts = [
         f"{key}={'+'.join(map(str, value)) if isinstance(value, list) else value}"
         for key, value in document.items()
@@ -83,13 +88,23 @@ def policy_to_spec(policy: Policy) -> str:
     return str(document["name"]) + (":" + ",".join(parts) if parts else "")
 
 
-def policy_from_document(document: Mapping[str, object], model: WeightedModel) -> Policy:
+def policy_from_document(document: Mapping[str, object], model: WeightedModel | None = None) -> Policy:
     """The inverse of `policy_to_document`; `model` is what an oracle knows."""
     settings = dict(document)
     cls = policy_class(str(settings.pop("name")))
     if cls is policy_class("oracle"):
         return cls(model)  # type: ignore[call-arg]
     return cls(**settings)
+
+
+def default_policy(problem: Problem) -> Policy:
+    """BLM-LR on linear models, with the search where there are too many sets to look at one by one; else BGLM-OFU that
+    starts once every node's weights can be estimated at all, since Eq. (3) asks for more rounds than most have."""
+    if not problem.is_linear:
+        return policy_class("bglm-ofu")(lambda_scale=0.0)  # type: ignore[call-arg]
+    candidates = problem.rules.candidates(problem.graph)
+    many = count_sets(problem.rules, candidates) > _LISTED_BY_DEFAULT
+    return policy_class("blm-lr")(region="boxed") if many else policy_class("blm-lr")()  # type: ignore[call-arg]
 
 
 def _value(text: str) -> object:

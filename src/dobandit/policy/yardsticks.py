@@ -9,7 +9,7 @@ import numpy as np
 
 from dobandit.errors import InterventionError, PolicyError, closest, listed
 from dobandit.model.bglm import WeightedModel
-from dobandit.oracle.solve import solve
+from dobandit.oracle.solve import solve_problem
 from dobandit.policy.arms import FIXED, RANDOM
 from dobandit.policy.arms_engine import ArmsEngine
 from dobandit.policy.base import Engine, Policy, Problem
@@ -44,6 +44,15 @@ class Fixed(Policy):
             raise InterventionError(
                 f"a set has at most {problem.budget} different variables (the budget), but got {listed(self.set)}."
             )
+        rules = problem.rules
+        if (
+            not set(rules.required) <= set(self.set)
+            or set(rules.forbidden) & set(self.set)
+            or not rules.allows(self.set)
+        ):
+            raise InterventionError(
+                f"the fixed set {listed(self.set)} breaks the costs or the other rules of the problem."
+            )
         ids = np.array(sorted(graph.index(name) for name in self.set), dtype=np.int32)
         return ArmsEngine(problem, FIXED, 0.0, ids.reshape(1, -1))
 
@@ -75,4 +84,4 @@ class Oracle(Policy):
         return "Oracle"
 
     def engine(self, problem: Problem) -> Engine:
-        return Fixed(solve(self.model, problem.budget).set).engine(problem)
+        return Fixed(solve_problem(self.model, problem.rules).set).engine(problem)

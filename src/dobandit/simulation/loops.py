@@ -81,7 +81,7 @@ def run_search(plan: Any, state: Any, world: Any, recorder: Any, world_draws: An
     values, was_set = recorder.values, recorder.was_set
     for t in range(len(world_draws)):
         count = propose_search(plan, state, policy_draws[t, 0], state.clock[0])
-        chosen = plan.search.best[:count]
+        chosen = plan.search.best[: max(count, 0)]
         act(world, chosen, world_draws[t], values, was_set)
         recorder.expected[0] = linear_value(world, chosen)
         best = recorder.expected[0] >= recorder.best - 1e-12

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from dobandit.model.inference import expect
 from dobandit.policy.arms_engine import ArmsEngine
-from dobandit.policy.base import UNIFORMS, Engine, Problem
-from dobandit.policy.optimist_engine import BoxedEngine, GeneralEngine, LinearEngine, SearchEngine
+from dobandit.policy.base import UNIFORMS, Engine, Problem, copied
+from dobandit.policy.general_engine import GeneralEngine
+from dobandit.policy.linear_engines import BoxedEngine, LinearEngine, SearchEngine
 from dobandit.simulation.loops import Recorder, run_arms, run_boxed, run_general, run_linear, run_search
 from dobandit.simulation.study import Study
 from dobandit.simulation.world import world_of
@@ -131,13 +132,6 @@ class Runner:
         for start in range(0, self.study.rounds, _ROUNDS_AT_ONCE):
             rounds = min(_ROUNDS_AT_ONCE, self.study.rounds - start)
             yield streams[0].random((rounds, nodes)), streams[1].random((rounds, UNIFORMS))
-
-
-def copied(state: Any) -> Any:
-    """A state's named tuples with copies of their arrays: much quicker than planning an engine anew."""
-    if isinstance(state, np.ndarray):
-        return state.copy()
-    return type(state)(*map(copied, state)) if isinstance(state, tuple) else state
 
 
 def counted_sets(tables: Sequence[NDArray[np.float64]]) -> int:

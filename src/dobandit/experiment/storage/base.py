@@ -1,0 +1,145 @@
+"""What a storage offers. The trials of an experiment are its log, and nothing else is kept.
+
+Trials are numbered 0, 1, 2, ... in the order in which they entered. A trial is pending until it is closed, once, as
+told, failed or abandoned; closing gives it the next `position` 0, 1, 2, ... What a learner knows is a function of the
+closed trials in the order of their positions. Rounds that nobody asked for enter closed.
+
+Values are JSON arrays over the experiment's columns (its observed variables, in the order of its document), null where
+a variable was not set or not seen: "[null,1,0]".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
+ASKED, RECORDED, IMPORTED = "asked", "recorded", "imported"
+
+
+class StoredExperiment(NamedTuple):
+    """An experiment as it is kept. `id` is never used twice, so that a name given anew is another experiment."""
+
+    id: int
+    name: str
+    document: str  # JSON; never changes
+    created_at: float  # seconds since 1970
+    trials: int  # how many there are: the next number
+    closed: int  # how many of them are closed: the next position
+
+
+class StoredTrial(NamedTuple):
+    """A row of the log."""
+
+    number: int
+    source: str  # ASKED, RECORDED or IMPORTED
+    do: str
+    asked_after: int = 0  # how many trials were closed when it was asked
+    available: str | None = None  # JSON list of names, where the asker limited the choice
+    predicted: float | None = None  # E[target] under the estimate, when it was asked
+    low: float | None = None
+    high: float | None = None
+    optimistic: float | None = None  # the value that made the policy choose it
+    why: str = ""
+    asked_at: float | None = None
+    lease_expires: float | None = None  # None: never
+    issued: int = 1  # times it was handed out
+    state: str = PENDING
+    position: int | None = None
+    observation: str | None = None
+    closed_at: float | None = None
+    late: bool = False  # told after its lease ran out
+    partial: bool = False  # some variable was not seen
+    reason: str | None = None  # of a failure
+
+
+class ClosedTrial(NamedTuple):
+    """What a learner needs of a closed trial."""
+
+    position: int
+    number: int
+    state: str
+    do: str
+    observation: str | None
+
+
+class Writer(ABC):
+    """One experiment, with nobody else writing to it. What is done here is stored together, or not at all."""
+
+    trials: int  # the next number
+    closed: int  # the next position
+
+    @abstractmethod
+    def closed_since(self, position: int) -> Sequence[ClosedTrial]:
+        """The closed trials from `position` on, in order."""
+
+    @abstractmethod
+    def pending(self) -> Sequence[StoredTrial]:
+        """The pending trials, by number."""
+
+    @abstractmethod
+    def trial(self, number: int) -> StoredTrial | None:
+        """One trial."""
+
+    @abstractmethod
+    def add(self, trials: Sequence[StoredTrial]) -> int:
+        """Append trials; their numbers, and the positions of those that enter closed, are given here, in order,
+        whatever they carry. Returns the first number."""
+
+    @abstractmethod
+    def reissue(self, number: int, lease_expires: float | None) -> None:
+        """Hand a pending trial out again."""
+
+    @abstractmethod
+    def close(self, trial: StoredTrial) -> int:
+        """Store state, observation, closed_at, late, partial and reason of a pending trial, and give it the next
+        position, which is returned."""
+
+
+class Storage(ABC):
+    """Experiments by name. Every method is one transaction; errors of the database become StorageError."""
+
+    url: str  # for people: without a password
+
+    @abstractmethod
+    def create(self, name: str, document: str, created_at: float) -> StoredExperiment:
+        """Raises ExperimentError where the name is taken."""
+
+    @abstractmethod
+    def experiments(self) -> Sequence[StoredExperiment]:
+        """All of them, by name."""
+
+    @abstractmethod
+    def find(self, name: str) -> StoredExperiment | None:
+        """By name."""
+
+    @abstractmethod
+    def rename(self, name: str, new: str) -> None:
+        """Raises ExperimentError where there is none, or the new name is taken."""
+
+    @abstractmethod
+    def delete(self, name: str) -> None:
+        """With all its trials. Raises ExperimentError where there is none."""
+
+    @abstractmethod
+    def writing(self, experiment: int) -> AbstractContextManager[Writer]:
+        """Exclusive for this experiment, as short as possible; commits at the end, or undoes all on an exception.
+        Raises ExperimentError where the experiment was deleted."""
+
+    @abstractmethod
+    def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
+        """The same as the writer's, without keeping others out."""
+
+    @abstractmethod
+    def trial(self, experiment: int, number: int) -> StoredTrial | None:
+        """One trial."""
+
+    @abstractmethod
+    def rows(self, experiment: int) -> Iterator[StoredTrial]:
+        """All trials by number, of one moment, without holding them all in memory where that can be helped."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of connections."""

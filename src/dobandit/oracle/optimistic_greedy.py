@@ -1,0 +1,53 @@
+"""The standard-oracle variant of the optimistic search: greedy at the highest weights."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dobandit.compiled import kernel
+from dobandit.oracle.optimistic_plan import bound_gains, extreme_weights, release, start, take
+from dobandit.oracle.sets import TIE
+
+
+@kernel
+def greedy_search(layout: Any, s: Any, stats: Any, theta: Any, rho: Any, uniform: float) -> int:
+    """The standard-oracle variant (Zhang et al. 2022): the highest value of every weight, then greedy on that model.
+
+    The highest weights are at least the true ones, so their E[Y] is optimistic for every set; greedy finds 1 - 1/e of
+    its maximum as long as no node's highest weights add up to more than 1. K passes over the edges, however many sets.
+    """
+    extreme_weights(layout, s, theta, stats.inverse, stats.null, rho)
+    shift, modulus = int(uniform * len(s.is_set)), len(s.is_set)
+    start(s)
+    count, money = 0, s.money[0]
+    while True:
+        bound_gains(layout, s)
+        s.means[0] = 1.0
+        for k in range(len(s.order)):
+            v = s.order[k]
+            total = 0.0
+            for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+                total += s.highest[slot] * s.means[layout.parent[slot]]
+            s.means[v] = 1.0 if s.is_set[v] else total
+        if count == s.size:
+            break
+        best, largest = -1, 0.0
+        for i in range(len(s.settable)):
+            v = s.settable[i]
+            if s.is_set[v] or s.blocked[v] or s.cost[v] > money:
+                continue
+            gain = (1.0 - s.means[v]) * s.high[v]
+            gain = gain / s.cost[v] if s.cost[v] > 0.0 else gain * 1e300
+            better = gain > largest + TIE
+            tied = best >= 0 and gain >= largest - TIE and (v + shift) % modulus < (best + shift) % modulus
+            if better or tied:
+                best, largest = v, gain
+        if best < 0:
+            break
+        s.best[count] = best
+        money = take(s, best, money)
+        count += 1
+    release(s, count)
+    s.report[0], s.report[1], s.report[2] = s.means[layout.target], math.inf, count + 1.0
+    return count

@@ -1,0 +1,169 @@
+"""Plan and stack of the searches for the best optimistic set, with the steps that the searches share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import kernel
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.closed_form import closed_form
+from dobandit.oracle.problem import Problem
+from dobandit.oracle.sets import SetTree
+
+
+class OptimisticSearch(NamedTuple):
+    """Plan and stack; rows are depths, that is, variables set so far."""
+
+    size: int  # how many variables a set can hold besides the required ones
+    order: NDArray[np.int64]  # the target's ancestors and the target, topological
+    edge_ptr: NDArray[np.int64]  # edges into these, grouped by cause
+    effect: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    settable: NDArray[np.int64]  # ids
+    required: NDArray[np.int64]  # ids
+    cost: NDArray[np.float64]  # (n + 1,)
+    rival_ptr: NDArray[np.int64]  # (n + 2,) variables that a variable excludes
+    rival: NDArray[np.int64]
+    blocked: NDArray[np.bool_]  # (n + 1,)
+    money: NDArray[np.float64]  # (K + 1,) what is left to spend
+    is_set: NDArray[np.bool_]  # (n + 1,)
+    open: NDArray[np.bool_]  # (n + 1,) may still be set
+    lowest: NDArray[np.float64]  # by slot
+    highest: NDArray[np.float64]
+    means: NDArray[np.float64]  # (n + 1,)
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    candidate: NDArray[np.int64]  # (K + 1, settable)
+    gain: NDArray[np.float64]
+    width: NDArray[np.int64]  # (K + 1,)
+    position: NDArray[np.int64]
+    value: NDArray[np.float64]
+    best: NDArray[np.int64]  # (K,) ids, 0 for none
+    report: NDArray[np.float64]  # (3,) best value, bound, sets looked at
+
+
+def optimistic_search(graph: CausalGraph, tree: SetTree, rules: Problem | int) -> OptimisticSearch:
+    """For the sets that `rules` (or a mere budget) allow; of the tree only the order is used."""
+    rules = rules if isinstance(rules, Problem) else Problem(rules)
+    form, relevant = closed_form(graph, tree), set(tree.order.tolist())
+    candidates = tuple(name for name in rules.candidates(graph) if graph.index(name) in relevant)
+    settable = np.array([graph.index(name) for name in candidates], dtype=np.int64)
+    required = np.array([i for i in map(graph.index, rules.required) if i in relevant], dtype=np.int64)
+    size, nodes, slots = rules.most(candidates), len(graph) + 1, len(graph.arrays.parent)
+    cost, money = np.ones(nodes), np.zeros(size + 1)
+    cost[settable], money[0] = [rules.unit_cost(name) for name in candidates], rules.money * (1.0 + 1e-12)
+    rival_ptr, rival = _rivals(graph, rules)
+    means, low, high = (np.zeros(nodes) for _ in range(3))
+    lowest, highest = np.zeros(slots), np.zeros(slots)
+    is_set, is_open = (np.zeros(nodes, dtype=np.bool_) for _ in range(2))
+    stack = (size + 1, max(len(settable), 1))
+    return OptimisticSearch(
+        size,
+        tree.order,
+        form.edge_ptr,
+        form.effect,
+        form.slot,
+        settable,
+        required,
+        cost,
+        rival_ptr,
+        rival,
+        np.zeros(nodes, dtype=np.bool_),
+        money,
+        is_set,
+        is_open,
+        lowest,
+        highest,
+        means,
+        low,
+        high,
+        np.zeros(stack, dtype=np.int64),
+        np.zeros(stack),
+        np.zeros(size + 1, dtype=np.int64),
+        np.zeros(size + 1, dtype=np.int64),
+        np.zeros(size + 1),
+        np.zeros(max(size, 1), dtype=np.int64),
+        np.zeros(3),
+    )
+
+
+def _rivals(graph: CausalGraph, rules: Problem) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The variables that each variable excludes, grouped by variable."""
+    pairs = {
+        (graph.index(one), graph.index(other))
+        for group in rules.exclusive
+        for one in group
+        for other in group
+        if one != other
+    }
+    ptr = np.zeros(len(graph) + 2, dtype=np.int64)
+    for one, _ in pairs:
+        ptr[one + 1] += 1
+    return np.cumsum(ptr), np.array([other for _, other in sorted(pairs)], dtype=np.int64)
+
+
+@kernel
+def extreme_weights(layout: Any, s: Any, theta: Any, inverse: Any, null: Any, rho: Any) -> None:
+    """The lowest and the highest value of every weight within its region and [0, 1]."""
+    for k in range(len(s.order)):
+        v = s.order[k]
+        start = layout.ptr[v]
+        d = layout.ptr[v + 1] - start
+        for j in range(d):
+            at = layout.square[v] + j * d + j
+            reach = math.inf if null[at] > 1e-9 else rho[v] * math.sqrt(max(inverse[at], 0.0))
+            # A hair of slack: regions that the box leaves empty were enlarged to their nearest point.
+            s.lowest[start + j] = min(max(theta[start + j] - reach - 1e-12, 0.0), 1.0)
+            s.highest[start + j] = max(min(theta[start + j] + reach + 1e-12, 1.0), 0.0)
+
+
+@kernel
+def bound_gains(layout: Any, s: Any) -> None:
+    """low and high under S; the gain of v is at most max(0, 1 - low[v]) high[v]."""
+    s.low[0] = 1.0
+    for k in range(len(s.order)):
+        v = s.order[k]
+        total = 0.0
+        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+            total += s.lowest[slot] * s.low[layout.parent[slot]]
+        s.low[v] = 1.0 if s.is_set[v] else total
+    for k in range(len(s.order) - 1, -1, -1):
+        v = s.order[k]
+        total = 1.0 if v == layout.target else 0.0
+        for e in range(s.edge_ptr[v], s.edge_ptr[v + 1]):
+            if not s.is_set[s.effect[e]]:
+                total += s.highest[s.slot[e]] * s.high[s.effect[e]]
+        s.high[v] = total
+
+
+@kernel
+def start(s: Any) -> None:
+    """Only the required variables are set."""
+    for i in range(len(s.settable)):
+        s.is_set[s.settable[i]] = False
+    for i in range(len(s.required)):
+        s.is_set[s.required[i]] = True
+
+
+@kernel
+def block_rivals(s: Any, v: int, blocked: bool) -> None:
+    for r in range(s.rival_ptr[v], s.rival_ptr[v + 1]):
+        s.blocked[s.rival[r]] = blocked
+
+
+@kernel
+def take(s: Any, v: int, money: float) -> float:
+    """Set v, and block what it excludes; returns what is left to spend."""
+    s.is_set[v] = True
+    block_rivals(s, v, True)
+    return money - s.cost[v]
+
+
+@kernel
+def release(s: Any, count: int) -> None:
+    for i in range(count):
+        block_rivals(s, s.best[i], False)

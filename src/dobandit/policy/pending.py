@@ -1,0 +1,59 @@
+"""What rounds that are still under way are expected to teach, so that parallel workers do not all try the same set.
+
+A pending round with set S adds to each node's M its expectation under the estimate, e e^T + diag(e (1 - e)), where e
+are the parents' means under do(S) and parents count as independent (continuous ones as fixed at their means). With a
+right-hand side of that times theta the estimate stays where it is: only the regions shrink, and time passes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dobandit.compiled import kernel
+from dobandit.estimation.statistics import add_row
+from dobandit.model.link_kernels import link_value
+
+
+@kernel
+def linear_means(layout: Any, theta: Any, was_set: Any, means: Any) -> None:
+    """Means under do(set = 1) of identity links, within [0, 1]."""
+    means[0] = 1.0
+    for v in range(1, len(layout.ptr) - 1):
+        total = 0.0
+        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+            total += theta[slot] * means[layout.parent[slot]]
+        means[v] = 1.0 if was_set[v] else min(max(total, 0.0), 1.0)
+
+
+@kernel
+def link_means(layout: Any, links: Any, theta: Any, was_set: Any, means: Any) -> None:
+    """The same for any links, each taken at its parents' means."""
+    means[0] = 1.0
+    for v in range(1, len(layout.ptr) - 1):
+        total = 0.0
+        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+            total += theta[slot] * means[layout.parent[slot]]
+        means[v] = 1.0 if was_set[v] else min(max(link_value(links, v, total), 0.0), 1.0)
+
+
+@kernel
+def add_expected(layout: Any, stats: Any, means: Any, was_set: Any, row: Any, varies: bool) -> None:
+    """Take the expectation of a round into the sums of every node that was not set. `row`: scratch."""
+    for v in range(1, len(layout.ptr) - 1):
+        if was_set[v]:
+            continue
+        start = layout.ptr[v]
+        d = layout.ptr[v + 1] - start
+        expected = 0.0
+        for j in range(d):
+            row[j] = means[layout.parent[start + j]]
+            expected += row[j] * stats.theta[start + j]
+        add_row(layout, stats, v, row, expected)
+        for j in range(d):
+            mean = means[layout.parent[start + j]]
+            if varies and 0.0 < mean < 1.0:
+                for i in range(d):
+                    row[i] = 0.0
+                row[j] = math.sqrt(mean * (1.0 - mean))
+                add_row(layout, stats, v, row, row[j] * stats.theta[start + j])
