@@ -40,7 +40,10 @@ lint: $(VENV)/.dev  ## format check, lint, types, import law
 test: lint  ## set up, lint, and run all the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-bench: $(VENV)/.dev  ## print the benchmark tables
+$(VENV)/.bench: pyproject.toml constraints.txt
+	$(call install,$@,[bench])
+
+bench: $(VENV)/.bench  ## print the benchmark tables
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 
 clean:  ## remove the environment and caches

@@ -37,6 +37,13 @@ _HOME = {
     "Oracle": "dobandit.policy.yardsticks",
     "Learner": "dobandit.policy.learner",
     "random_model": "dobandit.model.random_models",
+    "create_experiment": "dobandit.experiment.catalogue",
+    "open_experiment": "dobandit.experiment.catalogue",
+    "list_experiments": "dobandit.experiment.catalogue",
+    "delete_experiment": "dobandit.experiment.catalogue",
+    "rename_experiment": "dobandit.experiment.catalogue",
+    "Experiment": "dobandit.experiment.experiment",
+    "Trial": "dobandit.experiment.trial",
     "simulate": "dobandit.report.result",
     "simulate_many": "dobandit.report.result",
     "load_result": "dobandit.report.result",
@@ -47,6 +54,13 @@ _MODULES = {"errors": "dobandit.errors", "links": "dobandit.model.links", "paper
 if TYPE_CHECKING:
     from dobandit import errors as errors
     from dobandit import paper as paper
+    from dobandit.experiment.catalogue import create_experiment as create_experiment
+    from dobandit.experiment.catalogue import delete_experiment as delete_experiment
+    from dobandit.experiment.catalogue import list_experiments as list_experiments
+    from dobandit.experiment.catalogue import open_experiment as open_experiment
+    from dobandit.experiment.catalogue import rename_experiment as rename_experiment
+    from dobandit.experiment.experiment import Experiment as Experiment
+    from dobandit.experiment.trial import Trial as Trial
     from dobandit.graph.causal_graph import CausalGraph as CausalGraph
     from dobandit.graph.formats import from_networkx as from_networkx
     from dobandit.graph.formats import parse_graph as parse_graph

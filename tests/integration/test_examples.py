@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import dobandit as dob
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -42,6 +44,17 @@ def test_the_scaling_study_says_what_is_wrong():
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert "shapes are 'layered'" in done.stderr
+
+
+def test_the_funnel_goes_on_where_it_was_after_a_restart(tmp_path):
+    halves, whole = (f"sqlite:///{tmp_path}/{name}.db" for name in ("halves", "whole"))
+    run("funnel.py", "--rounds", "30", "--storage", halves)
+    printed = run("funnel.py", "--rounds", "30", "--storage", halves)
+    assert printed.startswith("60 days so far")
+    assert run("funnel.py", "--rounds", "60", "--storage", whole) == printed
+    logs = [dob.open_experiment("funnel", storage).trials() for storage in (halves, whole)]
+    without_times = [[{k: v for k, v in row.items() if not k.endswith("_at")} for row in log] for log in logs]
+    assert without_times[0] == without_times[1]
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))

@@ -5,15 +5,42 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
 from dobandit import __version__
-from dobandit.cli import models, solving, studies
 from dobandit.errors import DobanditError, DobanditWarning
 
+_HOMES = {
+    "check": "models.check",
+    "project": "models.project_command",
+    "expect": "models.expect_command",
+    "paper": "models.paper_command",
+    "solve": "solving.solve_command",
+    "simulate": "studies.simulate_command",
+    "report": "studies.report_command",
+    "reproduce": "studies.reproduce_command",
+    "experiment": "experiments.experiment_group",
+    "storage": "storage.storage_group",
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class LazyGroup(click.Group):
+    """Imports a command when it is used: a `tell` from a shell script does not wait for Numba."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_HOMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _HOMES:
+            return None
+        module, name = _HOMES[cmd_name].split(".")
+        command: click.Command = getattr(import_module(f"dobandit.cli.{module}"), name)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="dobandit")
 def cli() -> None:
     """Combinatorial causal bandits: which variables to set so that the target becomes most likely.
@@ -26,11 +53,10 @@ def cli() -> None:
       dobandit solve model.json -k 3
       dobandit simulate model.json --policy blm-lr --policy ucb --rounds 2000 -k 2
       dobandit reproduce
+      dobandit experiment create spring funnel.txt -k 2
+      dobandit experiment ask spring
+      dobandit experiment tell spring 0 visit=1 buy=0
     """
-
-
-for command in (*models.COMMANDS, solving.solve_command, *studies.COMMANDS):
-    cli.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

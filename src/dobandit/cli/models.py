@@ -352,6 +352,3 @@ def paper_command(as_json: bool) -> None:
     else:
         columns = ["model", "nodes", "edges", "K", "sets", "best set", "E[Y | do(best)]", "E[Y]"]
         print_table(columns, rows, title="The models of the paper (X1 = 1 counts as a node)", right=[1, 2, 3, 4, 6, 7])
-
-
-COMMANDS = [check, project_command, expect_command, paper_command]

@@ -192,6 +192,3 @@ def print_comparison(results: dict) -> None:  # type: ignore[type-arg]
             )
     columns = ["", "policy", "regret", "95% interval", "paper", "diff", "std. errors"]
     print_table(columns, rows, title="Cumulative regret at the last round", right=[2, 3, 4, 5, 6])
-
-
-COMMANDS = [simulate_command, report_command, reproduce_command]

@@ -6,18 +6,19 @@ import math
 from typing import Any
 
 from dobandit.compiled import kernel
-from dobandit.oracle.optimistic_plan import bound_gains, extreme_weights, release, start, take
+from dobandit.oracle.optimistic_plan import bound_gains, extreme_weights, hold_nearest, release, start, take
 from dobandit.oracle.sets import TIE
 
 
 @kernel
-def greedy_search(layout: Any, s: Any, stats: Any, theta: Any, rho: Any, uniform: float) -> int:
+def greedy_search(layout: Any, s: Any, box: Any, stats: Any, theta: Any, rho: Any, uniform: float) -> int:
     """The standard-oracle variant (Zhang et al. 2022): the highest value of every weight, then greedy on that model.
 
     The highest weights are at least the true ones, so their E[Y] is optimistic for every set; greedy finds 1 - 1/e of
     its maximum as long as no node's highest weights add up to more than 1. K passes over the edges, however many sets.
     """
     extreme_weights(layout, s, theta, stats.inverse, stats.null, rho)
+    hold_nearest(layout, s, box, theta, stats.gram)
     shift, modulus = int(uniform * len(s.is_set)), len(s.is_set)
     start(s)
     count, money = 0, s.money[0]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.boxed import boxed_maximum
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.problem import Problem
 from dobandit.oracle.sets import SetTree
@@ -119,6 +120,26 @@ def extreme_weights(layout: Any, s: Any, theta: Any, inverse: Any, null: Any, rh
             # A hair of slack: regions that the box leaves empty were enlarged to their nearest point.
             s.lowest[start + j] = min(max(theta[start + j] - reach - 1e-12, 0.0), 1.0)
             s.highest[start + j] = max(min(theta[start + j] + reach + 1e-12, 1.0), 0.0)
+
+
+@kernel
+def hold_nearest(layout: Any, s: Any, box: Any, theta: Any, gram: Any) -> None:
+    """Make lowest and highest hold the box's nearest point to the estimate, which stands in for a region that the box
+    leaves empty. It need not lie near the estimate's clipped weights."""
+    for k in range(len(s.order)):
+        v = s.order[k]
+        start = layout.ptr[v]
+        d = layout.ptr[v + 1] - start
+        outside = False
+        for j in range(d):
+            box.weights[j] = 0.0
+            outside = outside or theta[start + j] < 0.0 or theta[start + j] > 1.0
+        if not outside:
+            continue
+        boxed_maximum(gram, layout.square[v], d, theta, start, 0.0, box.weights, box)
+        for j in range(d):
+            s.lowest[start + j] = min(s.lowest[start + j], max(box.theta[j] - 1e-12, 0.0))
+            s.highest[start + j] = max(s.highest[start + j], min(box.theta[j] + 1e-12, 1.0))
 
 
 @kernel

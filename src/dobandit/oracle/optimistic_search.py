@@ -18,7 +18,15 @@ from typing import Any
 
 from dobandit.compiled import kernel
 from dobandit.oracle.boxed import boxed_maximum
-from dobandit.oracle.optimistic_plan import block_rivals, bound_gains, extreme_weights, release, start, take
+from dobandit.oracle.optimistic_plan import (
+    block_rivals,
+    bound_gains,
+    extreme_weights,
+    hold_nearest,
+    release,
+    start,
+    take,
+)
 from dobandit.oracle.sets import TIE
 
 
@@ -116,6 +124,7 @@ def search(layout: Any, s: Any, box: Any, stats: Any, theta: Any, rho: Any, unif
     """Find the best set into s.best; returns its size. s.report holds its value, a bound, and the sets looked at."""
     gram = stats.gram
     extreme_weights(layout, s, theta, stats.inverse, stats.null, rho)
+    hold_nearest(layout, s, box, theta, gram)
     shift = int(uniform * len(s.is_set))
     s.report[0], s.report[1], s.report[2] = -1.0, -1.0, 0.0
     start(s)

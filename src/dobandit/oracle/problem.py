@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Real
+
+import numpy as np
 
 from dobandit.errors import InterventionError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
@@ -144,7 +145,9 @@ class Problem:
             raise InterventionError("costs need a total cost, but none is given. Give total_cost=...")
         for name, cost in [*self.costs.items(), ("the total", self.total_cost)]:
             if cost is not None and (
-                isinstance(cost, bool) or not isinstance(cost, Real) or not 0 <= cost < math.inf
+                isinstance(cost, bool)
+                or not isinstance(cost, (int, float, np.integer, np.floating))
+                or not 0 <= cost < math.inf
             ):
                 raise InterventionError(f"a cost is a finite number from 0, but that of {name} is {cost!r}.")
 

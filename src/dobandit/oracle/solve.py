@@ -99,8 +99,16 @@ def _fitting(model: WeightedModel, problem: Problem, candidates: tuple[str, ...]
         return "exhaustive" if sets <= _SETS_BY_INFERENCE else "greedy"
     if sets <= _FEW_SETS and model.graph.edge_count < 20_000:
         return "exhaustive"
+    if _overlapping(problem):
+        return "exhaustive" if sets <= _SETS_BY_INFERENCE else "greedy"
     fits = len(candidates) * (problem.most(candidates) + 1) <= _SEARCH_MEMORY
     return "branch-and-bound" if fits else "greedy"
+
+
+def _overlapping(problem: Problem) -> bool:
+    """Whether some variable is in two exclusive groups, which the compiled searches cannot hold."""
+    members = [name for group in problem.exclusive for name in group]
+    return len(members) > len(set(members))
 
 
 def _named(model: WeightedModel, chosen: Iterable[str]) -> tuple[str, ...]:
@@ -131,7 +139,9 @@ class _Arrays:
             here = number.get(model.graph.index(name))
             if here is not None:
                 self.cost[here] = problem.unit_cost(name)
-        self.overlapping = self._mark_groups(number)
+        for which, group in enumerate(problem.exclusive):
+            for here in filter(None, (number.get(model.graph.index(name)) for name in group)):
+                self.group[here] = which
         useful = [number[i] for i in map(model.graph.index, candidates) if i in number]
         self.candidates: NDArray[np.int32] = np.array(sorted(useful), dtype=np.int32)
         for name in problem.required:
@@ -139,17 +149,6 @@ class _Arrays:
             if here is not None:
                 self.passes.is_set[here] = True
         self.most = min(problem.most(candidates), len(self.candidates))
-
-    def _mark_groups(self, number: dict[int, int]) -> bool:
-        """Number the exclusive groups; whether some variable is in two of them, which the search cannot hold."""
-        for which, group in enumerate(self.problem.exclusive):
-            for name in group:
-                here = number.get(self.model.graph.index(name))
-                if here is not None and self.group[here] >= 0:
-                    return True
-                if here is not None:
-                    self.group[here] = which
-        return False
 
     def names(self, chosen: NDArray[np.int32]) -> tuple[str, ...]:
         nodes = self.model.graph.nodes
@@ -167,9 +166,11 @@ def _branch_and_bound(
 ) -> OracleResult:
     from dobandit.oracle.branch_and_bound import advance, remaining_bound, start_search
 
+    if _overlapping(problem):
+        raise InferenceError(
+            "branch and bound takes each variable in one exclusive group only, but some is in two. Use oracle='auto'."
+        )
     arrays = _Arrays(model, problem, candidates)
-    if arrays.overlapping:
-        raise InferenceError("branch and bound takes each variable in one exclusive group only. Merge the groups.")
     full_size = top > 1 and problem.total_cost is None and not problem.exclusive
     search = start_search(
         arrays.passes, arrays.candidates, arrays.most, arrays.cost, problem.money, arrays.group, top, full_size
@@ -192,7 +193,7 @@ def _branch_and_bound(
 
 
 def _greedy(model: WeightedModel, problem: Problem, candidates: tuple[str, ...]) -> OracleResult:
-    if not model.is_linear:
+    if not model.is_linear or _overlapping(problem):
         return _greedy_by_inference(model, problem, candidates)
     from dobandit.oracle.greedy import COST_FACTOR, FACTOR, best_single, greedy_steps
     from dobandit.oracle.passes import full_pass, gain_of
@@ -219,7 +220,7 @@ def _greedy(model: WeightedModel, problem: Problem, candidates: tuple[str, ...])
 
 
 def _greedy_by_inference(model: WeightedModel, problem: Problem, candidates: tuple[str, ...]) -> OracleResult:
-    """Greedy for any link; no factor is known, for E[Y] need not be submodular."""
+    """Greedy for any link and any rules; no factor is known."""
     from dobandit.oracle.lazy_greedy import lazy_greedy, objective_of
 
     objective = objective_of(model, problem, candidates)

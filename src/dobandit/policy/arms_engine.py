@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -83,9 +84,11 @@ class ArmsEngine(Engine):
     def _expecting(self, pending: Sequence[Sequence[int]]) -> ArmsState:
         """A pending set counts as played, with the mean it has (with 1/2 where it has none)."""
         state: ArmsState = copied(self.state)
-        for ids in pending:
+        state.clock[0] += len(pending)
+        for ids, times in Counter(tuple(ids) for ids in pending).items():
             arm = self.arm(ids)
-            plays = self.state.plays[arm] if arm >= 0 else 0
-            mean = self.state.total[arm] / plays if plays else 0.5
-            update_arm(self.plan, state, arm, float(mean))
+            if arm >= 0:
+                plays = self.state.plays[arm]
+                state.plays[arm] += times
+                state.total[arm] += times * (self.state.total[arm] / plays if plays else 0.5)
         return state

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import DobanditWarning, PolicyError
+from dobandit.errors import DobanditWarning, PolicyError, listed
 from dobandit.estimation.confidence import (
     DEFAULT_C,
     DEFAULT_DELTA,
@@ -136,6 +136,13 @@ class BGLMOFU(Policy):
                 warnings.warn(
                     f"Eq. (3) asks for lambda_min >= {most:.3g}, so nothing will be set for at least as many rounds. "
                     "Give initial=<rounds> or a smaller lambda_scale to begin earlier.",
+                    DobanditWarning,
+                    stacklevel=5,
+                )
+            if problem.rules.required:
+                warnings.warn(
+                    f"{listed(problem.rules.required)} is required, so it is set in every round, and rounds played by "
+                    "this policy never fulfil Eq. (3) there: nothing else would be set. Give initial=<rounds>.",
                     DobanditWarning,
                     stacklevel=5,
                 )

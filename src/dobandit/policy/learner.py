@@ -88,12 +88,12 @@ class Learner:
         pending    what is being tried elsewhere right now: the news expected of it is counted
 
         Asking twice gives the same answer: the round's random numbers depend on the seed and the number of rounds
-        told. `uniforms` replaces them.
+        told or pending. `uniforms` replaces them.
         """
-        if uniforms is None:
-            uniforms = round_uniforms(self.problem.seed, self.rounds)
         names = self.available(available)
         under_way = [self._ids(do) for do in pending]
+        if uniforms is None:
+            uniforms = round_uniforms(self.problem.seed, self.rounds + len(under_way))
         return self.named(self.engine.choose(uniforms, names, under_way).ids)
 
     def named(self, ids: Iterable[int]) -> dict[str, int]:

@@ -174,7 +174,7 @@ def propose_search(plan: Any, state: Any, uniform: float, t: int) -> int:
     set_radii(linear.settings, linear.layout.ptr, t, linear.rho)
     stats = state.stats
     if plan.greedy:
-        return greedy_search(linear.layout, plan.search, stats, stats.theta, linear.rho, uniform)
+        return greedy_search(linear.layout, plan.search, plan.box, stats, stats.theta, linear.rho, uniform)
     return search(linear.layout, plan.search, plan.box, stats, stats.theta, linear.rho, uniform, plan.most_sets)
 
 

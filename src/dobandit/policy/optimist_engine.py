@@ -22,7 +22,7 @@ from dobandit.policy.optimist import (
     end_round,
     set_radii,
 )
-from dobandit.policy.pending import add_expected
+from dobandit.policy.pending import SURE, add_expected, settle
 
 _KEPT_PLANS = 32  # lists of sets for different available variables
 
@@ -53,6 +53,7 @@ class OptimistEngine(Engine):
         self.problem, self.linear, self.sets = problem, linear, linear.tree.sets
         self.state = LinearState(start_statistics(linear.layout, ridge), np.zeros(2, dtype=np.int64))
         self._plans: dict[tuple[str, ...], Any] = {}
+        self._expected: tuple[int, list[tuple[int, ...]], LinearState | None] = (0, [], None)
 
     @property
     def linear_state(self) -> LinearState:
@@ -102,18 +103,29 @@ class OptimistEngine(Engine):
         return float(self._score(self._with_tree(self.plan, tree), state, t).values[0])
 
     def expecting(self, pending: Sequence[Sequence[int]]) -> Any:
-        """The state with what the pending sets are expected to teach."""
-        layout = self.linear.layout
-        linear: LinearState = copied(self.linear_state)
-        means, was_set = np.ones(len(self.linear.rho)), np.zeros(len(self.linear.rho), dtype=np.bool_)
-        row = np.zeros(len(linear.stats.row))
-        for ids in pending:
-            was_set[:] = False
-            was_set[list(ids)] = True
-            self._means(was_set, means)
-            add_expected(layout, linear.stats, means, was_set, row, not self.problem.continuous)
-            end_round(self.linear.settings.initial, layout, self.linear.thresholds, linear.stats, linear.clock)
+        """The state with what the pending sets are expected to teach. To be read at once: the next call changes it.
+
+        Kept from call to call while no round was told and sets were only added, so that many asks in a row are quick;
+        every set takes the same steps either way, so that the result is the same, bit for bit.
+        """
+        rounds, known, linear = self._expected
+        if linear is None or rounds != self.rounds or known != [tuple(ids) for ids in pending[: len(known)]]:
+            known, linear = [], copied(self.linear_state)
+        for ids in pending[len(known) :]:
+            self._expect(linear, ids)
+            known.append(tuple(ids))
+        self._expected = (self.rounds, known, linear)
         return self._with_linear(linear)
+
+    def _expect(self, linear: LinearState, ids: Sequence[int]) -> None:
+        layout, nodes = self.linear.layout, len(self.linear.rho)
+        means, was_set, row = np.ones(nodes), np.zeros(nodes, dtype=np.bool_), np.zeros(len(linear.stats.row))
+        was_set[list(ids)] = True
+        self._means(was_set, means)
+        means[means < SURE], means[means > 1.0 - SURE] = 0.0, 1.0
+        add_expected(layout, linear.stats, means, was_set, row, not self.problem.continuous)
+        settle(layout, linear.stats, self.linear_state.stats.theta)
+        end_round(self.linear.settings.initial, layout, self.linear.thresholds, linear.stats, linear.clock)
 
     def plan_for(self, available: tuple[str, ...] | None) -> Any:
         """The plan over the sets that can be chosen now."""

@@ -3,6 +3,8 @@
 A pending round with set S adds to each node's M its expectation under the estimate, e e^T + diag(e (1 - e)), where e
 are the parents' means under do(S) and parents count as independent (continuous ones as fixed at their means). With a
 right-hand side of that times theta the estimate stays where it is: only the regions shrink, and time passes.
+Means within SURE of 0 or 1 count as 0 or 1: a share of 1e-16 is rounding, but would make M regular in a direction that
+nothing has shown, with an inverse of 1e16.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ import math
 from typing import Any
 
 from dobandit.compiled import kernel
-from dobandit.estimation.statistics import add_row
+from dobandit.estimation.statistics import add_row, refresh
 from dobandit.model.link_kernels import link_value
+
+SURE = 1e-10
 
 
 @kernel
@@ -57,3 +61,12 @@ def add_expected(layout: Any, stats: Any, means: Any, was_set: Any, row: Any, va
                     row[i] = 0.0
                 row[j] = math.sqrt(mean * (1.0 - mean))
                 add_row(layout, stats, v, row, row[j] * stats.theta[start + j])
+
+
+@kernel
+def settle(layout: Any, stats: Any, theta: Any) -> None:
+    """Wipe out the rounding that rows of very different sizes leave: each M^+ from M, and the estimate as it was."""
+    for v in range(1, len(layout.ptr) - 1):
+        refresh(layout, stats, v)
+    for slot in range(len(theta)):
+        stats.theta[slot] = theta[slot]

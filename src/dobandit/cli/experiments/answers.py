@@ -1,0 +1,160 @@
+"""The commands recommend, explain, estimates, diagnose, trials and export."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dobandit.cli.experiments import printing as out
+from dobandit.cli.experiments.group import common, count_of, experiment_group
+from dobandit.cli.output import print_json
+from dobandit.cli.storage import opened
+from dobandit.errors import ExperimentError
+from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
+
+
+@experiment_group.command("recommend")
+@click.argument("name")
+@click.option("--available", multiple=True, metavar="NAME", help="What can be set; may be repeated. Default: all.")
+@common
+def recommend_command(name: str, available: tuple[str, ...], storage: str, as_json: bool) -> None:
+    """Say which set looks best.
+
+    By the model's estimate, and, apart from that, by the data alone.
+
+    \b
+    Examples:
+      dobandit experiment recommend spring
+      dobandit experiment recommend spring --available coupon --json
+    """
+    with opened(name, storage) as experiment:
+        recommended = experiment.recommend(available or None)
+        observed = experiment.best_observed()
+        causal = experiment.learner.keeps_model
+    if as_json:
+        print_json(out.document({"recommend": recommended, "best_observed": observed}))
+    else:
+        out.print_recommendation(experiment.graph.target, recommended, causal, observed)
+
+
+@experiment_group.command("explain")
+@click.argument("name")
+@click.argument("trial", type=int)
+@common
+def explain_command(name: str, trial: int, storage: str, as_json: bool) -> None:
+    """Explain why a TRIAL sets what it sets.
+
+    Everything is computed from what was known when it was asked.
+
+    \b
+    Example:
+      dobandit experiment explain spring 3
+    """
+    with opened(name, storage) as experiment:
+        told = experiment.explain(trial)
+    if as_json:
+        document = out.document(told)
+        print_json({"trial": document.pop("number"), **document})
+    else:
+        out.print_explanation(experiment.graph.target, told)
+
+
+@experiment_group.command("estimates")
+@click.argument("name")
+@common
+def estimates_command(name: str, storage: str, as_json: bool) -> None:
+    """List every edge's weight, with its interval.
+
+    "By itself" is how likely the effect is without its causes. Status: solved; singular, where some combination of
+    causes was never seen; or separable, where the data alone would ask for infinite weights.
+
+    \b
+    Example:
+      dobandit experiment estimates spring
+    """
+    with opened(name, storage) as experiment:
+        rows = experiment.estimates()
+    if as_json:
+        print_json(out.document(rows))
+    else:
+        out.print_estimates(rows)
+
+
+@experiment_group.command("diagnose")
+@click.argument("name")
+@common
+def diagnose_command(name: str, storage: str, as_json: bool) -> None:
+    """Say whether the data agree with the model.
+
+    \b
+    Example:
+      dobandit experiment diagnose spring
+    """
+    with opened(name, storage) as experiment:
+        diagnosis = experiment.diagnose()
+    if as_json:
+        print_json(out.document(diagnosis.to_document()))
+    else:
+        for line in diagnosis.lines():
+            out.say(line)
+
+
+@experiment_group.command("trials")
+@click.argument("name")
+@click.option("--state", type=click.Choice([PENDING, TOLD, FAILED, ABANDONED]), help="Only those.")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N. Default: all.")
+@common
+def trials_command(name: str, state: str | None, last: int | None, storage: str, as_json: bool) -> None:
+    """List the trials.
+
+    \b
+    Examples:
+      dobandit experiment trials spring --state pending
+      dobandit experiment trials spring --last 20 --json
+    """
+    with opened(name, storage) as experiment:
+        rows = [row for row in experiment.trials() if state in (None, row["state"])]
+    rows = rows[-last:] if last else rows
+    if as_json:
+        print_json(rows)
+    elif not rows:
+        click.echo(f"no {state or ''} trials".replace("  ", " "))
+    else:
+        out.print_trials(experiment, rows)
+
+
+@experiment_group.command("export")
+@click.argument("name")
+@click.argument("file", type=click.Path())
+@click.option("--format", "kind", type=click.Choice(["csv", "parquet"]), help="Default: by the ending of FILE.")
+@common
+def export_command(name: str, file: str, kind: str | None, storage: str, as_json: bool) -> None:
+    """Write the whole log to a FILE.
+
+    FILE ends with .csv or .parquet; - is CSV on standard output. For JSON see `dobandit experiment trials --json`.
+
+    \b
+    Examples:
+      dobandit experiment export spring spring.csv
+      dobandit experiment export spring - | head
+    """
+    ending = "csv" if file == "-" else file.rpartition(".")[2].lower()
+    kind = kind or ending
+    if kind not in ("csv", "parquet"):
+        raise ExperimentError(f"an export is .csv or .parquet, but got {file!r}. Change the ending, or add --format.")
+    if file == "-" and (as_json or kind != "csv"):
+        raise ExperimentError(
+            "standard output takes CSV. Give a file; for JSON see `dobandit experiment trials --json`."
+        )
+    with opened(name, storage) as experiment:
+        if file == "-":
+            sys.stdout.buffer.write((experiment.to_csv() or "").encode())
+            sys.stdout.buffer.flush()
+            return
+        (experiment.to_csv if kind == "csv" else experiment.to_parquet)(file)
+        trials = count_of(experiment)
+    if as_json:
+        print_json({"file": file, "format": kind, "trials": trials})
+    else:
+        out.say(f"wrote {out.many(trials, 'trial')} to {file}")

@@ -1,0 +1,138 @@
+"""The option --storage of the commands on experiments, and the commands `storage upgrade` and `storage backup`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dobandit.cli.output import json_option, print_json
+from dobandit.errors import ExperimentError, StorageError
+from dobandit.experiment.catalogue import DEFAULT_STORAGE, open_experiment
+from dobandit.experiment.experiment import Experiment
+from dobandit.experiment.storage import MemoryStorage, Storage, open_storage
+
+VARIABLE = "DOBANDIT_STORAGE"
+_HELP = "Where experiments are kept: sqlite:///file.db or postgresql://user@host/database."
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def group_storage_option(group: F) -> F:
+    """--storage before the command's name; also in the environment."""
+    return click.option(
+        "--storage",
+        metavar="URL",
+        envvar=VARIABLE,
+        default=DEFAULT_STORAGE,
+        show_default=True,
+        show_envvar=True,
+        help=_HELP,
+    )(group)
+
+
+def storage_option(command: F) -> F:
+    """--storage after the command's name; without it, what stands before the name, or in the environment."""
+    return click.option("--storage", metavar="URL", callback=_inherited, help=_HELP)(command)
+
+
+def _inherited(context: click.Context, _: click.Parameter, url: str | None) -> str:
+    if url is not None or context.parent is None:
+        return url or ""
+    inherited: str = context.parent.params["storage"]
+    return inherited
+
+
+def usual_storage() -> str:
+    """The storage of a command without --storage."""
+    return os.environ.get(VARIABLE) or DEFAULT_STORAGE
+
+
+@contextmanager
+def kept(url: str) -> Iterator[Storage]:
+    """A storage for the time of a command."""
+    storage = open_storage(url)
+    if isinstance(storage, MemoryStorage):
+        raise StorageError(
+            f"A command's storage must outlive the command, but {url!r} does not. "
+            f"Use a file, such as --storage {DEFAULT_STORAGE}."
+        )
+    with closing(storage):
+        yield storage
+
+
+@contextmanager
+def opened(name: str, url: str) -> Iterator[Experiment]:
+    """An experiment for the time of a command."""
+    with kept(url) as storage:
+        try:
+            experiment = open_experiment(name, storage)
+        except ExperimentError as error:
+            raise ExperimentError(f"{error} See `dobandit experiment list`, or say where with --storage.") from None
+        yield experiment
+
+
+@click.group("storage")
+@group_storage_option
+def storage_group(storage: str) -> None:
+    """Look after the place where experiments are kept.
+
+    \b
+    Examples:
+      dobandit storage backup copy.db
+      dobandit storage upgrade sqlite:///spring.db
+    """
+
+
+@storage_group.command("upgrade")
+@click.argument("url", required=False)
+@storage_option
+@json_option
+def upgrade_command(url: str | None, storage: str, as_json: bool) -> None:
+    """Bring the tables of an older dobandit up to date, all or nothing. Back them up first.
+
+    URL is another way to say --storage.
+
+    \b
+    Examples:
+      dobandit storage upgrade
+      dobandit storage upgrade sqlite:///spring.db
+    """
+    from dobandit.experiment.storage.upgrade import upgrade
+
+    with kept(url or storage) as place:
+        before, after = upgrade(url or storage)
+    if as_json:
+        print_json({"storage": place.url, "from": before, "to": after})
+    elif before == after:
+        click.echo(f"{place.url} has version {after} already; nothing was changed")
+    else:
+        click.echo(f"{place.url} upgraded from version {before} to {after}")
+
+
+@storage_group.command("backup")
+@click.argument("file", type=click.Path())
+@storage_option
+@json_option
+def backup_command(file: str, storage: str, as_json: bool) -> None:
+    """Copy an SQLite storage to a new FILE while others go on writing to it.
+
+    The copy is a storage like any other: --storage sqlite:///FILE. For PostgreSQL use pg_dump.
+
+    \b
+    Examples:
+      dobandit storage backup copy.db
+      dobandit storage backup --storage sqlite:///spring.db backups/spring-monday.db
+    """
+    from dobandit.experiment.storage.backup import backup
+
+    with kept(storage) as place:
+        size = Path(backup(place, file)).stat().st_size
+    if as_json:
+        print_json({"storage": place.url, "file": file, "bytes": size})
+    else:
+        click.echo(f"{place.url} copied to {file} ({max(size // 1024, 1):,} kB)")

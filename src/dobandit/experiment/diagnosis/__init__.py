@@ -1,0 +1,120 @@
+"""Whether the rounds bear out what a learner assumes: its predictions, its links, its weights' data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.experiment.diagnosis.calibration import calibration_of, verdict_on
+from dobandit.experiment.diagnosis.cells import Table
+from dobandit.experiment.diagnosis.nodes import corrected, diagnose_node, diagnose_variable
+from dobandit.experiment.diagnosis.parts import (
+    AGREES,
+    CONTRADICTS,
+    FAR,
+    LEVEL,
+    UNTESTED,
+    Array,
+    Bin,
+    Calibration,
+    NodeDiagnosis,
+    VariableDiagnosis,
+    Worst,
+)
+from dobandit.experiment.diagnosis.words import calibration_lines, node_lines, on_missing, plain
+from dobandit.policy.learner import Learner
+from dobandit.policy.optimist_engine import OptimistEngine
+
+__all__ = [
+    "AGREES",
+    "CONTRADICTS",
+    "FAR",
+    "LEVEL",
+    "UNTESTED",
+    "Bin",
+    "Calibration",
+    "Diagnosis",
+    "NodeDiagnosis",
+    "VariableDiagnosis",
+    "Worst",
+    "diagnose",
+]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """`recent`: the calibration over the last half of the rounds, on which the verdict rests."""
+
+    policy: str
+    rounds: int
+    verdict: str
+    calibration: Calibration | None
+    recent: Calibration | None
+    nodes: tuple[NodeDiagnosis, ...]
+    variables: tuple[VariableDiagnosis, ...]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        return tuple(node.name for node in self.nodes if node.verdict == CONTRADICTS)
+
+    def to_document(self) -> dict[str, Any]:
+        """For JSON; null where nothing is known, or a number is infinite."""
+        document: dict[str, Any] = plain(asdict(self))
+        return document
+
+    def lines(self) -> list[str]:
+        lines = [f"{self.rounds:,} rounds with {self.policy}.", *self.notes]
+        if self.rounds:
+            lines += [f"Predictions: {self.verdict}.", *calibration_lines(self.calibration, self.recent)]
+            lines += [line for node in self.nodes for line in node_lines(node)]
+            lines += self.warnings
+        return lines
+
+
+def diagnose(learner: Learner, values: Array, was_set: NDArray[np.bool_], predicted: Array) -> Diagnosis:
+    """Look at rounds, one a row in their order, with a learner that has taken them in.
+
+    values, was_set  by id, as engines take them: NaN was not seen
+    predicted        E[target] as it was predicted before each round; NaN where it was not
+    """
+    graph, continuous = learner.graph, learner.problem.continuous
+    values = np.array(values, dtype=float).reshape(-1, len(graph) + 1).T.copy()  # a row a variable
+    was_set = np.array(was_set, dtype=bool).reshape(-1, len(graph) + 1).T.copy()
+    predicted = np.asarray(predicted, dtype=float)
+    values[0], rounds = 1.0, values.shape[1]
+    seen = ~np.isnan(values)
+    told = ~np.isnan(predicted) & seen[graph.arrays.target]
+    p, y = predicted[told], values[graph.arrays.target][told]
+    half = len(p) // 2
+    recent = calibration_of(p[half:], y[half:], continuous)
+    nodes: list[NodeDiagnosis] = []
+    warnings = list(on_missing(graph.nodes, seen)) if rounds else []
+    notes = [] if rounds else ["There are no rounds yet."]
+    if not isinstance(learner.engine, OptimistEngine):
+        notes.append(f"{learner.label} keeps no model of the causes: there are no links and weights to check.")
+    elif rounds:
+        table = Table(values, was_set, seen)
+        for v in range(1, len(graph) + 1):
+            node, warned = diagnose_node(learner, table, v)
+            nodes.append(node)
+            warnings += warned
+        nodes = corrected(nodes)
+    variables = tuple(
+        diagnose_variable(name, v, values, was_set, seen) for v, name in enumerate(graph.nodes, 1) if rounds
+    )
+    return Diagnosis(
+        policy=learner.label,
+        rounds=rounds,
+        verdict=verdict_on(recent),
+        calibration=calibration_of(p, y, continuous),
+        recent=recent,
+        nodes=tuple(nodes),
+        variables=variables,
+        warnings=tuple(warnings),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,55 @@
+"""Predictions against what was then seen."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.experiment.diagnosis.parts import FAR, FEWEST, Array, Bin, Calibration
+
+
+def calibration_of(p: Array, y: Array, continuous: bool) -> Calibration | None:
+    if not len(p):
+        return None
+    off = y - p
+    if continuous:
+        error = float(off.std(ddof=1)) / math.sqrt(len(p)) if len(p) > 1 else math.nan
+    else:  # a prediction of 0 or 1 is meant as one that is near
+        near = np.clip(p, 0.001, 0.999)
+        error = math.sqrt(float(np.sum(near * (1.0 - near)))) / len(p)
+    difference = float(off.mean())
+    z = difference / error if error > 0.0 else math.nan if error else math.copysign(math.inf, difference)
+    z = 0.0 if abs(difference) < 1e-12 else z
+    group = quantile_groups(p, 5)
+    bins = tuple(_bin(p[group == g], y[group == g], continuous) for g in range(group.max() + 1))
+    return Calibration(len(p), float(p.mean()), float(y.mean()), difference, z, float(np.mean(off**2)), bins)
+
+
+def quantile_groups(x: Array, parts: int) -> NDArray[np.int64]:
+    """Up to `parts` groups of equal size by value; equal values stay together, so that there may be fewer."""
+    ends = np.quantile(x, np.arange(1, parts) / parts, method="lower")
+    group = np.searchsorted(np.unique(ends), x, side="left")
+    return np.cumsum(np.bincount(group) > 0)[group] - 1
+
+
+def _bin(p: Array, y: Array, continuous: bool) -> Bin:
+    """Wilson's interval for 0/1 data, else the normal one."""
+    n, mean, z = len(y), float(y.mean()), 1.959964
+    if continuous:
+        reach, centre = (z * float(y.std(ddof=1)) / math.sqrt(n) if n > 1 else 1.0), mean
+    else:
+        centre = (mean + z * z / (2 * n)) / (1 + z * z / n)
+        reach = z * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return Bin(float(p.mean()), mean, n, max(centre - reach, 0.0), min(centre + reach, 1.0))
+
+
+def verdict_on(recent: Calibration | None) -> str:
+    if recent is None:
+        return "no predictions to compare"
+    if recent.count < FEWEST or math.isnan(recent.z):
+        return "too few rounds to tell"
+    if abs(recent.z) <= FAR:
+        return "calibrated"
+    return f"predictions are too {'low' if recent.z > 0 else 'high'} by {abs(recent.difference):.3g}"

@@ -1,0 +1,82 @@
+"""What the rounds tell of each node, and of each variable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.experiment.diagnosis.cells import Table, cells_of, zeta_of
+from dobandit.experiment.diagnosis.links import tested
+from dobandit.experiment.diagnosis.parts import (
+    AGREES,
+    CONTRADICTS,
+    LEVEL,
+    Array,
+    NodeDiagnosis,
+    VariableDiagnosis,
+    Worst,
+)
+from dobandit.experiment.diagnosis.words import on_weights
+from dobandit.policy.learner import Learner
+from dobandit.policy.optimist_engine import OptimistEngine
+
+
+def diagnose_node(learner: Learner, table: Table, v: int) -> tuple[NodeDiagnosis, list[str]]:
+    from scipy.stats import chi2
+
+    graph, continuous = learner.graph, learner.problem.continuous
+    slots = slice(*graph.arrays.parent_ptr[v : v + 2].tolist())
+    parents: list[int] = graph.arrays.parent[slots].tolist()
+    named = [p for p in parents if p]
+    cells, name = cells_of(table, v, parents, continuous), graph.nodes[v - 1]
+    rows, M = int(cells.n.sum()), (cells.V * cells.n[:, None]).T @ cells.V
+    identified = rows > 0 and bool(np.linalg.eigvalsh(M).min(initial=1.0) > 1e-9 * max(np.trace(M), 1.0))
+    status = learner.estimate(name).status if identified else "singular"
+    zeta = None if continuous else zeta_of(table, named)
+    node = NodeDiagnosis(name, rows, identified, status, _lambda_min(learner, v), zeta)
+    warnings = list(on_weights(node, cells.V, [graph.nodes[p - 1] if p else "" for p in parents], continuous))
+    if not rows:
+        return node, warnings
+    found = tested(cells, learner.problem.links[v - 1], continuous)
+    if found is None:
+        return node, warnings
+    fitted, test = found
+    at = np.flatnonzero(test.worst[1] == test.worst[0])
+    count = float(cells.n[at].sum())
+    ones = cells.V[at[0], len(parents) - len(named) :] if len(at) == 1 and not continuous else None
+    worst = Worst(
+        None if ones is None else tuple(graph.nodes[p - 1] for p, one in zip(named, ones, strict=True) if one),
+        float(cells.total[at].sum() / count),
+        float((cells.n * fitted)[at].sum() / count),
+        int(count),
+    )
+    p = float(chi2.sf(test.statistic, test.df))
+    return replace(node, verdict=AGREES, statistic=test.statistic, df=test.df, p=p, worst=worst), warnings
+
+
+def _lambda_min(learner: Learner, v: int) -> float | None:
+    assert isinstance(learner.engine, OptimistEngine)
+    layout, gram = learner.engine.linear.layout, learner.engine.linear_state.stats.gram
+    d = int(layout.ptr[v + 1] - layout.ptr[v])
+    M = gram[int(layout.square[v]) :][: d * d].reshape(d, d)
+    return max(float(np.linalg.eigvalsh(M)[0]), 0.0) if d else None
+
+
+def corrected(nodes: list[NodeDiagnosis]) -> list[NodeDiagnosis]:
+    """Holm's correction over the nodes that could be tested."""
+    ranked = sorted((node.p, i) for i, node in enumerate(nodes) if node.p is not None)
+    nodes, reached = list(nodes), 0.0
+    for rank, (p, i) in enumerate(ranked):
+        reached = max(reached, min(1.0, p * (len(ranked) - rank)))
+        nodes[i] = replace(nodes[i], corrected=reached, verdict=CONTRADICTS if reached < LEVEL else AGREES)
+    return nodes
+
+
+def diagnose_variable(
+    name: str, v: int, values: Array, was_set: NDArray[np.bool_], seen: NDArray[np.bool_]
+) -> VariableDiagnosis:
+    own = values[v][seen[v] & ~was_set[v]]
+    ends = (float(own.min()), float(own.max())) if len(own) else (None, None)
+    return VariableDiagnosis(name, float(np.mean(~seen[v])), float(np.mean(was_set[v])), *ends)

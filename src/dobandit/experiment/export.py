@@ -1,0 +1,207 @@
+"""The log for other programs: JSON rows, CSV, Parquet, pandas.
+
+The columns of a table, of which no two can have one name, whatever the variables are called:
+
+trial.NAME  the log's own, e.g. trial.state
+do:NAME     what a variable was set to in that round, empty where it was not set
+NAME        what was seen of a variable (or what it was set to), empty where it was not seen;
+            seen:NAME, if NAME itself begins with "trial.", "do:" or "seen:"
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from dobandit.errors import ExperimentError, StorageError
+from dobandit.experiment.rounds import Columns, shown
+from dobandit.experiment.storage.base import StoredTrial
+from dobandit.graph.formats.text_files import write_atomically
+
+DO, SEEN, TRIAL = "do:", "seen:", "trial."
+JsonRow = dict[str, Any]
+
+Kind = str  # "int", "float", "bool", "text" or "time"
+_FIRST: dict[str, Kind] = {"number": "int", "state": "text", "source": "text"}
+_LAST: dict[str, Kind] = {
+    "predicted": "float",
+    "low": "float",
+    "high": "float",
+    "optimistic": "float",
+    "why": "text",
+    "available": "text",
+    "asked_after": "int",
+    "asked_at": "time",
+    "lease_expires": "time",
+    "issued": "int",
+    "closed_at": "time",
+    "position": "int",
+    "late": "bool",
+    "partial": "bool",
+    "reason": "text",
+}
+_first, _last = attrgetter(*_FIRST), attrgetter(*_LAST)
+BOOKKEEPING = tuple(TRIAL + field for field in (*_FIRST, *_LAST))
+
+
+class Heading(NamedTuple):
+    name: str
+    kind: Kind
+
+
+def seen_column(variable: str) -> str:
+    """The column of what was seen of a variable."""
+    return SEEN + variable if variable.startswith((DO, SEEN, TRIAL)) else variable
+
+
+def headings(columns: Columns) -> list[Heading]:
+    """The columns of a table, in order."""
+    settable = [name for name in columns.names if name != columns.graph.target]
+    return [
+        *(Heading(TRIAL + field, kind) for field, kind in _FIRST.items()),
+        *(Heading(DO + name, "float") for name in settable),
+        *(Heading(seen_column(name), "float") for name in columns.names),
+        *(Heading(TRIAL + field, kind) for field, kind in _LAST.items()),
+    ]
+
+
+def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
+    """A trial as JSON says it; times are ISO 8601 in UTC."""
+    interval = [_finite(trial.low), _finite(trial.high)]
+    return {
+        "trial": trial.number,
+        "state": trial.state,
+        "source": trial.source,
+        "do": columns.decode(trial.do),
+        "observation": None if trial.observation is None else columns.decode(trial.observation),
+        "predicted": _finite(trial.predicted),
+        "interval": None if None in interval else interval,
+        "optimistic": _finite(trial.optimistic),
+        "why": trial.why,
+        "available": None if trial.available is None else columns.listed(trial.available),
+        "asked_after": trial.asked_after,
+        "asked_at": _iso(trial.asked_at),
+        "lease_expires": _iso(trial.lease_expires),
+        "issued": trial.issued,
+        "closed_at": _iso(trial.closed_at),
+        "position": trial.position,
+        "late": trial.late,
+        "partial": trial.partial,
+        "reason": trial.reason,
+    }
+
+
+def flat_row(trial: StoredTrial, columns: Columns) -> dict[str, object]:
+    """A trial as a row of a table, by column; times are ISO 8601 in UTC."""
+    cells = zip(headings(columns), _cells(trial, columns), strict=True)
+    return {name: _iso(cell) if kind == "time" else cell for (name, kind), cell in cells}
+
+
+def write_csv(rows: Iterable[StoredTrial], columns: Columns, path: str | os.PathLike[str] | None) -> str | None:
+    """Write the log as CSV (UTF-8), or return it as text where `path` is None."""
+    out, headed = io.StringIO(newline=""), headings(columns)
+    plain = csv.writer(out, lineterminator="\n")
+    quoting = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    times = [i for i, heading in enumerate(headed) if heading.kind == "time"]
+
+    def write(cells: list[Any]) -> None:
+        # Until Python 3.13 the writer leaves a lone \r unquoted, at which readers end the line.
+        unsafe = any(type(cell) is str and "\r" in cell for cell in cells)
+        (quoting if unsafe else plain).writerow(cells)
+
+    write([heading.name for heading in headed])
+    for trial in rows:
+        cells = _cells(trial, columns)
+        for i in times:
+            cells[i] = _iso(cells[i])
+        write(cells)
+    if path is None:
+        return out.getvalue()
+    write_atomically(path, out.getvalue())
+    return None
+
+
+def write_parquet(rows: Iterable[StoredTrial], columns: Columns, path: str | os.PathLike[str]) -> None:
+    """Write the log as a Parquet file with typed columns; times are timestamps in UTC."""
+    arrow = _package("pyarrow", "dobandit[parquet]")
+    parquet = _package("pyarrow.parquet", "dobandit[parquet]")
+    types = {
+        "int": arrow.int64(),
+        "float": arrow.float64(),
+        "bool": arrow.bool_(),
+        "text": arrow.string(),
+        "time": arrow.timestamp("us", tz="UTC"),
+    }
+    table = _by_column(rows, columns, lambda cells, kind: arrow.array(cells, types[kind]))
+    out = io.BytesIO()
+    parquet.write_table(arrow.table(table), out)
+    write_atomically(path, out.getvalue())
+
+
+def to_pandas(rows: Iterable[StoredTrial], columns: Columns) -> Any:
+    """The log as a pandas.DataFrame with the columns of a table."""
+    pandas = _package("pandas", "pandas")
+    types = {"int": "Int64", "float": "float64", "bool": "bool", "text": "object", "time": "datetime64[us, UTC]"}
+    return pandas.DataFrame(
+        _by_column(rows, columns, lambda cells, kind: pandas.Series(cells, dtype=types[kind])),
+        columns=[heading.name for heading in headings(columns)],
+    )
+
+
+def _by_column(
+    rows: Iterable[StoredTrial], columns: Columns, typed: Callable[[list[Any], Kind], Any]
+) -> Mapping[str, Any]:
+    headed = headings(columns)
+    cells: list[list[Any]] = [[] for _ in headed]
+    for trial in rows:
+        for column, cell in zip(cells, _cells(trial, columns), strict=True):
+            column.append(cell)
+    for heading, column in zip(headed, cells, strict=True):
+        if heading.kind == "time":
+            column[:] = [None if at is None else _moment(at) for at in column]
+    return {heading.name: typed(column, heading.kind) for heading, column in zip(headed, cells, strict=True)}
+
+
+def _cells(trial: StoredTrial, columns: Columns) -> list[Any]:
+    """In the order of `headings`; times are seconds."""
+    target = columns.names.index(columns.graph.target)
+    done = columns.values(trial.do)
+    seen = [None] * len(done) if trial.observation is None else columns.values(trial.observation)
+    return [*_first(trial), *done[:target], *done[target + 1 :], *seen, *_last(trial)]
+
+
+def _moment(at: Any) -> datetime:
+    try:
+        return datetime.fromtimestamp(at, UTC)
+    except (ValueError, TypeError, OverflowError, OSError):
+        raise StorageError(
+            f"the log keeps times as seconds since 1970, but one is {shown(at)}. Restore it from a backup."
+        ) from None
+
+
+def _iso(at: Any) -> str | None:
+    if at is None:
+        return None
+    return _moment(at).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no word for infinity."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _package(name: str, install: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ExperimentError(
+            f"this needs the package {name.partition('.')[0]}, which is not installed. "
+            f"Install it with: pip install '{install}'"
+        ) from None

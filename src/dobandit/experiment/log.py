@@ -1,0 +1,178 @@
+"""The log of an experiment: closing trials, rounds that nobody asked for, and the log as rows and tables."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dobandit.errors import ConflictError, ExperimentError
+from dobandit.experiment.definition import definition_from_text
+from dobandit.experiment.history import read_history
+from dobandit.experiment.rounds import Columns, Row, shown
+from dobandit.experiment.storage.base import (
+    ABANDONED,
+    FAILED,
+    IMPORTED,
+    PENDING,
+    RECORDED,
+    TOLD,
+    Storage,
+    StoredExperiment,
+    StoredTrial,
+    Writer,
+)
+from dobandit.experiment.storage.refusals import storable
+from dobandit.experiment.words import closed_words
+from dobandit.model.weights import Do
+
+if TYPE_CHECKING:
+    pass
+
+_MOST_AT_ONCE = 10_000
+
+
+class ExperimentLog:
+    """One experiment of a storage."""
+
+    def __init__(self, storage: Storage, stored: StoredExperiment, clock: Callable[[], float] = time.time) -> None:
+        self.storage, self.name = storage, stored.name
+        self._id, self._clock, self._created_at = stored.id, clock, stored.created_at
+        self.definition = definition_from_text(stored.document)
+        self.graph = self.definition.graph
+        problem = self.definition.problem
+        self.columns = Columns(problem.graph, problem.continuous, self.graph.latent)
+        self._lock = threading.RLock()
+        self._held: dict[int, int] = {}  # trials handed out here: how often they had been handed out by then
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.definition.policy_text}, {self.storage.url})"
+
+    # -- closing a trial without an observation ------------------------------------------------------------------
+
+    def tell_failed(self, number: int, reason: str = "") -> None:
+        """The trial was tried, but gave no valid observation. The learner takes nothing from it."""
+        if not isinstance(reason, str):
+            raise ExperimentError(f"a reason is a text, but got {shown(reason)}.")
+        if not storable(reason):
+            raise ExperimentError(f"a reason has neither NUL nor lone surrogates, but got {shown(reason)}.")
+        self._close(number, FAILED, reason)
+
+    def abandon(self, number: int) -> None:
+        """Nobody will carry the trial out. The learner takes nothing from it."""
+        self._close(number, ABANDONED, None)
+
+    def _close(self, number: int, state: str, reason: str | None) -> None:
+        with self._lock, self.storage.writing(self._id) as writer:
+            trial = self._trial(writer, number)
+            if trial.state == state and trial.reason == reason:
+                return
+            if trial.state != PENDING:
+                raise self._conflict(trial, closed_words(state, reason))
+            writer.close(trial._replace(state=state, closed_at=self._clock(), reason=reason))
+        self._held.pop(trial.number, None)
+
+    def _trial(self, writer: Writer, number: object) -> StoredTrial:
+        trial = writer.trial(int(number)) if is_whole(number) and 0 <= number < 2**63 else None  # type: ignore[call-overload, operator]
+        if trial is None:
+            there = f"They run from 0 to {writer.trials - 1}." if writer.trials else "There is none yet: ask first."
+            raise ExperimentError(f"experiment {self.name!r} has no trial {shown(number)}. {there}")
+        return trial
+
+    def _conflict(self, trial: StoredTrial, wanted: str) -> ConflictError:
+        seen = (
+            "" if trial.observation is None else json.dumps(self.columns.decode(trial.observation), ensure_ascii=False)
+        )
+        already = f"told {seen}" if trial.state == TOLD else closed_words(trial.state, trial.reason)
+        return ConflictError(
+            f"a trial is closed once, but trial {trial.number} was already {already}, and is now {wanted}. Nothing was "
+            "changed. If both happened, record the second as a round of its own."
+        )
+
+    # -- rounds that nobody asked for ----------------------------------------------------------------------------
+
+    def record(self, do: Do | None, observation: Mapping[str, object]) -> int:
+        """A round that nobody asked for: what was set, and what was seen. Returns its number."""
+        row = self.columns.do_row(do)
+        seen, partial = self.columns.observation_row(observation, row)
+        with self._lock, self.storage.writing(self._id) as writer:
+            return writer.add([self._closed_round(RECORDED, row, seen, partial, self._clock())])
+
+    def import_history(self, source: Any) -> range:
+        """Many such rounds, from a CSV file or from rows: all of them, or none if one is wrong. Returns their numbers.
+
+        CSV: a column a variable, blank where it was not seen, and columns `do:NAME` with the value that NAME was set to
+        (see docs/experiments.md). Rows: (do, observation) pairs, or mappings like the rows of the CSV.
+        """
+        rounds = read_history(source, self.columns)
+        now = self._clock()
+        trials = [self._closed_round(IMPORTED, row, seen, partial, now) for row, seen, partial in rounds]
+        with self._lock, self.storage.writing(self._id) as writer:
+            first = writer.add(trials)
+        return range(first, first + len(trials))
+
+    def _closed_round(self, source: str, do: Row, seen: Row, partial: bool, now: float) -> StoredTrial:
+        encode = self.columns.encode
+        return StoredTrial(0, source, encode(do), state=TOLD, observation=encode(seen), closed_at=now, partial=partial)
+
+    # -- rows and tables -----------------------------------------------------------------------------------------
+
+    def trials(self) -> list[dict[str, Any]]:
+        """The log, a row a trial, by number."""
+        from dobandit.experiment.export import row_of
+
+        return [row_of(trial, self.columns) for trial in self.stored_trials()]
+
+    def trial(self, number: int) -> dict[str, Any]:
+        """One row of the log."""
+        from dobandit.experiment.export import row_of
+
+        return row_of(self.stored_trial(number), self.columns)
+
+    def to_csv(self, path: Any = None) -> str | None:
+        """The log as CSV, into a file or as text; `import_history` reads it."""
+        from dobandit.experiment.export import write_csv
+
+        return write_csv(self.stored_trials(), self.columns, path)
+
+    def to_parquet(self, path: Any) -> None:
+        """The log as a Parquet file (needs pyarrow)."""
+        from dobandit.experiment.export import write_parquet
+
+        write_parquet(self.stored_trials(), self.columns, path)
+
+    def to_pandas(self) -> Any:
+        """The log as a pandas frame (needs pandas)."""
+        from dobandit.experiment.export import to_pandas
+
+        return to_pandas(self.stored_trials(), self.columns)
+
+    def _require_there(self) -> None:
+        """Raises where the experiment was deleted."""
+        self.storage.rows(self._id)
+
+    def stored_trials(self) -> Iterator[StoredTrial]:
+        return self.storage.rows(self._id)
+
+    def stored_trial(self, number: int) -> StoredTrial:
+        trial = self.storage.trial(self._id, int(number)) if is_whole(number) and 0 <= number < 2**63 else None
+        if trial is None:
+            self._require_there()
+            raise ExperimentError(f"experiment {self.name!r} has no trial {shown(number)}.")
+        return trial
+
+    def closed_until(self, position: int) -> Sequence[Any]:
+        """The first `position` closed trials."""
+        return self.storage.closed_since(self._id, 0)[:position]
+
+    def close(self) -> None:
+        """Let go of the storage's connections."""
+        self.storage.close()
+
+
+def is_whole(number: object) -> bool:
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)

@@ -1,0 +1,200 @@
+"""Experiments that live as long as the process: for tests, notebooks and simulations."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from dobandit.experiment.storage.base import PENDING, ClosedTrial, Storage, StoredExperiment, StoredTrial, Writer
+from dobandit.experiment.storage.refusals import checked_name, deleted, missing, must_close, not_pending, taken
+
+
+class _Log:
+    """One experiment. `pending` keeps the order of the numbers, because trials enter it in that order."""
+
+    def __init__(self, experiment: StoredExperiment) -> None:
+        self.experiment = experiment
+        self.trials: list[StoredTrial] = []
+        self.pending: dict[int, StoredTrial] = {}
+        self.closed: list[ClosedTrial] = []
+        self.lock = threading.RLock()
+        self.deleted = False
+
+    def stored(self) -> StoredExperiment:
+        return self.experiment._replace(trials=len(self.trials), closed=len(self.closed))
+
+
+class _MemoryWriter(Writer, AbstractContextManager["_MemoryWriter"]):
+    """Writes at once and remembers what it wrote over, because almost every block ends well."""
+
+    def __init__(self, log: _Log, url: str) -> None:
+        self._log, self._url = log, url
+        self._before: list[StoredTrial] = []
+
+    def __enter__(self) -> _MemoryWriter:
+        log = self._log
+        log.lock.acquire()
+        if log.deleted:
+            log.lock.release()
+            raise deleted(log.experiment.id, self._url)
+        self.trials = self._first_number = len(log.trials)
+        self.closed = self._first_position = len(log.closed)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is not None:
+                self._undo()
+        finally:
+            self._log.lock.release()
+
+    def _undo(self) -> None:
+        log = self._log
+        del log.trials[self._first_number :], log.closed[self._first_position :]
+        for trial in reversed(self._before):
+            if trial.number < self._first_number:
+                log.trials[trial.number] = log.pending[trial.number] = trial
+        log.pending = {number: log.pending[number] for number in sorted(log.pending) if number < self._first_number}
+
+    def closed_since(self, position: int) -> Sequence[ClosedTrial]:
+        return self._log.closed[position:]
+
+    def pending(self) -> Sequence[StoredTrial]:
+        return list(self._log.pending.values())
+
+    def trial(self, number: int) -> StoredTrial | None:
+        return self._log.trials[number] if 0 <= number < self.trials else None
+
+    def add(self, trials: Sequence[StoredTrial]) -> int:
+        log, first = self._log, self.trials
+        for trial in trials:
+            number = self.trials
+            if trial.state == PENDING:
+                log.pending[number] = trial = trial._replace(number=number, position=None)
+            else:
+                trial = trial._replace(number=number, position=self.closed)
+                log.closed.append(ClosedTrial(self.closed, number, trial.state, trial.do, trial.observation))
+                self.closed += 1
+            log.trials.append(trial)
+            self.trials += 1
+        return first
+
+    def reissue(self, number: int, lease_expires: float | None) -> None:
+        trial = self._pending_trial(number)
+        again = trial._replace(lease_expires=lease_expires, issued=trial.issued + 1)
+        self._log.trials[number] = self._log.pending[number] = again
+
+    def close(self, trial: StoredTrial) -> int:
+        if trial.state == PENDING:
+            raise must_close(trial)
+        log, position, number = self._log, self.closed, trial.number
+        old = self._pending_trial(number)
+        log.trials[number] = old._replace(
+            state=trial.state,
+            position=position,
+            observation=trial.observation,
+            closed_at=trial.closed_at,
+            late=trial.late,
+            partial=trial.partial,
+            reason=trial.reason,
+        )
+        del log.pending[number]
+        log.closed.append(ClosedTrial(position, number, trial.state, old.do, trial.observation))
+        self.closed = position + 1
+        return position
+
+    def _pending_trial(self, number: int) -> StoredTrial:
+        """The trial as it was, remembered for an undo."""
+        trial = self._log.pending.get(number)
+        if trial is None:
+            raise not_pending(number, self.trial(number))
+        self._before.append(trial)
+        return trial
+
+
+class MemoryStorage(Storage):
+    """Keeps nothing beyond the process."""
+
+    def __init__(self) -> None:
+        self.url = "memory"
+        self._lock = threading.Lock()
+        self._next = 1
+        self._by_name: dict[str, _Log] = {}
+        self._by_id: dict[int, _Log] = {}
+
+    def create(self, name: str, document: str, created_at: float) -> StoredExperiment:
+        checked_name(name)
+        with self._lock:
+            if name in self._by_name:
+                raise taken(name, self.url)
+            log = _Log(StoredExperiment(self._next, name, document, created_at, 0, 0))
+            self._by_name[name] = self._by_id[self._next] = log
+            self._next += 1
+            return log.experiment
+
+    def experiments(self) -> Sequence[StoredExperiment]:
+        found = []
+        for name in sorted(self._by_name):
+            experiment = self.find(name)
+            found += [experiment] if experiment else []
+        return found
+
+    def find(self, name: str) -> StoredExperiment | None:
+        log = self._by_name.get(name)
+        if log is None:
+            return None
+        with log.lock:
+            return log.stored()
+
+    def rename(self, name: str, new: str) -> None:
+        checked_name(new)
+        with self._lock:
+            if name not in self._by_name:
+                raise missing(name, list(self._by_name), self.url)
+            if new != name and new in self._by_name:
+                raise taken(new, self.url)
+            log = self._by_name.pop(name)
+            log.experiment = log.experiment._replace(name=new)
+            self._by_name[new] = log
+
+    def delete(self, name: str) -> None:
+        log = self._by_name.get(name)
+        if log is None:
+            raise missing(name, list(self._by_name), self.url)
+        with log.lock, self._lock:  # in this order everywhere: a block may call the storage
+            if self._by_name.get(name) is not log:
+                raise missing(name, list(self._by_name), self.url)
+            log.deleted = True
+            del self._by_name[name], self._by_id[log.experiment.id]
+
+    def writing(self, experiment: int) -> AbstractContextManager[Writer]:
+        log = self._by_id.get(experiment)
+        if log is None:
+            raise deleted(experiment, self.url)
+        return _MemoryWriter(log, self.url)
+
+    def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
+        log = self._by_id.get(experiment)
+        if log is None:
+            return []
+        with log.lock:
+            return log.closed[position:]
+
+    def trial(self, experiment: int, number: int) -> StoredTrial | None:
+        log = self._by_id.get(experiment)
+        if log is None:
+            return None
+        with log.lock:
+            return log.trials[number] if 0 <= number < len(log.trials) else None
+
+    def rows(self, experiment: int) -> Iterator[StoredTrial]:
+        log = self._by_id.get(experiment)
+        if log is None:
+            raise deleted(experiment, self.url)
+        with log.lock:
+            return iter(list(log.trials))
+
+    def close(self) -> None:
+        """Nothing to let go of; the experiments stay."""

@@ -1,0 +1,98 @@
+"""PostgreSQL: the row of an experiment is its lock."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from sqlalchemy import URL, Connection, create_engine, event, func, select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from dobandit.errors import StorageError
+from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
+
+_MAKING_TABLES = 0x0D0BA9D17  # any number, as long as all agree on it
+_SECRETS = ("password", "sslpassword", "passfile")
+_AFTERWARDS = {
+    "53100": "Its disk is full: free some space there, then repeat this.",
+    "42501": "Ask its owner for the permission.",
+    "25006": "It may only be read: connect to the server that may be written.",
+    "55P03": f"Another process kept the experiment for more than {PATIENCE:.0f} seconds: repeat this when it is done.",
+}
+
+
+class PostgreSQL(Database):
+    """One database on a server."""
+
+    def __init__(self, url: URL) -> None:
+        if importlib.util.find_spec("psycopg") is None:
+            raise StorageError(
+                "PostgreSQL needs the package psycopg, which is not installed. Install it with: "
+                "pip install 'dobandit[postgres]'"
+            )
+        shown = url.set(drivername="postgresql").difference_update_query(_SECRETS)
+        self.url = shown.render_as_string(hide_password=True)
+        secrets = (url.password, *(url.query.get(name) for name in _SECRETS))
+        self._secrets = [secret for secret in secrets if isinstance(secret, str) and secret]
+        self.engine = create_engine(
+            url.set(drivername="postgresql+psycopg"),
+            isolation_level="READ COMMITTED",  # after the wait for a lock, see what its last holder did
+            connect_args={} if "connect_timeout" in url.query else {"connect_timeout": 10},
+            pool_timeout=PATIENCE,
+            pool_use_lifo=True,
+            use_native_hstore=False,
+        )
+        self.reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        event.listen(self.engine, "connect", _limit_waiting)
+        self.keep()
+
+    def make(self) -> None:
+        """A server's databases are made by its owner."""
+
+    def begin(self, connection: Connection) -> None:
+        """The driver does so with the first statement."""
+
+    def keep_out(self, connection: Connection) -> None:
+        connection.execute(select(func.pg_advisory_xact_lock(_MAKING_TABLES)))
+
+    def passes(self, error: DBAPIError, attempt: int, seconds: float) -> bool:
+        return error.connection_invalidated and attempt == 0  # the pool drops all connections of that age
+
+    def explain(self, error: Exception, committing: bool = False) -> StorageError:
+        if isinstance(error, PoolTimeout):
+            return StorageError(
+                f"{self.url}: all connections of this process were in use for {PATIENCE:.0f} seconds. "
+                f"{NOTHING_STORED} Use fewer threads, or shorter steps."
+            )
+        lost = isinstance(error, DBAPIError) and error.connection_invalidated
+        cause = (error.orig if isinstance(error, DBAPIError) else None) or error
+        if lost and committing:
+            return StorageError(
+                f"{self.url}: the connection broke while this was being stored, so it is not known whether it was. "
+                "Look at the experiment's last trials before repeating this."
+            )
+        words = self._words(cause)
+        return StorageError(f"{self.url} refused this, or is not there ({words}). {NOTHING_STORED} {_way_out(cause)}")
+
+    def _words(self, cause: BaseException) -> str:
+        text = " ".join(str(cause).split())
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text[:500]
+
+
+def _way_out(cause: BaseException) -> str:
+    state = getattr(cause, "sqlstate", None)
+    if state:
+        return _AFTERWARDS.get(state, "Mend what it says, then repeat this.")
+    if 'FATAL:  database "' in str(cause):  # errors of connecting have no state
+        return "Create the database first, for example with createdb."
+    return "Check that the server runs and the address is right, then repeat this."
+
+
+def _limit_waiting(connection: Any, _: object) -> None:
+    """No wait without an end, neither for others nor of others for a client whose machine has died in a transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = '{PATIENCE:.0f}s'; SET idle_in_transaction_session_timeout = '600s'")
+    connection.commit()

@@ -1,0 +1,89 @@
+"""The tables. Changing anything here needs a migration beside it, and its name at the end of VERSIONS."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, IMPORTED, PENDING, RECORDED, TOLD
+
+VERSIONS = ("0001",)  # all there ever were, oldest first
+VERSION_TABLE = "dobandit_version"  # other programs may keep an alembic_version in the same database
+
+metadata = MetaData()
+
+experiments = Table(
+    "experiments",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("name", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("trials", Integer, nullable=False),
+    Column("closed", Integer, nullable=False),
+    UniqueConstraint("name", name="experiments_name"),
+    CheckConstraint("closed >= 0 AND closed <= trials", name="experiments_counters"),
+    sqlite_autoincrement=True,  # without it, SQLite gives the id of a deleted experiment to a new one
+)
+
+trials = Table(
+    "trials",
+    metadata,
+    Column(
+        "experiment",
+        Integer,
+        ForeignKey("experiments.id", name="trials_experiment", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("source", String(16), nullable=False),
+    Column("do", Text, nullable=False),
+    Column("asked_after", Integer, nullable=False),
+    Column("available", Text),
+    Column("predicted", Double),
+    Column("low", Double),
+    Column("high", Double),
+    Column("optimistic", Double),
+    Column("why", Text, nullable=False),
+    Column("asked_at", Double),
+    Column("lease_expires", Double),
+    Column("issued", Integer, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("position", Integer),
+    Column("observation", Text),
+    Column("closed_at", Double),
+    Column("late", Boolean, nullable=False),
+    Column("partial", Boolean, nullable=False),
+    Column("reason", Text),
+    UniqueConstraint("experiment", "position", name="trials_position"),
+    CheckConstraint(f"source IN ('{ASKED}', '{RECORDED}', '{IMPORTED}')", name="trials_source"),
+    CheckConstraint(f"state IN ('{PENDING}', '{TOLD}', '{FAILED}', '{ABANDONED}')", name="trials_state"),
+    CheckConstraint(f"(state = '{PENDING}') = (position IS NULL)", name="trials_closed"),
+    sqlite_with_rowid=False,  # one B-tree less to write to at every commit
+)
+
+_pending = trials.c.state == PENDING
+Index("trials_pending", trials.c.experiment, trials.c.number, sqlite_where=_pending, postgresql_where=_pending)
+
+# Alembic makes and reads this one; it is no part of `metadata`, which migrations are compared with.
+version_metadata = MetaData()
+version = Table(
+    VERSION_TABLE,
+    version_metadata,
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc"),
+)

@@ -1,0 +1,206 @@
+"""Experiments in SQLite or PostgreSQL. What the two do differently is in `engines`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Executable
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+
+from dobandit.errors import StorageError
+from dobandit.experiment.storage import statements as do
+from dobandit.experiment.storage.base import PENDING, ClosedTrial, Storage, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
+from dobandit.experiment.storage.refusals import checked_name, deleted, missing, storable, taken
+from dobandit.experiment.storage.versions import check_version, make_tables, stored_version
+from dobandit.experiment.storage.writer import SQLWriter
+
+_PAGE = 2000
+_BROKEN = (SQLAlchemyError, UnicodeError)  # UnicodeError: text that the driver cannot even send
+
+Parameters = Mapping[str, Any]
+Result = TypeVar("Result")
+
+
+class SQLStorage(Storage):
+    """Any number of threads, processes and machines may use the same database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.url = database.url
+        self._ready = False  # our tables are there, and of this version
+
+    def create(self, name: str, document: str, created_at: float) -> StoredExperiment:
+        checked_name(name)
+        if not self._opened():
+            self.database.make()
+        values = {"name": name, "document": document, "created_at": created_at, "trials": 0, "closed": 0}
+        with self._transaction(do.PING, {}) as (connection, _):
+            if not self._ready:
+                make_tables(connection, self.database)
+            try:
+                key = connection.execute(do.CREATE, values).inserted_primary_key
+            except IntegrityError:
+                raise taken(name, self.url) from None
+        self._ready = True
+        return StoredExperiment(key[0] if key else 0, name, document, created_at, 0, 0)
+
+    def experiments(self) -> Sequence[StoredExperiment]:
+        return sorted(self._read(StoredExperiment._make, do.ALL, {}), key=lambda experiment: experiment.name)
+
+    def find(self, name: str) -> StoredExperiment | None:
+        rows = self._read(StoredExperiment._make, do.FIND, {"of_name": name}) if storable(name) else []
+        return rows[0] if rows else None
+
+    def rename(self, name: str, new: str) -> None:
+        checked_name(new)
+        with self._named(name) as connection:
+            try:
+                connection.execute(do.RENAME, {"of_name": name, "new": new})
+            except IntegrityError:
+                raise taken(new, self.url) from None
+
+    def delete(self, name: str) -> None:
+        with self._named(name) as connection:
+            connection.execute(do.DELETE, {"of_name": name})
+
+    @contextmanager
+    def writing(self, experiment: int) -> Iterator[SQLWriter]:
+        if not self._opened():
+            raise deleted(experiment, self.url)
+        with self._transaction(do.LOCK, {"of_experiment": experiment}) as (connection, counters):
+            if counters is None:
+                raise deleted(experiment, self.url)
+            writer = SQLWriter(connection, experiment, counters[0], counters[1])
+            yield writer
+            writer.finish()
+
+    def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
+        return self._read(ClosedTrial._make, do.CLOSED_SINCE, {"of_experiment": experiment, "since": position})
+
+    def trial(self, experiment: int, number: int) -> StoredTrial | None:
+        rows = self._read(StoredTrial._make, do.TRIAL, {"of_experiment": experiment, "of_number": number})
+        return rows[0] if rows else None
+
+    def rows(self, experiment: int) -> Iterator[StoredTrial]:
+        """Read in pages, so that an iterator left half-way holds neither a lock nor a connection. A trial that is
+        closed in the meantime is given as it was; only `issued` and `lease_expires` may be newer."""
+        counters = self._read(tuple, do.COUNTERS, {"of_experiment": experiment})
+        if not counters:
+            raise deleted(experiment, self.url)
+        trials, closed = counters[0]
+        return self._pages(experiment, trials, closed)
+
+    def close(self) -> None:
+        self.database.engine.dispose()
+
+    def _pages(self, experiment: int, trials: int, closed: int) -> Iterator[StoredTrial]:
+        for first in range(0, trials, _PAGE):
+            stop = min(first + _PAGE, trials)
+            page = self._read(StoredTrial._make, do.PAGE, {"of_experiment": experiment, "first": first, "stop": stop})
+            if len(page) < stop - first:
+                raise deleted(experiment, self.url)
+            for trial in page:
+                yield trial if trial.position is None or trial.position < closed else _reopened(trial)
+
+    def _opened(self) -> bool:
+        """Whether our tables are there. A database that is not there yet is looked for again at every call."""
+        if not self.database.present():
+            return False
+        if not self._ready:
+            version = self._first(self._version)
+            if version is not None:
+                check_version(version, self.url)
+                self._ready = True
+        return self._ready
+
+    def _version(self) -> str | None:
+        with self.database.reader.connect() as connection:
+            return stored_version(connection)
+
+    def _read(
+        self, make: Callable[[Iterable[Any]], Result], statement: Executable, parameters: Parameters
+    ) -> list[Result]:
+        """One SELECT, of one moment; nothing where there is no database yet."""
+
+        def read() -> list[Result]:
+            with self.database.reader.connect() as connection:
+                return [make(row) for row in connection.execute(statement, parameters)]
+
+        return self._first(read) if self._opened() else []
+
+    @contextmanager
+    def _named(self, name: str) -> Iterator[Connection]:
+        """A transaction about an experiment that must be there."""
+        if not storable(name) or not self._opened():
+            raise missing(name, [], self.url)
+        with self._transaction(do.FIND, {"of_name": name}) as (connection, row):
+            if row is None:
+                raise missing(name, list(connection.execute(do.NAMES).scalars()), self.url)
+            yield connection
+
+    @contextmanager
+    def _transaction(
+        self, opening: Executable, parameters: Parameters
+    ) -> Iterator[tuple[Connection, Sequence[Any] | None]]:
+        """Everything or nothing. `opening` is the first statement, and its row comes with the connection."""
+        with self._turn():
+            connection, row = self._first(lambda: self._begun(opening, parameters))
+            with connection:  # which rolls back what is not committed
+                try:
+                    yield connection, row
+                except _BROKEN as error:
+                    raise self.database.explain(error) from None
+                try:
+                    connection.commit()
+                except _BROKEN as error:
+                    raise self.database.explain(error, committing=True) from None
+
+    def _begun(self, opening: Executable, parameters: Parameters) -> tuple[Connection, Sequence[Any] | None]:
+        connection = self.database.engine.connect()
+        try:
+            self.database.begin(connection)
+            return connection, connection.execute(opening, parameters).first()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _first(self, run: Callable[[], Result]) -> Result:
+        """Run what comes first in a transaction. Nothing was sent before it, so that it may be repeated."""
+        started = time.monotonic()
+        for attempt in count():
+            try:
+                return run()
+            except _BROKEN as error:
+                seconds = time.monotonic() - started
+                if not isinstance(error, DBAPIError) or not self.database.passes(error, attempt, seconds):
+                    raise self.database.explain(error) from None
+        raise AssertionError
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Threads wait for each other here, where the database lets only one connection write."""
+        lock = self.database.alone
+        if lock is None:
+            yield
+        elif lock.acquire(timeout=PATIENCE):
+            try:
+                yield
+            finally:
+                lock.release()
+        else:
+            raise StorageError(
+                f"{self.url} was kept by another thread for more than {PATIENCE:.0f} seconds. {NOTHING_STORED} "
+                "Repeat this when it is done."
+            )
+
+
+def _reopened(trial: StoredTrial) -> StoredTrial:
+    """The trial as it was before it was closed."""
+    return trial._replace(
+        state=PENDING, position=None, observation=None, closed_at=None, late=False, partial=False, reason=None
+    )

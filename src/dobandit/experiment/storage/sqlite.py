@@ -1,0 +1,146 @@
+"""SQLite files: one writer at a time, readers undisturbed, and a commit that has reached the disk."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import Connection, QueuePool, create_engine
+from sqlalchemy.exc import DBAPIError
+
+from dobandit.errors import StorageError
+from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
+
+_POLL = 0.02  # seconds that SQLite waits by itself; its pauses grow, and whoever came first would wait longest
+_CLOSED_FOLDER = (
+    "cannot be opened: the file and its folder must exist, and SQLite must be allowed to write there, even to read. "
+    "{nothing} Change the permissions, or work on a copy in another folder."
+)
+_TROUBLE = {
+    "SQLITE_FULL": "has no room left on its disk. {nothing} Free some space, then repeat this.",
+    "SQLITE_IOERR": "could not be written or read ({error}): the disk is full, or failing. {nothing} Free some space "
+    "or check the disk, then repeat this.",
+    "SQLITE_READONLY_DIRECTORY": _CLOSED_FOLDER,
+    "SQLITE_READONLY": "may not be written by you. {nothing} Change the permissions of the file and its folder, or "
+    "work on a copy.",
+    "SQLITE_PERM": "may not be opened by you. {nothing} Change the permissions of the file and its folder.",
+    "SQLITE_CANTOPEN": _CLOSED_FOLDER,
+    "SQLITE_NOTADB": "must be an SQLite database, but is a file of another kind. {nothing} Choose another file.",
+    "SQLITE_CORRUPT": "is damaged ({error}). {nothing} Restore it from a backup.",
+    "SQLITE_BUSY": f"was kept by another process for more than {PATIENCE:.0f} seconds. {{nothing}} Repeat this when "
+    "the other is done, or end it.",
+}
+
+
+class SQLiteFile(Database):
+    """One file. It is made by `make` only: looking into a file that is not there leaves nothing behind."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()  # the process may change its folder
+        self.url = f"sqlite:///{path}"
+        self.alone = threading.RLock()
+        self._identity: tuple[int, int] | None = None
+        self.engine = self.reader = create_engine(
+            "sqlite+pysqlite://",
+            creator=self._connect,
+            poolclass=QueuePool,
+            pool_size=2,
+            max_overflow=-1,  # readers need not wait for each other
+            pool_use_lifo=True,
+        )
+        self.keep()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = connect(self.path)
+        status = os.stat(self.path)
+        self._identity = self._identity or (status.st_dev, status.st_ino)
+        return connection
+
+    def present(self) -> bool:
+        """SQLite would go on writing into a file that was removed, and all of that would be lost."""
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            if self._identity is None:
+                return False
+            status = None
+        except OSError as error:
+            raise StorageError(f"{self.url} cannot be reached ({error.strerror}). Check the path.") from None
+        if self._identity is None or (status and self._identity == (status.st_dev, status.st_ino)):
+            return True
+        raise StorageError(
+            f"{self.url} must stay in its place while it is used, but it was {'replaced' if status else 'removed'}. "
+            f"{NOTHING_STORED} Put it back, or open the storage anew."
+        )
+
+    def make(self) -> None:
+        """SQLite makes the file: opening it in another way, and closing that, would drop the locks of this process."""
+        if not self.path.parent.is_dir():
+            raise StorageError(
+                f"{self.url} must be in a folder that exists, but there is no folder {self.path.parent}. "
+                "Make the folder, or choose another file."
+            )
+        started = time.monotonic()
+        while True:  # SQLite does not wait by itself when several processes do this at once
+            try:
+                with closing(connect(self.path, "rwc")) as connection:
+                    connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.Error as error:
+                if not _waits(error, time.monotonic() - started):
+                    raise self.explain(error) from None
+
+    def begin(self, connection: Connection) -> None:
+        started = time.monotonic()
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                return
+            except DBAPIError as error:
+                if not _waits(error.orig, time.monotonic() - started):
+                    raise
+
+    def keep_out(self, connection: Connection) -> None:
+        """Whoever writes is alone already."""
+
+    def passes(self, error: DBAPIError, attempt: int, seconds: float) -> bool:
+        return _waits(error.orig, seconds)
+
+    def explain(self, error: Exception, committing: bool = False) -> StorageError:
+        cause = (error.orig if isinstance(error, DBAPIError) else None) or error
+        name = getattr(cause, "sqlite_errorname", None) or ""
+        for code, words in _TROUBLE.items():
+            if name.startswith(code):
+                return StorageError(f"{self.url} " + words.format(error=cause, nothing=NOTHING_STORED))
+        return StorageError(f"{self.url} refused this ({cause}). {NOTHING_STORED}")
+
+
+def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
+    """An existing file (mode "rwc": also a new one), with transactions left to the caller."""
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}", uri=True, timeout=_POLL, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA trusted_schema=OFF")  # nothing in a file from elsewhere is run
+        connection.execute("PRAGMA synchronous=FULL")  # an acknowledged round survives the loss of power
+        if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):  # then a commit may have to wait, too
+            connection.execute(f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _waits(error: BaseException | None, seconds: float) -> bool:
+    """Wait a moment, where somebody else is busy."""
+    name = getattr(error, "sqlite_errorname", None) or ""
+    if not name.startswith("SQLITE_BUSY") or seconds > PATIENCE:
+        return False
+    time.sleep(random.uniform(0.001, 0.01))
+    return True

@@ -1,0 +1,51 @@
+"""Every statement of daily use, built once: SQLAlchemy then finds its compiled text instead of making it anew."""
+
+from __future__ import annotations
+
+from sqlalchemy import Integer, bindparam, delete, insert, literal_column, select, update
+
+from dobandit.experiment.storage.base import PENDING, ClosedTrial, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.schema import experiments, trials, version
+
+_experiment = experiments.c.id == bindparam("of_experiment")
+_of_experiment = trials.c.experiment == bindparam("of_experiment")
+_numbered = trials.c.number == bindparam("of_number")
+_pending = trials.c.state == literal_column(f"'{PENDING}'")  # as text, or the partial index would not be used
+_columns = [trials.c[name] for name in StoredTrial._fields]
+
+PING = select(literal_column("1", Integer))
+VERSION = select(version.c.version_num)
+STAMP = insert(version)
+
+ALL = select(*(experiments.c[name] for name in StoredExperiment._fields))
+FIND = ALL.where(experiments.c.name == bindparam("of_name"))
+NAMES = select(experiments.c.name)
+CREATE = insert(experiments)
+RENAME = update(experiments).where(experiments.c.name == bindparam("of_name")).values(name=bindparam("new"))
+DELETE = delete(experiments).where(experiments.c.name == bindparam("of_name"))
+COUNTERS = select(experiments.c.trials, experiments.c.closed).where(_experiment)
+LOCK = COUNTERS.with_for_update()  # SQLite leaves FOR UPDATE out, and needs it not
+COUNT = update(experiments).where(_experiment).values(trials=bindparam("trials"), closed=bindparam("closed"))
+
+CLOSED_SINCE = (
+    select(*(trials.c[name] for name in ClosedTrial._fields))
+    .where(_of_experiment, trials.c.position >= bindparam("since"))
+    .order_by(trials.c.position)
+)
+PENDING_TRIALS = select(*_columns).where(_of_experiment, _pending).order_by(trials.c.number)
+TRIAL = select(*_columns).where(_of_experiment, _numbered)
+PAGE = (
+    select(*_columns)
+    .where(_of_experiment, trials.c.number >= bindparam("first"), trials.c.number < bindparam("stop"))
+    .order_by(trials.c.number)
+)
+ADD = insert(trials)
+REISSUE = (
+    update(trials)
+    .where(_of_experiment, _numbered, _pending)
+    .values(issued=trials.c.issued + 1, lease_expires=bindparam("lease_expires"))
+)
+CLOSED_FIELDS = ("state", "position", "observation", "closed_at", "late", "partial", "reason")
+CLOSE = (
+    update(trials).where(_of_experiment, _numbered, _pending).values({name: bindparam(name) for name in CLOSED_FIELDS})
+)

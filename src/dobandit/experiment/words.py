@@ -1,0 +1,32 @@
+"""Short texts about trials."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dobandit.experiment.storage.base import ABANDONED, FAILED
+from dobandit.policy.base import Choice
+
+if TYPE_CHECKING:
+    from dobandit.policy.learner import Learner
+
+
+def closed_words(state: str, reason: str | None) -> str:
+    if state == FAILED:
+        return f"marked as failed ({reason})" if reason else "marked as failed"
+    return "abandoned" if state == ABANDONED else state
+
+
+def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) -> str:
+    """Why the policy chose a set."""
+    if math.isnan(choice.value):
+        if learner.keeps_model:
+            return "observing without intervening first, to learn what the variables do by themselves"
+        return f"{learner.label} compares nothing in this round"
+    if math.isnan(predicted) or not math.isfinite(choice.value):
+        return "not tried yet"
+    if choice.value >= 1.0:
+        return f"estimate {predicted:.3f}, and too little is known to rule out that E[{target}] is 1"
+    bonus = choice.value - predicted
+    return f"largest optimistic E[{target}]: estimate {predicted:.3f} {'+' if bonus >= 0 else '-'} {abs(bonus):.3f}"

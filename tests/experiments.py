@@ -1,0 +1,152 @@
+"""What the tests of experiments share: a clock, a world to act in, policies, and a plain account of the rules."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, LinearModel, Random, paper
+from dobandit.policy.base import problem_of, round_uniforms
+from dobandit.policy.learner import Learner
+from worlds import PLAIN_LINKS
+
+
+class Clock:
+    def __init__(self, now=1_700_000_000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+LOGISTIC = BinaryGLM(
+    CausalGraph([("A", "C"), ("B", "C"), ("A", "Y"), ("C", "Y"), ("D", "Y")], target="Y"),
+    {"A": 0.1, "B": 0.5, "C": 0.2, "D": 0.7, "Y": 0.1, ("A", "C"): 2.0, ("B", "C"): 1.0, ("A", "Y"): 0.4}
+    | {("C", "Y"): 1.5, ("D", "Y"): 0.5},
+    links={"name": "logistic", "shift": 1.0},
+)
+SMOOTH = LinearModel(paper.G4.graph, paper.G4.weights)
+
+# name: (model, budget, policy, keywords of create_experiment)
+CASES = {
+    "closed-form": (paper.G5, 2, BLMLR(radius_scale=0.1), {}),
+    "boxed": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed"), {}),
+    "search": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed", oracle="branch-and-bound"), {}),
+    "greedy": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"), {}),
+    "lemma": (paper.G1, 3, BLMLR(radius="lemma", delta=0.1), {}),
+    "linear-ofu": (paper.G4, 2, BGLMOFU(radius_scale=0.1, initial=20), {}),
+    "logistic-ofu": (LOGISTIC, 2, BGLMOFU(radius_scale=0.1, initial=15), {}),
+    "logistic-lambda": (LOGISTIC, 2, BGLMOFU(radius_scale=0.1, lambda_scale=0.0), {}),
+    "ucb": (paper.G4, 2, UCB(scale=0.5), {}),
+    "epsilon": (paper.G4, 2, EpsilonGreedy(epsilon=0.2), {}),
+    "random": (paper.G4, 2, Random(), {}),
+    "fixed": (paper.G4, 2, Fixed(["X3", "X5"]), {}),
+    "continuous": (SMOOTH, 2, BLMLR(radius_scale=0.1), {"continuous": True}),
+    "costs": (paper.G5, None, BLMLR(radius_scale=0.1), {"costs": {"X2": 2.0, "X4": 1.5}, "total_cost": 3.0}),
+    "rules": (paper.G5, 3, BLMLR(radius_scale=0.1), {"require": ["X6"], "exclusive": [["X2", "X3"]]}),
+}
+ARMS = ("ucb", "epsilon", "random", "fixed")
+
+
+def links_of(model):
+    return {name: model.link(name) for name in model.graph.nodes}
+
+
+def drawn(model, do, uniforms):
+    """A round of the world: node by node, a uniform each, in the graph's order."""
+    values = {}
+    for name, uniform in zip(model.graph.nodes, uniforms, strict=True):
+        if name in do:
+            values[name] = do[name]
+            continue
+        x = 0.0
+        if name in model.graph.bias:
+            x += model.weights[name]
+        for parent in model.graph.parents(name):
+            x += model.weights[parent, name] * values[parent]
+        link = model.link(name)
+        mean = min(max(partial(PLAIN_LINKS[link.name], **dict(link.parameters))(x), 0.0), 1.0)
+        if model.continuous:
+            noise = float(model.noise[model.graph.index(name)])
+            values[name] = mean + (2.0 * float(uniform) - 1.0) * noise * min(mean, 1.0 - mean)
+        else:
+            values[name] = int(uniform < mean)
+    return {name: value for name, value in values.items() if name not in model.graph.latent}
+
+
+def flat(state):
+    """All numbers of a learner's state, as bytes: equal only where they are equal to the last bit."""
+    if isinstance(state, np.ndarray):
+        return [state.tobytes()]
+    if isinstance(state, tuple):
+        return [part for inner in state for part in flat(inner)]
+    return [repr(state)]
+
+
+def knowledge(experiment):
+    return flat(experiment.learner.engine.state)
+
+
+def said(trial):
+    """What a trial says, for exact comparison."""
+    return trial.number, trial.do, repr(trial.predicted), tuple(map(repr, trial.interval)), trial.why, trial.issued
+
+
+class PlainLog:
+    """The rules of the log, as plainly as they can be said; asks of a learner that is told the log round by round."""
+
+    def __init__(self, graph, rules, policy, seed, links=None, horizon=None, continuous=False):
+        self.policy, self.seed = policy, seed
+        self.problem = problem_of(graph, rules, horizon, seed, links, continuous)
+        self.trials, self.order = [], []  # order: numbers of closed trials, as they were closed
+
+    def learner(self):
+        learner = Learner(self.policy, self.problem)
+        for number in self.order:
+            trial = self.trials[number]
+            if trial["state"] == "told":
+                learner.update(trial["do"], trial["seen"])
+        return learner
+
+    def ask(self, now, lease, available=None):
+        expires = None if lease is None else now + lease
+        for number, trial in enumerate(self.trials):
+            over = trial["state"] == "pending" and trial["expires"] is not None and trial["expires"] <= now
+            if over and (available is None or set(trial["do"]) <= set(available)):
+                trial["expires"], trial["issued"] = expires, trial["issued"] + 1
+                return number
+        number = len(self.trials)
+        learner = self.learner()
+        pending = [
+            sorted(map(learner.graph.index, trial["do"])) for trial in self.trials if trial["state"] == "pending"
+        ]
+        names = learner.available(available)
+        choice = learner.engine.choose(round_uniforms(self.seed, number), names, pending)
+        do = learner.named(choice.ids)
+        self.trials.append(
+            {
+                "state": "pending",
+                "do": do,
+                "seen": None,
+                "issued": 1,
+                "expires": expires,
+                "late": False,
+                "predicted": learner.expected(do),
+                "interval": learner.interval(do),
+                "optimistic": None if math.isnan(choice.value) else choice.value,
+            }
+        )
+        return number
+
+    def close(self, number, state, seen=None, late=False):
+        trial = self.trials[number]
+        assert trial["state"] == "pending"
+        trial |= {"state": state, "late": late, "seen": None if seen is None else {**seen, **trial["do"]}}
+        self.order.append(number)
+
+    def record(self, do, seen):
+        self.trials.append({"state": "told", "do": do, "seen": {**seen, **do}, "issued": 1, "late": False})
+        self.order.append(len(self.trials) - 1)
+        return len(self.trials) - 1

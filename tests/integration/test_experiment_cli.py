@@ -1,0 +1,494 @@
+"""`dobandit experiment` and `dobandit storage` as a user meets them: output, exit codes, one line for bad input."""
+
+import io
+import json
+import math
+import os
+import shlex
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from dobandit.cli.experiments import inputs, managing
+from dobandit.cli.experiments.printing import trial_document
+from dobandit.cli.main import main
+from dobandit.experiment.trial import Trial
+from dobandit.policy.base import Interval
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "experiment.sh"
+GRAPH = "target: buy\nemail -> visit\ncoupon -> visit\nvisit -> buy\ncoupon -> buy\n"
+COMMANDS = [
+    *("create", "list", "show", "rename", "delete", "ask", "tell", "fail", "abandon", "record", "import"),
+    *("recommend", "explain", "estimates", "diagnose", "trials", "export"),
+]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capfd):
+    """Runs a command in a folder of its own, in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DOBANDIT_STORAGE", raising=False)
+    (tmp_path / "graph.txt").write_text(GRAPH)
+
+    def dobandit(*arguments, code=0, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capfd.readouterr()
+        with warnings.catch_warnings(), pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        printed = capfd.readouterr()
+        assert (ended.value.code or 0) == code, printed
+        return SimpleNamespace(out=printed.out, err=printed.err)
+
+    return dobandit
+
+
+@pytest.fixture
+def x(run):
+    """`dobandit experiment ...` where the experiment spring exists."""
+    run("experiment", "create", "spring", "graph.txt", "-k", 1, "--seed", 0)
+    return lambda *arguments, **others: run("experiment", *arguments, **others)
+
+
+def json_of(done):
+    return json.loads(done.out, parse_constant=lambda word: pytest.fail(f"{word} in JSON"))
+
+
+def refused(done):
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    return done.err
+
+
+# -- create, list, show, rename, delete --------------------------------------------------------------------------
+
+
+def test_create_says_what_was_made_and_what_comes_next(run):
+    text = run("experiment", "create", "a b", "graph.txt", "-k", 2, "--seed", 5, "--lease", "30m").out
+    assert "experiment a b created in sqlite:///dobandit.db" in text
+    assert "at most 2 of coupon, email, visit" in text
+    assert "30m" in text
+    assert "next: dobandit experiment ask 'a b'" in text
+
+
+def test_create_takes_the_rules_the_policy_and_the_links(run):
+    rules = ["--total-cost", 3, "--cost", "coupon=2", "--forbid", "visit", "--exclusive", "email,coupon"]
+    made = run(
+        *("experiment", "create", "s", "graph.txt", *rules, "--policy", "bglm-ofu:initial=5", "--horizon", 50),
+        *("--link", "logistic", "--link", "visit=probit", "--json"),
+    )
+    document = json_of(made)["definition"]
+    assert document["rules"]["total_cost"] == 3.0
+    assert document["rules"]["costs"] == {"coupon": 2.0}
+    assert document["rules"]["exclusive"] == [["email", "coupon"]]
+    assert document["policy"] == {"name": "bglm-ofu", "initial": 5}
+    assert (document["horizon"], document["links"]["visit"]["name"]) == (50, "probit")
+    assert document["links"]["buy"]["name"] == "logistic"
+    text = run("experiment", "show", "s").out
+    assert "what costs at most 3 of coupon, email" in text
+    assert "logistic for buy, coupon, email" in text
+
+
+def test_create_takes_structure_and_links_of_a_model_but_no_weights(run, tmp_path):
+    nodes = {"X": {"bias": 0.3}, "Y": {"link": "logistic", "parents": {"X": 0.123456}}}
+    (tmp_path / "model.json").write_text(json.dumps({"target": "Y", "nodes": nodes}))
+    made = run("experiment", "create", "m", "model.json", "-k", 1, "--json").out
+    assert "logistic" in made
+    assert "0.123456" not in made
+
+
+def test_create_opens_what_exists_if_told_to(x):
+    assert "spring" in refused(x("create", "spring", "graph.txt", "-k", 1, code=2))
+    assert "opened" in x("create", "spring", "graph.txt", "-k", 1, "--if-exists", "open").out
+    made = json_of(x("create", "spring", "graph.txt", "-k", 1, "--seed", 0, "--if-exists", "open", "--json"))
+    assert made["created"] is False
+    assert "rules" in refused(x("create", "spring", "graph.txt", "-k", 2, "--if-exists", "open", code=2))
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400)])
+def test_leases_have_units(text, seconds):
+    assert inputs.lease_of(text) == seconds
+
+
+def test_list_and_show(x):
+    x("ask", "spring")
+    assert "spring" in x("list").out
+    row = json_of(x("list", "--json"))[0]
+    assert (row["name"], row["trials"], row["closed"], row["pending"]) == ("spring", 1, 0, 1)
+    assert "1 pending" in x("show", "spring").out
+    shown = json_of(x("show", "spring", "--json"))
+    assert (shown["target"], shown["pending"], shown["mean_target"]) == ("buy", 1, None)
+    assert shown["definition"]["rules"]["budget"] == 1
+    assert shown["created_at"].endswith("Z")
+
+
+def test_an_empty_storage_is_no_mistake_and_is_not_made(run, tmp_path):
+    assert "no experiments" in run("experiment", "list").out
+    assert json_of(run("experiment", "list", "--json")) == []
+    assert not (tmp_path / "dobandit.db").exists()
+
+
+def test_rename(x):
+    assert x("rename", "spring", "summer").out == "experiment spring is now summer\n"
+    assert json_of(x("rename", "summer", "fall", "--json")) == {"experiment": "fall", "was": "summer"}
+    refused(x("rename", "spring", "winter", code=2))
+
+
+def test_delete_asks_and_refuses_where_nobody_can_answer(x, monkeypatch):
+    assert "--yes" in refused(x("delete", "spring", code=2))
+    monkeypatch.setattr(managing, "at_a_terminal", lambda: True)
+    declined = x("delete", "spring", code=1, stdin=b"n\n")
+    assert declined.out == "nothing was deleted\n"
+    assert "Delete experiment spring with its 0 trials" in declined.err
+    assert json_of(x("list", "--json"))
+    assert "deleted" in x("delete", "spring", stdin=b"y\n").out
+    assert json_of(x("list", "--json")) == []
+    refused(x("delete", "spring", "--yes", code=2))
+
+
+def test_delete_with_yes(x):
+    assert json_of(x("delete", "spring", "--yes", "--json")) == {"experiment": "spring", "deleted": True}
+
+
+# -- rounds ------------------------------------------------------------------------------------------------------
+
+
+def test_ask_prints_the_command_for_what_was_seen(x):
+    text = x("ask", "spring").out
+    assert text.startswith("trial 0: set ")
+    assert "predicted E[buy]" in text
+    command = text.splitlines()[-1].strip()
+    assert command.startswith("dobandit experiment tell spring 0 ")
+    assert "--storage" not in command
+    told = x(*command.replace("=_", "=1").split()[2:])
+    assert told.out == "trial 0 told\n"
+
+
+def test_the_printed_command_can_be_typed_for_odd_names_and_storages(run, tmp_path):
+    (tmp_path / "graph.json").write_text(json.dumps({"target": "Y", "edges": [["a=b c", "Y"]]}))
+    where = ["--storage", "sqlite:///other place.db"]
+    run("experiment", "create", *where, "-k", 0, "--", "-my 'exp", "graph.json")
+    command = run("experiment", "ask", *where, "--", "-my 'exp").out.splitlines()[-1]
+    words = shlex.split(command.replace("=_", "=1"))[1:]
+    assert "a=b c=1" in words
+    assert run(*words).out == "trial 0 told\n"
+
+
+def test_ask_in_json(x):
+    asked = json_of(x("ask", "spring", "--json"))
+    assert list(asked) == ["trial", "do", "predicted", "interval", "why", "lease_expires", "issued"]
+    assert (asked["trial"], asked["issued"], asked["lease_expires"]) == (0, 1, None)
+    low, high = asked["interval"]
+    assert low <= high
+    many = json_of(x("ask", "spring", "-n", 3, "--available", "email", "--lease", "2h", "--json"))
+    assert [trial["trial"] for trial in many] == [1, 2, 3]
+    assert all(trial["do"] == {"email": 1} for trial in many)
+    assert all(trial["lease_expires"].endswith("Z") for trial in many)
+    assert x("ask", "spring", "-n", 2).out.count("dobandit experiment tell spring") == 2
+
+
+def test_a_prediction_that_is_not_there_is_null():
+    document = trial_document(Trial(3, {"X": 1}, math.nan, Interval(0.0, math.inf), "why"))
+    assert (document["trial"], document["predicted"], document["interval"]) == (3, None, [0.0, None])
+
+
+def test_many_variables_are_told_in_a_file(run, tmp_path):
+    (tmp_path / "wide.txt").write_text("target: Y\n" + "".join(f"X{i} -> Y\n" for i in range(20)))
+    run("experiment", "create", "wide", "wide.txt", "-k", 1)
+    assert "--json-file seen.json wide 0" in run("experiment", "ask", "wide").out
+
+
+def test_tell(x):
+    x("ask", "spring", "-n", 4, "--available", "coupon")
+    assert x("tell", "spring", 0, "email=1", "visit=1", "buy=0").out == "trial 0 told\n"
+    assert x("tell", "spring", 0, "email=1", "visit=1", "buy=0").out == "trial 0 told (same as before)\n"
+    assert x("tell", "spring", 1, "visit=?", "email=", "buy=1").out == "trial 1 told (partial)\n"
+    told = json_of(x("tell", "spring", 2, "--json-file", "-", "--json", stdin=b'{"visit": null, "buy": 1}'))
+    assert told == {"trial": 2, "late": False, "partial": True, "repeated": False}
+    conflict = refused(x("tell", "spring", 0, "email=1", "visit=1", "buy=1", code=2))
+    assert "already told" in conflict
+
+
+def test_tell_from_a_file(x, tmp_path):
+    x("ask", "spring", "--available", "coupon")
+    (tmp_path / "seen.json").write_text('{"email": 0, "visit": true, "buy": 1}')
+    assert x("tell", "spring", 0, "--json-file", "seen.json").out == "trial 0 told\n"
+
+
+def test_a_trial_that_was_handed_out_again(x):
+    x("ask", "spring", "--lease", "0.001s")
+    again = x("ask", "spring", "--lease", "1h").out
+    assert "handed out again" in again
+    assert "--issued 2" in again
+    assert "late" in x("tell", "spring", 0, "buy=1", "--issued", 1).out
+
+
+def test_record_and_import_and_export(x, tmp_path):
+    assert x("record", "spring", "--do", "coupon=1", "email=0", "visit=1", "buy=1").out == "recorded as trial 0\n"
+    assert json_of(x("record", "spring", "buy=1", "--json")) == {"trial": 1}
+    csv = b"do:coupon,email,visit,buy\n1,0,1,1\n,,1,0\n"
+    assert x("import", "spring", "-", stdin=csv).out == "imported 2 rounds as trials 2 to 3\n"
+    assert x("export", "spring", "log.csv").out == "wrote 4 trials to log.csv\n"
+    assert x("export", "spring", "-").out == (tmp_path / "log.csv").read_text()
+    x("create", "copy", "graph.txt", "-k", 1)
+    assert json_of(x("import", "copy", "log.csv", "--json")) == {"rounds": 4, "first": 0, "last": 3}
+    assert x("import", "copy", "-", stdin=b"buy\n1\n").out == "imported 1 round as trial 4\n"
+    done = json_of(x("export", "copy", "log.out", "--format", "parquet", "--json"))
+    assert done == {"file": "log.out", "format": "parquet", "trials": 5}
+    assert (tmp_path / "log.out").read_bytes()[:4] == b"PAR1"
+
+
+def test_fail_and_abandon(x):
+    x("ask", "spring", "-n", 4)
+    assert x("fail", "spring", 0, "the shop was closed").out == "trial 0 failed: the shop was closed\n"
+    assert json_of(x("fail", "spring", 1, "--json")) == {"trial": 1, "state": "failed", "reason": ""}
+    assert x("abandon", "spring", 2).out == "trial 2 abandoned\n"
+    assert json_of(x("abandon", "spring", 3, "--json")) == {"trial": 3, "state": "abandoned"}
+    refused(x("abandon", "spring", 0, code=2))
+
+
+# -- answers -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def told(x):
+    """With some rounds behind it, and one pending."""
+    rows = ["1,,0,1,1", "1,,1,1,1", "1,,0,0,0", ",1,,1,0", ",1,,0,0", ",,0,0,0"]
+    x("import", "spring", "-", stdin="\n".join(["do:coupon,do:email,email,visit,buy", *rows]).encode())
+    x("ask", "spring")
+    return x
+
+
+def test_recommend_keeps_the_model_and_the_data_apart(told):
+    text = told("recommend", "spring").out
+    model, data = text.split("what the data alone say, without any model")
+    assert "estimated E[buy]" in model
+    assert "rounds with this set  3" in data
+    answer = json_of(told("recommend", "spring", "--json"))
+    assert set(answer["recommend"]) == {"do", "value", "interval"}
+    assert answer["best_observed"]["do"] == {"coupon": 1}
+    limited = json_of(told("recommend", "spring", "--available", "email", "--json"))
+    assert limited["recommend"]["do"] == {"email": 1}
+
+
+def test_answers_without_a_model_and_without_data(x):
+    x("create", "blind", "graph.txt", "-k", 1, "--policy", "ucb")
+    x("ask", "blind")
+    assert json_of(x("recommend", "blind", "--json"))["best_observed"] is None
+    text = x("recommend", "blind").out
+    assert "keeps averages and no model" in text
+    assert "buy was not seen yet" in text
+    assert json_of(x("explain", "blind", 0, "--json"))["optimistic"] is None
+    assert "inf" not in x("explain", "blind", 0).out
+    assert x("diagnose", "blind").out
+    assert json_of(x("diagnose", "spring", "--json"))
+    assert "no model" in refused(x("estimates", "blind", code=2))
+
+
+def test_explain(told):
+    text = told("explain", "spring", 6).out
+    assert text.startswith("trial 6: set ")
+    assert "6 rounds; 0 other trials under way" in text
+    assert "adds to the estimate" in text
+    answer = json_of(told("explain", "spring", 6, "--json"))
+    assert (answer["trial"], answer["rounds"]) == (6, 6)
+    assert "imported" in refused(told("explain", "spring", 0, code=2))
+
+
+def test_estimates(told):
+    assert "(by itself)" in told("estimates", "spring").out
+    rows = json_of(told("estimates", "spring", "--json"))
+    assert ("coupon", "visit") in {(row["cause"], row["effect"]) for row in rows}
+    assert all(row["low"] <= row["value"] <= row["high"] for row in rows)
+
+
+def test_diagnose(told):
+    assert "6 rounds" in told("diagnose", "spring").out
+    assert json_of(told("diagnose", "spring", "--json"))
+
+
+def test_trials(told):
+    told("fail", "spring", 6, "rain")
+    text = told("trials", "spring").out
+    assert "imported" in text
+    assert "rain" in text
+    rows = json_of(told("trials", "spring", "--last", 2, "--json"))
+    assert [row["trial"] for row in rows] == [5, 6]
+    assert rows[1]["reason"] == "rain"
+    assert [row["trial"] for row in json_of(told("trials", "spring", "--state", "failed", "--json"))] == [6]
+    assert told("trials", "spring", "--state", "pending").out == "no pending trials\n"
+    assert json_of(told("trials", "spring", "--state", "pending", "--json")) == []
+
+
+def test_names_are_shown_and_not_obeyed(run, tmp_path):
+    variable, name = "[red]café\x1b[31m", "größe \x07"
+    edges = {"target": "日本", "edges": [[variable, "日本"]]}
+    (tmp_path / "graph.json").write_text(json.dumps(edges, ensure_ascii=False), encoding="utf-8")
+    run("experiment", "create", name, "graph.json", "-k", 1)
+    asked = json_of(run("experiment", "ask", name, "--json"))
+    assert asked["do"] == {variable: 1}
+    assert run("experiment", "tell", name, 0, "日本=1").out == "trial 0 told\n"
+    for command in (["ask"], ["trials"], ["show"], ["recommend"], ["estimates"], ["diagnose"]):
+        text = run("experiment", *command, name).out
+        assert "\x1b" not in text
+        assert "\x07" not in text
+    assert "[red]café" in run("experiment", "estimates", name).out
+    assert "größe" in run("experiment", "list").out
+    assert json_of(run("experiment", "list", "--json"))[0]["name"] == name
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "show sprung",
+        "show spring --storage memory",
+        "show spring --storage nonsense",
+        "show spring --storage sqlite:///no/such/folder.db",
+        "create new absent.txt -k 1",
+        "create new graph.txt",
+        "create new graph.txt -k 9",
+        "create new graph.txt -k 1 --lease soon",
+        "create new graph.txt -k 1 --lease 0",
+        "create new graph.txt -k 1 --lease -5m",
+        "create new graph.txt -k 1 --policy clever",
+        "create new graph.txt -k 1 --policy oracle",
+        "create new graph.txt -k 1 --link cubic",
+        "create new graph.txt -k 1 --link nobody=logistic",
+        "create new graph.txt -k 1 --link logistic --link probit",
+        "create new graph.txt -k 1 --link buy=logistic --link buy=probit",
+        "create new graph.txt --total-cost 3 --cost coupon",
+        "create new graph.txt -k 1 --if-exists maybe",
+        "ask spring -n 0",
+        "ask spring --available nobody",
+        "ask spring --lease 5x",
+        "tell spring zero buy=1",
+        "tell spring 7 buy=1",
+        "tell spring 0",
+        "tell spring 0 buy",
+        "tell spring 0 buy=yes",
+        "tell spring 0 buy=2",
+        "tell spring 0 buy=1 buy=1",
+        "tell spring 0 bye=1",
+        "tell spring 0 buy=?",
+        "tell spring 0 buy=1 --json-file -",
+        "tell spring 0 --json-file absent.json",
+        "tell spring 0 --json-file -",
+        "tell spring 0 buy=1 --issued 0",
+        "record spring --do coupon=? buy=1",
+        "record spring --do buy=1 visit=1",
+        "record spring --do coupon=1",
+        "import spring absent.csv",
+        "import spring -",
+        "explain spring 7",
+        "trials spring --state lost",
+        "export spring log.txt",
+        "export spring - --json",
+        "export spring - --format parquet",
+        "export spring no/such/folder.csv",
+        "fail spring 7",
+        "abandon spring x",
+        "rename spring",
+        "delete sprung --yes",
+        "recommend spring --available nobody",
+        "nonsense",
+    ],
+)
+def test_bad_input_is_one_line_on_stderr_and_code_2(x, arguments):
+    x("ask", "spring", "--available", "coupon")
+    refused(x(*arguments.split(), code=2, stdin=b"[1]"))
+    assert json_of(x("show", "spring", "--json"))["pending"] == 1
+
+
+def test_input_that_is_no_text_is_refused(x):
+    assert "UTF-8" in refused(x("import", "spring", "-", code=2, stdin=b"buy\n\xff\n"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(run, command):
+    text = run("experiment", command, "--help").out
+    assert "Example" in text
+    assert f"dobandit experiment {command}" in text
+    assert "--storage" in text
+    assert "--json" in text
+
+
+# -- storage -----------------------------------------------------------------------------------------------------
+
+
+def test_where_experiments_are_kept(run, tmp_path, monkeypatch):
+    create = ["create", "spring", "graph.txt", "-k", 1]
+    run("experiment", "--storage", "sqlite:///a.db", *create)
+    run("experiment", *create, "--storage", "b.db")
+    monkeypatch.setenv("DOBANDIT_STORAGE", "sqlite:///c.db")
+    run("experiment", *create)
+    assert sorted(path.name for path in tmp_path.glob("*.db")) == ["a.db", "b.db", "c.db"]
+    assert json_of(run("experiment", "show", "spring", "--json"))["storage"] == "sqlite:///c.db"
+    before = run("experiment", "--storage", "a.db", "show", "spring", "--json")
+    assert json_of(before)["storage"] == "sqlite:///a.db"
+    both = run("experiment", "--storage", "a.db", "show", "spring", "--json", "--storage", "b.db")
+    assert json_of(both)["storage"] == "sqlite:///b.db"
+    assert "--storage" not in run("experiment", "ask", "spring").out
+    assert "--storage sqlite:///a.db" in run("experiment", "ask", "spring", "--storage", "a.db").out
+
+
+def test_storage_backup_and_upgrade(x, run, tmp_path):
+    assert "copied to copy.db" in run("storage", "backup", "copy.db").out
+    refused(run("storage", "backup", "copy.db", code=2))
+    assert json_of(run("storage", "backup", "two.db", "--json"))["file"] == "two.db"
+    assert json_of(x("list", "--json", "--storage", "copy.db"))[0]["name"] == "spring"
+    assert "nothing was changed" in run("storage", "upgrade").out
+    assert "nothing was changed" in run("storage", "upgrade", "sqlite:///copy.db").out
+    versions = json_of(run("storage", "upgrade", "--storage", "copy.db", "--json"))
+    assert versions["from"] == versions["to"]
+    refused(run("storage", "upgrade", "absent.db", code=2))
+    refused(run("storage", "upgrade", "memory", code=2))
+    for command in ("upgrade", "backup"):
+        assert f"dobandit storage {command}" in run("storage", command, "--help").out
+
+
+# -- start-up ----------------------------------------------------------------------------------------------------
+
+
+def test_commands_that_choose_nothing_do_not_wait_for_numba(x, tmp_path):
+    x("ask", "spring")
+    code = """
+import sys
+from dobandit.cli.main import main
+
+def run(line):
+    try:
+        main(line.split())
+    except SystemExit as end:
+        assert not end.code, line
+
+experiment = "experiment tell spring 0 buy=1", "experiment show spring", "experiment trials spring"
+for line in (*experiment, "experiment list", "experiment export spring -", "experiment record spring buy=1"):
+    run(line)
+    assert "numba" not in sys.modules, line
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    help_code = "import sys\nfrom dobandit.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    help_code += "assert 'sqlalchemy' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", help_code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "experiment" in done.stdout
+
+
+def test_the_shell_example_runs_as_it_stands():
+    path = str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
+    environment = {**os.environ, "PATH": path}
+    done = subprocess.run(["sh", str(EXAMPLE)], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "trial 3 failed: the server was down" in done.stdout
+    assert "trial 4 abandoned" in done.stdout
+    assert "what the data alone say" in done.stdout
+    assert "experiment shop deleted, with 8 trials" in done.stdout

@@ -1,0 +1,140 @@
+"""Several processes at one storage: killed, forked, copied while they write."""
+
+import signal
+
+import pytest
+
+from dobandit.errors import StorageError
+from dobandit.experiment.storage import MemoryStorage, open_storage
+from dobandit.experiment.storage.backup import backup
+from storages import SEEN, add, finish, sound, start
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "spring.db"
+
+
+@pytest.fixture
+def storage(path):
+    opened = open_storage(str(path))
+    yield opened
+    opened.close()
+
+
+WRITER = """
+experiment = storage.find("spring").id
+while True:
+    print(add(experiment, SEEN), flush=True)
+"""
+
+
+def test_a_killed_writer_loses_nothing_it_acknowledged(storage, path):
+    experiment = storage.create("spring", "{}", 1.0).id
+    writer = start(WRITER, path)
+    seen = [int(writer.stdout.readline()) for _ in range(40)]
+    writer.send_signal(signal.SIGKILL)
+    seen += [int(line) for line in writer.communicate()[0].split()]
+    numbers = [trial.number for trial in storage.rows(experiment)]
+    assert numbers[: len(seen)] == seen
+    assert len(numbers) - len(seen) in (0, 1)  # the last one may not have had the time to be printed
+    assert add(storage, experiment, SEEN) == len(numbers)
+    assert sound(path)
+
+
+def test_a_backup_while_others_write(storage, path, tmp_path):
+    experiment = storage.create("spring", "{}", 1.0).id
+    add(storage, experiment, *[SEEN] * 5000)
+    writer = start(WRITER, path)
+    try:
+        for number in range(3):
+            printed = int(writer.stdout.readline())
+            copy = backup(str(path) if number else storage, tmp_path / f"copy{number}.db")
+            copied = open_storage(str(copy))
+            assert copied.find("spring").trials > printed
+            copied.close()
+            assert sound(copy)
+        assert writer.poll() is None
+    finally:
+        writer.kill()
+        writer.communicate()
+    assert sorted(file.name for file in tmp_path.glob("*copy*")) == ["copy0.db", "copy1.db", "copy2.db"]
+
+
+def test_backups_that_are_refused(storage, path, tmp_path):
+    with pytest.raises(StorageError, match="must exist"):
+        backup(storage, tmp_path / "copy.db")
+    storage.create("spring", "{}", 1.0)
+    (tmp_path / "copy.db").write_text("precious")
+    with pytest.raises(StorageError, match="never replaces"):
+        backup(storage, tmp_path / "copy.db")
+    assert (tmp_path / "copy.db").read_text() == "precious"
+    with pytest.raises(StorageError, match="folder that can be written"):
+        backup(storage, tmp_path / "no" / "copy.db")
+    with pytest.raises(StorageError, match="in memory"):
+        backup(MemoryStorage(), tmp_path / "new.db")
+    with pytest.raises(StorageError, match="pg_dump"):
+        backup("postgresql://u:geheim@h/d", tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+CREATORS = """
+def work(name):
+    experiment = storage.create(name, "{}", 1.0)
+    try:
+        storage.create("common", "{}", 1.0)
+    except ExperimentError:
+        pass
+    common = storage.find("common").id
+    for _ in range(10):
+        add(common, SEEN)
+    assert add(experiment.id, SEEN) == 0
+    storage.close()
+
+import dobandit.experiment.storage.sql
+start = time.monotonic() + 0.2
+children = []
+for number in range(8):
+    children.append(os.fork())
+    if not children[-1]:
+        while time.monotonic() < start:
+            pass
+        work(f"own{number}")
+        sys.exit()
+assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
+"""
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_eight_processes_make_the_tables_at_once(kind, path, request):
+    url = str(path) if kind == "sqlite" else request.getfixturevalue("postgres_server").new_database()
+    finish(start(CREATORS, url))
+    storage = open_storage(url)
+    assert [experiment.trials for experiment in storage.experiments()] == [80] + [1] * 8
+    storage.close()
+
+
+FORK = """
+experiment = storage.create("spring", "{}", 1.0).id
+add(experiment, SEEN)
+storage.find("spring")
+child = os.fork()
+for _ in range(20):
+    add(experiment, SEEN)
+if not child:
+    time.sleep(0.3)  # in which the parent lets go
+    for _ in range(20):
+        add(experiment, SEEN)
+    os._exit(0)  # as a crash would end it
+storage.close()
+assert os.waitpid(child, 0)[1] == 0
+assert storage.find("spring").trials == 61, storage.find("spring")
+storage.close()
+"""
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_fork(kind, path, request):
+    url = str(path) if kind == "sqlite" else request.getfixturevalue("postgres_server").new_database()
+    finish(start(FORK, url))
+    assert kind == "postgresql" or sound(path)

@@ -1,0 +1,460 @@
+"""Rounds under way, rounds in batches, and intervals, each against plain NumPy."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import transcription as tr
+from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, Oracle, Random, paper
+from dobandit.errors import InterventionError
+from dobandit.model.links import logistic
+from dobandit.policy import general_engine
+from dobandit.policy.intervals import target_interval
+from worlds import graphs, relaxed
+
+LOGISTIC = logistic(1.5)
+NAN = math.nan
+seeds = st.integers(0, 2**32 - 1)
+LINEAR = {
+    "BLMLR": BLMLR(radius_scale=0.1),
+    "BLMLR boxed": BLMLR(radius_scale=0.1, region="boxed", oracle="exhaustive"),
+    "BLMLR search": BLMLR(radius_scale=0.1, region="boxed", oracle="branch-and-bound"),
+    "BLMLR greedy": BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
+    "BLMOFU": BGLMOFU(radius_scale=0.1, initial=2),
+    "BLMOFU boxed": BGLMOFU(radius_scale=0.1, initial=2, region="boxed", oracle="exhaustive"),
+}
+GENERAL = BGLMOFU(radius_scale=0.1, initial=2, kappa=0.1)
+MODEL_FREE = {"UCB": UCB(), "eps-greedy": EpsilonGreedy(0.3), "Random": Random()}
+OPTIMISTS = {**LINEAR, "BGLMOFU logistic": GENERAL}
+EVERY = {**OPTIMISTS, **MODEL_FREE}
+optimists = pytest.mark.parametrize("name", OPTIMISTS)
+every_policy = pytest.mark.parametrize("name", EVERY)
+
+
+def started(name, graph, budget, horizon=1000, seed=0, **options):
+    links = LOGISTIC if name == "BGLMOFU logistic" else None
+    return EVERY[name].start(graph, budget, horizon=horizon, seed=seed, links=links, **options)
+
+
+def arrays_of(state):
+    """Every array of a state, in order."""
+    if isinstance(state, np.ndarray):
+        return [state]
+    return [array for part in state for array in arrays_of(part)]
+
+
+def assert_same_bits(left, right):
+    for one, other in zip(left, right, strict=True):
+        assert np.array_equal(one, other, equal_nan=True)
+
+
+def rounds_of(rng, graph, count, missing=0.0, likely=0.5, continuous=False):
+    """(values, was_set), a row a round: any set, now and then to 0, and values that were not seen."""
+    shape = (count, len(graph) + 1)
+    values = rng.random(shape) if continuous else (rng.random(shape) < likely).astype(float)
+    settable = np.isin(np.arange(shape[1]), graph.arrays.controllable)
+    was_set = settable & (rng.random(shape) < 0.25)
+    values[was_set] = np.where(rng.random(shape) < 0.8, 1.0, 0.0)[was_set]
+    values[(rng.random(shape) < missing) & ~was_set] = NAN
+    values[:, 0] = 1.0
+    return values, was_set
+
+
+def node_parts(engine, v):
+    """Where node v's vector and matrix are, and its parents."""
+    layout = engine.linear.layout
+    vector, square = slice(*layout.ptr[v : v + 2].tolist()), slice(*layout.square[v : v + 2].tolist())
+    return vector, square, layout.parent[vector].tolist()
+
+
+# -- rounds under way -----------------------------------------------------------------------------------------
+
+
+def expected_grams(engine, pending, link=None, varies=True):
+    """M of every node with e e^T + diag(e (1 - e)) of its parents' means for each pending set."""
+    nodes = len(engine.problem.graph) + 1
+    theta, old = engine.theta(), engine.linear_state.stats.gram
+    grams = {v: old[node_parts(engine, v)[1]].reshape([len(node_parts(engine, v)[2])] * 2) for v in range(1, nodes)}
+    for ids in pending:
+        means = np.ones(nodes)
+        for v in range(1, nodes):
+            vector, _, parents = node_parts(engine, v)
+            x = float(theta[vector] @ means[parents])
+            means[v] = 1.0 if v in ids else np.clip(x if link is None else link.value(x), 0.0, 1.0)
+            if v not in ids:
+                e = means[parents]
+                spread = np.array([0.0 if p == 0 else means[p] * (1.0 - means[p]) for p in parents])
+                grams[v] = grams[v] + np.outer(e, e) + (np.diag(spread) if varies else 0.0)
+    return grams
+
+
+def assert_expected(engine, pending, link=None, varies=True):
+    before = [array.copy() for array in arrays_of(engine.state)]
+    state = engine.expecting(pending)
+    assert_same_bits(before, arrays_of(engine.state))
+    linear = state if link is None else state.linear
+    now = linear.stats.theta if link is None else state.patterns.theta
+    np.testing.assert_allclose(now, engine.theta(), rtol=1e-9, atol=1e-9)
+    for v, gram in expected_grams(engine, pending, link, varies).items():
+        _, square, parents = node_parts(engine, v)
+        d = len(parents)
+        np.testing.assert_allclose(linear.stats.gram[square].reshape(d, d), gram, rtol=1e-9, atol=1e-9)
+        # The inverse and the directions never seen follow.
+        inverse, null = (linear.stats[i][square].reshape(d, d) for i in (1, 2))
+        scale = max(1.0, np.abs(inverse).max(initial=0.0))
+        np.testing.assert_allclose(
+            gram @ inverse @ gram, gram, atol=1e-9 * scale * max(1.0, np.abs(gram).max(initial=0.0))
+        )
+        np.testing.assert_allclose(gram @ null, 0.0, atol=1e-7 * max(1.0, np.abs(gram).max(initial=0.0)))
+    assert linear.clock[0] == engine.rounds + len(pending)
+    assert_same_bits(before, arrays_of(engine.state))
+
+
+def sets_under_way(rng, graph, count):
+    names = graph.controllable
+    return [sorted(graph.index(n) for n in names if rng.random() < 0.4) for _ in range(count)]
+
+
+@optimists
+@relaxed(max_examples=40)
+@given(graphs(most=6), seeds)
+def test_pending_sets_add_their_expected_news_and_leave_the_estimate(name, graph, seed):
+    rng = np.random.default_rng(seed)
+    engine = started(name, graph, 1).engine
+    engine.update_many(*rounds_of(rng, graph, int(rng.choice([0, 2, 5, 40])), missing=0.1, likely=rng.random()))
+    assert_expected(engine, sets_under_way(rng, graph, int(rng.integers(1, 6))), None if name in LINEAR else LOGISTIC)
+
+
+@pytest.mark.parametrize("name", ["BLMLR", "BLMOFU"])
+@relaxed(max_examples=20)
+@given(graphs(most=5), seeds)
+def test_continuous_parents_count_as_fixed_at_their_means(name, graph, seed):
+    rng = np.random.default_rng(seed)
+    engine = started(name, graph, 1, continuous=True).engine
+    engine.update_many(*rounds_of(rng, graph, 12, continuous=True))
+    assert_expected(engine, sets_under_way(rng, graph, 3), varies=False)
+
+
+def test_rounding_is_no_news():
+    """X was 1 in every round: its estimate is 1 but for rounding, and the data cannot tell it from the constant.
+    Neither can a round under way: what it adds to that direction is 0, not 1e-16."""
+    graph = CausalGraph([("X", "Y"), ("Z", "Y")], target="Y")
+    rounding = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        engine = BGLMOFU(radius_scale=0.1, initial=1).start(graph, 1, horizon=100).engine
+        values, was_set = rounds_of(rng, graph, int(rng.integers(3, 60)))
+        was_set[:], values[:, graph.index("X")] = False, 1.0
+        engine.update_many(values, was_set)
+        x, y = graph.index("X"), graph.index("Y")
+        rounding += engine.theta()[node_parts(engine, x)[0]][0] != 1.0
+        alone = engine.optimistic_value([x])
+        for ids in ([], [graph.index("Z")]):
+            state = engine.expecting([ids])
+            inverse = state.stats.inverse[node_parts(engine, y)[1]]
+            assert np.abs(inverse).max() < 1e3
+            np.testing.assert_allclose(state.stats.theta, engine.theta(), rtol=1e-9, atol=1e-9)
+            assert engine.optimistic_value([x], [ids]) <= alone + 0.1
+    assert rounding > 3
+
+
+@every_policy
+@relaxed(max_examples=12)
+@given(graphs(most=6), seeds)
+def test_asking_with_pending_sets_changes_nothing(name, graph, seed):
+    rng = np.random.default_rng(seed)
+    learner = started(name, graph, 1)
+    learner.engine.update_many(*rounds_of(rng, graph, 8))
+    before, answer = [array.copy() for array in arrays_of(learner.engine.state)], learner.propose()
+    under_way = [[graph.nodes[i - 1] for i in ids] for ids in sets_under_way(rng, graph, 4)]
+    asked = learner.propose(pending=under_way)
+    assert learner.propose(pending=[dict.fromkeys(names, 1) for names in under_way]) == asked
+    assert_same_bits(before, arrays_of(learner.engine.state))
+    assert learner.propose() == answer
+    assert learner.propose(pending=[]) == answer
+    assert learner.rounds == 8
+
+
+SYMMETRIC = CausalGraph([(f"X{i}", "Y") for i in range(6)], target="Y")
+
+
+@every_policy
+@pytest.mark.parametrize("seed", range(3))
+def test_workers_in_parallel_try_different_sets(name, seed):
+    learner = started(name, SYMMETRIC, 2, seed=seed)
+    if "OFU" in name:
+        nothing = {f"X{i}": 0 for i in range(6)} | {"Y": 0}
+        learner.update_many([({}, nothing)] * 2)
+    under_way = []
+    for _ in range(8):
+        under_way.append(learner.propose(pending=under_way))
+    assert len({frozenset(action) for action in under_way}) > 1
+    if name in ("BLMLR", "BLMLR boxed", "UCB"):  # what was asked lately is known best: the other causes come first
+        assert len({frozenset(action) for action in under_way[:3]}) == 3
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0])
+@pytest.mark.parametrize("policy", [BLMLR, BGLMOFU])
+@pytest.mark.parametrize("region", ["closed-form", "boxed"])
+def test_workers_in_parallel_try_different_sets_whatever_the_radius(policy, region, scale):
+    initial = {"initial": 7} if policy is BGLMOFU else {}
+    learner = policy(radius_scale=scale, region=region, **initial).start(SYMMETRIC, 2, horizon=1000)
+    if policy is BGLMOFU:  # each cause was seen once, alone
+        never = dict.fromkeys(SYMMETRIC.nodes, 0)
+        learner.update_many([({}, never), *(({}, {**never, f"X{i}": 1}) for i in range(6))])
+    under_way = []
+    for _ in range(8):
+        under_way.append(learner.propose(pending=under_way))
+    assert len({frozenset(action) for action in under_way}) > 1
+
+
+@pytest.mark.parametrize("links", [None, LOGISTIC], ids=["linear", "logistic"])
+def test_pending_rounds_pass_the_initialisation(links):
+    policy = BGLMOFU(radius_scale=0.1, initial=5, kappa=0.1)
+    learner = policy.start(paper.G5.graph, 2, horizon=1000, links=links)
+    under_way = []
+    for number in range(7):
+        action = learner.propose(pending=under_way)
+        assert bool(action) == (number >= 5)
+        under_way.append(action)
+    learner.update({}, dict.fromkeys(learner.graph.nodes, 0))
+    assert learner.propose(pending=under_way[:3]) == {}
+    assert learner.propose(pending=under_way[:4]) != {}
+    assert learner.propose() == {}
+
+
+def test_pending_rounds_count_towards_the_smallest_eigenvalue():
+    graph = CausalGraph([("A", "Y"), ("B", "Y")], target="Y")
+    learner = BGLMOFU(radius_scale=0.1).start(graph, 1, horizon=1000)
+    rng = np.random.default_rng(0)
+    ahead = [30]  # rounds under way that would end the initialisation
+    while learner.engine.state.clock[1] == 0:
+        values = rng.integers(0, 2, 3)
+        learner.update({}, dict(zip(("A", "B", "Y"), values.tolist(), strict=True)))
+        ahead.append(len(list(itertools.takewhile(lambda n: not learner.propose(pending=[[]] * n), range(30)))))
+    assert ahead[-1] == 0
+    assert any(0 < rounds < 30 for rounds in ahead)
+    assert learner.propose()
+
+
+@optimists
+@relaxed(max_examples=15)
+@given(graphs(most=6), seeds)
+def test_the_order_of_pending_sets_does_not_matter(name, graph, seed):
+    rng = np.random.default_rng(seed)
+    engine = started(name, graph, 1).engine
+    engine.update_many(*rounds_of(rng, graph, 25))
+    under_way = sets_under_way(rng, graph, 4)
+    shuffled = [under_way[i] for i in rng.permutation(4)]
+    one, other = engine.expecting(under_way), engine.expecting(shuffled)
+    for field in ("gram", "inverse", "rhs", "theta"):
+        left, right = (getattr(s.linear.stats if hasattr(s, "linear") else s.stats, field) for s in (one, other))
+        np.testing.assert_allclose(left, right, rtol=1e-7, atol=1e-8)
+    values = [engine.choose(np.zeros(3), None, sets).value for sets in (under_way, shuffled)]
+    assert values[0] == pytest.approx(values[1], rel=1e-7, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ["BLMLR", "BLMLR boxed", "BLMOFU"])
+@relaxed(max_examples=25)
+@given(graphs(most=5), seeds)
+def test_a_choice_with_pending_sets_is_the_best_under_the_expected_regions(name, graph, seed):
+    rng = np.random.default_rng(seed)
+    engine = started(name, graph, 1).engine
+    engine.update_many(*rounds_of(rng, graph, 12))
+    under_way = sets_under_way(rng, graph, 3)
+    M = {graph.nodes[v - 1]: gram for v, gram in expected_grams(engine, under_way).items()}
+    theta = {name: engine.theta()[node_parts(engine, graph.index(name))[0]] for name in graph.nodes}
+    engine.update_many(np.full((3, len(graph) + 1), NAN), np.zeros((3, len(graph) + 1), dtype=bool))  # time passes
+    rho = engine.radii()[1]
+    fresh = started(name, graph, 1).engine
+    rng = np.random.default_rng(seed)
+    fresh.update_many(*rounds_of(rng, graph, 12))
+    relevant = [n for n in graph.controllable if graph.target in graph.descendants(n)]
+    if name == "BLMLR boxed":
+        values = [tr.boxed_value(graph, theta, M, rho, (n,)) for n in relevant]
+    else:
+        inverse = {n: tr.pseudo_inverse(m) if m.size else m for n, m in M.items()}
+        values = [tr.closed_form_value(graph, theta, inverse, rho, (n,)) for n in relevant]
+    choice = fresh.choose(np.zeros(3), None, under_way)
+    assert choice.value == pytest.approx(max(values), rel=1e-7, abs=1e-7)
+    assert values[relevant.index(graph.nodes[choice.ids[0] - 1])] >= max(values) - 1e-7 * max(1.0, abs(max(values)))
+    for n, value in zip(relevant, values, strict=True):
+        assert fresh.optimistic_value([graph.index(n)], under_way) == pytest.approx(value, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", MODEL_FREE)
+def test_a_pending_arm_counts_as_played_with_the_mean_it_has(name):
+    learner = started(name, paper.G4.graph, 2)
+    engine, graph = learner.engine, paper.G4.graph
+    for y in (1, 1, 0):
+        learner.update({"X2": 1, "X3": 1}, {"Y": y})
+    known, new = ([graph.index(n) for n in names] for names in (("X2", "X3"), ("X3", "X4")))
+    state = engine._expecting([known, new, known, [graph.index("X2")]])
+    assert state.clock[0] == 7
+    assert (state.plays[engine.arm(known)], state.plays[engine.arm(new)], state.plays.sum()) == (5, 1, 6)
+    assert state.total[engine.arm(known)] == pytest.approx(5 * 2 / 3)
+    assert state.total[engine.arm(new)] == 0.5
+    assert engine.state.plays.sum() == 3
+
+
+def test_ucb_tries_every_arm_before_any_twice():
+    learner = UCB().start(paper.G4.graph, 2)
+    under_way = []
+    for _ in range(6):
+        under_way.append(learner.propose(pending=under_way))
+    assert len({frozenset(action) for action in under_way}) == 6
+
+
+@every_policy
+@pytest.mark.parametrize("pending", [[["X99"]], [{"X2": 7}], ["X2"], [5]])
+def test_pending_sets_are_checked(name, pending):
+    learner = started(name, paper.G4.graph, 2)
+    with pytest.raises(InterventionError):
+        learner.propose(pending=pending)
+
+
+@every_policy
+def test_pending_and_available_go_together(name):
+    learner = started(name, SYMMETRIC, 2)
+    learner.engine.update_many(*rounds_of(np.random.default_rng(1), SYMMETRIC, 4))
+    under_way = [["X0", "X1"], ["X2", "X3"]]
+    limited = ["X1", "X4", "X5"]
+    fresh = started(name, SYMMETRIC, 2, forbid=["X0", "X2", "X3"])
+    fresh.engine.update_many(*rounds_of(np.random.default_rng(1), SYMMETRIC, 4))
+    assert learner.propose(available=limited, pending=under_way) == fresh.propose(pending=under_way)
+
+
+# -- rounds in batches ----------------------------------------------------------------------------------------
+
+
+def both_ways(name, graph, values, was_set, cuts, **options):
+    """The same rounds one by one and in batches; returns the two engines."""
+    one, many = (started(name, graph, 1, **options).engine for _ in range(2))
+    for row, mask in zip(values, was_set, strict=True):
+        one.update(row, mask)
+    for start, end in itertools.pairwise([0, *sorted(cuts), len(values)]):
+        many.update_many(values[start:end], was_set[start:end])
+    assert one.rounds == many.rounds == len(values)
+    assert_same_bits(arrays_of(one.state), arrays_of(many.state))
+    return one, many
+
+
+@every_policy
+@relaxed(max_examples=15)
+@given(graphs(most=6), seeds, st.sampled_from([200, None]))
+def test_batches_are_rounds_one_by_one_to_the_bit(name, graph, seed, horizon):
+    rng = np.random.default_rng(seed)
+    count = int(rng.choice([1, 7, 60]))
+    values, was_set = rounds_of(rng, graph, count, missing=float(rng.choice([0.0, 0.2, 0.9])))
+    both_ways(name, graph, values, was_set, rng.integers(0, count + 1, 2).tolist(), horizon=horizon)
+
+
+@pytest.mark.parametrize("policy", [Fixed(["X2", "X3"]), Oracle(paper.G5)], ids=["Fixed", "Oracle"])
+def test_policies_that_do_not_learn_take_batches_too(policy):
+    values, was_set = rounds_of(np.random.default_rng(0), paper.G5.graph, 30, missing=0.2)
+    one, many = (policy.start(paper.G5.graph, 2).engine for _ in range(2))
+    for row, mask in zip(values, was_set, strict=True):
+        one.update(row, mask)
+    many.update_many(values, was_set)
+    assert_same_bits(arrays_of(one.state), arrays_of(many.state))
+
+
+@pytest.mark.parametrize("room", [1, 2, 3, 256])
+def test_patterns_grow_alike_in_batches(monkeypatch, room):
+    monkeypatch.setattr(general_engine, "_FIRST_ROOM", room)
+    graph = CausalGraph([(f"X{i}", "Y") for i in range(10)] + [("X0", "X1"), ("X2", "X1")], target="Y")
+    values, was_set = rounds_of(np.random.default_rng(room), graph, 420, missing=0.01)
+    one, many = both_ways("BGLMOFU logistic", graph, values, was_set, [1, 90, 90, 300], horizon=None)
+    target = graph.index("Y")
+    rows = {tuple(v) for v, mask in zip(values, was_set, strict=True) if not np.isnan(v).any() and not mask[target]}
+    seen = {row[1:target] for row in rows}
+    for engine in (one, many):
+        patterns = engine.state.patterns
+        assert patterns.capacity[target] > room
+        assert patterns.used[target] == len(seen) > 256
+        assert patterns.capacity[target] >= patterns.used[target]
+
+
+def test_batches_cross_a_refresh_of_the_inverse():
+    graph = CausalGraph([("A", "Y"), ("B", "Y")], target="Y")
+    values, was_set = rounds_of(np.random.default_rng(4), graph, 2300, missing=0.02)
+    for name in ("BLMLR", "BLMOFU", "BGLMOFU logistic"):
+        both_ways(name, graph, values, was_set, [900, 1400])
+
+
+@every_policy
+def test_an_empty_batch_is_no_round(name):
+    engine = started(name, paper.G4.graph, 1).engine
+    before = [array.copy() for array in arrays_of(engine.state)]
+    engine.update_many(np.zeros((0, 6)), np.zeros((0, 6), dtype=bool))
+    assert_same_bits(before, arrays_of(engine.state))
+
+
+# -- intervals ------------------------------------------------------------------------------------------------
+
+
+def plain_interval(engine, graph, fixed, rho):
+    """(low, estimate, high) by the recursion over all nodes; a node with a part never seen runs from 0 to 1."""
+    stats = engine.linear_state.stats
+    ends = []
+    for sign in (-1.0, 0.0, 1.0):
+        means = np.ones(len(graph) + 1)
+        for v in range(1, len(graph) + 1):
+            vector, square, parents = node_parts(engine, v)
+            d, e = len(parents), means[parents]
+            M = stats.gram[square].reshape(d, d)
+            mean = float(e @ stats.theta[vector])
+            if d and sign:
+                values, vectors = np.linalg.eigh(M)
+                lost = vectors[:, values <= 1e-10 * max(values[-1], 1e-300)]
+                unseen = float(np.sum((lost.T @ e) ** 2))
+                if unseen > 1e-9 and rho[v] > 0.0:
+                    mean = 0.0 if sign < 0 else 1.0
+                else:
+                    mean += sign * rho[v] * tr.width(e, tr.pseudo_inverse(M))
+            means[v] = np.clip(mean, 0.0, 1.0) if np.isnan(fixed[v]) else fixed[v]
+        ends.append(float(means[graph.index(graph.target)]))
+    return min(ends), ends[1], max(ends)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+@relaxed(max_examples=40)
+@given(graphs(most=7), seeds)
+def test_intervals_are_the_plain_recursion(name, graph, seed):
+    rng = np.random.default_rng(seed)
+    learner = started(name, graph, 1)
+    engine, problem = learner.engine, learner.problem
+    engine.update_many(*rounds_of(rng, graph, int(rng.choice([0, 1, 3, 50])), missing=0.1, likely=rng.random()))
+    for _ in range(4):
+        fixed = np.where(rng.random(len(graph) + 1) < 0.3, rng.integers(0, 2, len(graph) + 1), NAN)
+        fixed[0] = NAN
+        radii = rng.random(len(graph) + 1) * rng.choice([0.0, 0.05, 1.0]) * (rng.random(len(graph) + 1) < 0.8)
+        for rho in (None, np.zeros(len(fixed)), radii):
+            low, estimate, high = target_interval(engine, problem, fixed, rho)
+            truth = plain_interval(engine, graph, fixed, engine.radii() if rho is None else rho)
+            np.testing.assert_allclose((low, estimate, high), truth, rtol=1e-8, atol=1e-8)
+            assert 0.0 <= low <= estimate <= high <= 1.0
+        do = {graph.nodes[v - 1]: int(fixed[v]) for v in range(1, len(fixed)) if not np.isnan(fixed[v])}
+        assert learner.interval(do) == target_interval(engine, problem, fixed)[::2]
+        assert learner.expected(do) == target_interval(engine, problem, fixed)[1]
+
+
+def test_an_interval_without_data_is_everything_and_with_much_data_holds_the_truth():
+    model = paper.G5
+    learner = BLMLR().start(model.graph, 2, horizon=5000)
+    assert learner.interval() == (0.0, 1.0)
+    drawn = model.sample(size=5000, rng=1)
+    values = np.stack([np.ones(5000), *(drawn[name] for name in model.graph.nodes)], axis=1).astype(float)
+    learner.engine.update_many(values, np.zeros(values.shape, dtype=bool))
+    for do in ({}, {"X2": 1}, {"X3": 1, "X4": 1}):
+        low, high = learner.interval(do)
+        truth = tr.expected_reward(model, tuple(do))
+        assert low <= truth <= high
+        assert learner.expected(do) == pytest.approx(truth, abs=0.1)
+    assert isinstance(model, BinaryGLM)

@@ -1,0 +1,46 @@
+"""What the tests of storages share: a round, and processes that use a storage."""
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+from dobandit.experiment.storage.base import RECORDED, TOLD, StoredTrial
+
+SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
+PRELUDE = """
+import os, sys, time
+from dobandit.errors import ExperimentError, StorageError
+from dobandit.experiment.storage import open_storage
+from dobandit.experiment.storage.base import RECORDED, TOLD, StoredTrial
+SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
+storage = open_storage(sys.argv[1])
+def add(experiment, *trials):
+    with storage.writing(experiment) as writer:
+        return writer.add(trials)
+"""
+
+
+def start(script, *arguments):
+    command = [sys.executable, "-W", "error", "-c", PRELUDE + script, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return out.split()
+
+
+def add(storage, experiment, *trials):
+    with storage.writing(experiment) as writer:
+        return writer.add(trials)
+
+
+def sound(path):
+    """Whether SQLite finds nothing wrong, and numbers and positions have no gaps."""
+    with closing(sqlite3.connect(path)) as connection:
+        check = connection.execute("PRAGMA integrity_check").fetchall()
+        rows = connection.execute("SELECT number, position FROM trials ORDER BY number").fetchall()
+        counters = connection.execute("SELECT trials, closed FROM experiments").fetchall()
+    return check == [("ok",)] and rows == [(i, i) for i in range(len(rows))] and counters == [(len(rows), len(rows))]
