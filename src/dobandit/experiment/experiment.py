@@ -36,10 +36,13 @@ if TYPE_CHECKING:
     from dobandit.policy.learner import Learner, Recommendation
 
 _MOST_AT_ONCE = 10_000
+_LONG_AGO = 1.0  # seconds
 
 
 class Experiment(ExperimentLog):
     """Made by `create_experiment` or `open_experiment`."""
+
+    _asked_at = -math.inf
 
     # -- ask and tell --------------------------------------------------------------------------------------------
 
@@ -75,8 +78,10 @@ class Experiment(ExperimentLog):
         with self._lock:
             names = None if available is None else self._replica.learner.available(available)
             seconds = self.definition.lease if lease is None else lease_seconds(lease)
-            self._follow()
             now = self._clock()
+            if not self._replica.position or now - self._asked_at > _LONG_AGO:
+                self._follow()  # what may take long is done before others are kept out
+            self._asked_at = now
             expires = None if seconds is None else max(now + seconds, math.nextafter(now, math.inf))
             with self.storage.writing(self._id) as writer:
                 if writer.closed > self._replica.position:

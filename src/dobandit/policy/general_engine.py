@@ -23,7 +23,7 @@ from dobandit.policy.optimist import (
     update_general_many,
 )
 from dobandit.policy.optimist_engine import OptimistEngine
-from dobandit.policy.pending import link_means
+from dobandit.policy.pending import expect_general
 
 _FIRST_ROOM = 256  # patterns a node, for learners without a horizon; doubled when it runs out
 
@@ -89,5 +89,6 @@ class GeneralEngine(OptimistEngine):
     def _with_linear(self, linear: LinearState) -> Any:
         return self.state._replace(linear=linear)
 
-    def _means(self, was_set: NDArray[np.bool_], means: NDArray[np.float64]) -> None:
-        link_means(self.linear.layout, self.plan.links, self.theta(), was_set, means)
+    def _expect(self, linear: LinearState, sets: NDArray[np.int64], was_set: Any, means: Any, row: Any) -> None:
+        squares = self.linear_state.stats.theta
+        expect_general(self.plan, linear, self.theta(), squares, sets, was_set, means, row)

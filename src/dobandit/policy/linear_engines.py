@@ -28,7 +28,7 @@ from dobandit.policy.optimist import (
     update_linear_many,
 )
 from dobandit.policy.optimist_engine import OptimistEngine, linear_plan
-from dobandit.policy.pending import linear_means
+from dobandit.policy.pending import expect_linear
 
 
 class LinearEngine(OptimistEngine):
@@ -60,8 +60,9 @@ class LinearEngine(OptimistEngine):
     def _with_linear(self, linear: LinearState) -> Any:
         return linear
 
-    def _means(self, was_set: NDArray[np.bool_], means: NDArray[np.float64]) -> None:
-        linear_means(self.linear.layout, self.theta(), was_set, means)
+    def _expect(self, linear: LinearState, sets: NDArray[np.int64], was_set: Any, means: Any, row: Any) -> None:
+        varies = not self.problem.continuous
+        expect_linear(self.linear, linear, self.theta(), sets, was_set, means, row, varies)
 
 
 class BoxedEngine(LinearEngine):

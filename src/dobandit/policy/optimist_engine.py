@@ -19,10 +19,8 @@ from dobandit.policy.optimist import (
     LinearPlan,
     LinearState,
     Settings,
-    end_round,
     set_radii,
 )
-from dobandit.policy.pending import SURE, add_expected, settle
 
 _KEPT_PLANS = 32  # lists of sets for different available variables
 
@@ -111,21 +109,13 @@ class OptimistEngine(Engine):
         rounds, known, linear = self._expected
         if linear is None or rounds != self.rounds or known != [tuple(ids) for ids in pending[: len(known)]]:
             known, linear = [], copied(self.linear_state)
-        for ids in pending[len(known) :]:
-            self._expect(linear, ids)
-            known.append(tuple(ids))
-        self._expected = (self.rounds, known, linear)
+        if new := [tuple(ids) for ids in pending[len(known) :]]:
+            width, nodes = max(map(len, new)), len(self.linear.rho)
+            sets = np.array([(*ids, *[0] * (width - len(ids))) for ids in new], dtype=np.int64).reshape(len(new), width)
+            scratch = np.zeros(nodes, dtype=np.bool_), np.ones(nodes), np.zeros(len(linear.stats.row))
+            self._expect(linear, sets, *scratch)
+        self._expected = (self.rounds, known + new, linear)
         return self._with_linear(linear)
-
-    def _expect(self, linear: LinearState, ids: Sequence[int]) -> None:
-        layout, nodes = self.linear.layout, len(self.linear.rho)
-        means, was_set, row = np.ones(nodes), np.zeros(nodes, dtype=np.bool_), np.zeros(len(linear.stats.row))
-        was_set[list(ids)] = True
-        self._means(was_set, means)
-        means[means < SURE], means[means > 1.0 - SURE] = 0.0, 1.0
-        add_expected(layout, linear.stats, means, was_set, row, not self.problem.continuous)
-        settle(layout, linear.stats, self.linear_state.stats.theta)
-        end_round(self.linear.settings.initial, layout, self.linear.thresholds, linear.stats, linear.clock)
 
     def plan_for(self, available: tuple[str, ...] | None) -> Any:
         """The plan over the sets that can be chosen now."""
@@ -163,8 +153,8 @@ class OptimistEngine(Engine):
         """The state with other sums."""
 
     @abstractmethod
-    def _means(self, was_set: NDArray[np.bool_], means: NDArray[np.float64]) -> None:
-        """The nodes' means under the estimate."""
+    def _expect(self, linear: LinearState, sets: NDArray[np.int64], was_set: Any, means: Any, row: Any) -> None:
+        """Take what pending sets are expected to teach into `linear`; the rest is scratch."""
 
 
 def ids_of(row: NDArray[np.int32]) -> list[int]:

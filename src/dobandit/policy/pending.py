@@ -15,6 +15,7 @@ from typing import Any
 from dobandit.compiled import kernel
 from dobandit.estimation.statistics import add_row, refresh
 from dobandit.model.link_kernels import link_value
+from dobandit.policy.optimist import end_round
 
 SURE = 1e-10
 
@@ -70,3 +71,46 @@ def settle(layout: Any, stats: Any, theta: Any) -> None:
         refresh(layout, stats, v)
     for slot in range(len(theta)):
         stats.theta[slot] = theta[slot]
+
+
+@kernel
+def learn_expected(plan: Any, linear: Any, theta: Any, was_set: Any, means: Any, row: Any, varies: bool) -> None:
+    """A pending round, whose means are known: more is known, the estimate stays, time passes."""
+    for v in range(len(means)):
+        if means[v] < SURE:
+            means[v] = 0.0
+        elif means[v] > 1.0 - SURE:
+            means[v] = 1.0
+    add_expected(plan.layout, linear.stats, means, was_set, row, varies)
+    settle(plan.layout, linear.stats, theta)
+    end_round(plan.settings.initial, plan.layout, plan.thresholds, linear.stats, linear.clock)
+
+
+@kernel
+def expect_linear(
+    plan: Any, linear: Any, theta: Any, sets: Any, was_set: Any, means: Any, row: Any, varies: bool
+) -> None:
+    """Pending sets, a row each (0 for none), on identity links."""
+    for i in range(len(sets)):
+        mark(sets[i], was_set)
+        linear_means(plan.layout, theta, was_set, means)
+        learn_expected(plan, linear, theta, was_set, means, row, varies)
+
+
+@kernel
+def expect_general(
+    plan: Any, linear: Any, theta: Any, squares: Any, sets: Any, was_set: Any, means: Any, row: Any
+) -> None:
+    """The same for any links. theta: the estimate; squares: that of least squares, which stays too."""
+    for i in range(len(sets)):
+        mark(sets[i], was_set)
+        link_means(plan.linear.layout, plan.links, theta, was_set, means)
+        learn_expected(plan.linear, linear, squares, was_set, means, row, True)
+
+
+@kernel
+def mark(ids: Any, was_set: Any) -> None:
+    was_set[:] = False
+    for j in range(len(ids)):
+        if ids[j] > 0:
+            was_set[ids[j]] = True
