@@ -2,6 +2,7 @@
 
 import pytest
 
+from dobandit.experiment.storage import open_storage
 from postgres import running_server
 
 
@@ -9,3 +10,22 @@ from postgres import running_server
 def postgres_server():
     with running_server() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def database(postgres_server):
+    return postgres_server.new_database()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def storage(request, tmp_path):
+    """Each kind of storage in turn."""
+    if request.param == "postgresql":
+        url = request.getfixturevalue("database")
+    else:
+        url = {"memory": "memory", "sqlite": f"sqlite:///{tmp_path}/spring.db"}[request.param]
+    opened = open_storage(url)
+    yield opened
+    for experiment in opened.experiments():
+        opened.delete(experiment.name)
+    opened.close()

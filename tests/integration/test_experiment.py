@@ -27,7 +27,7 @@ from dobandit.errors import (
     PolicyError,
 )
 from dobandit.experiment.replica import Replica
-from dobandit.experiment.storage import MemoryStorage, open_storage
+from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import Policy, problem_of, round_uniforms
 from dobandit.policy.optimist_engine import OptimistEngine
 from dobandit.simulation.loops import Recorder
@@ -39,24 +39,6 @@ from worlds import ARCTAN
 G4, G5 = dob.paper.G4, dob.paper.G5
 FAST = dob.BLMLR(radius_scale=0.1)
 TWINS = dob.CausalGraph([(f"X{i}", "Y") for i in range(1, 5)], target="Y")
-
-
-@pytest.fixture(scope="module")
-def database(postgres_server):
-    return postgres_server.new_database()
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
-def storage(request, tmp_path):
-    if request.param == "postgresql":
-        url = request.getfixturevalue("database")
-    else:
-        url = {"memory": "memory", "sqlite": f"sqlite:///{tmp_path}/spring.db"}[request.param]
-    opened = open_storage(url)
-    yield opened
-    for experiment in opened.experiments():
-        opened.delete(experiment.name)
-    opened.close()
 
 
 def make(storage=None, graph=G4.graph, budget=2, policy=FAST, name="spring", **more):

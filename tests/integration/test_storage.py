@@ -7,7 +7,7 @@ import time
 import pytest
 
 from dobandit.errors import ConflictError, ExperimentError, StorageError
-from dobandit.experiment.storage import MemoryStorage, open_storage
+from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.storage.base import (
     ABANDONED,
     ASKED,
@@ -45,24 +45,6 @@ FULL = StoredTrial(
     reason="it rained",
 )
 NAMES = ["spring", "Ünïcode ' ; DROP TABLE trials; --", "🎲", "a" * 200, " x", "%s :name ?", "line\nbreak", "B", "a"]
-
-
-@pytest.fixture(scope="module")
-def database(postgres_server):
-    return postgres_server.new_database()
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
-def storage(request, tmp_path):
-    if request.param == "postgresql":
-        url = request.getfixturevalue("database")
-    else:
-        url = {"memory": "memory", "sqlite": f"sqlite:///{tmp_path}/spring.db"}[request.param]
-    opened = open_storage(url)
-    yield opened
-    for experiment in opened.experiments():
-        opened.delete(experiment.name)
-    opened.close()
 
 
 @pytest.fixture
