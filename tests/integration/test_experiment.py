@@ -107,7 +107,7 @@ def test_open_takes_the_same_in_other_words():
     storage = MemoryStorage()
     seedless = dob.create_experiment("a", G4.graph, 2, storage=storage, lease=90)
     assert seedless.definition.seed >= 0
-    for policy in (None, "blm-lr", dob.BLMLR(), dob.BLMLR(radius_scale=1)):
+    for policy in (None, "blm-lr:radius_scale=0.1", dob.BLMLR(0.1), dob.BLMLR(radius_scale=0.1)):
         other = dob.create_experiment(
             "a", G4, np.int64(2), policy, storage, lease=timedelta(seconds=90), if_exists="open"
         )
@@ -129,12 +129,12 @@ def test_seeds_are_drawn_and_kept():
 
 def test_the_policy_follows_the_links():
     def policy(**more):
-        return dob.create_experiment("a", storage="memory", **more).definition.policy
+        return dob.create_experiment("a", storage=MemoryStorage(), **more).definition.policy
 
-    assert policy(graph=G4.graph, budget=2) == dob.BLMLR()
-    assert policy(graph=LOGISTIC, budget=2) == dob.BGLMOFU(lambda_scale=0.0)
+    assert policy(graph=G4.graph, budget=2) == dob.BLMLR(radius_scale=0.1)
+    assert policy(graph=LOGISTIC, budget=2) == dob.BGLMOFU(radius_scale=0.1, lambda_scale=0.0)
     wide = dob.CausalGraph([(f"X{i}", "Y") for i in range(40)], target="Y")
-    assert policy(graph=wide, budget=10) == dob.BLMLR(region="boxed")
+    assert policy(graph=wide, budget=10) == dob.BLMLR(radius_scale=0.1, region="boxed")
 
 
 def test_weights_never_reach_the_storage(tmp_path):
@@ -874,6 +874,30 @@ def test_model_and_data_are_not_mixed():
     assert experiment.best_observed().do == {"X2": 0, "X3": 0, "X4": 0}
 
 
+def check_arms(shown, engine, under_way, usable, scale):
+    """The two best of the arms that could be played, by the formula."""
+    index = {}
+    for row, plays, total in zip(engine.sets.tolist(), engine.state.plays, engine.state.total, strict=True):
+        if not usable.issuperset(row):
+            continue
+        mean, more = total / plays if plays else 0.5, under_way.count(row)
+        count = plays + more
+        time = engine.rounds + len(under_way) + 1
+        untried = math.inf if scale else 1.0
+        index[frozenset(row)] = (
+            (total + more * mean) / count + scale * math.sqrt(math.log(time) / count) if count else untried
+        )
+    if len(index) == 1:
+        assert shown.runner_up is None
+        return
+    chosen, second = (frozenset(engine.graph.index(x) for x in do) for do in (shown.do, shown.runner_up.do))
+    best = max(index.values())
+    assert chosen != second
+    assert index[chosen] == pytest.approx(best, abs=1e-9) == pytest.approx(shown.optimistic, abs=1e-9)
+    assert index[second] == pytest.approx(max(v for arm, v in index.items() if arm != chosen), abs=1e-9)
+    assert shown.margin >= -1e-9
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_explanations(name):
     model, budget = CASES[name][:2]
@@ -910,7 +934,10 @@ def test_explanations(name):
         else:
             assert shown.bonus == row.optimistic - row.predicted
         if not isinstance(engine, OptimistEngine):
-            assert (shown.paths, shown.other_paths, shown.shares, shown.runner_up) == ((), None, {}, None)
+            assert (shown.paths, shown.other_paths, shown.shares) == ((), None, {})
+            if row.optimistic is not None:
+                usable = json.loads(row.available) if row.available else engine.graph.controllable
+                check_arms(shown, engine, under_way, set(map(engine.graph.index, usable)), 0.5 * (name == "ucb"))
             continue
         for x in shown.do:
             rest = {other: 1 for other in shown.do if other != x}

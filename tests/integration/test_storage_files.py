@@ -26,11 +26,15 @@ def storage(path):
     opened.close()
 
 
-@pytest.mark.parametrize("address", [None, "memory", "sqlite://", "sqlite:///:memory:"])
-def test_memory(address):
+@pytest.mark.parametrize("address", ["memory", "sqlite://", "sqlite:///:memory:"])
+def test_memory_is_one_for_the_process(address):
     storage = open_storage(address)
     assert isinstance(storage, MemoryStorage)
-    assert open_storage(storage) is storage
+    assert open_storage(storage) is storage is open_storage("memory")
+
+
+def test_no_address_is_the_usual_file():
+    assert open_storage(None).url == "sqlite:///dobandit.db"
 
 
 @pytest.mark.parametrize("form", ["sqlite:///{}", "sqlite+pysqlite:///{}", "{}", "sqlite:///spring.db", "spring.db"])

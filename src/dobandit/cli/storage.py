@@ -12,9 +12,9 @@ import click
 
 from dobandit.cli.output import json_option, print_json
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment.catalogue import DEFAULT_STORAGE, open_experiment
+from dobandit.experiment.catalogue import open_experiment
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.storage import MemoryStorage, Storage, open_storage
+from dobandit.experiment.storage import DEFAULT_STORAGE, MemoryStorage, Storage, open_storage
 
 VARIABLE = "DOBANDIT_STORAGE"
 _HELP = "Where experiments are kept: sqlite:///file.db or postgresql://user@host/database."

@@ -10,14 +10,13 @@ from dobandit.errors import ExperimentError, closest
 from dobandit.experiment.definition import define
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.rounds import shown
-from dobandit.experiment.storage import Storage, open_storage
+from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel
 from dobandit.oracle.problem import rules_of
 from dobandit.policy.base import Links, Policy
 
-DEFAULT_STORAGE = "sqlite:///dobandit.db"
 StorageLike = str | Storage | None
 
 
@@ -45,8 +44,9 @@ def create_experiment(
 
     graph      who causes what; of a model the structure and links are used, never the weights
     budget     how many variables may be set in a round at most; or `costs` and `total_cost`, as in `solve`
-    policy     a policy or its name; default: BLM-LR on linear models, BGLM-OFU on others
-    storage    "sqlite:///file.db", "postgresql+psycopg://...", "memory", or a Storage
+    policy     a policy or its name; default: BLM-LR on linear models, BGLM-OFU on others, with the radius_scale of 0.1
+               of the paper's simulations (the guarantees, and wider intervals, come with radius_scale=1)
+    storage    "sqlite:///file.db", "postgresql+psycopg://...", "memory" (one for the whole process), or a Storage
     horizon    how many rounds there will be, if that is known
     seed       default: drawn at random, and kept
     lease      seconds (or a timedelta) after which an untold trial is handed out again; default: never

@@ -145,13 +145,17 @@ class Experiment(ExperimentLog):
     def _ids(self, do: str) -> list[int]:
         return [i for i, value in enumerate(self.columns.values(do), start=1) if value is not None]
 
-    def tell(self, number: int, observation: Mapping[str, object], issued: int | None = None) -> Told:
-        """What was seen in a trial: {"visit": 1, "buy": 0}. Variables left out were not seen.
+    def tell(self, number: int | Trial, observation: Mapping[str, object], issued: int | None = None) -> Told:
+        """What was seen in a trial (its number, or the trial itself): {"visit": 1, "buy": 0}. Variables left out were
+        not seen.
 
         When this returns, the round is on the disk. The same told twice changes nothing; something else is refused.
-        A tell after the lease ran out is accepted and flagged as late. `issued`: which of the hand-outs is told, where
-        the trial was handed out again; needed only in another process than the one that asked.
+        A tell after the lease ran out is accepted and flagged as late. Where a trial was handed out again, it matters
+        who tells: pass the trial itself, or `issued` as it says. Otherwise the last hand-out by this object counts, or
+        the first of all if there is none.
         """
+        if isinstance(number, Trial):
+            issued, number = number.issued if issued is None else issued, number.number
         if issued is not None and (not is_whole(issued) or issued < 1):
             raise ExperimentError(f"issued is a whole number from 1, as the trial says, but got {shown(issued)}.")
         with self._lock, self.storage.writing(self._id) as writer:
@@ -163,6 +167,11 @@ class Experiment(ExperimentLog):
             if trial.state != PENDING:
                 wanted = f"told {json.dumps(self.columns.decode(text), ensure_ascii=False)}"
                 raise self._conflict(trial, wanted)
+            if issued is not None and issued > trial.issued:
+                raise ExperimentError(
+                    f"trial {trial.number} was handed out {trial.issued} times, but the tell is said to be of hand-out "
+                    f"{issued}. Give `issued` as the trial says."
+                )
             now = self._clock()
             holder = issued or self._held.get(trial.number, 1)
             late = trial.issued > holder or (trial.lease_expires is not None and now >= trial.lease_expires)
@@ -177,7 +186,7 @@ class Experiment(ExperimentLog):
         """The set that looks best under the model's estimate, without optimism, with E[target] and its interval."""
         with self._lock:
             self._require_there()
-            return self.learner.best(available)
+            return self._up_to_date().best(available)
 
     def best_observed(self) -> BestObserved | None:
         """The set that the data alone speak for; None before the first observation of the target."""
@@ -198,7 +207,7 @@ class Experiment(ExperimentLog):
 
         with self._lock:
             self._require_there()
-            return edge_estimates(self.learner)
+            return edge_estimates(self._up_to_date())
 
     def status(self) -> Status:
         """How far the experiment is."""
@@ -211,16 +220,16 @@ class Experiment(ExperimentLog):
         from dobandit.experiment.answers import diagnosis_of
 
         with self._lock:
-            return diagnosis_of(self.learner, list(self.storage.rows(self._id)), self.columns)
+            return diagnosis_of(self._up_to_date(), list(self.storage.rows(self._id)), self.columns)
 
     # -- what is known -------------------------------------------------------------------------------------------
 
     @property
     def learner(self) -> Learner:
-        """The policy at work, up to the last closed trial. To look at: what is told to it here is not kept."""
+        """A copy of the policy at work, up to the last closed trial: to look at, and to play with."""
         with self._lock:
-            self._follow()
-            return self._replica.learner
+            self._require_there()
+            return self._up_to_date().copy()
 
     @cached_property
     def _replica(self) -> Replica:
@@ -231,3 +240,7 @@ class Experiment(ExperimentLog):
     def _follow(self) -> None:
         replica = self._replica
         replica.follow(self.storage.closed_since(self._id, replica.position))
+
+    def _up_to_date(self) -> Learner:
+        self._follow()
+        return self._replica.learner

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dobandit.errors import ExperimentError, InterventionError
-from dobandit.experiment.paths import Path, share_of_each, top_paths
+from dobandit.experiment.paths import Path, path_product, share_of_each, top_paths
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage.base import ASKED, StoredTrial
 from dobandit.oracle.sets import SetTree
+from dobandit.policy.arms_engine import ArmsEngine
 from dobandit.policy.base import UNIFORMS, Interval
 from dobandit.policy.linear_engines import SearchEngine
 from dobandit.policy.optimist_engine import OptimistEngine, ids_of
@@ -36,7 +37,9 @@ class RunnerUp(NamedTuple):
 class Explanation(NamedTuple):
     """bonus = optimistic - predicted: what the policy hopes for beyond the estimate; None where nothing was compared.
 
-    paths     what each causal path adds to the estimate, largest first; `other_paths` is the rest (linear models)
+    optimistic  an index: above 1 while too little is known to bound E[target]; so are bonus and margin
+    paths     what each causal path adds to the estimate, largest first, less than 0 where an estimated weight is;
+              `other_paths`: what is not listed, and what cutting means to [0, 1] takes away (linear models)
     shares    by how much the estimate would fall without each variable that was set
     margin    optimistic - runner_up.optimistic; 0: a tie, broken by the trial's random numbers
     rounds    how many rounds were known; pending: how many trials were under way
@@ -89,11 +92,16 @@ def explain(experiment: Experiment, number: int) -> Explanation:
         other_paths=rest,
         shares={columns.names[i - 1]: share for i, share in zip(ids, shares, strict=False)},
         runner_up=runner_up,
-        margin=None if runner_up is None or optimistic is None else optimistic - runner_up.optimistic,
+        margin=None if runner_up is None or optimistic is None else _ahead(optimistic, runner_up.optimistic),
         rounds=then.learner.rounds,
         pending=len(pending),
         why=trial.why,
     )
+
+
+def _ahead(one: float, other: float) -> float:
+    """one - other, where two arms not yet tried (both infinite) are equal."""
+    return 0.0 if one == other else one - other
 
 
 def _was_pending(other: StoredTrial, trial: StoredTrial) -> bool:
@@ -105,9 +113,11 @@ def _paths(then: Replica, ids: Sequence[int], predicted: float) -> tuple[list[Pa
     engine = then.learner.engine
     if not isinstance(engine, OptimistEngine) or not then.learner.problem.is_linear:
         return [], None
-    paths, _ = top_paths(then.learner.graph, np.clip(engine.theta(), 0.0, 1.0), list(ids), _PATHS)
+    graph, theta = then.learner.graph, engine.theta()
+    found, _ = top_paths(graph, np.abs(theta), list(ids), _PATHS)
+    paths = [path._replace(contribution=path_product(graph, theta, path)) for path in found]
     rest = predicted - sum(path.contribution for path in paths)
-    return paths, 0.0 if -_ROUNDING < rest < 0.0 else rest
+    return paths, 0.0 if abs(rest) < _ROUNDING else rest
 
 
 def _runner_up(
@@ -115,19 +125,23 @@ def _runner_up(
 ) -> RunnerUp | None:
     """The best of the other sets that the policy compared."""
     engine, learner = then.learner.engine, then.learner
-    if trial.optimistic is None or not isinstance(engine, OptimistEngine):
+    if trial.optimistic is None:
         return None
     available = learner.available(then.columns.listed(trial.available)) if trial.available else None
     if isinstance(engine, SearchEngine):
         return None if engine.plan.greedy else _searched_runner_up(then, available, ids, pending)
-    engine.choose(np.zeros(UNIFORMS), available, pending)
-    plan = engine.plan_for(available)
-    tree: SetTree = getattr(plan, "linear", plan).tree  # with the values that were compared
-    others = [k for k, row in enumerate(tree.sets) if set(ids_of(row)) != set(ids)]
+    if isinstance(engine, ArmsEngine):
+        sets, values, _ = engine.compare(np.ones(UNIFORMS), available, pending)  # 1: epsilon-greedy does not explore
+    elif isinstance(engine, OptimistEngine):
+        engine.choose(np.zeros(UNIFORMS), available, pending)
+        plan = engine.plan_for(available)
+        tree: SetTree = getattr(plan, "linear", plan).tree  # with the values that were compared
+        sets, values = tree.sets, tree.values
+    others = [k for k, row in enumerate(sets) if set(ids_of(row)) != set(ids)]
     if not others:
         return None
-    best = max(others, key=lambda k: float(tree.values[k]))
-    return RunnerUp(learner.named(ids_of(tree.sets[best])), float(tree.values[best]))
+    best = max(others, key=lambda k: float(values[k]))
+    return RunnerUp(learner.named(ids_of(sets[best])), float(values[best]))
 
 
 def _searched_runner_up(

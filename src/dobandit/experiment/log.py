@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -168,6 +168,12 @@ class ExperimentLog:
     def closed_until(self, position: int) -> Sequence[Any]:
         """The first `position` closed trials."""
         return self.storage.closed_since(self._id, 0)[:position]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Let go of the storage's connections."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -128,3 +129,13 @@ def _ids(branch: _Branch) -> tuple[int, ...]:
         ids.append(node[0])
         node = node[2]
     return tuple(ids[-2::-1])
+
+
+def path_product(graph: CausalGraph, theta: NDArray[np.float64], path: Path) -> float:
+    """The product of the weights along a path, which may have any sign here."""
+    product = 1.0
+    ids = [0, *map(graph.index, path.names)] if path.from_bias else [*map(graph.index, path.names)]
+    for cause, effect in pairwise(ids):
+        start, end = int(graph.arrays.parent_ptr[effect]), int(graph.arrays.parent_ptr[effect + 1])
+        product *= float(theta[start + graph.arrays.parent[start:end].tolist().index(cause)])
+    return product

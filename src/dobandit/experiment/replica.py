@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import PolicyError
+from dobandit.errors import PolicyError, StorageError
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import TOLD, ClosedTrial
@@ -29,6 +29,11 @@ class Replica:
         """Take in the next part of the log."""
         if not closed:
             return
+        if [trial.position for trial in (closed[0], closed[-1])] != [self.position, self.position + len(closed) - 1]:
+            raise StorageError(
+                f"the log is damaged: after {self.position} closed trials, the next {len(closed)} are not in a row. "
+                "Restore it from a backup."
+            )
         told = [trial for trial in closed if trial.state == TOLD]
         if told:
             self.learner.engine.update_many(*rounds_of(told, self.columns))

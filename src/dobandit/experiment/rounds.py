@@ -102,6 +102,7 @@ class Columns:
         return self._careful_observation(observation, do_row)
 
     def _careful_observation(self, observation: Mapping[str, object], do_row: Row) -> tuple[Row, bool]:
+        observation = getattr(observation, "to_dict", lambda: observation)()  # a row of a pandas frame
         if not isinstance(observation, Mapping):
             raise ObservationError(
                 f"an observation maps names to values, but got {type(observation).__name__}. "
@@ -115,15 +116,15 @@ class Columns:
                 continue
             if do_row[i] is not None and do_row[i] != value:
                 raise ObservationError(
-                    f"a variable that was set has the value it was set to, but {name!r} was set to {do_row[i]:g} and "
-                    f"is said to have been {value:g}. Correct one of the two."
+                    f"a variable that was set has the value it was set to, but {name!r} was set to {do_row[i]} and "
+                    f"is said to have been {value}. Correct one of the two."
                 )
             row[i] = value
             new = new or do_row[i] is None
         if not new:
             raise ObservationError(
                 "an observation has the value of at least one variable that was not set, but this one has none. "
-                "Mark the trial as failed if nothing was seen."
+                "Leave the round out, or mark the trial as failed, if nothing was seen."
             )
         return row, None in row
 

@@ -26,7 +26,13 @@ def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) 
         return f"{learner.label} compares nothing in this round"
     if math.isnan(predicted) or not math.isfinite(choice.value):
         return "not tried yet"
+    if not learner.keeps_model and choice.value == predicted:
+        return f"largest mean of {target} so far: {predicted:.3f}"
+    if not learner.keeps_model:
+        return f"largest index: mean {predicted:.3f} + {choice.value - predicted:.3f} for having been tried so little"
+    unproved = "" if choice.proved else "; the search stopped before it was proved best"
     if choice.value >= 1.0:
-        return f"estimate {predicted:.3f}, and too little is known to rule out that E[{target}] is 1"
+        return f"estimate {predicted:.3f}, and too little is known to rule out that E[{target}] is 1{unproved}"
     bonus = choice.value - predicted
-    return f"largest optimistic E[{target}]: estimate {predicted:.3f} {'+' if bonus >= 0 else '-'} {abs(bonus):.3f}"
+    sign = "+" if bonus >= 0 else "-"
+    return f"largest optimistic E[{target}]: estimate {predicted:.3f} {sign} {abs(bonus):.3f}{unproved}"

@@ -42,15 +42,24 @@ class ArmsEngine(Engine):
         available: tuple[str, ...] | None = None,
         pending: Sequence[Sequence[int]] = (),
     ) -> Choice:
+        sets, values, index = self.compare(uniforms, available, pending)
+        compared = self.plan.kind == UCB or (self.plan.kind == EPSILON_GREEDY and uniforms[1] >= self.plan.parameter)
+        return Choice([i for i in sets[index].tolist() if i], float(values[index]) if compared else math.nan)
+
+    def compare(
+        self,
+        uniforms: NDArray[np.float64],
+        available: tuple[str, ...] | None = None,
+        pending: Sequence[Sequence[int]] = (),
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], int]:
+        """The sets that can be played, what they were judged by, and the one chosen."""
         state = self._expecting(pending) if pending else self.state
-        arms = self._playable(available)
-        plan = self.plan
+        arms, plan = self._playable(available), self.plan
         if len(arms) < len(self.sets):
             plan = plan._replace(sets=self.sets[arms], values=np.zeros(len(arms)))
             state = state._replace(plays=state.plays[arms], total=state.total[arms])
         index = int(propose_arm(plan, state, uniforms))
-        compared = plan.kind == UCB or (plan.kind == EPSILON_GREEDY and uniforms[1] >= plan.parameter)
-        return Choice([i for i in plan.sets[index].tolist() if i], float(plan.values[index]) if compared else math.nan)
+        return plan.sets, plan.values, index
 
     def best_arm(self, available: tuple[str, ...] | None = None) -> list[int]:
         """The ids of the arm with the largest mean; the first of equals."""
@@ -76,7 +85,7 @@ class ArmsEngine(Engine):
         arms = np.flatnonzero(usable[self.sets].all(axis=1))
         if not len(arms):
             raise InterventionError(
-                f"this policy plays whole sets of up to {self.sets.shape[1]} variables, and none of them can be played "
+                f"this policy plays whole sets of {self.sets.shape[1]} variables, and none of them can be played "
                 f"with only {listed(available) or 'nothing'} available. Make more available, or use BLMLR or BGLMOFU."
             )
         return arms

@@ -6,11 +6,12 @@ An engine is the compiled half of a learner: a plan (fixed), a state (named tupl
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,10 +61,14 @@ class Interval(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The ids to set, and the value that made the policy choose them (NaN: nothing was compared)."""
+    """The ids to set, and the value that made the policy choose them (NaN: nothing was compared).
+
+    proved: no set has a larger value; False where a search stopped early, or for greedy
+    """
 
     ids: list[int]
     value: float
+    proved: bool = True
 
 
 class Engine(ABC):
@@ -94,6 +99,12 @@ class Engine(ABC):
     @abstractmethod
     def update_many(self, values: NDArray[np.float64], was_set: NDArray[np.bool_]) -> None:
         """Take rounds in, one a row, exactly as one by one."""
+
+    def copy(self) -> Self:
+        """One that knows the same, and learns by itself from now on."""
+        twin = copy.copy(self)
+        twin.state = copied(self.state)
+        return twin
 
     @property
     @abstractmethod
@@ -156,7 +167,10 @@ def problem_of(
 ) -> Problem:
     """Check the rules of the game (or a mere budget) once, and remove hidden variables."""
     if not isinstance(graph, CausalGraph):
-        raise GraphError(f"a policy starts on a CausalGraph, but got {type(graph).__name__}. Pass model.graph.")
+        raise GraphError(
+            f"the graph must be a CausalGraph, but got {type(graph).__name__}. Pass model.graph, or read one with "
+            "read_graph or from_networkx."
+        )
     by_node = links_by_node(graph, links)
     nonlinear = [name for name, link in zip(graph.nodes, by_node, strict=True) if link != identity]
     if nonlinear and graph.latent:

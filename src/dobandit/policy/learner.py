@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -116,6 +117,12 @@ class Learner:
         """Take in a round: what was set, and what was seen. A variable not in `observation`, or None or NaN there,
         counts as not seen."""
         self.engine.update(*self._checked(action, observation))
+
+    def copy(self) -> Learner:
+        """One that knows the same, and learns by itself from now on."""
+        twin = copy.copy(self)
+        twin.engine = self.engine.copy()
+        return twin
 
     def __repr__(self) -> str:
         return f"Learner({self.label}, {self.rounds} rounds, {self.graph!r})"

@@ -11,7 +11,7 @@ from dobandit.errors import PolicyError
 from dobandit.oracle.boxed import boxed
 from dobandit.oracle.exhaustive import count_sets
 from dobandit.oracle.optimistic_plan import optimistic_search
-from dobandit.oracle.sets import MOST_SETS, SetTree
+from dobandit.oracle.sets import MOST_SETS, TIE, SetTree
 from dobandit.policy.base import Choice, Problem
 from dobandit.policy.optimist import (
     BoxedPlan,
@@ -111,7 +111,8 @@ class SearchEngine(BoxedEngine):
         if count < 0:
             return self._nothing()
         self._report = plan.search.report.copy()  # a plan's own is overwritten by every search, also by `plain_best`
-        return Choice(self._found(plan, count), float(self._report[0]))
+        value, bound, _ = self.certificate()
+        return Choice(self._found(plan, count), value, bound <= value + TIE * max(1.0, abs(value)))
 
     def _found(self, plan: Any, count: int) -> list[int]:
         return sorted({*plan.search.best[:count].tolist(), *self.problem.required_ids()})
@@ -121,6 +122,12 @@ _REGIONS: dict[str, type[LinearEngine]] = {"closed-form": LinearEngine, "boxed":
 REGIONS, ORACLES = tuple(_REGIONS), ("auto", "exhaustive", "branch-and-bound", "greedy")
 _SETS_ONE_BY_ONE = 2_000  # boxed regions: beyond this a search is faster
 _SETS_A_ROUND = 500  # looked at by a search before it settles for the best so far (see `certificate`)
+_WORK_A_ROUND = 5e7  # multiplications or so: fewer sets where a node with many parents makes each of them dear
+
+
+def sets_a_round(plan: LinearPlan) -> int:
+    degrees = np.diff(plan.layout.ptr)[plan.tree.order].astype(float)
+    return min(_SETS_A_ROUND, max(20, int(_WORK_A_ROUND / max(float((degrees**3).sum()), 1.0))))
 
 
 def linear_engine(
@@ -142,7 +149,7 @@ def linear_engine(
                 f"oracle={oracle!r} needs regions within the box, where a larger mean never hurts. Give region='boxed'."
             )
         plan = linear_plan(problem, settings, thresholds, listed=False)
-        return SearchEngine(problem, plan, ridge, _SETS_A_ROUND, oracle == "greedy")
+        return SearchEngine(problem, plan, ridge, sets_a_round(plan), oracle == "greedy")
     if count > MOST_SETS:
         raise PolicyError(
             f"there are {count:,} sets to choose from, and they are looked at one by one only up to {MOST_SETS:,}. "

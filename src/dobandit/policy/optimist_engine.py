@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,6 +116,11 @@ class OptimistEngine(Engine):
             self._expect(linear, sets, *scratch)
         self._expected = (self.rounds, known + new, linear)
         return self._with_linear(linear)
+
+    def copy(self) -> Self:
+        twin = super().copy()
+        twin._expected = (0, [], None)
+        return twin
 
     def plan_for(self, available: tuple[str, ...] | None) -> Any:
         """The plan over the sets that can be chosen now."""

@@ -23,6 +23,7 @@ _HOMES = {
 _ALIASES = {"blm-ofu": "bglm-ofu", "epsilon-greedy": "eps-greedy", "blmlr": "blm-lr", "bglmofu": "bglm-ofu"}
 NAMES = tuple(_HOMES)
 _LISTED_BY_DEFAULT = 20_000
+_USUAL_SCALE = 0.1  # the paper's simulations; with 1, a thousand rounds leave intervals of [0, 1]
 
 
 def policy_class(name: str) -> type[Policy]:
@@ -101,10 +102,11 @@ def default_policy(problem: Problem) -> Policy:
     """BLM-LR on linear models, with the search where there are too many sets to look at one by one; else BGLM-OFU that
     starts once every node's weights can be estimated at all, since Eq. (3) asks for more rounds than most have."""
     if not problem.is_linear:
-        return policy_class("bglm-ofu")(lambda_scale=0.0)  # type: ignore[call-arg]
+        return policy_class("bglm-ofu")(radius_scale=_USUAL_SCALE, lambda_scale=0.0)  # type: ignore[call-arg]
     candidates = problem.rules.candidates(problem.graph)
     many = count_sets(problem.rules, candidates) > _LISTED_BY_DEFAULT
-    return policy_class("blm-lr")(region="boxed") if many else policy_class("blm-lr")()  # type: ignore[call-arg]
+    region = "boxed" if many else "closed-form"
+    return policy_class("blm-lr")(radius_scale=_USUAL_SCALE, region=region)  # type: ignore[call-arg]
 
 
 def _value(text: str) -> object:

@@ -74,7 +74,7 @@ def calibration_lines(whole: Calibration | None, recent: Calibration | None) -> 
 
 def node_lines(node: NodeDiagnosis) -> Iterator[str]:
     if node.verdict == UNTESTED or node.p is None or node.corrected is None:
-        yield f"{node.name!r}: {node.rows:,} rows; its link cannot be tested on them."
+        yield f"{node.name!r}: {node.rows:,} rows; its link cannot be tested on them: too few different causes seen."
         return
     verb = "contradict" if node.verdict == CONTRADICTS else "agree with"
     yield (

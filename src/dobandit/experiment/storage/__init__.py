@@ -5,8 +5,10 @@ from __future__ import annotations
 from dobandit.experiment.storage.base import Storage
 from dobandit.experiment.storage.memory import MemoryStorage
 
-__all__ = ["MemoryStorage", "Storage", "open_storage"]
+__all__ = ["DEFAULT_STORAGE", "MemoryStorage", "Storage", "open_storage"]
 
+DEFAULT_STORAGE = "sqlite:///dobandit.db"
+_THIS_PROCESS = MemoryStorage()
 _MEMORY = ("memory", "sqlite://", "sqlite:///:memory:")
 
 
@@ -14,8 +16,10 @@ def open_storage(storage: str | Storage | None) -> Storage:
     """Connects to nothing and makes nothing yet. SQLAlchemy is slow to import, and imported only where it is used."""
     if isinstance(storage, Storage):
         return storage
-    if storage is None or storage in _MEMORY:
-        return MemoryStorage()
+    if storage is None:
+        storage = DEFAULT_STORAGE
+    if storage in _MEMORY:
+        return _THIS_PROCESS
     from dobandit.experiment.storage.addresses import open_database
     from dobandit.experiment.storage.sql import SQLStorage
 

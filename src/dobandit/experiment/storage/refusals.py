@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dobandit.errors import ConflictError, ExperimentError, closest
+from dobandit.errors import ConflictError, ExperimentError, StorageError, closest
 from dobandit.experiment.storage.base import StoredTrial
 
 _LONGEST = 200
@@ -48,6 +48,13 @@ def deleted(experiment: int, url: str) -> ExperimentError:
     return ExperimentError(
         f"The experiment must still exist, but {url} has none with id {experiment} any more; it was deleted. "
         "Open another one by name."
+    )
+
+
+def damaged(experiment: int, url: str) -> StorageError:
+    """The error for a log with holes."""
+    return StorageError(
+        f"{url}: the log of experiment {experiment} is damaged: some trials are missing. Restore it from a backup."
     )
 
 

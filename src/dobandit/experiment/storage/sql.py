@@ -15,7 +15,7 @@ from dobandit.errors import StorageError
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import PENDING, ClosedTrial, Storage, StoredExperiment, StoredTrial
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
-from dobandit.experiment.storage.refusals import checked_name, deleted, missing, storable, taken
+from dobandit.experiment.storage.refusals import checked_name, damaged, deleted, missing, storable, taken
 from dobandit.experiment.storage.versions import check_version, make_tables, stored_version
 from dobandit.experiment.storage.writer import SQLWriter
 
@@ -103,7 +103,8 @@ class SQLStorage(Storage):
             stop = min(first + _PAGE, trials)
             page = self._read(StoredTrial._make, do.PAGE, {"of_experiment": experiment, "first": first, "stop": stop})
             if len(page) < stop - first:
-                raise deleted(experiment, self.url)
+                there = self._read(tuple, do.COUNTERS, {"of_experiment": experiment})
+                raise damaged(experiment, self.url) if there else deleted(experiment, self.url)
             for trial in page:
                 yield trial if trial.position is None or trial.position < closed else _reopened(trial)
 
