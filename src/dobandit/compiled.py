@@ -37,7 +37,11 @@ def _compile(function: Callable[..., object], **options: Any) -> Callable[..., o
     import numba
 
     _drop_stale_cache()
-    compiled: Callable[..., object] = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    options = {"nogil": True, "error_model": "numpy", **options}
+    try:
+        compiled: Callable[..., object] = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder where compiled kernels could be kept: compile anew in every process
+        compiled = numba.njit(**options)(function)
     return compiled
 
 

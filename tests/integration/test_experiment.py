@@ -25,6 +25,7 @@ from dobandit.errors import (
     ObservationError,
     ParseError,
     PolicyError,
+    StorageError,
 )
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import MemoryStorage
@@ -1157,3 +1158,59 @@ def test_a_long_log_is_replayed_quickly(tmp_path):
     assert seconds < 10.0
     with closing(sqlite3.connect(tmp_path / "long.db")) as raw:
         assert raw.execute("SELECT count(*) FROM trials").fetchone() == (rounds + 1,)
+
+
+def test_the_learner_that_is_handed_out_is_a_copy():
+    experiment = make()
+    for _ in range(5):
+        experiment.tell(experiment.ask(), {"Y": 1})
+    before = experiment.recommend()
+    learner = experiment.learner
+    for _ in range(50):
+        learner.update(["X2"], {"X3": 0, "X4": 0, "X5": 0, "Y": 1})
+    assert learner.rounds == 55
+    assert experiment.recommend() == before
+    assert experiment.learner.rounds == 5
+
+
+def test_the_trial_itself_says_which_hand_out_is_told():
+    clock = Clock()
+    experiment = make(clock=clock, lease=10)
+    first = experiment.ask()
+    clock.now += 11
+    second = experiment.ask()
+    assert (second.number, second.issued) == (first.number, 2)
+    refused(ExperimentError, lambda: experiment.tell(first.number, {"Y": 1}, issued=3), "handed out 2 times")
+    assert experiment.tell(first, {"Y": 1}).late
+    assert experiment.tell(second, {"Y": 1}).repeated
+
+
+def test_a_hole_in_the_log_is_damage(tmp_path):
+    url = f"sqlite:///{tmp_path}/a.db"
+    with make(url) as experiment:
+        for _ in range(5):
+            experiment.tell(experiment.ask(), {"Y": 1})
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.execute("DELETE FROM trials WHERE number = 2")
+    with dob.open_experiment("spring", url) as experiment:
+        for question in (experiment.ask, experiment.status, experiment.recommend, experiment.trials):
+            refused(StorageError, question, "damaged")
+
+
+def test_memory_is_shared_in_a_process():
+    name = "shared in this process"
+    dob.create_experiment(name, G4.graph, 2, storage="memory").ask()
+    assert dob.open_experiment(name, "memory").ask().number == 1
+    refused(ExperimentError, lambda: dob.create_experiment(name, G4.graph, 2, storage="memory"), "name")
+    dob.delete_experiment(name, "memory")
+
+
+def test_paths_add_up_where_estimates_are_negative():
+    graph = dob.CausalGraph([("A", "Y"), ("B", "Y")], target="Y")
+    experiment = make(graph=graph, budget=1)
+    experiment.import_history([({}, {"A": a, "B": 1 - a, "Y": int(a and t % 2)}) for t in range(40) for a in (0, 1)])
+    experiment.import_history([({}, {"A": 1, "B": 1, "Y": 0})] * 20)
+    shown = experiment.explain(experiment.ask().number)
+    assert min(path.contribution for path in shown.paths) < 0
+    assert shown.other_paths == 0.0
+    assert sum(path.contribution for path in shown.paths) == pytest.approx(shown.predicted, abs=1e-9)

@@ -206,7 +206,9 @@ def test_tell(x):
     x("ask", "spring", "-n", 4, "--available", "coupon")
     assert x("tell", "spring", 0, "email=1", "visit=1", "buy=0").out == "trial 0 told\n"
     assert x("tell", "spring", 0, "email=1", "visit=1", "buy=0").out == "trial 0 told (same as before)\n"
-    assert x("tell", "spring", 1, "visit=?", "email=", "buy=1").out == "trial 1 told (partial)\n"
+    for unclear in ("email=", "email=nan", "email=NaN"):
+        assert "? for not seen" in refused(x("tell", "spring", 1, unclear, "buy=1", code=2))
+    assert x("tell", "spring", 1, "visit=?", "email=?", "buy=1").out == "trial 1 told (partial)\n"
     told = json_of(x("tell", "spring", 2, "--json-file", "-", "--json", stdin=b'{"visit": null, "buy": 1}'))
     assert told == {"trial": 2, "late": False, "partial": True, "repeated": False}
     conflict = refused(x("tell", "spring", 0, "email=1", "visit=1", "buy=1", code=2))
@@ -240,6 +242,36 @@ def test_record_and_import_and_export(x, tmp_path):
     done = json_of(x("export", "copy", "log.out", "--format", "parquet", "--json"))
     assert done == {"file": "log.out", "format": "parquet", "trials": 5}
     assert (tmp_path / "log.out").read_bytes()[:4] == b"PAR1"
+
+
+def test_an_export_replaces_nothing_unless_told_to_and_never_the_storage(x, tmp_path):
+    (tmp_path / "notes.csv").write_text("mine")
+    assert "exists" in refused(x("export", "spring", "notes.csv", code=2))
+    assert (tmp_path / "notes.csv").read_text() == "mine"
+    assert x("export", "spring", "notes.csv", "--force").out == "wrote 0 trials to notes.csv\n"
+    (database,) = tmp_path.glob("*.db")
+    before = database.read_bytes()
+    for name in (database.name, database.name + "-wal"):
+        assert "cannot replace the storage" in refused(
+            x("export", "spring", name, "--format", "csv", "--force", code=2)
+        )
+    assert database.read_bytes() == before
+    assert x("list", code=0).out
+
+
+def test_a_long_log_is_cut_in_the_table_only(x):
+    x("import", "spring", "-", stdin=b"buy\n" + b"1\n" * 60)
+    shown = x("trials", "spring")
+    assert "the last 50 of 60" in shown.err
+    assert len(json_of(x("trials", "spring", "--json"))) == 60
+    assert x("trials", "spring", "--all").out.count("imported") > x("trials", "spring").out.count("imported")
+
+
+def test_the_data_alone_keep_to_what_is_available(x):
+    x("record", "spring", "--do", "coupon=1", "email=0", "visit=1", "buy=1")
+    x("record", "spring", "--do", "email=1", "coupon=0", "visit=1", "buy=0")
+    answer = json_of(x("recommend", "spring", "--available", "email", "--json"))
+    assert answer["best_observed"]["do"] == {"email": 1}
 
 
 def test_fail_and_abandon(x):

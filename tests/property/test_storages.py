@@ -5,7 +5,7 @@ import random
 import pytest
 
 from dobandit.errors import ExperimentError
-from dobandit.experiment.storage import open_storage
+from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, IMPORTED, RECORDED, TOLD, StoredTrial
 
 NAMES = ["spring", "Ünïcode ' ; DROP TABLE", "🎲", "a"]
@@ -105,7 +105,7 @@ def database(postgres_server):
 @pytest.mark.parametrize("seed", range(8))
 def test_every_storage_does_as_memory_does(kind, seed, tmp_path, request):
     url = f"{tmp_path}/spring.db" if kind == "sqlite" else request.getfixturevalue("database")
-    memory, stored = open_storage("memory"), open_storage(url)
+    memory, stored = MemoryStorage(), open_storage(url)
     for experiment in stored.experiments():
         stored.delete(experiment.name)
     for number in range(60):

@@ -7,7 +7,7 @@ import click
 from dobandit.cli.output import json_option, print_json, print_table
 from dobandit.errors import InterventionError
 from dobandit.model.files import read_model
-from dobandit.oracle.solve import ORACLES, solve
+from dobandit.oracle.solve import MOST_LISTED, ORACLES, solve
 
 
 @click.command("solve")
@@ -19,8 +19,15 @@ from dobandit.oracle.solve import ORACLES, solve
 @click.option("--forbid", multiple=True, metavar="NAME", help="A variable that no set holds.")
 @click.option("--exclusive", multiple=True, metavar="A,B,...", help="Variables of which a set holds at most one.")
 @click.option("--oracle", type=click.Choice(ORACLES), default="auto", show_default=True)
-@click.option("--top", type=click.IntRange(min=1), default=1, show_default=True, help="How many of the best to list.")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop with the best set found and the gap left.")
+@click.option(
+    "--top", type=click.IntRange(1, MOST_LISTED), default=1, show_default=True, help="How many of the best to list."
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop with the best set found and the gap left.",
+)
 @json_option
 def solve_command(
     file: str,

@@ -64,7 +64,9 @@ class Status(NamedTuple):
     storage: str
 
 
-def best_observed(closed: Sequence[ClosedTrial], columns: Columns) -> BestObserved | None:
+def best_observed(
+    closed: Sequence[ClosedTrial], columns: Columns, available: tuple[str, ...] | None = None
+) -> BestObserved | None:
     """The set with the largest lower end of its 95% interval: one lucky round does not win."""
     target = columns.names.index(columns.graph.target)
     sums: dict[str, list[float]] = {}
@@ -75,6 +77,8 @@ def best_observed(closed: Sequence[ClosedTrial], columns: Columns) -> BestObserv
                 entry = sums.setdefault(trial.do, [0, 0.0])
                 entry[0] += 1
                 entry[1] += value
+    if available is not None:
+        sums = {do: entry for do, entry in sums.items() if set(columns.decode(do)) <= set(available)}
     if not sums:
         return None
     found = [

@@ -188,12 +188,13 @@ class Experiment(ExperimentLog):
             self._require_there()
             return self._up_to_date().best(available)
 
-    def best_observed(self) -> BestObserved | None:
-        """The set that the data alone speak for; None before the first observation of the target."""
+    def best_observed(self, available: Iterable[str] | None = None) -> BestObserved | None:
+        """The set that the data alone speak for; None where no round with an allowed set saw the target."""
         from dobandit.experiment.answers import best_observed
 
         self._require_there()
-        return best_observed(self.storage.closed_since(self._id, 0), self.columns)
+        names = None if available is None else self._replica.learner.available(available)
+        return best_observed(self.storage.closed_since(self._id, 0), self.columns, names)
 
     def explain(self, number: int) -> Explanation:
         """Why a trial set what it set, by what was known when it was asked."""

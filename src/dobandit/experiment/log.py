@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,9 +89,10 @@ class ExperimentLog:
             "" if trial.observation is None else json.dumps(self.columns.decode(trial.observation), ensure_ascii=False)
         )
         already = f"told {seen}" if trial.state == TOLD else closed_words(trial.state, trial.reason)
+        way_out = " If both happened, record the second as a round of its own." if wanted.startswith("told") else ""
         return ConflictError(
             f"a trial is closed once, but trial {trial.number} was already {already}, and is now {wanted}. Nothing was "
-            "changed. If both happened, record the second as a round of its own."
+            f"changed.{way_out}"
         )
 
     # -- rounds that nobody asked for ----------------------------------------------------------------------------
@@ -137,19 +139,25 @@ class ExperimentLog:
         """The log as CSV, into a file or as text; `import_history` reads it."""
         from dobandit.experiment.export import write_csv
 
-        return write_csv(self.stored_trials(), self.columns, path)
+        return write_csv(self.stored_trials(), self.columns, self._outside(path))
 
     def to_parquet(self, path: Any) -> None:
         """The log as a Parquet file (needs pyarrow)."""
         from dobandit.experiment.export import write_parquet
 
-        write_parquet(self.stored_trials(), self.columns, path)
+        write_parquet(self.stored_trials(), self.columns, self._outside(path))
 
     def to_pandas(self) -> Any:
         """The log as a pandas frame (needs pandas)."""
         from dobandit.experiment.export import to_pandas
 
         return to_pandas(self.stored_trials(), self.columns)
+
+    def _outside(self, path: Any) -> Any:
+        """A path that is not the log itself."""
+        if path is not None and os.path.realpath(path) in map(os.path.realpath, self.storage.files()):
+            raise ExperimentError(f"a table cannot replace the storage itself, but {path} is it. Choose another file.")
+        return path
 
     def _require_there(self) -> None:
         """Raises where the experiment was deleted."""

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from dobandit.errors import ModelError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.bglm import BinaryGLM
 from dobandit.model.links import identity, rational
+from dobandit.model.weights import number
+
+_RULE = "a cover instance is a list of sets of whole numbers from 0"
 
 
 def cover_model(sets: Sequence[Iterable[int]], *, alpha: float | None = None, linear: bool = False) -> BinaryGLM:
@@ -25,11 +30,13 @@ def cover_model(sets: Sequence[Iterable[int]], *, alpha: float | None = None, li
     >>> solve(cover_model([{0, 1}, {1, 2}, {3}]), budget=2).set
     ('Z0', 'Z1')
     """
-    members = [sorted(set(group)) for group in sets]
+    members = _members(sets)
     elements = sorted({element for group in members for element in group})
-    if not elements or any(isinstance(e, bool) or not isinstance(e, int) or e < 0 for e in elements):
-        raise ModelError("a cover instance is a list of sets of whole numbers from 0, at least one of them not empty.")
-    steep = 100.0 * len(elements) if alpha is None else float(alpha)
+    if not elements:
+        raise ModelError(f"{_RULE}, at least one of them not empty, but all are.")
+    steep = 100.0 * len(elements) if alpha is None else number(alpha, "alpha")
+    if steep <= 0:
+        raise ModelError(f"alpha must be above 0, but got {alpha!r}.")
     holders = {e: [j for j, group in enumerate(members) if e in group] for e in elements}
     weights: dict[str | Edge, float] = {}
     for e in elements:
@@ -38,3 +45,18 @@ def cover_model(sets: Sequence[Iterable[int]], *, alpha: float | None = None, li
     settable = [f"Z{j}" for j, group in enumerate(members) if group]
     graph = CausalGraph([key for key in weights if not isinstance(key, str)], "Y", controllable=settable, bias=[])
     return BinaryGLM(graph, weights, links={f"X{e}": identity if linear else rational(steep) for e in elements})
+
+
+def _members(sets: object) -> list[list[int]]:
+    if isinstance(sets, str) or not isinstance(sets, Iterable):
+        raise ModelError(f"{_RULE}, but got {sets!r}. Write [{{0, 1}}, {{1, 2}}].")
+    members = []
+    for group in sets:
+        if isinstance(group, str) or not isinstance(group, Iterable):
+            raise ModelError(f"{_RULE}, but got {group!r} for a set. Write [{{0, 1}}, {{1, 2}}].")
+        given = list(group)
+        odd = [e for e in given if isinstance(e, bool) or not isinstance(e, (int, np.integer)) or e < 0]
+        if odd:
+            raise ModelError(f"{_RULE}, but {odd[0]!r} is in one. Number the elements 0, 1, 2, ...")
+        members.append(sorted({int(e) for e in given}))
+    return members

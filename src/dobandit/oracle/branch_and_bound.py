@@ -14,10 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.oracle.passes import Passes, full_pass, gain_of, toggle
+from dobandit.oracle.exhaustive import Limits
+from dobandit.oracle.greedy import Arrays, rate_of
+from dobandit.oracle.passes import full_pass, gain_of, toggle
 
 # Values must differ by more than rounding to count as better.
 TOLERANCE = 1e-12
+_NODES_AT_ONCE = 256  # between looks at the clock
+_WORK_AT_ONCE = 1_000_000  # candidates of these nodes: some 0.1 s
 
 
 class Search(NamedTuple):
@@ -25,7 +29,7 @@ class Search(NamedTuple):
 
     most: int  # variables that may be set beyond the required ones
     exact_size: bool  # whether only sets of exactly `most` count (for lists of the best sets)
-    uniform: bool  # whether all costs are equal
+    uniform: bool  # whether all candidates cost the same
     cost: NDArray[np.float64]  # (n + 1,)
     group: NDArray[np.int64]  # (n + 1,) exclusive group, -1 for none
     taken: NDArray[np.bool_]  # (groups,)
@@ -41,31 +45,45 @@ class Search(NamedTuple):
     top_set: NDArray[np.int32]  # (wanted, most) nodes, 0 for none
 
 
-def start_search(
-    p: Passes,
-    candidates: NDArray[np.int32],
-    most: int,
-    cost: NDArray[np.float64],
-    money: float,
-    group: NDArray[np.int64],
-    wanted: int,
-    exact_size: bool,
-) -> Search:
-    """A search below the set that `p` has at present (the required variables)."""
+class Found(NamedTuple):
+    """What a search came to."""
+
+    sets: list[tuple[list[int], float]]  # nodes (0: none) and value, best first
+    bound: float  # of what was not looked at; -1 if nothing is left
+    done: bool
+    explored: int
+
+
+def search_sets(arrays: Arrays, wanted: int, exact_size: bool, limits: Limits) -> Found:
+    """Search below the required variables until done, or until a limit is reached."""
+    s, p = start_search(arrays, wanted, exact_size), arrays.passes
+    block = max(1, min(_NODES_AT_ONCE, _WORK_AT_ONCE // max(len(arrays.candidates), 1)))
+    advance(p, s, 0)  # compiles it, which is not the search's time
+    limits.restart()
+    while s.depth[0] >= 0 and not limits.reached(int(s.explored[0])):
+        advance(p, s, int(min(block, limits.sets - int(s.explored[0]))))
+    done = bool(s.depth[0] < 0)
+    sets = [(s.top_set[i].tolist(), float(s.top_value[i])) for i in range(wanted) if s.top_value[i] >= 0.0]
+    return Found(sets, -1.0 if done else float(remaining_bound(s)), done, int(s.explored[0]))
+
+
+def start_search(arrays: Arrays, wanted: int, exact_size: bool) -> Search:
+    """A search below the required variables."""
+    candidates, cost, most = arrays.candidates, arrays.cost, arrays.most
     depths, columns = most + 1, max(len(candidates), 1)
     search = Search(
         most,
         exact_size,
-        bool(np.all(cost == cost[0])),
+        bool(np.all(cost[candidates] == cost[candidates[:1]])),
         cost,
-        group,
-        np.zeros(int(group.max(initial=-1)) + 2, dtype=np.bool_),
+        arrays.group,
+        np.zeros(arrays.group_count + 1, dtype=np.bool_),
         np.zeros((depths, columns), dtype=np.int32),
         np.zeros((depths, columns)),
         np.zeros(depths, dtype=np.int64),
         np.zeros(depths, dtype=np.int64),
         np.zeros(depths),
-        np.full(depths, money),
+        np.full(depths, arrays.money),
         np.zeros(1, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
         np.full(wanted, -1.0),
@@ -73,7 +91,7 @@ def start_search(
     )
     search.candidate[0, : len(candidates)] = candidates
     search.width[0] = len(candidates)
-    begin(p, search)
+    begin(arrays.passes, search)
     return search
 
 
@@ -90,7 +108,7 @@ def settle(p: Any, s: Any, k: int, count: int) -> None:
     kept = 0
     for i in range(count):
         v = s.candidate[k, i]
-        fits = s.cost[v] <= s.money[k] * (1.0 + 1e-12) and (s.group[v] < 0 or not s.taken[s.group[v]])
+        fits = s.cost[v] <= s.money[k] and (s.group[v] < 0 or not s.taken[s.group[v]])
         if fits and k < s.most:
             s.candidate[k, kept] = v
             s.gain[k, kept] = gain_of(p, v)
@@ -104,10 +122,14 @@ def settle(p: Any, s: Any, k: int, count: int) -> None:
 
 @kernel
 def better(s: Any, k: int, i: int, j: int) -> bool:
-    """Whether candidate i comes before j: more gain per cost, then the lower node."""
+    """Whether candidate i comes before j: more gain per cost, then more gain, then the lower node."""
     a, b = s.candidate[k, i], s.candidate[k, j]
-    left, right = s.gain[k, i] * s.cost[b], s.gain[k, j] * s.cost[a]
-    return left > right or (left == right and a < b)
+    left, right = rate_of(s.gain[k, i], s.cost[a]), rate_of(s.gain[k, j], s.cost[b])
+    if left != right:
+        return left > right
+    if s.gain[k, i] != s.gain[k, j]:
+        return s.gain[k, i] > s.gain[k, j]
+    return a < b
 
 
 @kernel

@@ -1,47 +1,169 @@
-"""The greedy set of a known model, with its guarantee.
+"""The greedy set of a known linear model, with what is proved about it.
 
-Linear models: every step takes the variable with the largest gain (per cost, if there are costs); all gains
-come from two passes, and after a step only what it changed is computed again. E[Y | do(S)] is monotone and submodular,
-so for a budget K the set is worth at least 1 - 1/e of the best (Nemhauser et al. 1978). With costs the better of the
-greedy set and the best single variable is worth at least (1 - 1/e) / 2 of the best (Leskovec et al. 2007).
+Every step takes the variable with the largest gain; all gains come from two passes, and after a step only what it
+changed is computed again. E[Y | do(S)] is monotone and submodular, so of what the best set gains the greedy set gains
+  budget alone                    1 - 1/e         (Nemhauser et al. 1978)
+  budget and disjoint groups      1/2             (Fisher et al. 1978: together they are a matroid)
+  total cost alone                (1 - 1/e) / 2   (Leskovec et al. 2007: by gain per cost, or the best single variable)
+With a total cost three sets are tried: by gain per cost, by plain gain, and the best single one. For a total cost
+together with a budget or groups no factor is known. In all cases no set is worth more than value(S) plus what the gains
+at S can add up to within the rules, whatever S; the least of these over the sets on the way is the bound.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.oracle.passes import Passes, full_pass, gain_of, toggle
+from dobandit.model.bglm import WeightedModel
+from dobandit.oracle.exhaustive import Limits
+from dobandit.oracle.passes import full_pass, gain_of, passes_of, toggle
+from dobandit.oracle.problem import Problem
 
 FACTOR = 1.0 - 1.0 / math.e
 COST_FACTOR = FACTOR / 2.0
+_BOUNDS = 64  # sets on the way at which the bound is computed
+
+
+class Arrays:
+    """A problem in the numbers of `Passes`. Exclusive groups are taken to be disjoint."""
+
+    def __init__(self, model: WeightedModel, problem: Problem, candidates: Sequence[str]) -> None:
+        self.passes = passes_of(model)
+        self.nodes = model.graph.nodes
+        number = {int(i): here for here, i in enumerate(self.passes.ids)}
+        here = {name: number.get(model.graph.index(name), 0) for name in (*candidates, *problem.required)}
+        # Costs as shares of the total: gains per cost then neither overflow nor vanish.
+        unit = problem.total_cost or 1.0
+        self.money = problem.money / unit
+        self.cost, self.group = np.ones(len(number)), np.full(len(number), -1, dtype=np.int64)
+        for name in candidates:
+            self.cost[here[name]] = problem.unit_cost(name) / unit
+        groups = problem.groups(candidates)
+        for which, group in enumerate(groups):
+            for name in group:
+                self.group[here[name]] = which
+        self.group_count = len(groups)
+        useful = sorted(here[name] for name in candidates if here[name] and self.cost[here[name]] <= self.money)
+        self.candidates: NDArray[np.int32] = np.array(useful, dtype=np.int32)
+        self.required = [here[name] for name in problem.required if here[name]]
+        self.most = min(problem.most(tuple(candidates)), len(useful))
+        self.has_costs = problem.total_cost is not None
+        by_cost = replace(problem, budget=None).most(tuple(candidates)) if self.has_costs else 0
+        room = by_cost if problem.budget is None else problem.budget - len(problem.required)
+        self.budget_binds = room < by_cost
+        self.restart()
+
+    def restart(self) -> float:
+        """Back to the required variables alone; returns their E[Y]."""
+        self.passes.is_set[:] = False
+        self.passes.is_set[self.required] = True
+        return float(full_pass(self.passes))
+
+    def names(self, chosen: Iterable[int]) -> list[str]:
+        return [self.nodes[int(self.passes.ids[v]) - 1] for v in chosen if v]
+
+    def factor(self) -> float | None:
+        """What is proved of a greedy answer under these rules."""
+        if self.has_costs:
+            return None if self.budget_binds or self.group_count else COST_FACTOR
+        return 0.5 if self.group_count else FACTOR
+
+
+class GreedyAnswer(NamedTuple):
+    chosen: NDArray[np.int32]
+    value: float
+    bound: float
+    factor: float | None  # None also where a limit stopped it
+    looked: int
+
+
+def greedy(arrays: Arrays, limits: Limits | None = None) -> GreedyAnswer:
+    """The best of the greedy sets that fit the rules; by gain per cost first, which wins ties."""
+    limits = limits or Limits()
+    base = arrays.restart()
+    bound, looked, finished = bound_at(arrays), 0, True
+    gains = gains_at(arrays)
+    single = int(np.argmax(gains)) if arrays.most else 0
+    best, value = np.zeros(0, dtype=np.int32), base
+    for by_rate in (True, False) if arrays.has_costs else (False,):
+        chosen, bound_here, steps, done = _one_run(arrays, by_rate, limits, looked)
+        reached, finished = float(arrays.passes.means[-1]), finished and done
+        bound, looked = min(bound, bound_here), looked + steps * len(arrays.candidates)
+        if reached > value or not len(best):
+            best, value = chosen, reached
+    if arrays.most and base + gains[single] > value:
+        best, value = arrays.candidates[single : single + 1], base + float(gains[single])
+    factor = arrays.factor() if finished else None
+    if factor:  # it holds for what is gained beyond the required set
+        bound = min(bound, base + (value - base) / factor)
+    return GreedyAnswer(best, value, max(value, min(bound, 1.0)), factor, looked)
+
+
+def _one_run(arrays: Arrays, by_rate: bool, limits: Limits, looked: int) -> tuple[NDArray[np.int32], float, int, bool]:
+    """(the variables in the order taken, the bound, steps, whether no limit came first). With costs variables without
+    gain are left out; sets under a mere budget are filled up."""
+    arrays.restart()
+    chosen: NDArray[np.int32] = np.zeros(max(arrays.most, 1), dtype=np.int32)
+    taken, money, bound = np.zeros(arrays.group_count + 1, dtype=np.bool_), np.full(1, arrays.money), math.inf
+    rules = arrays.candidates, arrays.cost, arrays.group, by_rate, not arrays.has_costs
+    count, stride = 0, max(1, -(-arrays.most // _BOUNDS))
+    while count < arrays.most:
+        if limits.reached(looked + count * len(arrays.candidates)):
+            return chosen[:count], bound, count, False
+        before, stop = count, min(count + stride, arrays.most)
+        count = int(take_steps(arrays.passes, *rules, taken, money, chosen, before, stop))
+        bound = min(bound, bound_at(arrays))
+        if count < stop:
+            break
+    return chosen[:count], bound, count, True
 
 
 @kernel
-def greedy_steps(
-    p: Any, candidates: Any, most: int, cost: Any, money: float, group: Any, taken: Any, chosen: Any
+def rate_of(gain: float, cost: float) -> float:
+    """Gain per cost: what is free comes first, what gains nothing last."""
+    if gain <= 0.0:
+        return 0.0
+    return gain / cost if cost > 0.0 else math.inf
+
+
+@kernel
+def take_steps(
+    p: Any,
+    candidates: Any,
+    cost: Any,
+    group: Any,
+    by_rate: bool,
+    fill: bool,
+    taken: Any,
+    money: Any,
+    chosen: Any,
+    count: int,
+    stop: int,
 ) -> int:
-    """Fill `chosen` with the variables in the order taken; returns how many."""
-    full_pass(p)
-    count = 0
-    while count < most:
-        best, rate = -1, 0.0
+    """Go on from `count` variables in `chosen` to `stop`; returns how many there are then (fewer: nothing is left)."""
+    while count < stop:
+        best, most, gained = -1, 0.0, 0.0
         for i in range(len(candidates)):
             v = candidates[i]
-            if p.is_set[v] or cost[v] > money * (1.0 + 1e-12) or (group[v] >= 0 and taken[group[v]]):
+            if p.is_set[v] or cost[v] > money[0] or (group[v] >= 0 and taken[group[v]]):
                 continue
             gain = gain_of(p, v)
-            gain = gain / cost[v] if cost[v] > 0.0 else gain * 1e300
-            if best < 0 or gain > rate:
-                best, rate = v, gain
+            if gain <= 0.0 and not fill:
+                continue
+            rate = rate_of(gain, cost[v]) if by_rate else gain
+            if best < 0 or rate > most or (rate == most and gain > gained):
+                best, most, gained = v, rate, gain
         if best < 0:
             break
         toggle(p, best)
-        money -= cost[best]
+        money[0] -= cost[best]
         if group[best] >= 0:
             taken[group[best]] = True
         chosen[count] = best
@@ -49,10 +171,30 @@ def greedy_steps(
     return count
 
 
-def best_single(p: Passes, candidates: NDArray[np.int32], cost: NDArray[np.float64], money: float) -> int:
-    """The affordable variable with the largest gain at the present set, or -1."""
-    affordable = candidates[cost[candidates] <= money * (1.0 + 1e-12)]
-    if not len(affordable):
-        return -1
-    gains = (1.0 - p.means[affordable]) * p.paths[affordable]
-    return int(affordable[int(np.argmax(gains))])
+def gains_at(arrays: Arrays) -> NDArray[np.float64]:
+    """The candidates' gains at the present set."""
+    p, here = arrays.passes, arrays.candidates
+    return np.maximum((1.0 - p.means[here]) * p.paths[here], 0.0)
+
+
+def bound_at(arrays: Arrays) -> float:
+    """What no allowed set exceeds, by the gains at the present set S: f(O) <= f(O + S) <= f(S) + the gains of O. The
+    gains of O are bounded by the largest ones, one a group, and by the fractional knapsack of all money."""
+    gains = gains_at(arrays)
+    group = arrays.group[arrays.candidates]
+    of_group = np.zeros(arrays.group_count)
+    np.maximum.at(of_group, group[group >= 0], gains[group >= 0])
+    pool = np.sort(np.concatenate([gains[group < 0], of_group]))[::-1]
+    most = float(pool[: arrays.most].sum())
+    if arrays.has_costs and len(gains):
+        cost = arrays.cost[arrays.candidates]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            order = np.argsort(-np.where(gains > 0.0, gains / cost, 0.0), kind="stable")
+        spent = np.cumsum(cost[order])
+        whole = int(np.searchsorted(spent, arrays.money, side="right"))
+        knapsack = float(gains[order[:whole]].sum())
+        if whole < len(order):
+            left = arrays.money - (float(spent[whole - 1]) if whole else 0.0)
+            knapsack += float(gains[order[whole]]) * left / float(cost[order[whole]])
+        most = min(most, knapsack)
+    return float(arrays.passes.means[-1]) + most

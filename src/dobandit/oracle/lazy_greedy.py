@@ -21,6 +21,7 @@ from dobandit.model import elimination
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.inference import expect
 from dobandit.model.links import Link
+from dobandit.oracle.exhaustive import Limits
 from dobandit.oracle.passes import passes_of
 from dobandit.oracle.problem import Problem
 
@@ -50,10 +51,17 @@ class Objective(Protocol):
 
 
 def lazy_greedy(
-    objective: Objective, problem: Problem, candidates: Sequence[str], *, lazy: bool = True
+    objective: Objective,
+    problem: Problem,
+    candidates: Sequence[str],
+    *,
+    lazy: bool = True,
+    limits: Limits | None = None,
 ) -> tuple[list[str], int]:
     """(the variables taken besides the required ones, sets looked at): the gain per cost decides; with a total cost the
-    best single variable may beat them all (Leskovec et al. 2007). lazy=False looks at every candidate in every step."""
+    best single variable may beat them all (Leskovec et al. 2007). lazy=False looks at every candidate in every step. At
+    a limit nothing more is added."""
+    limits = limits or Limits()
     chosen: list[str] = []
     value, looked, step = objective.start, 1, 0
     alone, single = -1.0, ""
@@ -64,6 +72,8 @@ def lazy_greedy(
         if not problem.allows([*chosen, name]):
             continue  # rules only tighten as the set grows
         if seen < step:
+            if limits.reached(looked):
+                break
             new = objective.with_node(name)
             looked += 1
             heapq.heappush(heap, (-_rate(new - value, problem.unit_cost(name)), place, step, new))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dobandit.errors import InterventionError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
+
+_MOST_COST = 1e300  # sums of costs stay finite
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Problem:
         """Variables that may be set besides the required ones; checks that some set is allowed at all."""
         self._check_names(graph)
         if self.budget is None and self.total_cost is None:
-            raise InterventionError("a problem needs a budget or a total cost, but got neither. Give budget=...")
+            raise InterventionError("a problem needs a budget or a total cost, but got neither. Give one of them.")
         if self.budget is not None:
             require_budget(graph, self.budget)
         self._check_costs()
@@ -78,9 +79,9 @@ class Problem:
             clash = [name for name in group if name in self.required]
             if len(clash) > 1:
                 raise InterventionError(f"{listed(clash)} are required, but exclude each other. No set is allowed.")
-        allowed = graph.controllable if self.available is None else self.available
-        ruled_out = [name for group in self.exclusive for name in group if set(group) & set(self.required)]
-        out = {*self.forbidden, *self.required, *ruled_out}
+        allowed, required = set(graph.controllable if self.available is None else self.available), set(self.required)
+        ruled_out = [name for group in self.exclusive if required.intersection(group) for name in group]
+        out = {*self.forbidden, *required, *ruled_out}
         return tuple(name for name in graph.controllable if name in allowed and name not in out)
 
     def limited(self, available: Iterable[str]) -> Problem:
@@ -113,6 +114,19 @@ class Problem:
             count = min(count, affordable)
         return count
 
+    def groups(self, candidates: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """The exclusive groups that rule something out among the candidates: of two or more, none within another."""
+        here = set(candidates)
+        left = (frozenset(name for name in group if name in here) for group in self.exclusive)
+        kept: list[frozenset[str]] = []
+        holding: dict[str, list[frozenset[str]]] = {}
+        for group in sorted(dict.fromkeys(left), key=len, reverse=True):
+            if len(group) > 1 and not any(group <= other for other in holding.get(next(iter(group)), ())):
+                kept.append(group)
+                for name in group:
+                    holding.setdefault(name, []).append(group)
+        return tuple(tuple(sorted(group)) for group in kept)
+
     def allows(self, chosen: Iterable[str]) -> bool:
         """Whether the candidates in `chosen` may be set together, besides the required ones."""
         whole = {*chosen, *self.required}
@@ -126,8 +140,8 @@ class Problem:
         groups = [name for group in self.exclusive for name in group]
         roles = {
             "costs": self.costs,
-            "required": self.required,
-            "forbidden": self.forbidden,
+            "require": self.required,
+            "forbid": self.forbidden,
             "exclusive": groups,
             "available": self.available or (),
         }
@@ -135,21 +149,45 @@ class Problem:
         for role, names in roles.items():
             for name in names:
                 if name not in known:
-                    raise InterventionError(
-                        f"{role} is about controllable variables, but {name!r} is none of {listed(graph.controllable)}."
-                        + closest(name, graph.controllable)
-                    )
+                    raise InterventionError(f"{role} is about controllable variables, but {_what_is(graph, name)}")
 
     def _check_costs(self) -> None:
         if self.costs and self.total_cost is None:
-            raise InterventionError("costs need a total cost, but none is given. Give total_cost=...")
-        for name, cost in [*self.costs.items(), ("the total", self.total_cost)]:
-            if cost is not None and (
-                isinstance(cost, bool)
-                or not isinstance(cost, (int, float, np.integer, np.floating))
-                or not 0 <= cost < math.inf
-            ):
-                raise InterventionError(f"a cost is a finite number from 0, but that of {name} is {cost!r}.")
+            raise InterventionError("costs need a total cost, but none is given. Give one, or leave the costs out.")
+        if self.total_cost is not None and not _is_cost(self.total_cost):
+            raise InterventionError(
+                f"the total cost is a number from 0 to {_MOST_COST:g}, but got {shown(self.total_cost)}."
+            )
+        for name, cost in self.costs.items():
+            if not _is_cost(cost):
+                raise InterventionError(
+                    f"a cost is a number from 0 to {_MOST_COST:g}, but that of {name} is {shown(cost)}."
+                )
+
+
+def shown(value: object) -> str:
+    """A value for a message; Python refuses to print the largest whole numbers."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _is_cost(cost: object) -> bool:
+    cost = float(cost) if isinstance(cost, np.number) and not isinstance(cost, np.complexfloating) else cost
+    return isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 <= cost <= _MOST_COST
+
+
+def _what_is(graph: CausalGraph, name: object) -> str:
+    """Why a name cannot be set, as the end of a sentence."""
+    if name == graph.target:
+        return f"{name!r} is the target. Leave it out."
+    if name in graph.latent:
+        return f"{name!r} is hidden. Leave it out."
+    if name in graph:
+        return f"{name!r} is not controllable. Leave it out, or add it to the graph's controllable variables."
+    return f"{name!r} is none of {listed(graph.controllable)}.{closest(name, graph.controllable)}"
 
 
 def rules_of(
@@ -162,29 +200,48 @@ def rules_of(
     available: Iterable[str] | None = None,
 ) -> Problem:
     """A problem from what users write."""
+    if costs is not None and not isinstance(costs, Mapping):
+        raise InterventionError(f"costs give a number by name, such as {{'X1': 2}}, but got {costs!r}.")
     return Problem(
         budget,
         dict(costs or {}),
         total_cost,
         _names(require, "require"),
         _names(forbid, "forbid"),
-        tuple(_names(group, "an exclusive group") for group in exclusive),
+        _groups(exclusive),
         None if available is None else _names(available, "available"),
     )
 
 
 def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InterventionError(f"{what} is a list of names, but got {names!r}. Write [{names!r}].")
-    return tuple(dict.fromkeys(names))
+    if isinstance(names, str):
+        raise InterventionError(f"{what} is a list of names, but got the string {names!r}. Write [{names!r}].")
+    if not isinstance(names, Iterable):
+        raise InterventionError(f"{what} is a list of names, such as ['X1', 'X2'], but got {names!r}.")
+    given = list(names)
+    odd = [name for name in given if not isinstance(name, str)]
+    if odd:
+        raise InterventionError(f"{what} is a list of names, such as ['X1', 'X2'], but {odd[0]!r} in it is no name.")
+    return tuple(dict.fromkeys(given))
+
+
+def _groups(exclusive: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    rule = "exclusive is a list of groups, each of them a list of names"
+    if isinstance(exclusive, str) or not isinstance(exclusive, Iterable):
+        raise InterventionError(f"{rule}, but got {exclusive!r}. Write [['X1', 'X2']].")
+    groups = list(exclusive)
+    if groups and all(isinstance(group, str) for group in groups):
+        raise InterventionError(f"{rule}, but got {groups!r:.200}. Write [{groups!r:.200}] for one group.")
+    return tuple(_names(group, "each group in exclusive") for group in groups)
 
 
 def require_budget(graph: CausalGraph, budget: int) -> int:
     """The budget as an int from 0 to the number of controllable variables."""
     most = len(graph.controllable)
-    if isinstance(budget, bool) or not hasattr(budget, "__index__") or not 0 <= budget <= most:
+    whole = isinstance(budget, (int, np.integer)) and not isinstance(budget, bool)
+    if not whole or not 0 <= budget <= most:
         raise InterventionError(
-            f"budget must be a whole number from 0 to {most} (the controllable variables), but got {budget!r}. "
-            "Lower it, or make more variables controllable."
+            f"budget must be a whole number from 0 to {most} (the controllable variables), but got {shown(budget)}."
+            + (" Lower it, or make more variables controllable." if whole and budget > most else "")
         )
     return int(budget)

@@ -9,7 +9,6 @@ computed again.
 
 from __future__ import annotations
 
-import math
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.errors import InferenceError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.exhaustive import allowed_sets, count_sets
+from dobandit.oracle.exhaustive import MANY, allowed_sets, capped_comb, count_sets, full_size_only
 from dobandit.oracle.problem import Problem
 
 MOST_SETS = 2_000_000
@@ -65,14 +64,15 @@ def sets_allowed(graph: CausalGraph, rules: Problem | int, relevant: set[int] | 
     rules = rules if isinstance(rules, Problem) else Problem(rules)
     candidates = tuple(name for name in rules.candidates(graph) if relevant is None or graph.index(name) in relevant)
     required = [graph.index(name) for name in rules.required]
-    if rules.total_cost is None and not rules.exclusive:
+    if full_size_only(rules, candidates):
         chosen = all_sets([graph.index(name) for name in candidates], rules.most(candidates))
         return np.sort(np.hstack([np.tile(np.array(required, dtype=np.int32), (len(chosen), 1)), chosen]), axis=1)
     count = count_sets(rules, candidates)
     if count > _MOST_RULED_SETS:
         raise InferenceError(
-            f"there are up to {count:,} sets of {len(candidates)} variables, and with costs or exclusive groups they "
-            f"are listed only up to {_MOST_RULED_SETS:,}. Lower the budget, or make fewer variables controllable."
+            f"there are up to {_shown(count)} sets of {len(candidates)} variables, and with costs or exclusive groups "
+            f"they are listed only up to {_MOST_RULED_SETS:,}. Give region='boxed' (branch and bound, for linear "
+            "models), lower the budget, or make fewer variables controllable."
         )
     rows = [
         sorted([*required, *map(graph.index, names)])
@@ -85,14 +85,18 @@ def sets_allowed(graph: CausalGraph, rules: Problem | int, relevant: set[int] | 
 
 def all_sets(ids: list[int], size: int) -> NDArray[np.int32]:
     """Every set of `size` out of `ids`, a row each, in lexicographic order."""
-    count = math.comb(len(ids), size)
+    count = capped_comb(len(ids), size)
     if count > MOST_SETS:
         raise InferenceError(
-            f"there are {count:,} sets of {size} out of {len(ids)} variables, and looking at each of them is done "
-            f"only up to {MOST_SETS:,}. Lower the budget, or make fewer variables controllable."
+            f"there are {_shown(count)} sets of {size} out of {len(ids)} variables, and looking at each of them is "
+            f"done only up to {MOST_SETS:,}. Lower the budget, or make fewer variables controllable."
         )
     flat = np.fromiter((i for chosen in combinations(ids, size) for i in chosen), dtype=np.int32, count=count * size)
     return flat.reshape(count, size)
+
+
+def _shown(count: int) -> str:
+    return f"{count:,} or more" if count == MANY else f"{count:,}"
 
 
 @inlined

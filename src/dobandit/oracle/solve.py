@@ -7,22 +7,23 @@ auto        a handful of sets: exhaustive; a linear model: branch and bound, or 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dobandit.errors import InferenceError, closest, listed
+from dobandit.errors import DobanditWarning, InferenceError, closest, listed
 from dobandit.model.bglm import WeightedModel
-from dobandit.oracle.exhaustive import best_by_enumeration, count_sets
-from dobandit.oracle.problem import OracleResult, Problem, rules_of
+from dobandit.oracle.exhaustive import Limits, best_by_enumeration, count_sets, full_size_only
+from dobandit.oracle.problem import OracleResult, Problem, rules_of, shown
 
 ORACLES = ("auto", "exhaustive", "branch-and-bound", "greedy")
 _FEW_SETS = 2_000  # looked at one by one before Numba is loaded
-_SEARCH_MEMORY = 40_000_000  # candidates x depths that branch and bound may hold
+_SEARCH_MEMORY = 40_000_000  # candidates x depths that branch and bound may hold; also sets x variables of a list
 _SETS_BY_INFERENCE = 20_000
-_NODES_AT_ONCE = 256
+MOST_LISTED = 1_000_000
+TOLERANCE = 1e-12  # a bound this close to a value proves it
 
 
 def solve(
@@ -42,8 +43,9 @@ def solve(
 ) -> OracleResult:
     """The allowed set with the largest E[Y | do(set = 1)]; the arguments are those of `Problem`.
 
-    top         how many of the best sets to list in the result
-    time_limit  seconds, node_limit sets, after which branch and bound gives the best set found and the bound
+    top         how many of the best sets to list in the result (greedy lists one)
+    time_limit  seconds, node_limit sets, after which the best set found is given: never less than the greedy one where
+                branch and bound is stopped, and with the bound that is left
 
     >>> from dobandit import paper
     >>> solve(paper.G1, budget=3).set
@@ -62,35 +64,51 @@ def solve_problem(
     node_limit: int | None = None,
 ) -> OracleResult:
     """`solve` for rules that are a Problem already."""
+    if not isinstance(model, WeightedModel):
+        raise InferenceError(
+            f"the best set is that of a model with weights, but got {type(model).__name__}. "
+            "Give a BinaryGLM or a LinearModel."
+        )
     useless = set(model.graph.irrelevant)  # setting these gains nothing, so no set holds them unless it must
     candidates = tuple(name for name in problem.candidates(model.graph) if name not in useless)
     _check(oracle, top, time_limit, node_limit)
-    start = time.perf_counter()
+    start, limits = time.perf_counter(), Limits(time_limit, node_limit)
     name = _fitting(model, problem, candidates, oracle)
     if name == "exhaustive":
-        result = _exhaustive(model, problem, candidates, top)
+        result = _exhaustive(model, problem, candidates, int(top), limits)
     elif name == "branch-and-bound":
-        result = _branch_and_bound(model, problem, candidates, top, time_limit, node_limit)
+        result = _branch_and_bound(model, problem, candidates, int(top), limits)
     else:
-        result = _greedy(model, problem, candidates)
+        if top > 1:
+            warnings.warn(
+                f"greedy lists one set, but the {top} best were asked for. Branch and bound and exhaustive list more.",
+                DobanditWarning,
+                stacklevel=3,
+            )
+        result = _greedy(model, problem, candidates, limits)
     return replace(result, seconds=time.perf_counter() - start)
 
 
-def _check(oracle: str, top: int, time_limit: float | None, node_limit: int | None) -> None:
-    if oracle not in ORACLES:
+def _check(oracle: object, top: object, time_limit: object, node_limit: object) -> None:
+    if not isinstance(oracle, str) or oracle not in ORACLES:
         raise InferenceError(f"oracle is one of {listed(ORACLES)}, but got {oracle!r}.{closest(oracle, ORACLES)}")
-    for what, value in (("top", top), ("node_limit", node_limit)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise InferenceError(f"{what} must be a whole number from 1, but got {value!r}.")
-    if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
-        raise InferenceError(f"time_limit must be a number of seconds above 0, but got {time_limit!r}.")
+    whole = (int, np.integer)
+    if isinstance(top, bool) or not isinstance(top, whole) or not 1 <= top <= MOST_LISTED:
+        raise InferenceError(
+            f"top must be a whole number from 1 to {MOST_LISTED:,} (the list is held in memory), but got {shown(top)}."
+        )
+    if node_limit is not None and (isinstance(node_limit, bool) or not isinstance(node_limit, whole) or node_limit < 1):
+        raise InferenceError(f"node_limit must be a whole number from 1, but got {shown(node_limit)}.")
+    real = isinstance(time_limit, (*whole, float, np.floating)) and not isinstance(time_limit, bool)
+    if time_limit is not None and not (real and time_limit > 0):  # type: ignore[operator]
+        raise InferenceError(f"time_limit must be a number of seconds above 0, but got {shown(time_limit)}.")
 
 
 def _fitting(model: WeightedModel, problem: Problem, candidates: tuple[str, ...], oracle: str) -> str:
     if oracle == "branch-and-bound" and not model.is_linear:
         raise InferenceError(
             "branch and bound needs a linear model, whose gains bound each other, but some link is not the identity. "
-            "Use oracle='auto'."
+            "Use the oracle 'auto'."
         )
     if oracle != "auto":
         return oracle
@@ -99,15 +117,15 @@ def _fitting(model: WeightedModel, problem: Problem, candidates: tuple[str, ...]
         return "exhaustive" if sets <= _SETS_BY_INFERENCE else "greedy"
     if sets <= _FEW_SETS and model.graph.edge_count < 20_000:
         return "exhaustive"
-    if _overlapping(problem):
+    if _overlapping(problem, candidates):
         return "exhaustive" if sets <= _SETS_BY_INFERENCE else "greedy"
     fits = len(candidates) * (problem.most(candidates) + 1) <= _SEARCH_MEMORY
     return "branch-and-bound" if fits else "greedy"
 
 
-def _overlapping(problem: Problem) -> bool:
+def _overlapping(problem: Problem, candidates: tuple[str, ...]) -> bool:
     """Whether some variable is in two exclusive groups, which the compiled searches cannot hold."""
-    members = [name for group in problem.exclusive for name in group]
+    members = [name for group in problem.groups(candidates) for name in group]
     return len(members) > len(set(members))
 
 
@@ -116,115 +134,72 @@ def _named(model: WeightedModel, chosen: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(chosen, key=model.graph.index))
 
 
-def _exhaustive(model: WeightedModel, problem: Problem, candidates: tuple[str, ...], top: int) -> OracleResult:
-    best, exact, looked = best_by_enumeration(model, problem, candidates, top)
-    listing = tuple((_named(model, (*problem.required, *chosen)), value) for value, chosen in best)
-    value = listing[0][1]
-    status = "optimal" if exact else "approximate"
-    return OracleResult(listing[0][0], value, value if exact else 1.0, status, "exhaustive", 0.0, None, looked, listing)
-
-
-class _Arrays:
-    """A problem in the numbers of `Passes`."""
-
-    def __init__(self, model: WeightedModel, problem: Problem, candidates: tuple[str, ...]) -> None:
-        from dobandit.oracle.passes import passes_of
-
-        self.model, self.problem = model, problem
-        self.passes = passes_of(model)
-        number = {int(i): here for here, i in enumerate(self.passes.ids)}
-        nodes = len(self.passes.ids)
-        self.cost, self.group = np.ones(nodes), np.full(nodes, -1, dtype=np.int64)
-        for name in (*candidates, *problem.required):
-            here = number.get(model.graph.index(name))
-            if here is not None:
-                self.cost[here] = problem.unit_cost(name)
-        for which, group in enumerate(problem.exclusive):
-            for here in filter(None, (number.get(model.graph.index(name)) for name in group)):
-                self.group[here] = which
-        useful = [number[i] for i in map(model.graph.index, candidates) if i in number]
-        self.candidates: NDArray[np.int32] = np.array(sorted(useful), dtype=np.int32)
-        for name in problem.required:
-            here = number.get(model.graph.index(name))
-            if here is not None:
-                self.passes.is_set[here] = True
-        self.most = min(problem.most(candidates), len(self.candidates))
-
-    def names(self, chosen: NDArray[np.int32]) -> tuple[str, ...]:
-        nodes = self.model.graph.nodes
-        picked = [nodes[int(self.passes.ids[v]) - 1] for v in chosen.tolist() if v]
-        return _named(self.model, (*self.problem.required, *picked))
+def _exhaustive(
+    model: WeightedModel, problem: Problem, candidates: tuple[str, ...], top: int, limits: Limits
+) -> OracleResult:
+    found = best_by_enumeration(model, problem, candidates, top, limits)
+    listing = tuple((_named(model, (*problem.required, *chosen)), value) for value, chosen in found.best)
+    names, value = listing[0]
+    status, bound = ("optimal", value) if found.proved else ("approximate", max(value, 1.0))
+    return OracleResult(names, value, bound, status, "exhaustive", 0.0, None, found.looked, listing)
 
 
 def _branch_and_bound(
-    model: WeightedModel,
-    problem: Problem,
-    candidates: tuple[str, ...],
-    top: int,
-    time_limit: float | None,
-    node_limit: int | None,
+    model: WeightedModel, problem: Problem, candidates: tuple[str, ...], top: int, limits: Limits
 ) -> OracleResult:
-    from dobandit.oracle.branch_and_bound import advance, remaining_bound, start_search
+    from dobandit.oracle.branch_and_bound import search_sets
+    from dobandit.oracle.greedy import Arrays, greedy
 
-    if _overlapping(problem):
+    if _overlapping(problem, candidates):
         raise InferenceError(
-            "branch and bound takes each variable in one exclusive group only, but some is in two. Use oracle='auto'."
+            "branch and bound takes each variable in one exclusive group only, but some is in two. "
+            "Use the oracle 'auto'."
         )
-    arrays = _Arrays(model, problem, candidates)
-    full_size = top > 1 and problem.total_cost is None and not problem.exclusive
-    search = start_search(
-        arrays.passes, arrays.candidates, arrays.most, arrays.cost, problem.money, arrays.group, top, full_size
-    )
-    start = time.perf_counter()
-    while search.depth[0] >= 0:
-        left = _NODES_AT_ONCE if node_limit is None else min(_NODES_AT_ONCE, node_limit - int(search.explored[0]))
-        if left <= 0 or (time_limit is not None and time.perf_counter() - start > time_limit):
-            break
-        advance(arrays.passes, search, left)
-    found = [i for i in range(top) if search.top_value[i] >= 0]
-    listing = tuple((arrays.names(search.top_set[i]), float(search.top_value[i])) for i in found)
-    done = search.depth[0] < 0
-    value = listing[0][1] if listing else -1.0
-    bound = value if done else max(value, float(remaining_bound(search)))
-    status = "optimal" if done or bound <= value else "approximate"
-    factor = None if status == "optimal" else value / bound
-    explored = int(search.explored[0])
-    return OracleResult(listing[0][0], value, bound, status, "branch-and-bound", 0.0, factor, explored, listing)
+    arrays = Arrays(model, problem, candidates)
+    wanted = min(top, count_sets(problem, candidates))
+    if wanted * arrays.most > _SEARCH_MEMORY:
+        raise InferenceError(f"{wanted:,} sets of up to {arrays.most} variables are too many to list. Lower top.")
+    found = search_sets(arrays, wanted, top > 1 and full_size_only(problem, candidates), limits)
+
+    def named(chosen: Iterable[int]) -> tuple[str, ...]:
+        return _named(model, (*problem.required, *arrays.names(chosen)))
+
+    sets, bound = {named(chosen): value for chosen, value in found.sets}, found.bound
+    if not found.done:  # then the greedy set may be better
+        start = greedy(arrays)
+        bound = min(bound, start.bound)
+        if top > 1 or start.value > max(sets.values(), default=-1.0) + TOLERANCE:
+            sets.setdefault(named(start.chosen), start.value)
+    listing = tuple(sorted(sets.items(), key=lambda entry: -round(entry[1], 12))[:top])
+    names, value = listing[0]
+    bound = max(value, min(bound, 1.0))
+    optimal = found.done or (top == 1 and bound <= value + TOLERANCE)
+    factor = None if optimal else value / bound if bound > 0.0 else 1.0
+    status = "optimal" if optimal else "approximate"
+    return OracleResult(names, value, bound, status, "branch-and-bound", 0.0, factor, found.explored, listing)
 
 
-def _greedy(model: WeightedModel, problem: Problem, candidates: tuple[str, ...]) -> OracleResult:
-    if not model.is_linear or _overlapping(problem):
-        return _greedy_by_inference(model, problem, candidates)
-    from dobandit.oracle.greedy import COST_FACTOR, FACTOR, best_single, greedy_steps
-    from dobandit.oracle.passes import full_pass, gain_of
+def _greedy(model: WeightedModel, problem: Problem, candidates: tuple[str, ...], limits: Limits) -> OracleResult:
+    if not model.is_linear or _overlapping(problem, candidates):
+        return _greedy_by_inference(model, problem, candidates, limits)
+    from dobandit.oracle.greedy import Arrays, greedy
 
-    arrays = _Arrays(model, problem, candidates)
-    p = arrays.passes
-    taken = np.zeros(int(arrays.group.max(initial=-1)) + 2, dtype=np.bool_)
-    chosen = np.zeros(max(arrays.most, 1), dtype=np.int32)
-    base = float(full_pass(p))
-    single = best_single(p, arrays.candidates, arrays.cost, problem.money) if arrays.most else -1
-    alone = base + float(gain_of(p, single)) if single >= 0 else base
-    count = greedy_steps(p, arrays.candidates, arrays.most, arrays.cost, problem.money, arrays.group, taken, chosen)
-    value = float(p.means[-1])
-    chosen = chosen[:count]
-    if alone > value:
-        chosen, value = np.array([single], dtype=np.int32), alone
-    factor = FACTOR if problem.total_cost is None else COST_FACTOR
-    factor = 0.5 if problem.exclusive and problem.total_cost is None else factor
-    # The factor holds for what is gained beyond the required set, and E[Y] never exceeds 1.
-    bound = min(1.0, base + (value - base) / factor)
-    names = arrays.names(chosen)
-    status = "optimal" if bound <= value else "approximate"
-    return OracleResult(names, value, bound, status, "greedy", 0.0, factor, count * len(candidates), ((names, value),))
+    arrays = Arrays(model, problem, candidates)
+    found = greedy(arrays, limits)
+    names = _named(model, (*problem.required, *arrays.names(found.chosen)))
+    status = "optimal" if found.bound <= found.value + TOLERANCE else "approximate"
+    listing = ((names, found.value),)
+    return OracleResult(names, found.value, found.bound, status, "greedy", 0.0, found.factor, found.looked, listing)
 
 
-def _greedy_by_inference(model: WeightedModel, problem: Problem, candidates: tuple[str, ...]) -> OracleResult:
+def _greedy_by_inference(
+    model: WeightedModel, problem: Problem, candidates: tuple[str, ...], limits: Limits
+) -> OracleResult:
     """Greedy for any link and any rules; no factor is known."""
     from dobandit.oracle.lazy_greedy import lazy_greedy, objective_of
 
     objective = objective_of(model, problem, candidates)
-    chosen, looked = lazy_greedy(objective, problem, candidates)
+    chosen, looked = lazy_greedy(objective, problem, candidates, limits=limits)
     names = _named(model, (*problem.required, *chosen))
     value = objective.final(names)
     return OracleResult(names, value, 1.0, "approximate", "greedy", 0.0, None, looked, ((names, value),))

@@ -111,7 +111,10 @@ class Learner:
 
     def _ids(self, do: Do) -> list[int]:
         fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
-        return [v for v in np.flatnonzero(~np.isnan(fixed)).tolist() if v]
+        ids = [v for v in np.flatnonzero(~np.isnan(fixed)).tolist() if v]
+        if any(fixed[v] != 1.0 for v in ids) or self.graph.arrays.target in ids:
+            raise InterventionError(f"what is pending sets variables other than the target to 1, but got {do!r}.")
+        return ids
 
     def update(self, action: Do, observation: Observation) -> None:
         """Take in a round: what was set, and what was seen. A variable not in `observation`, or None or NaN there,

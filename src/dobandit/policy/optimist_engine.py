@@ -48,7 +48,7 @@ class OptimistEngine(Engine):
     linear: LinearPlan
 
     def __init__(self, problem: Problem, linear: LinearPlan, ridge: float) -> None:
-        self.problem, self.linear, self.sets = problem, linear, linear.tree.sets
+        self.problem, self.linear, self.sets, self.ridge = problem, linear, linear.tree.sets, ridge
         self.state = LinearState(start_statistics(linear.layout, ridge), np.zeros(2, dtype=np.int64))
         self._plans: dict[tuple[str, ...], Any] = {}
         self._expected: tuple[int, list[tuple[int, ...]], LinearState | None] = (0, [], None)
@@ -68,9 +68,11 @@ class OptimistEngine(Engine):
         return self.linear_state.stats.theta
 
     def status(self, v: int) -> str:
-        """What is known of node v's estimate."""
-        d = int(self.linear.layout.ptr[v + 1] - self.linear.layout.ptr[v])
-        return "solved" if self.linear_state.stats.rank[v] == d else "singular"
+        """What is known of node v's estimate: whether the data alone, without the ridge, tell its weights apart."""
+        layout, stats = self.linear.layout, self.linear_state.stats
+        d, at = int(layout.ptr[v + 1] - layout.ptr[v]), int(layout.square[v])
+        data = stats.gram[at : at + d * d].reshape(d, d) - self.ridge * np.eye(d)
+        return "solved" if d == 0 or np.linalg.matrix_rank(data, hermitian=True) == d else "singular"
 
     def radii(self) -> NDArray[np.float64]:
         rho = np.zeros(len(self.linear.rho))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -12,6 +13,8 @@ from dobandit.cli.output import print_json
 from dobandit.cli.storage import opened
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
+
+_SHOWN = 50  # trials in a table that nobody asked to be longer
 
 
 @experiment_group.command("recommend")
@@ -30,7 +33,7 @@ def recommend_command(name: str, available: tuple[str, ...], storage: str, as_js
     """
     with opened(name, storage) as experiment:
         recommended = experiment.recommend(available or None)
-        observed = experiment.best_observed()
+        observed = experiment.best_observed(available or None)
         causal = experiment.learner.keeps_model
     if as_json:
         print_json(out.document({"recommend": recommended, "best_observed": observed}))
@@ -103,9 +106,12 @@ def diagnose_command(name: str, storage: str, as_json: bool) -> None:
 @experiment_group.command("trials")
 @click.argument("name")
 @click.option("--state", type=click.Choice([PENDING, TOLD, FAILED, ABANDONED]), help="Only those.")
-@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N. Default: all.")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N. Default: 50; with --json, all.")
+@click.option("--all", "everything", is_flag=True, help="All of them.")
 @common
-def trials_command(name: str, state: str | None, last: int | None, storage: str, as_json: bool) -> None:
+def trials_command(
+    name: str, state: str | None, last: int | None, everything: bool, storage: str, as_json: bool
+) -> None:
     """List the trials.
 
     \b
@@ -115,21 +121,26 @@ def trials_command(name: str, state: str | None, last: int | None, storage: str,
     """
     with opened(name, storage) as experiment:
         rows = [row for row in experiment.trials() if state in (None, row["state"])]
-    rows = rows[-last:] if last else rows
+    found = len(rows)
+    if not everything and (last or not as_json):
+        rows = rows[-(last or _SHOWN) :]
     if as_json:
         print_json(rows)
     elif not rows:
         click.echo(f"no {state or ''} trials".replace("  ", " "))
     else:
         out.print_trials(experiment, rows)
+        if not last and len(rows) < found:
+            click.echo(f"the last {len(rows)} of {found:,}; --last N or --all shows more", err=True)
 
 
 @experiment_group.command("export")
 @click.argument("name")
 @click.argument("file", type=click.Path())
 @click.option("--format", "kind", type=click.Choice(["csv", "parquet"]), help="Default: by the ending of FILE.")
+@click.option("--force", is_flag=True, help="Replace FILE where it exists.")
 @common
-def export_command(name: str, file: str, kind: str | None, storage: str, as_json: bool) -> None:
+def export_command(name: str, file: str, kind: str | None, force: bool, storage: str, as_json: bool) -> None:
     """Write the whole log to a FILE.
 
     FILE ends with .csv or .parquet; - is CSV on standard output. For JSON see `dobandit experiment trials --json`.
@@ -147,6 +158,8 @@ def export_command(name: str, file: str, kind: str | None, storage: str, as_json
         raise ExperimentError(
             "standard output takes CSV. Give a file; for JSON see `dobandit experiment trials --json`."
         )
+    if file != "-" and os.path.exists(file) and not force:
+        raise ExperimentError(f"an export makes a new file, but {file} exists. Choose another name, or add --force.")
     with opened(name, storage) as experiment:
         if file == "-":
             sys.stdout.buffer.write((experiment.to_csv() or "").encode())

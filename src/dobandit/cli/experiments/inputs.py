@@ -30,7 +30,7 @@ def lease_of(text: str | None) -> float | None:
 
 
 def values_of(pairs: Sequence[str], where: str = "an observation") -> dict[str, float | None]:
-    """NAME=VALUE pairs; the last = separates, since names may hold one. NAME=? and NAME= were not seen."""
+    """NAME=VALUE pairs; the last = separates, since names may hold one. NAME=? was not seen."""
     found: dict[str, float | None] = {}
     for pair in pairs:
         name, separator, value = pair.rpartition("=")
@@ -39,7 +39,9 @@ def values_of(pairs: Sequence[str], where: str = "an observation") -> dict[str, 
         if name in found:
             raise ObservationError(f"each variable is given once, but {name!r} is given twice.")
         try:
-            found[name] = None if value.strip() in ("", "?") else float(value)
+            found[name] = None if value.strip() == "?" else float(value)
+            if found[name] != found[name]:
+                raise ValueError
         except ValueError:
             raise ObservationError(f"{where} has a number after the =, or ? for not seen, but got {pair!r}.") from None
     return found

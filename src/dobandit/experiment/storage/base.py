@@ -140,6 +140,10 @@ class Storage(ABC):
     def rows(self, experiment: int) -> Iterator[StoredTrial]:
         """All trials by number, of one moment, without holding them all in memory where that can be helped."""
 
+    def files(self) -> tuple[str, ...]:
+        """The files that hold the log, which nothing else may write."""
+        return ()
+
     @abstractmethod
     def close(self) -> None:
         """Let go of connections."""

@@ -35,6 +35,10 @@ class Database(ABC):
         """Whether there is a database to look into at all. Refuses one that was exchanged since."""
         return True
 
+    def files(self) -> tuple[str, ...]:
+        """The files of the database, where it has some of its own here."""
+        return ()
+
     @abstractmethod
     def make(self) -> None:
         """Make an empty database where there is none."""

@@ -16,7 +16,7 @@ from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import PENDING, ClosedTrial, Storage, StoredExperiment, StoredTrial
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
 from dobandit.experiment.storage.refusals import checked_name, damaged, deleted, missing, storable, taken
-from dobandit.experiment.storage.versions import check_version, make_tables, stored_version
+from dobandit.experiment.storage.versions import check_version, make_tables, refuse_foreign, stored_version
 from dobandit.experiment.storage.writer import SQLWriter
 
 _PAGE = 2000
@@ -37,6 +37,8 @@ class SQLStorage(Storage):
     def create(self, name: str, document: str, created_at: float) -> StoredExperiment:
         checked_name(name)
         if not self._opened():
+            if self.database.present():
+                self._first(self._refuse_foreign)
             self.database.make()
         values = {"name": name, "document": document, "created_at": created_at, "trials": 0, "closed": 0}
         with self._transaction(do.PING, {}) as (connection, _):
@@ -118,6 +120,13 @@ class SQLStorage(Storage):
                 check_version(version, self.url)
                 self._ready = True
         return self._ready
+
+    def files(self) -> tuple[str, ...]:
+        return self.database.files()
+
+    def _refuse_foreign(self) -> None:
+        with self.database.reader.connect() as connection:
+            refuse_foreign(connection, self.database)
 
     def _version(self) -> str | None:
         with self.database.reader.connect() as connection:

@@ -78,6 +78,9 @@ class SQLiteFile(Database):
             f"{NOTHING_STORED} Put it back, or open the storage anew."
         )
 
+    def files(self) -> tuple[str, ...]:
+        return tuple(f"{self.path}{ending}" for ending in ("", "-wal", "-shm", "-journal"))
+
     def make(self) -> None:
         """SQLite makes the file: opening it in another way, and closing that, would drop the locks of this process."""
         if not self.path.parent.is_dir():

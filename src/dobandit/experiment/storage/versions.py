@@ -39,6 +39,15 @@ def make_tables(connection: Connection, database: Database) -> None:
     version = stored_version(connection)
     if version is not None:
         return check_version(version, database.url)
+    refuse_foreign(connection, database)
+    schema.metadata.create_all(connection, checkfirst=False)
+    schema.version_metadata.create_all(connection)  # may be there, and empty
+    connection.execute(STAMP, {"version_num": schema.VERSIONS[-1]})
+    return None
+
+
+def refuse_foreign(connection: Connection, database: Database) -> None:
+    """Raises where tables of other programs have our names; changes nothing."""
     names = set(inspect(connection).get_table_names())
     foreign = sorted(names & set(schema.metadata.tables))
     if foreign:
@@ -46,7 +55,3 @@ def make_tables(connection: Connection, database: Database) -> None:
             f"{database.url} must have no tables of other programs named {' or '.join(sorted(schema.metadata.tables))},"
             f" but has {' and '.join(foreign)}. Choose another database."
         )
-    schema.metadata.create_all(connection, checkfirst=False)
-    schema.version_metadata.create_all(connection)  # may be there, and empty
-    connection.execute(STAMP, {"version_num": schema.VERSIONS[-1]})
-    return None
