@@ -47,10 +47,13 @@ def make_tables(connection: Connection, database: Database) -> None:
 
 
 def refuse_foreign(connection: Connection, database: Database) -> None:
-    """Raises where tables of other programs have our names; changes nothing."""
+    """Raises where tables of other programs have our names; changes nothing.
+
+    The names come first: tables that another process made since then are stamped as ours by the time we look.
+    """
     names = set(inspect(connection).get_table_names())
     foreign = sorted(names & set(schema.metadata.tables))
-    if foreign:
+    if foreign and stored_version(connection) is None:
         raise StorageError(
             f"{database.url} must have no tables of other programs named {' or '.join(sorted(schema.metadata.tables))},"
             f" but has {' and '.join(foreign)}. Choose another database."
