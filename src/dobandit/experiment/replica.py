@@ -56,6 +56,8 @@ class Replica:
 
 def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Values (NaN: not seen) and which variables were set, a row a told trial."""
+    if len(told) == 1:  # the next round, as a rule
+        return columns.array(told[0].observation or "")[None, :], columns.mask(told[0].do)[None, :]
     if not told:
         none = np.ones((0, len(columns.names) + 1))
         return none, none > 1.0

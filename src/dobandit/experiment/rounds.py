@@ -177,6 +177,14 @@ class Columns:
             "The log is damaged, or of another experiment: restore it from a backup."
         )
 
+    def array(self, text: str) -> NDArray[np.float64]:
+        """One row as `arrays` has it. Not to be written: it may be handed out again."""
+        return _array(text, len(self.names), self.continuous)
+
+    def mask(self, text: str) -> NDArray[np.bool_]:
+        """Which columns have a value; the constant counts as having none. Not to be written."""
+        return _mask(text, len(self.names), self.continuous)
+
     def arrays(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """(rows, columns + 1): the values, NaN for null. Slot 0 is the constant, 1."""
         width = len(self.names) + 1
@@ -237,6 +245,16 @@ def _decoded(text: str, width: int, continuous: bool) -> tuple[float | None, ...
         f"a row of the log is a JSON array of {width} values ({allowed} or null), but one is {shown(text)}. "
         "The log is damaged, or of another experiment: restore it from a backup."
     )
+
+
+@lru_cache(maxsize=1024)
+def _array(text: str, width: int, continuous: bool) -> NDArray[np.float64]:
+    return np.array([1.0, *_decoded(text, width, continuous)], dtype=np.float64)
+
+
+@lru_cache(maxsize=1024)
+def _mask(text: str, width: int, continuous: bool) -> NDArray[np.bool_]:
+    return np.array([False, *(value is not None for value in _decoded(text, width, continuous))])
 
 
 def _plain(value: float) -> float:
