@@ -11,6 +11,7 @@ from dobandit.errors import DobanditError, InferenceError, InterventionError
 from dobandit.estimation.statistics import add_round, layout_of, start_statistics
 from dobandit.model.cover import cover_model
 from dobandit.oracle.boxed import boxed, score_sets_boxed
+from dobandit.oracle.closed_form import closed_form, score_sets
 from dobandit.oracle.optimistic_plan import optimistic_search
 from dobandit.oracle.optimistic_search import search
 from dobandit.oracle.sets import set_tree
@@ -243,6 +244,34 @@ def test_the_optimistic_search_finds_the_best_of_all_sets(seed):
         assert count <= budget
         chosen = {int(v) for v in found.best[:count]}
         assert chosen <= set(graph.arrays.controllable.tolist())
+
+
+def test_where_regions_lie_within_the_box_the_search_is_exact_for_the_closed_form():
+    """Then the box cuts nothing off, so Algorithm 4's values are the boxed ones, and the search's bounds hold."""
+    rng = np.random.default_rng(11)
+    for _ in range(60):
+        model = random_blm(rng, most=9)
+        graph = model.graph
+        budget = min(int(rng.integers(1, 4)), len(graph.controllable))
+        layout, stats = region_of(model, 60, rng)
+        stats.theta[:] = rng.uniform(0.3, 0.5, len(stats.theta))
+        reach = np.sqrt(
+            [stats.inverse[layout.square[v] :][: d * d : d + 1].max(initial=1e-9) for v, d in degrees(layout)]
+        )
+        rho = np.concatenate([[0.0], 0.25 / reach])  # no weight leaves [0.05, 0.75]
+        truth = -1.0
+        for size in range(budget + 1):
+            tree = set_tree(graph, size)
+            score_sets(layout, tree, closed_form(graph, tree), stats.theta, stats.inverse, rho)
+            truth = max(truth, tree.values.max())
+        found = optimistic_search(graph, set_tree(graph, 1), budget)
+        search(layout, found, boxed(layout), stats, stats.theta, rho, float(rng.random()), 10**9)
+        assert found.report[0] == pytest.approx(truth, abs=1e-7 * max(1.0, truth))
+        assert found.report[1] == pytest.approx(found.report[0], abs=1e-7 * max(1.0, truth))
+
+
+def degrees(layout):
+    return [(v, int(layout.ptr[v + 1] - layout.ptr[v])) for v in range(1, len(layout.ptr) - 1)]
 
 
 def test_a_stopped_optimistic_search_bounds_what_it_has_not_seen():
