@@ -21,11 +21,11 @@ from dobandit.estimation.statistics import add_round, layout_of, start_statistic
 from dobandit.oracle.boxed import boxed
 from dobandit.oracle.closed_form import closed_form, score_sets
 from dobandit.oracle.epsilon_net import score_sets_epsilon_net
-from dobandit.oracle.greedy import greedy_steps
+from dobandit.oracle.greedy import take_steps
 from dobandit.oracle.lazy_greedy import CommonWorlds, lazy_greedy
 from dobandit.oracle.optimistic_plan import optimistic_search
 from dobandit.oracle.optimistic_search import search
-from dobandit.oracle.passes import Passes
+from dobandit.oracle.passes import Passes, full_pass
 from dobandit.oracle.problem import Problem
 from dobandit.oracle.sets import set_tree
 
@@ -160,8 +160,13 @@ def large_greedy(nodes, edges):
     candidates = np.arange(1, nodes, dtype=np.int32)
     cost, group, taken = np.ones(n), np.full(n, -1, dtype=np.int64), np.zeros(2, dtype=bool)
     chosen = np.zeros(50, dtype=np.int32)
-    greedy_steps(p, candidates[:1], 0, cost, 0.0, group, taken, chosen)  # compile
-    _, seconds = timed(lambda: greedy_steps(p, candidates, 50, cost, 50.0, group, taken, chosen), 1)
+
+    def greedy(steps):
+        full_pass(p)
+        return take_steps(p, candidates, cost, group, False, True, taken, np.full(1, 50.0), chosen, 0, steps)
+
+    greedy(0)  # compile
+    _, seconds = timed(lambda: greedy(50), 1)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     print(
         f"\ngreedy, {nodes:,} nodes, {edges:,} edges, K = 50: {seconds:.2f} s on one core (goal: 5 s); "
