@@ -47,14 +47,6 @@ def values_of(pairs: Sequence[str], where: str = "an observation") -> dict[str, 
     return found
 
 
-def settings_of(pairs: Sequence[str]) -> dict[str, float]:
-    """What --do says: every value is known."""
-    found = {name: value for name, value in values_of(pairs, "--do").items() if value is not None}
-    if len(found) < len(pairs):
-        raise ObservationError("--do says what a variable was set to, such as --do X3=1, but one has no value.")
-    return found
-
-
 def observation_of(pairs: Sequence[str], json_file: str | None) -> dict[str, Any]:
     """What was seen, from the command line or from a JSON file."""
     if bool(pairs) == bool(json_file):

@@ -8,7 +8,8 @@ import click
 
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import common, experiment_group
-from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, observation_of, settings_of, standard_input
+from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, observation_of, standard_input
+from dobandit.cli.models import parse_settings
 from dobandit.cli.output import print_json
 from dobandit.cli.storage import opened
 from dobandit.experiment.storage.base import ABANDONED, FAILED
@@ -134,7 +135,7 @@ def record_command(
     Example:
       dobandit experiment record spring --do coupon=1 visit=1 buy=0
     """
-    do, observation = settings_of(settings), observation_of(seen, json_file)
+    do, observation = parse_settings(settings), observation_of(seen, json_file)
     with opened(name, storage) as experiment:
         number = experiment.record(do, observation)
     if as_json:
