@@ -148,3 +148,17 @@ def checked_horizon(horizon: int) -> int:
     if isinstance(horizon, bool) or not hasattr(horizon, "__index__") or horizon < 1:
         raise ModelError(f"the horizon is a whole number of rounds from 1, but got {horizon!r}.")
     return int(horizon)
+
+
+def wilson(mean: float, count: int) -> tuple[float, float]:
+    """Wilson's 95% interval of a share of 0 and 1."""
+    z2 = 1.959963984540054**2
+    centre = (mean + z2 / (2 * count)) / (1 + z2 / count)
+    reach = math.sqrt(z2 * (mean * (1 - mean) / count + z2 / (4 * count * count))) / (1 + z2 / count)
+    return max(centre - reach, 0.0), min(centre + reach, 1.0)
+
+
+def hoeffding(mean: float, count: int) -> tuple[float, float]:
+    """Hoeffding's 95% interval of a mean of numbers from 0 to 1."""
+    reach = math.sqrt(math.log(2.0 / 0.05) / (2.0 * count))
+    return max(mean - reach, 0.0), min(mean + reach, 1.0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dobandit.estimation.confidence import hoeffding, wilson
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD, ClosedTrial, StoredTrial
 from dobandit.policy.base import Interval
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.experiment.experiment import Experiment
     from dobandit.policy.learner import Learner
-
-_Z = 1.959963984540054  # 95%
 
 
 class BestObserved(NamedTuple):
@@ -81,23 +80,12 @@ def best_observed(
         sums = {do: entry for do, entry in sums.items() if set(columns.decode(do)) <= set(available)}
     if not sums:
         return None
+    interval = hoeffding if columns.continuous else wilson
     found = [
-        BestObserved(
-            columns.decode(do), total / count, _interval(total / count, int(count), columns.continuous), int(count)
-        )
+        BestObserved(columns.decode(do), total / count, Interval(*interval(total / count, int(count))), int(count))
         for do, (count, total) in sums.items()
     ]
     return max(found, key=lambda best: (best.interval.low, best.mean))
-
-
-def _interval(mean: float, count: int, continuous: bool) -> Interval:
-    """Wilson's for shares of 0 and 1, Hoeffding's for numbers between."""
-    if continuous:
-        reach = math.sqrt(math.log(2.0 / 0.05) / (2.0 * count))
-        return Interval(max(mean - reach, 0.0), min(mean + reach, 1.0))
-    middle = (mean + _Z * _Z / (2 * count)) / (1 + _Z * _Z / count)
-    reach = _Z / (1 + _Z * _Z / count) * math.sqrt(mean * (1 - mean) / count + _Z * _Z / (4 * count * count))
-    return Interval(max(middle - reach, 0.0), min(middle + reach, 1.0))
 
 
 def edge_estimates(learner: Learner) -> list[EdgeEstimate]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import InterventionError, ObservationError, PolicyError, closest, listed
+from dobandit.estimation.confidence import hoeffding
 from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.problem import rules_of
 from dobandit.policy.arms_engine import ArmsEngine
@@ -212,7 +213,7 @@ class Learner:
         """E[target | do(...)] and its interval; `fixed`: the value a variable is set to by id, NaN where it is free."""
         if isinstance(self.engine, ArmsEngine):
             plays, total = self._arm(fixed)
-            return total / plays if plays else 0.5, _hoeffding(plays, total)  # nothing is known: the middle
+            return total / plays if plays else 0.5, _arm_interval(plays, total)  # nothing is known: the middle
         low, value, high = target_interval(self._with_model("prediction"), self.problem, fixed)
         return value, Interval(low, high)
 
@@ -241,9 +242,8 @@ class Learner:
         return int(self.engine.state.plays[arm]), float(self.engine.state.total[arm])
 
 
-def _hoeffding(plays: int, total: float) -> Interval:
+def _arm_interval(plays: int, total: float) -> Interval:
     """An arm's interval at 95%."""
     if not plays:
         return Interval(0.0, 1.0)
-    reach = math.sqrt(math.log(2.0 / 0.05) / (2.0 * plays))
-    return Interval(max(total / plays - reach, 0.0), min(total / plays + reach, 1.0))
+    return Interval(*hoeffding(total / plays, plays))

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.estimation.confidence import wilson
 from dobandit.experiment.diagnosis.parts import FAR, FEWEST, Array, Bin, Calibration
 
 
@@ -36,13 +37,13 @@ def quantile_groups(x: Array, parts: int) -> NDArray[np.int64]:
 
 def _bin(p: Array, y: Array, continuous: bool) -> Bin:
     """Wilson's interval for 0/1 data, else the normal one."""
-    n, mean, z = len(y), float(y.mean()), 1.959964
+    n, mean = len(y), float(y.mean())
     if continuous:
-        reach, centre = (z * float(y.std(ddof=1)) / math.sqrt(n) if n > 1 else 1.0), mean
+        reach = 1.959964 * float(y.std(ddof=1)) / math.sqrt(n) if n > 1 else 1.0
+        low, high = max(mean - reach, 0.0), min(mean + reach, 1.0)
     else:
-        centre = (mean + z * z / (2 * n)) / (1 + z * z / n)
-        reach = z * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return Bin(float(p.mean()), mean, n, max(centre - reach, 0.0), min(centre + reach, 1.0))
+        low, high = wilson(mean, n)
+    return Bin(float(p.mean()), mean, n, low, high)
 
 
 def verdict_on(recent: Calibration | None) -> str:
