@@ -10,24 +10,32 @@ from __future__ import annotations
 import argparse
 import math
 import resource
+import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 import dobandit as dob
 from dobandit.estimation.confidence import delta_blm_lr, radius_blm_lr
+from dobandit.estimation.estimators import Sums
 from dobandit.estimation.statistics import add_round, layout_of, start_statistics
+from dobandit.oracle.actions import NOTHING, Allowed, order_of
 from dobandit.oracle.boxed import boxed
-from dobandit.oracle.closed_form import closed_form, score_sets
-from dobandit.oracle.epsilon_net import score_sets_epsilon_net
+from dobandit.oracle.closed_form import closed_form
+from dobandit.oracle.common_worlds import CommonWorlds
 from dobandit.oracle.greedy import take_steps
-from dobandit.oracle.lazy_greedy import CommonWorlds, lazy_greedy
+from dobandit.oracle.lazy_greedy import lazy_greedy
+from dobandit.oracle.listing import listing_of, score
 from dobandit.oracle.optimistic_plan import optimistic_search
 from dobandit.oracle.optimistic_search import search
 from dobandit.oracle.passes import Passes, full_pass
-from dobandit.oracle.problem import Problem
-from dobandit.oracle.sets import set_tree
+from dobandit.oracle.rules import Rules
+from dobandit.policy.engine import no_context
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from reference_oracles.epsilon_net import score_sets_epsilon_net
 
 
 def timed(run, times=3):
@@ -84,6 +92,41 @@ def exact_table():
     )
 
 
+def signed(model, rng, negative=0.4):
+    """The model with a share of its effects turned negative, and biases raised so that probabilities stay in [0, 1]."""
+    graph = model.graph
+    child = np.repeat(np.arange(len(graph) + 1), np.diff(graph.arrays.parent_ptr))
+    bias = graph.arrays.parent == 0
+    theta = np.where((rng.random(len(child)) < negative) & ~bias, -model.theta, model.theta)
+    down = np.bincount(child, weights=np.where(theta < 0.0, -theta, 0.0), minlength=len(graph) + 1)
+    theta[bias] += down[child[bias]]
+    new = dob.BinaryGLM(graph, model.theta)
+    new.theta = theta
+    return new
+
+
+def signed_table():
+    print("\nbest action of a known linear model with effects of both signs (branch and bound, limit 10 s)")
+    print(f"  {'instance':<44}{'K':>4}{'set to':>8}{'looked at':>11}{'seconds':>10}  status")
+    rng = np.random.default_rng(5)
+    models = {f"{n} nodes, 4 causes": random_dag(n, 4, rng) for n in (20, 50, 100, 200)}
+    models |= {f"{n} nodes, 30 causes": random_dag(n, 30, rng) for n in (50, 200)}
+    models["1,000 nodes, 8 causes"] = random_dag(1000, 8, rng)
+    models["1,000 nodes, deep (causes among the last 12)"] = random_dag(1000, 4, rng, local=12)
+    models["parallel, 60 almost equal causes"] = parallel(60, rng)
+    models = {label: signed(model, rng) for label, model in models.items()}
+    dob.solve(models["20 nodes, 4 causes"], 2, oracle="branch-and-bound")  # compile
+    for label, model in models.items():
+        for budget in (3, 5, 10):
+            for values in ((1,), (0, 1)):
+                levers = dict.fromkeys(model.graph.controllable, values)
+                result = dob.solve(model, budget, levers=levers, oracle="branch-and-bound", time_limit=10)
+                gap = "" if result.status == "optimal" else f" (gap {result.bound - result.value:.1e})"
+                shown = ",".join(map(str, values))
+                numbers = f"{budget:>4}{shown:>8}{result.explored:>11,}{result.seconds:>10.4f}"
+                print(f"  {label:<44}{numbers}  {result.status}{gap}")
+
+
 def dob_cover(rng, sets, elements):
     from dobandit.model.cover import cover_model
 
@@ -128,11 +171,10 @@ def rounds_table():
         for budget in (3, 5):
             for rounds in (0, 100, 1_000, 5_000, 20_000):
                 region = region_after(model, rounds, rng)
-                found = optimistic_search(model.graph, set_tree(model.graph, 1), budget)
-                box = boxed(region.layout)
-                stats = region.stats
+                found = optimistic_search(model.graph, Rules(budget), boxed(region.layout), 500, greedy=False)
+                stats, free = region.stats, no_context(len(model.graph))
                 _, seconds = timed(
-                    lambda: search(region.layout, found, box, stats, stats.theta, region.rho, 0.5, 500)  # noqa: B023
+                    lambda: search(region.layout, found, stats, stats.theta, region.rho, free, 0.5)  # noqa: B023
                 )
                 proved = (
                     "yes"
@@ -153,7 +195,7 @@ def large_greedy(nodes, edges):
     p = Passes(
         np.arange(n), pointers(heads, n), tails.astype(np.int32), theta,
         pointers(tails, n), heads[by_tail].astype(np.int32), theta[by_tail],
-        np.zeros(n, dtype=bool), np.ones(n), np.zeros(n), np.zeros(n, dtype=bool),
+        np.zeros(n, dtype=bool), np.ones(n), np.ones(n), np.zeros(n), np.zeros(n, dtype=bool),
     )  # fmt: skip
     graph_bytes = sum(array.nbytes for array in p[:7])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -185,25 +227,25 @@ def lazy_table():
         "probit, shift 2": ({"name": "probit", "shift": 2.0}, 3.0),
         "cascade": ("exponential", 1.0),
     }
-    problem = Problem(5)
     for label, (link, scale) in links.items():
         for nodes in (200, 1_000):
             linear = random_dag(nodes, 8, np.random.default_rng(4), local=60)
             model = dob.BinaryGLM(linear.graph, scale * linear.theta, links=link)
-            lazy_row(label, model, problem, [n for n in linear.graph.controllable if n not in linear.graph.irrelevant])
+            allowed = Allowed(model.graph, Rules(5), monotone=True, relevant=set(order_of(model.graph)))
+            lazy_row(label, model, allowed)
     print("  ratio: plain / lazy; by expect: plain greedy with one `expect` a set (one timed x sets) / lazy")
 
 
-def lazy_row(label, model, problem, candidates):
+def lazy_row(label, model, allowed):
     def run(lazy):
-        return lazy_greedy(CommonWorlds(model, ()), problem, candidates, lazy=lazy)
+        return lazy_greedy(CommonWorlds(model, NOTHING), allowed, lazy=lazy)
 
     run(True)  # compile
     (lazily, few), quick = timed(lambda: run(True))
     (plainly, many), slow = timed(lambda: run(False))
-    _, one = timed(lambda: dob.expect(model, candidates[:1], "monte-carlo", samples=10_000))
-    start, end = CommonWorlds(model, ()).start, CommonWorlds(model, lazily).start
-    same = "same set" if set(lazily) == set(plainly) else f"plain {CommonWorlds(model, plainly).start:.4f}"
+    _, one = timed(lambda: dob.expect(model, allowed.names[:1], "monte-carlo", samples=10_000))
+    start, end = CommonWorlds(model, NOTHING).start, CommonWorlds(model, lazily).start
+    same = "same set" if lazily == plainly else f"plain {CommonWorlds(model, plainly).start:.4f}"
     counts = f"{len(model.graph):>6,}{start:>11.3f}{end:>6.2f}{few:>12,}{many:>7,}"
     print(f"  {label:<20}{counts}{quick:>9.2f}{slow:>7.2f}{slow / quick:>7.1f}{one * many / quick:>11,.0f}  {same}")
 
@@ -222,22 +264,24 @@ def algorithm4_table():
     rng = np.random.default_rng(3)
     model = dob.paper.G5
     region = region_after(model, 1_000, rng)
-    tree = set_tree(model.graph, 2)
-    form, stats, layout = closed_form(model.graph, tree), region.stats, region.layout
-    score_sets(layout, tree, form, stats.theta, stats.inverse, region.rho)
+    order = order_of(model.graph)
+    listing = listing_of(order, Allowed(model.graph, Rules(2), monotone=True, relevant=set(order)).rows())
+    form, stats, layout = closed_form(model.graph, listing), region.stats, region.layout
+    free = no_context(len(model.graph))
+    score(form, layout, Sums(stats.theta, stats, np.zeros(2, dtype=np.int64)), region.rho, free)
     many = 2000
 
     def closed():
         for _ in range(many):
-            score_sets(layout, tree, form, stats.theta, stats.inverse, region.rho)
+            score(form, layout, Sums(stats.theta, stats, np.zeros(2, dtype=np.int64)), region.rho, free)
 
     _, seconds = timed(closed)
-    closed_seconds, best_closed = seconds / many, int(np.argmax(tree.values))
-    found, box = optimistic_search(model.graph, set_tree(model.graph, 1), 2), boxed(layout)
+    closed_seconds, best_closed = seconds / many, int(np.argmax(listing.values))
+    found = optimistic_search(model.graph, Rules(2), boxed(layout), 10**9, greedy=False)
 
     def branch():
         for _ in range(many):
-            search(layout, found, box, stats, stats.theta, region.rho, 0.5, 10**9)
+            search(layout, found, stats, stats.theta, region.rho, free, 0.5)
 
     _, seconds = timed(branch)
     branch_seconds = seconds / many
@@ -246,7 +290,7 @@ def algorithm4_table():
     print(f"  {'branch and bound (boxed, exact)':<34}{branch_seconds:>16.2e}{branch_seconds / closed_seconds:>19.1f}")
     for epsilon in (0.05, 0.02, 0.01):
         start = time.perf_counter()
-        values = score_sets_epsilon_net(layout, tree, stats.theta, stats.gram, region.rho, epsilon)
+        values = score_sets_epsilon_net(layout, listing, stats.theta, stats.gram, region.rho, epsilon)
         seconds = time.perf_counter() - start
         same = "same set" if int(np.argmax(values)) == best_closed else "another set"
         label = f"epsilon-net, {epsilon:g} (NumPy)"
@@ -260,6 +304,7 @@ if __name__ == "__main__":
     parser.add_argument("--skip-large", action="store_true", help="leave out the million-node graph")
     arguments = parser.parse_args()
     exact_table()
+    signed_table()
     rounds_table()
     if not arguments.skip_large:
         large_greedy(arguments.nodes, arguments.edges)

@@ -2,8 +2,8 @@
 
     python benchmarks/bench_policies.py
 
-A round is propose and update on observations drawn ahead (without intervention: what was set reads 1), in one
-compiled loop as the simulator runs it. The transcription (tests/transcription.py) plays the same observations.
+A round is propose, draw a world and update, in one compiled loop: the simulator's own. The transcription
+(tests/transcription.py) plays the same rounds.
 Goals on G1, one core: BLM-LR and BLM-OFU at least 300 times faster than the transcription, baselines 50 times.
 """
 
@@ -16,7 +16,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import numba
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -24,8 +23,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import transcription as tr
 from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Random, paper
 from dobandit.model.links import logistic
-from dobandit.policy.arms import propose_arm, update_arm
-from dobandit.policy.optimist import propose_boxed, propose_general, propose_linear, update_general, update_linear
+from dobandit.policy.engine import Draws, Rounds
+from dobandit.policy.recording import Recorder, blank_tape
+from dobandit.policy.world import World
 
 LOGISTIC = logistic(1.5)
 HORIZON = 10_000
@@ -33,69 +33,11 @@ FIRST = 20  # rounds of observation before BGLM-OFU begins
 SECONDS = 1.0  # of measurement for each cell
 
 
-# -- the loops ------------------------------------------------------------------------------------------------
-
-
-@numba.njit
-def put(sets, index, observation, values, was_set):
-    """The round's values: as drawn, and 1 where set."""
-    values[:] = observation
-    was_set[:] = False
-    if index >= 0:
-        for i in sets[index]:
-            values[i] = 1.0
-            was_set[i] = True
-
-
-@numba.njit
-def run_linear(plan, state, sets, worlds, uniforms, values, was_set, rounds):
-    for t in range(rounds):
-        index = propose_linear(plan, state, uniforms[t % len(uniforms), 0])
-        put(sets, index, worlds[t % len(worlds)], values, was_set)
-        update_linear(plan.settings.initial, plan.layout, plan.thresholds, state, values, was_set)
-
-
-@numba.njit
-def run_boxed(plan, state, sets, worlds, uniforms, values, was_set, rounds):
-    linear = plan.linear
-    for t in range(rounds):
-        index = propose_boxed(plan, state, uniforms[t % len(uniforms), 0])
-        put(sets, index, worlds[t % len(worlds)], values, was_set)
-        update_linear(linear.settings.initial, linear.layout, linear.thresholds, state, values, was_set)
-
-
-@numba.njit
-def run_general(plan, state, sets, worlds, uniforms, values, was_set, rounds):
-    for t in range(rounds):
-        index = propose_general(plan, state, uniforms[t % len(uniforms), 0])
-        put(sets, index, worlds[t % len(worlds)], values, was_set)
-        update_general(plan, state, values, was_set)
-
-
-@numba.njit
-def run_arms(plan, state, sets, worlds, uniforms, values, was_set, rounds):
-    for t in range(rounds):
-        index = propose_arm(plan, state, uniforms[t % len(uniforms)])
-        update_arm(plan, state, index, worlds[t % len(worlds), plan.target])
-
-
-@numba.njit
-def feed_linear(plan, state, worlds, was_set, rounds):
-    for t in range(rounds):
-        update_linear(plan.settings.initial, plan.layout, plan.thresholds, state, worlds[t % len(worlds)], was_set)
-
-
-@numba.njit
-def feed_general(plan, state, worlds, was_set, rounds):
-    for t in range(rounds):
-        update_general(plan, state, worlds[t % len(worlds)], was_set)
-
-
 class Entry:
-    """A policy with its loop and its transcription."""
+    """A policy with its transcription. slow: whether that takes hours on larger graphs."""
 
-    def __init__(self, name, policy, loop, transcription, links=None):
-        self.name, self.policy, self.loop, self.transcription, self.links = name, policy, loop, transcription, links
+    def __init__(self, name, policy, transcription, links=None, slow=False):
+        self.name, self.policy, self.transcription, self.links, self.slow = name, policy, transcription, links, slow
 
 
 def ofu_transcription(links):
@@ -105,18 +47,18 @@ def ofu_transcription(links):
 
 
 ENTRIES = [
-    Entry("BLM-LR", BLMLR(0.1), run_linear, lambda g, k: tr.BLMLRTranscription(g, k, HORIZON, 0.1)),
+    Entry("BLM-LR", BLMLR(0.1), lambda g, k: tr.BLMLRTranscription(g, k, HORIZON, 0.1)),
     Entry(
         "BLM-LR boxed",
         BLMLR(radius_scale=0.1, region="boxed", oracle="exhaustive"),
-        run_boxed,
         lambda g, k: tr.BLMLRTranscription(g, k, HORIZON, 0.1, "boxed"),
+        slow=True,
     ),
-    Entry("BLM-OFU", BGLMOFU(0.1, FIRST, kappa=0.2), run_linear, ofu_transcription(None)),
-    Entry("BGLM-OFU logistic", BGLMOFU(0.1, FIRST, kappa=0.2), run_general, ofu_transcription(LOGISTIC), LOGISTIC),
-    Entry("UCB", UCB(), run_arms, lambda g, k: tr.UCBTranscription(g, k)),
-    Entry("eps-greedy 0.1", EpsilonGreedy(0.1), run_arms, lambda g, k: tr.EpsilonGreedyTranscription(g, k, 0.1)),
-    Entry("Random", Random(), run_arms, lambda g, k: tr.RandomTranscription(g, k)),
+    Entry("BLM-OFU", BGLMOFU(0.1, FIRST, kappa=0.2), ofu_transcription(None)),
+    Entry("BGLM-OFU logistic", BGLMOFU(0.1, FIRST, kappa=0.2), ofu_transcription(LOGISTIC), LOGISTIC, slow=True),
+    Entry("UCB", UCB(), lambda g, k: tr.UCBTranscription(g, k)),
+    Entry("eps-greedy 0.1", EpsilonGreedy(0.1), lambda g, k: tr.EpsilonGreedyTranscription(g, k, 0.1)),
+    Entry("Random", Random(), lambda g, k: tr.RandomTranscription(g, k)),
 ]
 
 
@@ -147,23 +89,28 @@ class Bench:
     def __init__(self, entry, model, budget, rounds=HORIZON):
         self.entry, self.model, self.budget = entry, model, budget
         self.graph, rng = model.graph, np.random.default_rng(0)
-        drawn = model.sample(None, 4096, rng)
-        self.worlds = np.ones((4096, len(self.graph) + 1))
-        for name, column in drawn.items():
-            self.worlds[:, self.graph.index(name)] = column
-        self.uniforms = rng.random((4096, 3))
-        self.learner = entry.policy.start(self.graph, budget, horizon=rounds, links=entry.links)
-        self.engine = self.learner.engine
-        self.values, self.was_set = np.ones(len(self.graph) + 1), np.zeros(len(self.graph) + 1, dtype=bool)
+        self.draws = Draws(rng.random((HORIZON, len(self.graph))), rng.random((HORIZON, 3)))
+        options = {"links": entry.links, "effects": "nonnegative"}
+        self.learner = entry.policy.start(self.graph, budget, horizon=rounds, **options)
+        self.engine, self.world = self.learner.engine, World(model, self.graph)
+        actions = self.engine.actions()  # what they are worth takes no time in a round
+        tape = blank_tape(np.zeros((1, len(actions.ids) + 1)), np.zeros(1), np.zeros(0, dtype=np.int64))
+        self.recorder = Recorder(tape, lambda *_: 0.0, self.graph.arrays.context, actions)
 
     def run(self, rounds: int) -> float:
         """Seconds a round."""
-        engine = self.engine
+        draws = Draws(self.draws.world[:rounds], self.draws.policy[:rounds])
         start = time.perf_counter()
-        self.entry.loop(
-            engine.plan, engine.state, engine.sets, self.worlds, self.uniforms, self.values, self.was_set, rounds
-        )
+        self.engine.run(self.world, self.recorder, draws)
         return (time.perf_counter() - start) / rounds
+
+    def feed(self, rounds: int) -> None:
+        """Observations without intervention."""
+        drawn = self.model.sample(None, rounds, 0)
+        values = np.ones((rounds, len(self.graph) + 1))
+        for name, column in drawn.items():
+            values[:, self.graph.index(name)] = column
+        self.engine.update(Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(rounds, dtype=np.int64)))
 
     def measured(self) -> float:
         """Microseconds a round, the best of three."""
@@ -173,18 +120,15 @@ class Bench:
 
     def transcribed(self) -> float | None:
         """Microseconds a round of the transcription after FIRST rounds; None where it would take hours."""
-        if self.entry.loop in (run_boxed, run_general) and len(self.graph) > 12:
+        if self.entry.slow and len(self.graph) > 12:
             return None
         reference = self.entry.transcription(self.graph, self.budget)
         start = rounds = 0
         for t in range(4096):
             if t == FIRST:
                 start, rounds = time.perf_counter(), 0
-            S = reference.propose(self.uniforms[t]) if t >= FIRST else self.any_set(reference)
-            values = self.worlds[t].copy()
-            for name in S:
-                values[self.graph.index(name)] = 1.0
-            reference.update(S, dict(zip(self.graph.nodes, values[1:], strict=True)))
+            S = reference.propose(self.draws.policy[t]) if t >= FIRST else self.any_set(reference)
+            reference.update(S, tr.draw_world(self.model, S, self.draws.world[t]))
             rounds += 1
             if t >= FIRST and time.perf_counter() - start > SECONDS:
                 break
@@ -219,13 +163,7 @@ def growth_table() -> None:
         bench.run(FIRST + 2)
         cells = []
         for t in (10**2, 10**4, 10**6):
-            plan, state, free = bench.engine.plan, bench.engine.state, np.zeros(len(paper.G1.graph) + 1, dtype=bool)
-            missing = t - bench.learner.rounds
-            if entry.loop is run_general:
-                feed_general(plan, state, bench.worlds, free, missing)
-            else:
-                linear = plan.linear if entry.loop is run_boxed else plan
-                feed_linear(linear, state, bench.worlds, free, missing)
+            bench.feed(max(t - bench.learner.rounds, 0))
             cells.append(f"{1e6 * min(bench.run(500) for _ in range(3)):>12.2f}")
         print(f"{entry.name:<20}" + "".join(cells), flush=True)
 

@@ -5,6 +5,17 @@ import pytest
 from dobandit.experiment.storage import open_storage
 from postgres import running_server
 
+pytest.register_assert_rewrite("dobandit.testing")
+
+
+@pytest.fixture(autouse=True)
+def _empty_memory():
+    """The storage in memory is one for the whole process: what a test leaves there is no other test's business."""
+    yield
+    kept = open_storage("memory")
+    for experiment in kept.experiments():
+        kept.delete(experiment.name)
+
 
 @pytest.fixture(scope="session")
 def postgres_server():

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import math
 from functools import partial
 
 import numpy as np
 
-from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, LinearModel, Random, paper
-from dobandit.policy.base import problem_of, round_uniforms
+from dobandit import (
+    BGLMOFU,
+    BLMLR,
+    UCB,
+    BinaryGLM,
+    CausalGraph,
+    CausalUCB,
+    EpsilonGreedy,
+    Fixed,
+    LinearModel,
+    Random,
+    paper,
+)
+from dobandit.policy.base import round_draws
+from dobandit.policy.engine import Pending, Situation
 from dobandit.policy.learner import Learner
+from dobandit.policy.problem import problem_of
 from worlds import PLAIN_LINKS
 
 
@@ -28,6 +43,12 @@ LOGISTIC = BinaryGLM(
     links={"name": "logistic", "shift": 1.0},
 )
 SMOOTH = LinearModel(paper.G4.graph, paper.G4.weights)
+HARMFUL = BinaryGLM(  # A does harm to Y
+    LOGISTIC.graph,
+    {"A": -1.0, "B": 0.0, "C": -0.5, "D": 0.5, "Y": 0.0, ("A", "C"): 1.0, ("B", "C"): 1.5, ("A", "Y"): -2.0}
+    | {("C", "Y"): 1.5, ("D", "Y"): 0.5},
+    links="logistic",
+)
 
 # name: (model, budget, policy, keywords of create_experiment)
 CASES = {
@@ -46,12 +67,21 @@ CASES = {
     "continuous": (SMOOTH, 2, BLMLR(radius_scale=0.1), {"continuous": True}),
     "costs": (paper.G5, None, BLMLR(radius_scale=0.1), {"costs": {"X2": 2.0, "X4": 1.5}, "total_cost": 3.0}),
     "rules": (paper.G5, 3, BLMLR(radius_scale=0.1), {"require": ["X6"], "exclusive": [["X2", "X3"]]}),
+    "full-arms": (paper.G4, 2, UCB(scale=0.5), {"effects": "nonnegative"}),
+    "causal": (paper.G5, 2, CausalUCB(), {}),
+    "causal-auto": (HARMFUL, 2, CausalUCB(), {"links": "auto", "levers": {"A": (0, 1)}}),
 }
-ARMS = ("ucb", "epsilon", "random", "fixed")
+ARMS = ("ucb", "full-arms", "epsilon", "random", "fixed")
 
 
 def links_of(model):
     return {name: model.link(name) for name in model.graph.nodes}
+
+
+def settings_of(name):
+    """Keywords of `create_experiment` and `start` for a case: the model's links, unless it says others."""
+    model, _, _, settings = CASES[name]
+    return {"links": links_of(model)} | settings
 
 
 def drawn(model, do, uniforms):
@@ -85,8 +115,10 @@ def flat(state):
     return [repr(state)]
 
 
-def knowledge(experiment):
-    return flat(experiment.learner.engine.state)
+def knowledge(experiment, ordered=True):
+    """All that was learned; where rounds lost their order in one of two logs, without what rests on it: `told`."""
+    state = experiment.learner.engine.state
+    return flat(state if ordered or not hasattr(state, "told") else state._replace(told=()))
 
 
 def said(trial):
@@ -97,9 +129,10 @@ def said(trial):
 class PlainLog:
     """The rules of the log, as plainly as they can be said; asks of a learner that is told the log round by round."""
 
-    def __init__(self, graph, rules, policy, seed, links=None, horizon=None, continuous=False):
+    def __init__(self, graph, rules, policy, seed, links=None, horizon=None, continuous=False, effects=None):
         self.policy, self.seed = policy, seed
-        self.problem = problem_of(graph, rules, horizon, seed, links, continuous)
+        effects = policy.effects if effects is None else effects
+        self.problem = problem_of(graph, rules, horizon, seed, links, continuous, effects)
         self.trials, self.order = [], []  # order: numbers of closed trials, as they were closed
 
     def learner(self):
@@ -107,10 +140,27 @@ class PlainLog:
         for number in self.order:
             trial = self.trials[number]
             if trial["state"] == "told":
-                learner.update(trial["do"], trial["seen"])
+                for seen in trial.get("rows", [trial["seen"]]):
+                    learner.update(trial["do"], seen)
         return learner
 
-    def ask(self, now, lease, available=None):
+    def whole(self, do, seen):
+        """With what was set, and 0 for what has no cause at all and was neither set nor seen."""
+        graph = self.problem.graph
+        idle = [name for name in graph.nodes if not graph.parents(name) and not graph.has_bias(name)]
+        return {**dict.fromkeys(idle, 0), **seen, **do}
+
+    def in_order(self, do, rows):
+        """Many rounds in the order in which they are learned from: that of their texts."""
+
+        def text(row):
+            values = [row.get(name) for name in self.problem.graph.nodes]
+            plain = [int(value) if value in (0, 1) else value for value in values]
+            return json.dumps(plain, separators=(",", ":"))
+
+        return sorted((self.whole(do, row) for row in rows), key=text)
+
+    def ask(self, now, lease, available=None, context=None):
         expires = None if lease is None else now + lease
         for number, trial in enumerate(self.trials):
             over = trial["state"] == "pending" and trial["expires"] is not None and trial["expires"] <= now
@@ -119,22 +169,27 @@ class PlainLog:
                 return number
         number = len(self.trials)
         learner = self.learner()
-        pending = [
-            sorted(map(learner.graph.index, trial["do"])) for trial in self.trials if trial["state"] == "pending"
-        ]
-        names = learner.available(available)
-        choice = learner.engine.choose(round_uniforms(self.seed, number), names, pending)
-        do = learner.named(choice.ids)
+        pending = tuple(
+            Pending(learner.action(trial["do"]), learner.context(trial["context"]))
+            for trial in self.trials
+            if trial["state"] == "pending"
+        )
+        draws = round_draws(self.seed, number, learner.engine.draws)
+        choice = learner.engine.choose(
+            Situation(draws, learner.context(context), learner.available(available), pending)
+        )
+        do = choice.action.named(learner.graph)
         self.trials.append(
             {
                 "state": "pending",
                 "do": do,
+                "context": context,
                 "seen": None,
                 "issued": 1,
                 "expires": expires,
                 "late": False,
-                "predicted": learner.expected(do),
-                "interval": learner.interval(do),
+                "predicted": learner.expected(do, context),
+                "interval": learner.interval(do, context),
                 "optimistic": None if math.isnan(choice.value) else choice.value,
             }
         )
@@ -143,10 +198,21 @@ class PlainLog:
     def close(self, number, state, seen=None, late=False):
         trial = self.trials[number]
         assert trial["state"] == "pending"
-        trial |= {"state": state, "late": late, "seen": None if seen is None else {**seen, **trial["do"]}}
+        trial |= {"state": state, "late": late, "seen": None if seen is None else self.whole(trial["do"], seen)}
         self.order.append(number)
 
     def record(self, do, seen):
-        self.trials.append({"state": "told", "do": do, "seen": {**seen, **do}, "issued": 1, "late": False})
+        self.trials.append({"state": "told", "do": do, "seen": self.whole(do, seen), "issued": 1, "late": False})
         self.order.append(len(self.trials) - 1)
         return len(self.trials) - 1
+
+    def record_many(self, do, rows):
+        """Many rounds with the same set: one entry of the log."""
+        number = self.record(do, rows[0])
+        self.trials[number] |= {"rows": self.in_order(do, rows)}
+        return number
+
+    def close_many(self, number, rows, late=False):
+        do = self.trials[number]["do"]
+        self.close(number, "told", rows[0], late)
+        self.trials[number] |= {"rows": self.in_order(do, rows)}

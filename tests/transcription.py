@@ -510,8 +510,15 @@ def conditional_mean(model: WeightedModel, name: str, values: Values) -> float:
     return min(1.0, max(0.0, float(model.link(name).value(x))))
 
 
-def draw_world(model: WeightedModel, S: Set, uniforms: Sequence[float]) -> dict[str, float]:
-    """One world under do(S = 1); uniforms[i] belongs to graph.nodes[i], also when that node is set.
+def set_to(S: Set | Mapping[str, float], name: str) -> float:
+    """What a variable of S is set to: 1 in the paper."""
+    return float(S[name]) if isinstance(S, Mapping) else 1.0
+
+
+def draw_world(model: WeightedModel, S: Set | Mapping[str, float], uniforms: Sequence[float]) -> dict[str, float]:
+    """One world under do(S = 1), or under do(S) where S says to what.
+
+    uniforms[i] belongs to graph.nodes[i], also when that node is set.
 
     A binary model's noise on the probability leaves P(X = 1 | parents) as it is, so it has no part here.
     """
@@ -519,7 +526,7 @@ def draw_world(model: WeightedModel, S: Set, uniforms: Sequence[float]) -> dict[
     values: dict[str, float] = {}
     for i, name in enumerate(graph.nodes):
         if name in S:
-            values[name] = 1.0
+            values[name] = set_to(S, name)
             continue
         m = conditional_mean(model, name, values)
         if model.continuous:
@@ -556,20 +563,20 @@ def play(
 # -- regret, Eq. (1) ------------------------------------------------------------------------------------------
 
 
-def expected_reward(model: WeightedModel, S: Set) -> float:
+def expected_reward(model: WeightedModel, S: Set | Mapping[str, float]) -> float:
     """E[Y | do(S)]: means pass through linear models; otherwise the sum over all worlds."""
     graph = model.graph
     if all(model.link(name) == identity for name in graph.nodes):
         mean: dict[str, float] = {}
         for name in graph.nodes:
-            mean[name] = 1.0 if name in S else conditional_mean(model, name, mean)
+            mean[name] = set_to(S, name) if name in S else conditional_mean(model, name, mean)
         return mean[graph.target]
     total = []
     for bits in itertools.product((0, 1), repeat=len(graph.nodes)):
         world = dict(zip(graph.nodes, bits, strict=True))
         probability = 1.0
         for name in graph.nodes:
-            p = 1.0 if name in S else conditional_mean(model, name, world)
+            p = set_to(S, name) if name in S else conditional_mean(model, name, world)
             probability *= p if world[name] else 1.0 - p
         total.append(probability * world[graph.target])
     return math.fsum(total)

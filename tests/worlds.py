@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dobandit import BinaryGLM, CausalGraph, LinearModel
 from dobandit.errors import DobanditWarning
-from dobandit.model.links import custom
+from dobandit.model.links import custom, link_from_document
 
 World = dict[str, int]
 relaxed = partial(settings, derandomize=True, deadline=None)
@@ -41,6 +41,15 @@ def arctan_bend(x):
 
 ARCTAN = custom(
     "arctan", arctan_value, arctan_slope, arctan_bend, bounds=(1 / math.pi, 9 / (8 * math.sqrt(3) * math.pi), 0.0)
+)
+
+SIGNED_ARCTAN = custom(
+    "arctan",
+    arctan_value,
+    arctan_slope,
+    arctan_bend,
+    bounds=(1 / math.pi, 9 / (8 * math.sqrt(3) * math.pi), 0.0),
+    weight_range=(-math.inf, math.inf),
 )
 
 PLAIN_LINKS = {
@@ -246,6 +255,57 @@ def bglms(draw, least: int = 2, most: int = 7) -> BinaryGLM:
     return BinaryGLM(graph, weights, links=links)
 
 
+def turned(draw, weights: dict) -> dict:
+    """Shares of one node with some edges made negative, and the bias raised by as much: its two ends stay."""
+    biases = [slot for slot in weights if isinstance(slot, str)]
+    flipped = [slot for slot in weights if biases and not isinstance(slot, str) and draw(st.booleans())]
+    lost = sum(weights[slot] for slot in flipped)
+    return {
+        **weights,
+        **{slot: -weights[slot] for slot in flipped},
+        **{slot: weights[slot] + lost for slot in biases},
+    }
+
+
+@st.composite
+def signed_blms(draw, most: int = 7) -> BinaryGLM:
+    """Linear models with effects of both signs, often with a probability of exactly 0 or 1."""
+    graph = draw(graphs(most=most))
+    weights = {}
+    for name in graph:
+        weights |= turned(draw, shares(draw, slots_of(graph, name)))
+    return BinaryGLM(graph, weights)
+
+
+signed_links = st.sampled_from(
+    [
+        "identity",
+        "logistic",
+        "probit",
+        SIGNED_ARCTAN,
+        {"name": "logistic", "shift": -1.5},
+        {"name": "probit", "shift": 0.5},
+    ]
+)
+
+
+@st.composite
+def signed_bglms(draw, least: int = 2, most: int = 7) -> BinaryGLM:
+    """A link of its own for each node, and weights of both signs wherever the link takes them."""
+    graph = draw(graphs(least, most))
+    weights, links = {}, {}
+    for name in graph:
+        links[name] = draw(st.one_of(signed_links, some_links))
+        slots = slots_of(graph, name)
+        if links[name] == "identity":
+            weights |= turned(draw, shares(draw, slots))
+        else:
+            low = link_from_document(links[name]).weight_range[0]
+            sizes = [0.0, 0.125, 0.7, 1.0, 3.0] + ([-0.25, -1.0, -2.5] if low < 0 else [])
+            weights |= {slot: draw(st.sampled_from(sizes)) for slot in slots}
+    return BinaryGLM(graph, weights, links=links)
+
+
 @st.composite
 def with_do(draw, models) -> tuple[BinaryGLM, dict[str, int]]:
     """A model and a do(...) of 0 and 1 on any observed nodes, the target among them."""
@@ -304,10 +364,23 @@ def random_shares(rng: np.random.Generator, structure: dict) -> dict:
     return weights
 
 
-def hidden_blm(rng: np.random.Generator, size: int = 7, model=BinaryGLM) -> BinaryGLM | LinearModel:
+def random_turns(rng: np.random.Generator, weights: dict) -> dict:
+    """Shares with some edges made negative, where the node has a bias that can make up for it."""
+    made = dict(weights)
+    for slot, weight in weights.items():
+        if not isinstance(slot, str) and slot[1] in weights and rng.random() < 0.5:
+            made[slot] = -weight
+            made[slot[1]] += weight
+    return made
+
+
+def hidden_blm(
+    rng: np.random.Generator, size: int = 7, model=BinaryGLM, signed: bool = False
+) -> BinaryGLM | LinearModel:
     """A random admissible linear model with hidden nodes."""
     structure = admissible_structure(rng, size)
-    return model(quietly(CausalGraph, **structure), random_shares(rng, structure))
+    weights = random_shares(rng, structure)
+    return model(quietly(CausalGraph, **structure), random_turns(rng, weights) if signed else weights)
 
 
 def random_do(rng: np.random.Generator, graph: CausalGraph) -> dict[str, int]:

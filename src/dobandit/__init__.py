@@ -21,13 +21,17 @@ _HOME = {
     "admissible": "dobandit.graph.latent",
     "BinaryGLM": "dobandit.model.bglm",
     "LinearModel": "dobandit.model.linear",
+    "TableModel": "dobandit.model.tables",
     "Link": "dobandit.model.links",
     "Expectation": "dobandit.model.inference",
     "expect": "dobandit.model.inference",
     "project": "dobandit.model.projection",
     "read_model": "dobandit.model.files",
     "solve": "dobandit.oracle.solve",
-    "OracleResult": "dobandit.oracle.problem",
+    "OracleResult": "dobandit.oracle.result",
+    "Rules": "dobandit.oracle.rules",
+    "CausalUCB": "dobandit.policy.causal_ucb",
+    "CausalTS": "dobandit.policy.causal_ts",
     "BLMLR": "dobandit.policy.blm_lr",
     "BGLMOFU": "dobandit.policy.bglm_ofu",
     "UCB": "dobandit.policy.ucb",
@@ -78,10 +82,14 @@ if TYPE_CHECKING:
     from dobandit.model.links import Link as Link
     from dobandit.model.projection import project as project
     from dobandit.model.random_models import random_model as random_model
-    from dobandit.oracle.problem import OracleResult as OracleResult
+    from dobandit.model.tables import TableModel as TableModel
+    from dobandit.oracle.result import OracleResult as OracleResult
+    from dobandit.oracle.rules import Rules as Rules
     from dobandit.oracle.solve import solve as solve
     from dobandit.policy.bglm_ofu import BGLMOFU as BGLMOFU
     from dobandit.policy.blm_lr import BLMLR as BLMLR
+    from dobandit.policy.causal_ts import CausalTS as CausalTS
+    from dobandit.policy.causal_ucb import CausalUCB as CausalUCB
     from dobandit.policy.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
     from dobandit.policy.learner import Learner as Learner
     from dobandit.policy.ucb import UCB as UCB

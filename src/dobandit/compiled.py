@@ -10,10 +10,12 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -32,12 +34,55 @@ def allocating(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], _compile(function))
 
 
+class ByType(Protocol):
+    """What `by_type` makes."""
+
+    def __call__(self, first: Any, *rest: Any) -> Any: ...
+
+    def of(self, kind: type) -> Callable[[F], F]:
+        """Above a function: the body for first arguments of this kind."""
+
+
+def by_type(stub: Callable[..., Any]) -> ByType:
+    """A function that runs another body for each type of its first argument, a named tuple: inside kernels the body is
+    chosen when they are compiled, so that parts can be combined freely and cost nothing to combine.
+
+    `@stub.of(Kind)` above a function makes it the body for `Kind`.
+    """
+    bodies: dict[type, Callable[..., Any]] = {}
+
+    def chosen(first: Any, *rest: Any) -> Any:
+        return bodies[type(first)](first, *rest)
+
+    def of(kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        def register(body: Callable[..., Any]) -> Callable[..., Any]:
+            compiled = bodies[kind] = inlined(body)
+            return compiled
+
+        return register
+
+    chosen.__doc__, chosen.__name__, chosen.of = stub.__doc__, stub.__name__, of  # type: ignore[attr-defined]
+    _choose_when_compiled(chosen, bodies)
+    return cast(ByType, chosen)
+
+
+def _choose_when_compiled(chosen: Callable[..., Any], bodies: dict[type, Callable[..., Any]]) -> None:
+    from numba.extending import overload
+
+    options: Any = {**_OPTIONS, "_nrt": False, "forceinline": True}
+
+    @overload(chosen, strict=False, jit_options=options)
+    def body(first: Any, *_: Any) -> Any:
+        found = bodies.get(getattr(first, "instance_class", None))  # type: ignore[arg-type]
+        return getattr(found, "py_func", None)
+
+
 @cache
 def _compile(function: Callable[..., object], **options: Any) -> Callable[..., object]:
     import numba
 
     _drop_stale_cache()
-    options = {"nogil": True, "error_model": "numpy", **options}
+    options = {**_OPTIONS, **options}
     try:
         compiled: Callable[..., object] = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder where compiled kernels could be kept: compile anew in every process

@@ -76,8 +76,15 @@ class ParseError(DobanditError, ValueError):
         self.message, self.line, self.column, self.where, self.source = message, line, column, where, source
 
     def in_source(self, source: str) -> ParseError:
-        """The same error, with the file it came from."""
+        """A copy of this error that names the file it came from."""
         return ParseError(self.message, line=self.line, column=self.column, where=self.where, source=source)
+
+
+def located(text: str, at: int, message: str) -> ParseError:
+    """The error of offset `at`, with its line and column."""
+    line = 1 + text.count("\n", 0, at) + text.count("\r", 0, at) - text.count("\r\n", 0, at)
+    column = at - max(text.rfind("\n", 0, at), text.rfind("\r", 0, at))
+    return ParseError(message, line=line, column=column)
 
 
 class DobanditWarning(UserWarning):

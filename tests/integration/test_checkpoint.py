@@ -34,11 +34,11 @@ POLICIES = ["blm-lr:radius_scale=0.1", "ucb"]
 
 def long_study():
     """A second of work."""
-    return study_of(paper.G4, POLICIES, rounds=6000, replications=REPLICATIONS, budget=2, record=[100, 5000])
+    return study_of(paper.G4, POLICIES, rounds=6000, replications=REPLICATIONS, rules=2, record=[100, 5000])
 
 
 def short_study(**options):
-    return study_of(paper.G4, POLICIES, **{"rounds": 50, "replications": 40, "budget": 2, **options})
+    return study_of(paper.G4, POLICIES, **{"rounds": 50, "replications": 40, "rules": 2, **options})
 
 
 def assert_same(first, second):
@@ -127,7 +127,7 @@ def test_leftover_drafts_do_no_harm(tmp_path):
     assert_same(run_study(short_study(), checkpoint=tmp_path), first)
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"rounds": 51}, {"budget": 1}, {"record": [7]}])
+@pytest.mark.parametrize("change", [{"seed": 1}, {"rounds": 51}, {"rules": 1}, {"record": [7]}])
 def test_another_study_in_the_same_folder_is_refused(change, tmp_path):
     run_study(short_study(), checkpoint=tmp_path)
     with pytest.raises(SimulationError, match="unfinished study with other settings"):

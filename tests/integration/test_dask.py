@@ -21,7 +21,7 @@ CURVES = ("all_regret", "all_reward", "best_plays")
 
 
 def study(**options):
-    given = {"rounds": 2000, "replications": 64, "budget": 2, "record": [10, 500], **options}
+    given = {"rounds": 2000, "replications": 64, "rules": 2, "record": [10, 500], **options}
     return study_of(paper.G4, ["blm-lr:radius_scale=0.1", "eps-greedy", "ucb"], **given)
 
 

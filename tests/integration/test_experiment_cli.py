@@ -17,13 +17,13 @@ from dobandit.cli.experiments import inputs, managing
 from dobandit.cli.experiments.printing import trial_document
 from dobandit.cli.main import main
 from dobandit.experiment.trial import Trial
-from dobandit.policy.base import Interval
+from dobandit.policy.engine import Interval
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "experiment.sh"
 GRAPH = "target: buy\nemail -> visit\ncoupon -> visit\nvisit -> buy\ncoupon -> buy\n"
 COMMANDS = [
     *("create", "list", "show", "rename", "delete", "ask", "tell", "fail", "abandon", "record", "import"),
-    *("recommend", "explain", "estimates", "diagnose", "trials", "export"),
+    *("recommend", "evaluate", "best-observed", "explain", "estimates", "diagnose", "trials", "export"),
 ]
 
 
@@ -46,10 +46,13 @@ def run(tmp_path, monkeypatch, capfd):
     return dobandit
 
 
+PAPER = ["--policy", "blm-lr:radius_scale=0.1"]
+
+
 @pytest.fixture
 def x(run):
-    """`dobandit experiment ...` where the experiment spring exists."""
-    run("experiment", "create", "spring", "graph.txt", "-k", 1, "--seed", 0)
+    """`dobandit experiment ...` where the experiment spring exists, with a policy that always sets something."""
+    run("experiment", "create", "spring", "graph.txt", "-k", 1, "--seed", 0, *PAPER)
     return lambda *arguments, **others: run("experiment", *arguments, **others)
 
 
@@ -70,9 +73,28 @@ def refused(done):
 def test_create_says_what_was_made_and_what_comes_next(run):
     text = run("experiment", "create", "a b", "graph.txt", "-k", 2, "--seed", 5, "--lease", "30m").out
     assert "experiment a b created in sqlite:///dobandit.db" in text
-    assert "at most 2 of coupon, email, visit" in text
+    assert "at most 2 of coupon, email, visit; sets of at most 2, nothing included: effects may do harm" in text
+    assert "auto for buy, coupon, email, visit" in text
+    assert "some cause may do harm" in text
+    assert "causal-ucb" in text
     assert "30m" in text
     assert "next: dobandit experiment ask 'a b'" in text
+    text = run("experiment", "create", "b", "graph.txt", "-k", 2, *PAPER).out
+    assert "at most 2 of coupon, email, visit; sets of exactly 2: one more variable never lowers the target" in text
+    assert "no cause does harm" in text
+    text = run("experiment", "create", "c", "graph.txt", "-k", 2, "--full-size").out
+    assert "sets of exactly 2: smaller ones were ruled out" in text
+
+
+def test_create_takes_levers_contexts_and_effects(run):
+    options = ["-k", 1, "--lever", "coupon=0,1", "--context", "email", "--effects", "nonnegative"]
+    document = json_of(run("experiment", "create", "s", "graph.txt", *options, "--json"))["definition"]
+    assert document["rules"]["levers"] == {"coupon": [0.0, 1.0]}
+    assert document["graph"]["context"] == ["email"]
+    text = run("experiment", "show", "s").out
+    assert "at most 1 of coupon=0 or 1, visit; sets of at most 1, nothing included: variables can be set to" in text
+    assert "email, known before acting" in text
+    assert "no cause does harm" in text
 
 
 def test_create_takes_the_rules_the_policy_and_the_links(run):
@@ -103,10 +125,11 @@ def test_create_takes_structure_and_links_of_a_model_but_no_weights(run, tmp_pat
 
 def test_create_opens_what_exists_if_told_to(x):
     assert "spring" in refused(x("create", "spring", "graph.txt", "-k", 1, code=2))
-    assert "opened" in x("create", "spring", "graph.txt", "-k", 1, "--if-exists", "open").out
-    made = json_of(x("create", "spring", "graph.txt", "-k", 1, "--seed", 0, "--if-exists", "open", "--json"))
+    same = ["spring", "graph.txt", *PAPER, "--if-exists", "open"]
+    assert "opened" in x("create", *same, "-k", 1).out
+    made = json_of(x("create", *same, "-k", 1, "--seed", 0, "--json"))
     assert made["created"] is False
-    assert "rules" in refused(x("create", "spring", "graph.txt", "-k", 2, "--if-exists", "open", code=2))
+    assert "rules" in refused(x("create", *same, "-k", 2, code=2))
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400)])
@@ -180,7 +203,8 @@ def test_the_printed_command_can_be_typed_for_odd_names_and_storages(run, tmp_pa
 
 def test_ask_in_json(x):
     asked = json_of(x("ask", "spring", "--json"))
-    assert list(asked) == ["trial", "do", "predicted", "interval", "why", "lease_expires", "issued"]
+    keys = "trial do predicted interval why lease_expires issued context size control"
+    assert list(asked) == keys.split()
     assert (asked["trial"], asked["issued"], asked["lease_expires"]) == (0, 1, None)
     low, high = asked["interval"]
     assert low <= high
@@ -208,9 +232,18 @@ def test_tell(x):
     assert x("tell", "spring", 0, "email=1", "visit=1", "buy=0").out == "trial 0 told (same as before)\n"
     for unclear in ("email=", "email=nan", "email=NaN"):
         assert "? for not seen" in refused(x("tell", "spring", 1, unclear, "buy=1", code=2))
-    assert x("tell", "spring", 1, "visit=?", "email=?", "buy=1").out == "trial 1 told (partial)\n"
+    partial = x("tell", "spring", 1, "visit=?", "email=0", "buy=1").out
+    assert partial == "trial 1 told (partial: visit was not told, so nothing was learned about visit and buy)\n"
     told = json_of(x("tell", "spring", 2, "--json-file", "-", "--json", stdin=b'{"visit": null, "buy": 1}'))
-    assert told == {"trial": 2, "late": False, "partial": True, "repeated": False}
+    assert told == {
+        "trial": 2,
+        "late": False,
+        "partial": True,
+        "repeated": False,
+        "rounds": 1,
+        "missing": ["email", "visit"],
+        "untaught": ["email", "visit", "buy"],
+    }
     conflict = refused(x("tell", "spring", 0, "email=1", "visit=1", "buy=1", code=2))
     assert "already told" in conflict
 
@@ -219,6 +252,67 @@ def test_tell_from_a_file(x, tmp_path):
     x("ask", "spring", "--available", "coupon")
     (tmp_path / "seen.json").write_text('{"email": 0, "visit": true, "buy": 1}')
     assert x("tell", "spring", 0, "--json-file", "seen.json").out == "trial 0 told\n"
+
+
+def test_a_trial_of_many_rounds(x, tmp_path):
+    asked = x("ask", "spring", "--size", 1000, "--available", "coupon").out
+    assert "planned for" in asked
+    assert asked.splitlines()[-1].endswith("--rows rows.csv spring 0")
+    (tmp_path / "rows.csv").write_text("email,visit,buy,count\n0,0,0,880\n0,1,0,105\n0,1,1,15\n")
+    assert x("tell", "spring", 0, "--rows", "rows.csv").out == "trial 0 told with 1,000 rounds\n"
+    lines = "email,visit,buy\n" + "0,1,1\n" * 15 + "0,0,0\n" * 880 + "0,1,0\n" * 105
+    assert "same as before" in x("tell", "spring", 0, "--rows", "-", stdin=lines.encode()).out
+    rows = b'[{"visit": 1, "buy": 1, "email": 0, "count": 2}]'
+    assert json_of(x("record", "spring", "--do", "coupon=1", "--json-file", "-", "--json", stdin=rows)) == {"trial": 1}
+    shown = x("show", "spring").out
+    assert "1,002 in the trials that were told" in shown
+    assert json_of(x("show", "spring", "--json"))["rounds"] == 1002
+    assert "1,000 rounds" in x("trials", "spring").out
+    best = json_of(x("best-observed", "spring", "--json"))
+    assert (best["do"], best["rounds"]) == ({"coupon": 1}, 1002)
+    assert "rounds with this set  1,002" in x("best-observed", "spring").out
+    x("ask", "spring", "--size", 10)
+    totals = refused(x("tell", "spring", 2, "visit=120", "buy=15", code=2))
+    assert "which effect went with which cause" in totals
+    (tmp_path / "bad.csv").write_text("visit,buy\n1,0\n1,7\n")
+    assert "line 3" in refused(x("tell", "spring", 2, "--rows", "bad.csv", code=2))
+    refused(x("tell", "spring", 2, "--rows", "absent.csv", code=2))
+    refused(x("tell", "spring", 2, "--rows", "rows.csv", "buy=1", code=2))
+    refused(x("tell", "spring", 2, code=2))
+
+
+def test_control_rounds(x):
+    x("create", "held", "graph.txt", "-k", 1, "--control", 0.5, "--seed", 1, *PAPER)
+    asked = json_of(x("ask", "held", "-n", 8, "--json"))
+    assert {trial["control"] for trial in asked} == {True, False}
+    for trial in asked:
+        x("tell", "held", trial["trial"], "buy=1")
+    shown = x("show", "held").out
+    assert "nothing is set in 0.5 of the rounds" in shown
+    assert "buy in control rounds" in shown
+    assert "nothing about visit" in shown
+    assert json_of(x("show", "held", "--json"))["control"]["value"] == 1.0
+    assert "control" in x("trials", "held").out
+    assert "control: nothing is set" in x("ask", "spring", "--control").out
+    assert json_of(x("ask", "held", "--no-control", "--json"))["control"] is False
+    refused(x("create", "more", "graph.txt", "-k", 1, "--control", 2, code=2))
+
+
+def test_contexts(x):
+    assert "this one has none" in refused(x("ask", "spring", "--context", "email=1", code=2))
+    x("delete", "spring", "--yes")
+    x("create", "spring", "graph.txt", "-k", 1, "--context", "email", *PAPER)
+    assert "'email' is missing" in refused(x("ask", "spring", code=2))
+    assert "NAME=VALUE" in refused(x("ask", "spring", "--context", "email", code=2))
+    asked = x("ask", "spring", "--context", "email=1", "--available", "coupon").out
+    assert "context" in asked
+    assert "email=_" not in asked
+    x("tell", "spring", 0, "visit=1", "buy=1")
+    assert "context email=1" in x("trials", "spring").out
+    assert json_of(x("ask", "spring", "--context", "email=0", "--json"))["context"] == {"email": 0}
+    x("recommend", "spring", "--context", "email=1")
+    assert json_of(x("best-observed", "spring", "--context", "email=0", "--json")) is None
+    assert json_of(x("best-observed", "spring", "--context", "email=1", "--json"))["rounds"] == 1
 
 
 def test_a_trial_that_was_handed_out_again(x):
@@ -239,6 +333,9 @@ def test_record_and_import_and_export(x, tmp_path):
     x("create", "copy", "graph.txt", "-k", 1)
     assert json_of(x("import", "copy", "log.csv", "--json")) == {"rounds": 4, "first": 0, "last": 3}
     assert x("import", "copy", "-", stdin=b"buy\n1\n").out == "imported 1 round as trial 4\n"
+    x("create", "counted", "graph.txt", "-k", 1)
+    counted = b"visit,buy,count\n1,1,30\n0,0,70\n"
+    assert x("import", "counted", "-", stdin=counted).out == "imported 100 rounds as trials 0 to 1\n"
     done = json_of(x("export", "copy", "log.out", "--format", "parquet", "--json"))
     assert done == {"file": "log.out", "format": "parquet", "trials": 5}
     assert (tmp_path / "log.out").read_bytes()[:4] == b"PAR1"
@@ -301,10 +398,41 @@ def test_recommend_keeps_the_model_and_the_data_apart(told):
     assert "estimated E[buy]" in model
     assert "rounds with this set  3" in data
     answer = json_of(told("recommend", "spring", "--json"))
-    assert set(answer["recommend"]) == {"do", "value", "interval"}
+    assert list(answer)[:3] == ["do", "value", "interval"]
+    assert answer["observed"] is None or answer["observed"]["rounds"] > 0
+    assert {"nothing", "uplift", "probability_best", "gap", "verdict", "warnings"} <= set(answer)
     assert answer["best_observed"]["do"] == {"coupon": 1}
     limited = json_of(told("recommend", "spring", "--available", "email", "--json"))
-    assert limited["recommend"]["do"] == {"email": 1}
+    assert limited["do"] == {"email": 1}
+
+
+def test_evaluate_answers_for_any_action(told):
+    answer = json_of(told("evaluate", "spring", "--do", "coupon=1", "--json"))
+    assert answer["do"] == {"coupon": 1}
+    assert answer["observed"]["rounds"] == 3
+    assert set(answer["nothing"]) == set(answer["uplift"]) == {"value", "interval"}
+    assert answer["gap"] is None
+    assert answer["verdict"] in ("fits", "contradicted", "unknown")
+    assert isinstance(answer["warnings"], list)
+    text = told("evaluate", "spring", "--do", "coupon=1").out
+    assert "of the policy's confidence regions, at this round" in text
+    assert "95%, at this round" in text
+    assert json_of(told("evaluate", "spring", "--json"))["do"] == {}
+    refused(told("evaluate", "spring", "--do", "coupon=?", code=2))
+    refused(told("evaluate", "spring", "--do", "nobody=1", code=2))
+
+
+def test_when_to_stop(run):
+    run("experiment", "create", "stop", "graph.txt", "-k", 1, "--seed", 0, "--stop-within", 0.999)
+    assert "no allowed action is better by more than 0.999" in run("experiment", "show", "stop").out
+    assert "holds with 95% at every round you look" in run("experiment", "ask", "stop").out
+    shown = json_of(run("experiment", "show", "stop", "--json"))
+    assert shown["definition"]["stop_within"] == shown["stop_within"] == 0.999
+    assert isinstance(shown["may_stop"], bool)
+    answer = json_of(run("experiment", "recommend", "stop", "--json"))
+    assert 0.0 <= answer["probability_best"] <= 1.0
+    assert answer["gap"] == pytest.approx(shown["gap"])
+    refused(run("experiment", "create", "no", "graph.txt", "-k", 1, "--stop-within", 2, code=2))
 
 
 def test_answers_without_a_model_and_without_data(x):
@@ -338,6 +466,20 @@ def test_estimates(told):
     assert all(row["low"] <= row["value"] <= row["high"] for row in rows)
 
 
+def test_a_weight_outside_of_what_is_promised_is_marked(x):
+    assert "(outside)" not in x("estimates", "spring").out
+    rows = ["coupon,email,visit,buy,count", "1,0,0,0,50", "0,0,0,0,25", "0,0,1,1,25", "0,1,1,1,25", "1,1,0,0,25"]
+    x("import", "spring", "-", stdin="\n".join(rows).encode())
+    text = x("estimates", "spring").out
+    (line,) = [line for line in text.splitlines() if line.split()[:2] == ["coupon", "visit"]]
+    assert float(line.split()[2]) < 0
+    assert line.rstrip().endswith("(outside)")
+    assert "shown as the data have it" in text
+    found = {(row["cause"], row["effect"]): row for row in json_of(x("estimates", "spring", "--json"))}
+    assert found["coupon", "visit"]["outside"] is True
+    assert found["visit", "buy"]["outside"] is False
+
+
 def test_diagnose(told):
     assert "6 rounds" in told("diagnose", "spring").out
     assert json_of(told("diagnose", "spring", "--json"))
@@ -360,7 +502,7 @@ def test_names_are_shown_and_not_obeyed(run, tmp_path):
     variable, name = "[red]café\x1b[31m", "größe \x07"
     edges = {"target": "日本", "edges": [[variable, "日本"]]}
     (tmp_path / "graph.json").write_text(json.dumps(edges, ensure_ascii=False), encoding="utf-8")
-    run("experiment", "create", name, "graph.json", "-k", 1)
+    run("experiment", "create", name, "graph.json", "-k", 1, "--full-size")
     asked = json_of(run("experiment", "ask", name, "--json"))
     assert asked["do"] == {variable: 1}
     assert run("experiment", "tell", name, 0, "日本=1").out == "trial 0 told\n"

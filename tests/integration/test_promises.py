@@ -26,7 +26,7 @@ from pathlib import Path
 import pytest
 
 import dobandit as dob
-from dobandit.errors import ConflictError, DobanditError, StorageError
+from dobandit.errors import ConflictError, DobanditError, PolicyError, StorageError
 from dobandit.experiment.storage import sqlite
 from dobandit.experiment.storage.backup import backup
 from dobandit.experiment.storage.base import PENDING, TOLD
@@ -43,7 +43,7 @@ class Zygote:
         threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # which a fork would not keep
         self._process = subprocess.Popen(
             [sys.executable, "-W", "error", __file__],
-            env={**os.environ, **threads, "PYTHONPATH": tests},
+            env={**os.environ, **threads, "PYTHONPATH": os.pathsep.join([tests, *sys.path])},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -298,11 +298,11 @@ def check_every_ask(experiment):
     others = 0
     for trial in trials:
         replica.follow(closed[replica.position : trial.asked_after])
-        pending = [t.do for t in trials[: trial.number] if t.position >= trial.asked_after]
-        ids = [[GRAPH.index(name) for name in columns.decode(do)] for do in pending]
-        choice = replica.choose(trial.number, None, ids)
-        assert replica.learner.named(choice.ids) == columns.decode(trial.do)
-        expected, (low, high) = replica.predict(choice.ids)
+        pending = [replica.pending(t) for t in trials[: trial.number] if t.position >= trial.asked_after]
+        now = replica.situation(trial.number, None, pending, replica.known(None))
+        choice = replica.learner.engine.choose(now)
+        assert choice.action.named(GRAPH) == columns.decode(trial.do)
+        expected, low, high = replica.predict(choice.action, now.context)
         assert (trial.predicted, trial.low, trial.high) == (None if math.isnan(expected) else expected, low, high)
         others += len(pending)
     return others / len(trials)
@@ -606,9 +606,9 @@ def hostile_documents(storage, document):
         *(json.dumps({**document, key: evil}) for key in document for evil in (EVIL[0], [[]], 1e308)),
     ]
     policies = [
-        {"name": EVIL[0]},
+        {"name": 7},
         {"name": "blm-lr", EVIL[0]: 1},
-        {"name": "os.system"},
+        {"name": ["os.system"]},
         {"name": "blm-lr", "region": []},
     ]
     texts += [json.dumps({**document, "policy": policy}) for policy in policies]
@@ -623,6 +623,13 @@ def hostile_documents(storage, document):
             messages.append(str(error))
     assert max(map(len, messages)) < 1000
     assert len(messages) > 0.9 * len(texts)  # some change nothing: no links
+    for name in (EVIL[0], "os.system", "dobandit.policies:os"):  # a policy that may be somebody's, and is not here
+        change(storage, "UPDATE experiments SET document = ?", [(json.dumps({**document, "policy": {"name": name}}),)])
+        with closing(dob.open_experiment(NAME, storage)) as opened:
+            message = refused(PolicyError, opened.recommend)
+            assert name in message
+            assert len(message) < 1000
+            refused(PolicyError, opened.ask)
 
 
 def hostile_rows(storage):

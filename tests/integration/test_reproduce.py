@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dobandit as dob
+from dobandit.simulation.beyond import WORLDS, extended_study
 from dobandit.simulation.reproduce import PUBLISHED, compare, paper_study
 from dobandit.simulation.simulate import run_study
 
@@ -142,3 +143,27 @@ def test_a_study_over_many_graphs_is_one_call():
         assert result.summary_of("Oracle").mean == pytest.approx(0.0, abs=1e-9)
     with pytest.raises(dob.errors.SimulationError, match="rownds"):
         dob.simulate_many(models, ["random"], rounds=5, replications=1, budget=1, rownds=3)
+
+
+def test_reproduce_goes_beyond_the_paper(tmp_path):
+    done = dobandit("reproduce", "G4", "--beyond", "--replications", 3, "--out", tmp_path, "--json")
+    document = json.loads(done.stdout)
+    assert list(document["graphs"]["G4"]["policies"]) == [*PUBLISHED["G4"], "CausalUCB", "CausalTS"]
+    assert set(document["worlds"]) == {"interaction", "harm"}
+    assert {f"{name}-regret.png" for name in ("G4", "interaction", "harm")} <= {
+        path.name for path in tmp_path.iterdir()
+    }
+    assert "not in the paper" in (tmp_path / "summary.md").read_text()
+
+
+def test_more_policies_leave_the_paper_s_numbers_as_they_are():
+    plain, extended = run_study(paper_study("G4", 2)), run_study(extended_study("G4", 2))
+    for label in plain.labels:
+        assert np.array_equal(plain.regret(label), extended.regret(label))
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_worlds_beyond_do_not_fit_a_sum_of_helpful_effects(name):
+    world = WORLDS[name]()
+    assert world.links is None or not world.nonnegative
+    assert len(dob.solve(world, budget=2).do) == {"interaction": 2, "harm": 1}[name]

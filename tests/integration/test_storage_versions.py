@@ -12,8 +12,9 @@ from dobandit.errors import StorageError
 from dobandit.experiment.storage import open_storage, schema
 from dobandit.experiment.storage import upgrade as upgrading
 from dobandit.experiment.storage.addresses import open_database
+from dobandit.experiment.storage.base import StoredTrial
 from dobandit.experiment.storage.upgrade import configuration, migrate, schema_version, upgrade
-from storages import SEEN, add
+from storages import SEEN, add, finish, start
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -80,11 +81,70 @@ def test_the_present_version(spring):
     assert upgrade(spring) == (schema.VERSIONS[-1], schema.VERSIONS[-1])
 
 
+@pytest.fixture
+def first(url):
+    """Tables of the first version, with an experiment, a told trial and a pending one."""
+    database = open_database(url)
+    database.make()
+    with database.engine.connect() as connection:
+        database.begin(connection)
+        migrate(connection, "0001")
+        connection.exec_driver_sql("INSERT INTO experiments VALUES (1, 'spring', '{}', 1.0, 2, 1)")
+        for number, state, position in ((0, "told", "0"), (1, "pending", "NULL")):
+            connection.exec_driver_sql(OLD_TRIAL.format(number=number, state=state, position=position))
+        connection.commit()
+    database.engine.dispose()
+    return url
+
+
+OLD_TRIAL = """
+INSERT INTO trials
+(experiment, number, source, "do", asked_after, why, issued, state, position, observation, late, partial)
+VALUES (1, {number}, 'asked', '[1,null]', 0, '', 1, '{state}', {position}, '[1,0]', false, false)
+"""
+
+
+def test_tables_of_the_first_version_are_brought_up_to_date_by_whoever_comes_first(first):
+    script = """
+spring = storage.find("spring")
+print([trial.rounds for trial in storage.closed_since(spring.id, 0)] == [1], spring.trials)
+"""
+    processes = [start(script, first) for _ in range(4)]
+    assert [finish(process) for process in processes] == [["True", "2"]] * 4
+    assert schema_version(first) == schema.VERSIONS[-1]
+    storage = open_storage(first)
+    told, pending = storage.rows(1)
+    assert told == StoredTrial(0, "asked", "[1,null]", state="told", position=0, observation="[1,0]")
+    assert pending == StoredTrial(1, "asked", "[1,null]", observation="[1,0]")
+    with storage.writing(1) as writer:
+        writer.close(pending._replace(state="told", observation="[[1,0]]", counts="[7]", rounds=7))
+    # An older program that has been running all the while knows nothing of the new columns.
+    run(first, OLD_TRIAL.format(number=2, state="told", position=2), "UPDATE experiments SET trials = 3, closed = 3")
+    assert [trial.rounds for trial in storage.closed_since(1, 0)] == [1, 7, 1]
+    storage.close()
+
+
+def test_a_failed_step_to_the_present_version_changes_nothing(first, monkeypatch):
+    def broken(connection):
+        connection.exec_driver_sql("ALTER TABLE trials ADD COLUMN size INTEGER")
+        connection.exec_driver_sql("DROP TABLE nothing")
+
+    storage = open_storage(first)
+    with monkeypatch.context() as patch:
+        patch.setattr("dobandit.experiment.storage.upgrade.migrate", broken)
+        for refused in (lambda: storage.find("spring"), lambda: storage.create("x", "{}", 1.0)):
+            with pytest.raises(StorageError, match=r"Nothing of this was stored.*version 0001"):
+                refused()
+    assert schema_version(first) == "0001"
+    assert storage.find("spring").trials == 2
+    storage.close()
+
+
 NEXT = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "0002", "0001"
+revision, down_revision = "0003", "0002"
 
 
 def upgrade():
@@ -99,9 +159,9 @@ def next_version(tmp_path, monkeypatch):
     """A next version of the tables; SQLite has to copy and drop the table of experiments for it."""
     migrations = tmp_path / "migrations"
     shutil.copytree(upgrading._MIGRATIONS, migrations)
-    (migrations / "versions" / "0002_next.py").write_text(NEXT)
+    (migrations / "versions" / "0003_next.py").write_text(NEXT)
     monkeypatch.setattr(upgrading, "_MIGRATIONS", migrations)
-    monkeypatch.setattr(schema, "VERSIONS", ("0001", "0002"))
+    monkeypatch.setattr(schema, "VERSIONS", ("0001", "0002", "0003"))
 
 
 def test_older_tables_are_upgraded_when_asked(spring, next_version):
@@ -109,8 +169,8 @@ def test_older_tables_are_upgraded_when_asked(spring, next_version):
     for refused in (lambda: storage.find("spring"), lambda: storage.create("x", "{}", 1.0)):
         with pytest.raises(StorageError, match="dobandit storage upgrade"):
             refused()
-    assert upgrade(spring) == ("0001", "0002")
-    assert upgrade(spring) == ("0002", "0002")
+    assert upgrade(spring) == ("0002", "0003")
+    assert upgrade(spring) == ("0003", "0003")
     run(spring, "UPDATE experiments SET colour = 'green'")
     found = storage.find("spring")
     assert [trial.number for trial in storage.rows(found.id)] == [0]

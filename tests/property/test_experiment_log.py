@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import dobandit as dob
 from dobandit.errors import ConflictError, InterventionError
 from dobandit.experiment.storage import MemoryStorage
-from dobandit.policy.base import rules_of
+from dobandit.oracle.rules import rules_of
 from experiments import Clock, PlainLog, flat, knowledge
 from worlds import graphs, quietly, relaxed
 
@@ -22,10 +22,11 @@ POLICIES = [
     dob.UCB(scale=0.5),
     dob.EpsilonGreedy(epsilon=0.3),
     dob.Random(),
+    dob.CausalUCB(),
 ]
 LOGISTIC = {"name": "logistic", "shift": 1.0}
 OPERATIONS = ["ask", "ask", "ask", "limited", "many", "tell", "tell", "tell", "fail", "abandon", "record", "import"]
-OPERATIONS += ["reopen", "wait", "again", "conflict"]
+OPERATIONS += ["reopen", "wait", "again", "conflict", "tell_many", "tell_many", "record_many"]
 
 
 class Session:
@@ -105,9 +106,41 @@ class Session:
         late = trial["issued"] > self.held[self.who].get(number, 1)
         late = late or (trial["expires"] is not None and self.clock.now > trial["expires"])
         told = self.experiment.tell(number, seen)
-        partial = bool(set(self.graph.nodes) - {*seen, *trial["do"]})
-        assert told == (number, late, partial, False)
+        missing = tuple(name for name in self.graph.nodes if name not in self.plain.whole(trial["do"], seen))
+        assert told[:6] == (number, late, bool(missing), False, 1, missing)
+        assert {*missing} <= {*told.untaught} <= {*self.graph.nodes} - {*trial["do"]}
         self.plain.close(number, "told", seen, late)
+
+    def many_rows(self, do):
+        """Rows of one trial, and the same rows in other words: in another order, and summed up with counts."""
+        rows = [seen for _ in range(self.draw(st.integers(2, 6))) if set(seen := self.seen(do)) - set(do)]
+        rows += rows[: self.draw(st.integers(0, 6))]
+        shuffled = self.draw(st.permutations(rows))
+        half = self.draw(st.integers(0, len(rows)))
+        return rows, [*shuffled[:half], *({**row, "count": 1} for row in shuffled[half:]), *self.nothing(rows)]
+
+    def nothing(self, rows):
+        return [{**row, "count": 0} for row in rows[:1]]
+
+    def tell_many(self):
+        number = self.some("pending")
+        if number is None:
+            return
+        trial = self.plain.trials[number]
+        rows, said = self.many_rows(trial["do"])
+        if rows:
+            late = trial["issued"] > self.held[self.who].get(number, 1)
+            late = late or (trial["expires"] is not None and self.clock.now > trial["expires"])
+            assert self.experiment.tell(number, said)[:5:4] == (number, len(rows))
+            told = self.experiment.tell(number, rows)
+            assert (told.repeated, told.late) == (True, late)
+            self.plain.close_many(number, rows, late)
+
+    def record_many(self):
+        for do, _ in self.rounds(1):
+            rows, said = self.many_rows(do)
+            if rows:
+                assert self.experiment.record(do, said) == self.plain.record_many(do, rows)
 
     def fail(self):
         number = self.some("pending")
@@ -150,7 +183,7 @@ class Session:
     def again(self):
         """The same told twice."""
         number = self.some("told")
-        if number is not None:
+        if number is not None and "rows" not in self.plain.trials[number]:
             trial = self.plain.trials[number]
             told = self.experiment.tell(number, trial["seen"])
             assert told.repeated
@@ -199,7 +232,9 @@ class Session:
         for kept, trial in zip(stored, plain.trials, strict=True):
             assert (kept.state, kept.issued, kept.late) == (trial["state"], trial["issued"], trial["late"])
             assert decode(kept.do) == trial["do"]
-            assert (None if kept.observation is None else decode(kept.observation)) == trial["seen"]
+            if kept.counts is None:
+                assert (None if kept.observation is None else decode(kept.observation)) == trial["seen"]
+            assert kept.rounds == len(trial.get("rows", [0]))
             if kept.source == "asked":
                 assert kept.optimistic == trial["optimistic"]
                 assert kept.lease_expires == trial["expires"]

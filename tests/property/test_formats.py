@@ -21,6 +21,7 @@ NASTY = [
     "a b", " a", "a ", "\u00a0b", "graph", "Node", "EDGE", "digraph", "strict", "subgraph", "dag", "pdag", "latent",
     "target", "bias", "controllable", "network", "variable", "probability", "property", "true", "NaN", "INF", "null",
     "&quot;", "&amp;", "&#65;", "&", "<b>x</b>", "U_a_b", "a.b", "a-b", "a:b", "=", "+", "'", "\ufeffx", "x\u200d", "İ",
+    "context",
 ]  # fmt: skip
 names = st.one_of(
     st.sampled_from(NASTY),
@@ -37,15 +38,21 @@ def graphs(draw: st.DrawFn) -> CausalGraph:
     pairs = [(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1 :] if (a, b) != (first, target)]
     edges = [(first, target), *(pair for pair in pairs if draw(st.booleans()))]
     latent = draw(st.sets(st.sampled_from(middle))) if middle else set()
-    observed = [name for name in middle if name not in latent]
+    context: list[str] = []
+    for name in middle:  # causes come first
+        causes = [cause for cause, effect in edges if effect == name]
+        if name not in latent and all(cause in context for cause in causes) and draw(st.booleans()):
+            context.append(name)
+    observed = [name for name in middle if name not in latent and name not in context]
     settable = draw(st.none() | st.sets(st.sampled_from(observed))) if observed else None
     started = draw(st.none() | st.sets(st.sampled_from(nodes)))
     controllable = None if settable is None else [first, *settable]
-    return CausalGraph(edges, target, latent, controllable, started, nodes)
+    return CausalGraph(edges, target, latent, controllable, started, nodes, context)
 
 
 def without_bias(graph: CausalGraph) -> CausalGraph:
-    return CausalGraph(graph.edges, graph.target, graph.latent, graph.controllable, nodes=graph.nodes)
+    nodes, context = graph.nodes, graph.context
+    return CausalGraph(graph.edges, graph.target, graph.latent, graph.controllable, nodes=nodes, context=context)
 
 
 @pytest.mark.parametrize("name", FORMATS)

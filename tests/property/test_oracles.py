@@ -14,19 +14,29 @@ from scipy.optimize import minimize, minimize_scalar
 import transcription as tr
 from dobandit import CausalGraph
 from dobandit.errors import InferenceError
-from dobandit.estimation.statistics import layout_of
+from dobandit.estimation.estimators import Sums
+from dobandit.estimation.statistics import layout_of, start_statistics
 from dobandit.model.link_kernels import link_arrays
 from dobandit.model.links import exponential, identity, logistic, probit, rational
 from dobandit.oracle import per_pattern as per_pattern_module
-from dobandit.oracle.boxed import boxed, boxed_maximum, score_sets_boxed
-from dobandit.oracle.closed_form import closed_form, score_sets
-from dobandit.oracle.epsilon_net import net, score_sets_epsilon_net
-from dobandit.oracle.pair import Regions, pair_value
-from dobandit.oracle.per_pattern import per_pattern, score_sets_per_pattern
-from dobandit.oracle.sets import pick, set_tree
+from dobandit.oracle.actions import Action, Allowed, actions_of, order_of
+from dobandit.oracle.boxed import BoxedForm, boxed, boxed_maximum
+from dobandit.oracle.closed_form import closed_form
+from dobandit.oracle.listing import listing_of, pick, score
+from dobandit.oracle.per_pattern import per_pattern
+from dobandit.oracle.rules import Rules
+from dobandit.policy.engine import no_context
+from reference_oracles.epsilon_net import net, score_sets_epsilon_net
+from reference_oracles.pair import Regions, pair_value
 from worlds import ARCTAN, graphs, quietly, relaxed
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+def every_set(graph, budget):
+    """The list of every set of `budget` variables that can matter, each set to 1."""
+    order = order_of(graph)
+    return listing_of(order, Allowed(graph, Rules(budget), monotone=True, relevant=set(order)).rows())
 
 
 class Learned:
@@ -34,7 +44,7 @@ class Learned:
 
     def __init__(self, graph: CausalGraph, rng: np.random.Generator, budget: int, rows: int = 30, outside: float = 0.0):
         self.graph, self.budget, self.rho = graph, budget, float(rng.choice([0.05, 0.4, 2.0]))
-        self.layout, self.tree = layout_of(graph), set_tree(graph, budget)
+        self.layout, self.listing = layout_of(graph), every_set(graph, budget)
         self.M, self.theta_hat = {}, {}
         for name in graph.nodes:
             d = tr.dimension(graph, name)
@@ -44,23 +54,29 @@ class Learned:
         self.M_inverse = {name: np.linalg.inv(M) for name, M in self.M.items()}
         self.gram = np.concatenate([np.zeros(0), *(self.M[name].ravel() for name in graph.nodes)])
         self.inverse = np.concatenate([np.zeros(0), *(self.M_inverse[name].ravel() for name in graph.nodes)])
+        self.stats = start_statistics(self.layout, 1.0)._replace(gram=self.gram, inverse=self.inverse)
         self.theta = np.concatenate([np.zeros(0), *(self.theta_hat[name] for name in graph.nodes)])
         self.radii = np.full(len(graph) + 1, self.rho)
         self.sets = tr.candidate_sets(graph, budget)
 
+    def scores(self, oracle, context=None):
+        """The value of every action of the oracle's list."""
+        fixed = no_context(len(self.graph)) if context is None else context
+        score(oracle, self.layout, Sums(self.theta, self.stats, np.zeros(2, dtype=np.int64)), self.radii, fixed)
+        return oracle.listing.values.copy()
+
     def closed(self):
-        score_sets(self.layout, self.tree, closed_form(self.graph, self.tree), self.theta, self.inverse, self.radii)
-        return self.tree.values.copy()
+        return self.scores(closed_form(self.graph, self.listing))
 
     def boxed(self):
-        score_sets_boxed(self.layout, self.tree, boxed(self.layout), self.theta, self.gram, self.radii)
-        return self.tree.values.copy()
+        return self.scores(BoxedForm(self.listing, boxed(self.layout)))
+
+    def pattern_oracle(self, links, seed=0, samples=1024, listing=None):
+        arrays = link_arrays(links, [float(max(d, 1)) for d in np.diff(self.layout.ptr)[1:]])
+        return per_pattern(self.graph, listing or self.listing, arrays, np.random.default_rng(seed), samples)
 
     def per_pattern(self, links, seed=0, samples=1024):
-        arrays = link_arrays(links, [float(max(d, 1)) for d in np.diff(self.layout.ptr)[1:]])
-        plan = per_pattern(self.graph, self.tree, np.random.default_rng(seed), samples)
-        score_sets_per_pattern(self.layout, arrays, self.tree, plan, self.theta, self.inverse, self.radii)
-        return self.tree.values.copy()
+        return self.scores(self.pattern_oracle(links, seed, samples))
 
     def by_name(self, links):
         return dict(zip(self.graph.nodes, links, strict=True))
@@ -79,17 +95,20 @@ def learned(draw, most=6, **options):
 
 @relaxed(max_examples=60)
 @given(graphs(most=8), st.data())
-def test_the_tree_lists_the_combinations_in_order(graph, data):
+def test_the_list_has_the_combinations_in_order(graph, data):
     relevant = [graph.index(name) for name in graph.controllable if graph.target in graph.descendants(name)]
     budget = data.draw(st.integers(0, len(graph.controllable)))
-    tree = set_tree(graph, budget)
-    assert [tuple(row) for row in tree.sets.tolist()] == [*itertools.combinations(relevant, min(budget, len(relevant)))]
+    listing = every_set(graph, budget)
+    assert [tuple(row) for row in listing.ids.tolist()] == [
+        *itertools.combinations(relevant, min(budget, len(relevant)))
+    ]
+    assert np.all(listing.to == 1.0)
 
 
 def test_too_many_sets_are_refused():
     graph = CausalGraph([(f"X{i}", "Y") for i in range(60)], target="Y")
     with pytest.raises(InferenceError, match="sets of 10 out of 60"):
-        set_tree(graph, 10)
+        every_set(graph, 10)
 
 
 def test_ties_are_broken_evenly_and_rounding_does_not_choose():
@@ -336,9 +355,9 @@ def test_sampling_agrees_with_the_exact_sum(monkeypatch, seed):
     known = Learned(quietly(CausalGraph, edges, target="X6", nodes=nodes), rng, budget=2)
     links = [logistic(1.0), exponential, probit(0.5), identity, rational(), logistic(), probit(1.0)]
     exact = known.per_pattern(links)
-    monkeypatch.setattr(per_pattern_module, "_MOST_ENTRIES", 1)
+    monkeypatch.setattr(per_pattern_module, "frontier_of", lambda *_: None)
     samples = 20_000
-    assert per_pattern(known.graph, known.tree, rng, samples).sampled
+    assert known.pattern_oracle(links, samples=samples).sampled
     sampled = known.per_pattern(links, samples=samples)
     # The mean of probabilities has at most a coin's standard error.
     assert np.all(np.abs(sampled - exact) < 5.0 * np.sqrt(np.maximum(exact * (1.0 - exact), 1e-6) / samples))
@@ -352,7 +371,7 @@ def test_many_parents_are_tabulated_or_sampled(parents):
     known = Learned(CausalGraph([(name, "Y") for name in names], target="Y"), rng, budget=parents - 2, rows=200)
     known.radii[:] = known.rho = 0.3
     links = [identity] * parents + [logistic(2.0)]
-    plan = per_pattern(known.graph, known.tree, rng, 4000)
+    plan = known.pattern_oracle(links, samples=4000)
     assert plan.sampled == (parents > 12)
     found = known.per_pattern(links, samples=4000)
     for i in rng.integers(len(known.sets), size=5):
@@ -369,6 +388,139 @@ def test_many_parents_are_tabulated_or_sampled(parents):
             v = tr.features(known.graph, "Y", world)
             truth += p * tr.pattern_probability(links[-1], v, known.theta_hat["Y"], known.M_inverse["Y"], known.rho)
         assert found[i] == pytest.approx(truth, abs=5.0 / math.sqrt(4000) if plan.sampled else 1e-11)
+
+
+# -- values other than 1, and what is known before acting ------------------------------------------------------
+
+
+def some_actions(rng, graph, count, values=(0.0, 1.0)):
+    """Different actions of any size, nothing included, on any variables but the target."""
+    ids = [v for v in range(1, len(graph) + 1) if v != graph.index(graph.target)]
+    found = {Action(): None}
+    for _ in range(count):
+        chosen = sorted(rng.permutation(ids)[: int(rng.integers(0, len(ids) + 1))].tolist())
+        found[Action(tuple(chosen), tuple(float(rng.choice(values)) for _ in chosen))] = None
+    return list(found)
+
+
+def some_context(rng, graph, values=(0.0, 1.0)):
+    """Values of some variables by id, the target's never among them."""
+    context = no_context(len(graph))
+    for v in range(1, len(graph) + 1):
+        if v != graph.index(graph.target) and rng.random() < 0.3:
+            context[v] = rng.choice(values)
+    return context
+
+
+def given_values(known, action, context):
+    """What is not left to chance, by name; what is set counts, whatever the context says."""
+    names = known.graph.nodes
+    seen = {names[v - 1]: float(context[v]) for v in range(1, len(names) + 1) if not np.isnan(context[v])}
+    return seen | {names[v - 1]: value for v, value in zip(action.ids, action.values, strict=True)}
+
+
+def by_recursion(known, given, best_mean):
+    """The target's mean, cause by cause, from the causes' names."""
+
+    def mean(name):
+        if name not in done:
+            parents = known.graph.parents(name)
+            row = [1.0] * known.graph.has_bias(name) + [mean(parent) for parent in parents]
+            done[name] = best_mean(name, np.array(row)) if name not in given else given[name]
+        return done[name]
+
+    done = {}
+    return mean(known.graph.target)
+
+
+def by_worlds(known, links, given):
+    """P(target = 1) as a sum over the worlds, each node with the largest chance that its region allows."""
+    total = []
+    for bits in itertools.product((0.0, 1.0), repeat=len(known.graph)):
+        world = dict(zip(known.graph.nodes, bits, strict=True))
+        chance = world[known.graph.target]
+        for name, link in zip(known.graph.nodes, links, strict=True):
+            row = np.array([1.0] * known.graph.has_bias(name) + [world[p] for p in known.graph.parents(name)])
+            inverse = known.M_inverse[name]
+            x = row @ known.theta_hat[name] + known.rho * math.sqrt(max(row @ inverse @ row, 0.0))
+            p = given[name] if name in given else min(max(float(link.value(max(x, link.domain[0]))), 0.0), 1.0)
+            chance *= p if world[name] else 1.0 - p
+        total.append(chance)
+    return math.fsum(total)
+
+
+@pytest.mark.parametrize("values", [(0.0, 1.0), (0.0, 0.3, 0.75, 1.0)], ids=["0 and 1", "numbers"])
+@relaxed(max_examples=80)
+@given(learned(most=7, outside=0.5), seeds)
+def test_closed_form_of_any_values_in_any_context_is_the_plain_recursion(values, known, seed):
+    rng = np.random.default_rng(seed)
+    actions, context = some_actions(rng, known.graph, 12, values), some_context(rng, known.graph, values)
+    listing = listing_of(order_of(known.graph), actions_of(actions))
+    found = known.scores(closed_form(known.graph, listing), context)
+    assert {listing.actions.row(i) for i in range(len(found))} == set(actions)
+    for i, value in enumerate(found):
+
+        def best_mean(name, row):
+            spread = math.sqrt(max(row @ known.M_inverse[name] @ row, 0.0))
+            return float(row @ known.theta_hat[name]) + known.rho * spread
+
+        truth = by_recursion(known, given_values(known, listing.actions.row(i), context), best_mean)
+        assert value == pytest.approx(truth, rel=1e-10, abs=1e-11)
+
+
+@relaxed(max_examples=40)
+@given(learned(most=5, outside=0.3), seeds)
+def test_boxed_values_in_any_context_are_the_plain_recursion(known, seed):
+    rng = np.random.default_rng(seed)
+    context = some_context(rng, known.graph)
+    listing = listing_of(order_of(known.graph), actions_of(some_actions(rng, known.graph, 6)))
+    for i, value in enumerate(known.scores(BoxedForm(listing, boxed(known.layout)), context)):
+
+        def best_mean(name, row):
+            return tr.boxed_maximum(row, known.theta_hat[name], known.M[name], known.rho).value
+
+        truth = by_recursion(known, given_values(known, listing.actions.row(i), context), best_mean)
+        assert value == pytest.approx(truth, abs=1e-9)
+
+
+@relaxed(max_examples=60)
+@given(learned(most=6, outside=0.3), seeds, st.data())
+def test_per_pattern_of_values_0_and_1_in_any_context_is_the_sum_over_worlds(known, seed, data):
+    links, rng = data.draw(links_for(known)), np.random.default_rng(seed)
+    context = some_context(rng, known.graph)
+    listing = listing_of(order_of(known.graph), actions_of(some_actions(rng, known.graph, 8)))
+    oracle = known.pattern_oracle(links, listing=listing)
+    assert not oracle.sampled
+    for i, value in enumerate(known.scores(oracle, context)):
+        truth = by_worlds(known, links, given_values(known, listing.actions.row(i), context))
+        assert value == pytest.approx(truth, abs=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sampled_worlds_keep_to_what_is_set_and_known(monkeypatch, seed):
+    monkeypatch.setattr(per_pattern_module, "frontier_of", lambda *_: None)
+    rng = np.random.default_rng(seed)
+    edges = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "Y"), ("d", "Y")]
+    known = Learned(CausalGraph(edges, target="Y"), rng, budget=1)
+    known.radii[:] = known.rho = 0.1
+    links, samples = [logistic(1.0), exponential, identity, logistic(2.0), logistic(1.5)], 20_000
+    context = some_context(rng, known.graph)
+    listing = listing_of(order_of(known.graph), actions_of(some_actions(rng, known.graph, 20)))
+    oracle = known.pattern_oracle(links, samples=samples, listing=listing)
+    assert oracle.sampled
+    for i, value in enumerate(known.scores(oracle, context)):
+        truth = by_worlds(known, links, given_values(known, listing.actions.row(i), context))
+        assert abs(value - truth) < 5.0 * math.sqrt(max(truth * (1.0 - truth), 1e-6) / samples)
+
+
+def test_what_is_set_counts_whatever_the_context_says():
+    known = Learned(CausalGraph([("a", "Y"), ("b", "Y")], target="Y"), np.random.default_rng(0), budget=1)
+    a, b = known.graph.index("a"), known.graph.index("b")
+    listing = listing_of(order_of(known.graph), actions_of([Action((a,), (0.0,)), Action((a, b), (0.0, 1.0))]))
+    context = no_context(3)
+    context[a] = 1.0
+    form = closed_form(known.graph, listing)
+    np.testing.assert_array_equal(known.scores(form, context), known.scores(form))
 
 
 # -- line 9 as printed ----------------------------------------------------------------------------------------
@@ -414,7 +566,7 @@ def test_the_pair_oracle_refuses_what_it_cannot_sum():
 def test_the_net_stays_below_the_boxed_maximum(seed):
     rng = np.random.default_rng(seed)
     known = Learned(CausalGraph([("a", "c"), ("b", "c"), ("c", "Y"), ("a", "Y")], target="Y"), rng, 1, rows=8)
-    on_net = score_sets_epsilon_net(known.layout, known.tree, known.theta, known.gram, known.radii, 0.05)
+    on_net = score_sets_epsilon_net(known.layout, known.listing, known.theta, known.gram, known.radii, 0.05)
     regions_hold_a_point = all(
         np.min(np.einsum("ki,ij,kj->k", known_off, known.M[name], known_off)) <= known.rho**2
         for name in known.graph.nodes
@@ -440,7 +592,7 @@ def test_the_net_loses_at_most_a_step_along_each_axis(seed, epsilon):
 def test_a_net_of_the_whole_box_reaches_its_corner():
     known = Learned(CausalGraph([("a", "Y"), ("b", "Y")], target="Y"), np.random.default_rng(2), budget=1)
     known.radii[:] = 1e3
-    on_net = score_sets_epsilon_net(known.layout, known.tree, known.theta, known.gram, known.radii, 0.1)
+    on_net = score_sets_epsilon_net(known.layout, known.listing, known.theta, known.gram, known.radii, 0.1)
     np.testing.assert_allclose(on_net, known.boxed(), atol=1e-12)
 
 

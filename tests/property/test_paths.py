@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dobandit import CausalGraph, expect
-from dobandit.experiment.paths import Path, share_of_each, top_paths
-from worlds import bglms, blms, brute_force_means, graphs, relaxed
+from dobandit import CausalGraph
+from dobandit.experiment.paths import Path, path_product, top_paths
+from dobandit.model.weights import fixed_values
+from worlds import blms, brute_force_means, graphs, relaxed
 
 
 def every_path(graph, theta, chosen) -> dict[tuple[str, ...], float]:
-    """The product of each path that starts at a set variable or a bias, enters no set variable and ends at the target;
-    the ones from a bias begin with ''."""
+    """The product of each path that starts at a set variable (times its value) or a bias, enters no set variable and
+    ends at the target; the ones from a bias begin with ''."""
     ptr, parent = graph.arrays.parent_ptr, graph.arrays.parent
     weight = {}
     for v, name in enumerate(graph.nodes, start=1):
@@ -30,7 +31,7 @@ def every_path(graph, theta, chosen) -> dict[tuple[str, ...], float]:
     while stack:
         path = stack.pop()
         if path[-1] == graph.target:
-            found[path] = math.prod(weight[edge] for edge in pairwise(path))
+            found[path] = chosen.get(path[0], 1.0) * math.prod(weight[edge] for edge in pairwise(path))
         stack += [(*path, b) for a, b in weight if a == path[-1] and b not in chosen]
     return found
 
@@ -42,14 +43,16 @@ def weighted_graphs(draw):
     some = st.sampled_from([-0.25, 0.0, 0.25, 0.3, 0.5, 0.7, 1.0, 1.5])
     count = len(graph.arrays.parent)
     theta = np.array(draw(st.lists(some, min_size=count, max_size=count)))
-    return graph, theta, draw(st.lists(st.sampled_from(graph.controllable), unique=True))
+    settings = st.dictionaries(st.sampled_from(graph.controllable), st.sampled_from([0.0, 0.5, 1.0]))
+    return graph, theta, draw(settings)
 
 
 @relaxed(max_examples=300)
 @given(weighted_graphs(), st.integers(0, 12))
 def test_the_largest_paths_are_those_of_a_full_list(case, most):
     graph, theta, chosen = case
-    paths, rest = top_paths(graph, theta, [graph.index(name) for name in chosen], most)
+    fixed = fixed_values(graph, chosen, continuous=True)
+    paths, rest = top_paths(graph, theta, fixed, most)
     truth = every_path(graph, theta, chosen)
     largest = sorted((value for value in truth.values() if value > 0.0), reverse=True)[:most]
     assert [path.contribution for path in paths] == pytest.approx(largest, rel=1e-12)
@@ -58,16 +61,18 @@ def test_the_largest_paths_are_those_of_a_full_list(case, most):
     assert len(set(named)) == len(named)
     for path, name in zip(paths, named, strict=True):
         assert path.contribution == pytest.approx(truth[name], rel=1e-12)
+        assert path.contribution == pytest.approx(path_product(graph, np.clip(theta, 0.0, 1.0), path, fixed), rel=1e-12)
     assert rest == pytest.approx(sum(truth.values()) - sum(largest), abs=1e-12)
-    assert (paths, rest) == top_paths(graph, theta, [graph.index(name) for name in reversed(chosen)], most)
+    turned = fixed_values(graph, dict(reversed(chosen.items())), continuous=True)
+    assert (paths, rest) == top_paths(graph, theta, turned, most)
 
 
 @relaxed(max_examples=100)
 @given(st.data(), blms(most=6))
 def test_paths_and_rest_add_up_to_the_mean(data, model):
-    chosen = data.draw(st.lists(st.sampled_from(model.graph.controllable), unique=True))
-    paths, rest = top_paths(model.graph, model.theta, [model.graph.index(name) for name in chosen], 4)
-    mean = brute_force_means(model, dict.fromkeys(chosen, 1))[model.graph.target]
+    chosen = data.draw(st.dictionaries(st.sampled_from(model.graph.controllable), st.integers(0, 1)))
+    paths, rest = top_paths(model.graph, model.theta, fixed_values(model.graph, chosen), 4)
+    mean = brute_force_means(model, chosen)[model.graph.target]
     assert sum(path.contribution for path in paths) + rest == pytest.approx(mean, abs=1e-12)
 
 
@@ -82,7 +87,7 @@ def test_1e20_paths_take_no_time(equal):
         theta = np.random.default_rng(0).dirichlet(np.ones(10), size=len(theta) // 10).ravel()
     chosen = [graph.index(name) for name in layers[0]]
     start = time.perf_counter()
-    paths, rest = top_paths(graph, theta, chosen, most=50)
+    paths, rest = top_paths(graph, theta, fixed_values(graph, layers[0]), most=50)
     assert time.perf_counter() - start < 2.0
     assert len(set(paths)) == 50
     assert all(len(path.names) == 21 and not path.from_bias and path.contribution > 0 for path in paths)
@@ -105,22 +110,8 @@ def best_product(graph, theta, chosen):
 def test_a_set_variable_hides_what_is_before_it():
     graph = CausalGraph([("a", "b"), ("b", "Y")], target="Y", bias=["a", "Y"])
     theta = np.full(len(graph.arrays.parent), 0.5)
-    paths, rest = top_paths(graph, theta, [graph.index("b")])
+    paths, rest = top_paths(graph, theta, fixed_values(graph, ["b"]))
     assert paths == [Path(("b", "Y"), False, 0.5), Path(("Y",), True, 0.5)]
     assert rest == 0.0
-    assert [p.names for p in top_paths(graph, theta, [])[0]] == [("Y",), ("a", "b", "Y")]
-
-
-@relaxed(max_examples=40)
-@given(st.data(), bglms(most=5))
-def test_shares_are_what_the_mean_loses(data, model):
-    names = data.draw(st.lists(st.sampled_from(model.graph.controllable), unique=True))
-
-    def expected(ids):
-        return expect(model, [model.graph.nodes[v - 1] for v in ids]).value
-
-    shares = share_of_each(expected, [model.graph.index(name) for name in names])
-    for name, share in zip(names, shares, strict=True):
-        with_it, without = (dict.fromkeys(n, 1) for n in (names, [n for n in names if n != name]))
-        means = [brute_force_means(model, do)[model.graph.target] for do in (with_it, without)]
-        assert share == pytest.approx(means[0] - means[1], abs=1e-9)
+    assert [p.names for p in top_paths(graph, theta, fixed_values(graph, []))[0]] == [("Y",), ("a", "b", "Y")]
+    assert [p.names for p in top_paths(graph, theta, fixed_values(graph, {"b": 0}))[0]] == [("Y",)]

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 import transcription as tr
 from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, Oracle, Random, paper
 from dobandit.errors import InterventionError
+from dobandit.estimation import estimators
 from dobandit.model.links import logistic
-from dobandit.policy import general_engine
+from dobandit.oracle.actions import Action
+from dobandit.policy.beliefs import Beliefs
+from dobandit.policy.engine import Pending, Rounds, Situation, no_context, one_round
 from dobandit.policy.intervals import target_interval
 from worlds import graphs, relaxed
 
@@ -39,6 +42,7 @@ every_policy = pytest.mark.parametrize("name", EVERY)
 
 def started(name, graph, budget, horizon=1000, seed=0, **options):
     links = LOGISTIC if name == "BGLMOFU logistic" else None
+    options = {"effects": "nonnegative", **options}  # the paper's arms: exactly K
     return EVERY[name].start(graph, budget, horizon=horizon, seed=seed, links=links, **options)
 
 
@@ -63,14 +67,26 @@ def rounds_of(rng, graph, count, missing=0.0, likely=0.5, continuous=False):
     values[was_set] = np.where(rng.random(shape) < 0.8, 1.0, 0.0)[was_set]
     values[(rng.random(shape) < missing) & ~was_set] = NAN
     values[:, 0] = 1.0
-    return values, was_set
+    return Rounds(values, was_set, np.ones(count, dtype=np.int64))
 
 
-def node_parts(engine, v):
-    """Where node v's vector and matrix are, and its parents."""
-    layout = engine.linear.layout
-    vector, square = slice(*layout.ptr[v : v + 2].tolist()), slice(*layout.square[v : v + 2].tolist())
-    return vector, square, layout.parent[vector].tolist()
+def some_rounds(rounds, start=None, end=None):
+    """A part of a batch."""
+    return Rounds(*(part[start:end] for part in rounds))
+
+
+def setting(ids):
+    """The action that sets these ids to 1."""
+    return Action(tuple(ids), (1.0,) * len(ids))
+
+
+def as_pending(graph, pending):
+    return tuple(Pending(setting(ids), no_context(len(graph))) for ids in pending)
+
+
+def now(graph, pending=(), draws=(0.0, 0.0, 0.0)):
+    """A situation in which these sets are under way."""
+    return Situation(np.array(draws), no_context(len(graph)), None, as_pending(graph, pending))
 
 
 # -- rounds under way -----------------------------------------------------------------------------------------
@@ -78,14 +94,13 @@ def node_parts(engine, v):
 
 def expected_grams(engine, pending, link=None, varies=True):
     """M of every node with e e^T + diag(e (1 - e)) of its parents' means for each pending set."""
-    nodes = len(engine.problem.graph) + 1
-    theta, old = engine.theta(), engine.linear_state.stats.gram
-    grams = {v: old[node_parts(engine, v)[1]].reshape([len(node_parts(engine, v)[2])] * 2) for v in range(1, nodes)}
+    nodes, beliefs = len(engine.problem.graph) + 1, engine.beliefs()
+    grams = {v: beliefs.node(v).gram.copy() for v in range(1, nodes)}
     for ids in pending:
         means = np.ones(nodes)
         for v in range(1, nodes):
-            vector, _, parents = node_parts(engine, v)
-            x = float(theta[vector] @ means[parents])
+            parents = beliefs.node(v).parents
+            x = float(beliefs.node(v).theta @ means[parents])
             means[v] = 1.0 if v in ids else np.clip(x if link is None else link.value(x), 0.0, 1.0)
             if v not in ids:
                 e = means[parents]
@@ -94,25 +109,28 @@ def expected_grams(engine, pending, link=None, varies=True):
     return grams
 
 
+def expecting(engine, pending):
+    """What the engine would know with the expected news of these sets."""
+    beliefs, state = engine.beliefs(), engine._expecting(as_pending(engine.problem.graph, pending))
+    return Beliefs(beliefs.layout, engine.plan.estimator, state, beliefs.radii, beliefs.links)
+
+
 def assert_expected(engine, pending, link=None, varies=True):
     before = [array.copy() for array in arrays_of(engine.state)]
-    state = engine.expecting(pending)
+    expected = expecting(engine, pending)
     assert_same_bits(before, arrays_of(engine.state))
-    linear = state if link is None else state.linear
-    now = linear.stats.theta if link is None else state.patterns.theta
-    np.testing.assert_allclose(now, engine.theta(), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(expected.theta, engine.beliefs().theta, rtol=1e-9, atol=1e-9)
     for v, gram in expected_grams(engine, pending, link, varies).items():
-        _, square, parents = node_parts(engine, v)
-        d = len(parents)
-        np.testing.assert_allclose(linear.stats.gram[square].reshape(d, d), gram, rtol=1e-9, atol=1e-9)
+        node = expected.node(v)
+        np.testing.assert_allclose(node.gram, gram, rtol=1e-9, atol=1e-9)
         # The inverse and the directions never seen follow.
-        inverse, null = (linear.stats[i][square].reshape(d, d) for i in (1, 2))
+        inverse, null = node.inverse, node.null
         scale = max(1.0, np.abs(inverse).max(initial=0.0))
         np.testing.assert_allclose(
             gram @ inverse @ gram, gram, atol=1e-9 * scale * max(1.0, np.abs(gram).max(initial=0.0))
         )
         np.testing.assert_allclose(gram @ null, 0.0, atol=1e-7 * max(1.0, np.abs(gram).max(initial=0.0)))
-    assert linear.clock[0] == engine.rounds + len(pending)
+    assert expected._state.clock[0] == engine.rounds + len(pending)
     assert_same_bits(before, arrays_of(engine.state))
 
 
@@ -127,7 +145,7 @@ def sets_under_way(rng, graph, count):
 def test_pending_sets_add_their_expected_news_and_leave_the_estimate(name, graph, seed):
     rng = np.random.default_rng(seed)
     engine = started(name, graph, 1).engine
-    engine.update_many(*rounds_of(rng, graph, int(rng.choice([0, 2, 5, 40])), missing=0.1, likely=rng.random()))
+    engine.update(rounds_of(rng, graph, int(rng.choice([0, 2, 5, 40])), missing=0.1, likely=rng.random()))
     assert_expected(engine, sets_under_way(rng, graph, int(rng.integers(1, 6))), None if name in LINEAR else LOGISTIC)
 
 
@@ -137,8 +155,46 @@ def test_pending_sets_add_their_expected_news_and_leave_the_estimate(name, graph
 def test_continuous_parents_count_as_fixed_at_their_means(name, graph, seed):
     rng = np.random.default_rng(seed)
     engine = started(name, graph, 1, continuous=True).engine
-    engine.update_many(*rounds_of(rng, graph, 12, continuous=True))
+    engine.update(rounds_of(rng, graph, 12, continuous=True))
     assert_expected(engine, sets_under_way(rng, graph, 3), varies=False)
+
+
+@optimists
+@pytest.mark.parametrize("context", [0.0, 1.0])
+def test_what_is_known_and_set_to_0_counts_in_what_is_expected(name, context):
+    """A round under way with do(A = 0) in a context: parents at these values, the others at their means."""
+    edges = [("day", "A"), ("day", "B"), ("A", "C"), ("B", "C"), ("C", "Y"), ("B", "Y"), ("day", "Y")]
+    graph = CausalGraph(edges, target="Y", context=["day"])
+    engine = started(name, graph, 1).engine
+    engine.update(rounds_of(np.random.default_rng(3), graph, 30))
+    known = no_context(len(graph))
+    known[graph.index("day")] = context
+    one = Pending(Action((graph.index("A"),), (0.0,)), known)
+    link, before = (None if name in LINEAR else LOGISTIC), engine.beliefs()
+    means, state = {"day": context, "A": 0.0}, engine._expecting((one,))
+    now_known = Beliefs(before.layout, engine.plan.estimator, state, before.radii, before.links)
+    for node in graph.nodes:
+        belief = before.node(graph.index(node))
+        e = np.array([1.0] * graph.has_bias(node) + [means[parent] for parent in graph.parents(node)])
+        x = float(e @ belief.theta)
+        means.setdefault(node, float(np.clip(x if link is None else link.value(x), 0.0, 1.0)))
+        news = np.outer(e, e) + np.diag(e * (1.0 - e)) if node != "A" else 0.0
+        np.testing.assert_allclose(now_known.node(graph.index(node)).gram, belief.gram + news, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(now_known.theta, before.theta, rtol=1e-9, atol=1e-9)
+
+
+@every_policy
+def test_a_pending_batch_is_as_many_pending_rounds(name):
+    graph = paper.G5.graph
+    engine, other = (started(name, graph, 2).engine for _ in range(2))
+    for each in (engine, other):
+        each.update(rounds_of(np.random.default_rng(2), graph, 20))
+    actions = [setting(sorted(map(graph.index, names))) for names in (("X2", "X3"), ("X4", "X6"))]
+    batch = tuple(Pending(action, no_context(len(graph)), 3) for action in actions)
+    single = tuple(Pending(action, no_context(len(graph))) for action in actions for _ in range(3))
+    assert_same_bits(arrays_of(engine._expecting(batch)), arrays_of(other._expecting(single)))
+    left, right = engine.choose(now(graph)._replace(pending=batch)), other.choose(now(graph)._replace(pending=single))
+    assert repr(left) == repr(right)  # an index may be NaN
 
 
 def test_rounding_is_no_news():
@@ -149,18 +205,17 @@ def test_rounding_is_no_news():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         engine = BGLMOFU(radius_scale=0.1, initial=1).start(graph, 1, horizon=100).engine
-        values, was_set = rounds_of(rng, graph, int(rng.integers(3, 60)))
-        was_set[:], values[:, graph.index("X")] = False, 1.0
-        engine.update_many(values, was_set)
+        rounds = rounds_of(rng, graph, int(rng.integers(3, 60)))
+        rounds.was_set[:], rounds.values[:, graph.index("X")] = False, 1.0
+        engine.update(rounds)
         x, y = graph.index("X"), graph.index("Y")
-        rounding += engine.theta()[node_parts(engine, x)[0]][0] != 1.0
-        alone = engine.optimistic_value([x])
+        rounding += engine.beliefs().node(x).theta[0] != 1.0
+        alone = engine.index_of(setting([x]), now(graph))
         for ids in ([], [graph.index("Z")]):
-            state = engine.expecting([ids])
-            inverse = state.stats.inverse[node_parts(engine, y)[1]]
-            assert np.abs(inverse).max() < 1e3
-            np.testing.assert_allclose(state.stats.theta, engine.theta(), rtol=1e-9, atol=1e-9)
-            assert engine.optimistic_value([x], [ids]) <= alone + 0.1
+            expected = expecting(engine, [ids])
+            assert np.abs(expected.node(y).inverse).max() < 1e3
+            np.testing.assert_allclose(expected.theta, engine.beliefs().theta, rtol=1e-9, atol=1e-9)
+            assert engine.index_of(setting([x]), now(graph, [ids])) <= alone + 0.1
     assert rounding > 3
 
 
@@ -170,7 +225,7 @@ def test_rounding_is_no_news():
 def test_asking_with_pending_sets_changes_nothing(name, graph, seed):
     rng = np.random.default_rng(seed)
     learner = started(name, graph, 1)
-    learner.engine.update_many(*rounds_of(rng, graph, 8))
+    learner.engine.update(rounds_of(rng, graph, 8))
     before, answer = [array.copy() for array in arrays_of(learner.engine.state)], learner.propose()
     under_way = [[graph.nodes[i - 1] for i in ids] for ids in sets_under_way(rng, graph, 4)]
     asked = learner.propose(pending=under_way)
@@ -249,14 +304,14 @@ def test_pending_rounds_count_towards_the_smallest_eigenvalue():
 def test_the_order_of_pending_sets_does_not_matter(name, graph, seed):
     rng = np.random.default_rng(seed)
     engine = started(name, graph, 1).engine
-    engine.update_many(*rounds_of(rng, graph, 25))
-    under_way = sets_under_way(rng, graph, 4)
-    shuffled = [under_way[i] for i in rng.permutation(4)]
-    one, other = engine.expecting(under_way), engine.expecting(shuffled)
-    for field in ("gram", "inverse", "rhs", "theta"):
-        left, right = (getattr(s.linear.stats if hasattr(s, "linear") else s.stats, field) for s in (one, other))
+    engine.update(rounds_of(rng, graph, 25))
+    pending = sets_under_way(rng, graph, 4)
+    shuffled = [pending[i] for i in rng.permutation(4)]
+    fields = ("gram", "inverse", "rhs", "theta")
+    one, other = ([getattr(expecting(engine, sets).stats, f).copy() for f in fields] for sets in (pending, shuffled))
+    for left, right in zip(one, other, strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-7, atol=1e-8)
-    values = [engine.choose(np.zeros(3), None, sets).value for sets in (under_way, shuffled)]
+    values = [engine.choose(now(graph, sets)).value for sets in (pending, shuffled)]
     assert values[0] == pytest.approx(values[1], rel=1e-7, abs=1e-8)
 
 
@@ -266,26 +321,31 @@ def test_the_order_of_pending_sets_does_not_matter(name, graph, seed):
 def test_a_choice_with_pending_sets_is_the_best_under_the_expected_regions(name, graph, seed):
     rng = np.random.default_rng(seed)
     engine = started(name, graph, 1).engine
-    engine.update_many(*rounds_of(rng, graph, 12))
-    under_way = sets_under_way(rng, graph, 3)
-    M = {graph.nodes[v - 1]: gram for v, gram in expected_grams(engine, under_way).items()}
-    theta = {name: engine.theta()[node_parts(engine, graph.index(name))[0]] for name in graph.nodes}
-    engine.update_many(np.full((3, len(graph) + 1), NAN), np.zeros((3, len(graph) + 1), dtype=bool))  # time passes
-    rho = engine.radii()[1]
+    engine.update(rounds_of(rng, graph, 12))
+    pending, beliefs = sets_under_way(rng, graph, 3), engine.beliefs()
+    M = {graph.nodes[v - 1]: gram for v, gram in expected_grams(engine, pending).items()}
+    theta = {n: beliefs.node(graph.index(n)).theta.copy() for n in graph.nodes}
+    nothing = np.full((3, len(graph) + 1), NAN), np.zeros((3, len(graph) + 1), dtype=bool)
+    engine.update(Rounds(*nothing, np.ones(3, dtype=np.int64)))  # time passes
+    rho = engine.beliefs().radii[1]
     fresh = started(name, graph, 1).engine
     rng = np.random.default_rng(seed)
-    fresh.update_many(*rounds_of(rng, graph, 12))
+    fresh.update(rounds_of(rng, graph, 12))
     relevant = [n for n in graph.controllable if graph.target in graph.descendants(n)]
     if name == "BLMLR boxed":
         values = [tr.boxed_value(graph, theta, M, rho, (n,)) for n in relevant]
     else:
         inverse = {n: tr.pseudo_inverse(m) if m.size else m for n, m in M.items()}
         values = [tr.closed_form_value(graph, theta, inverse, rho, (n,)) for n in relevant]
-    choice = fresh.choose(np.zeros(3), None, under_way)
+    choice = fresh.choose(now(graph, pending))
     assert choice.value == pytest.approx(max(values), rel=1e-7, abs=1e-7)
-    assert values[relevant.index(graph.nodes[choice.ids[0] - 1])] >= max(values) - 1e-7 * max(1.0, abs(max(values)))
+    slack = 1e-7 * max(1.0, abs(max(values)))
+    assert values[relevant.index(graph.nodes[choice.action.ids[0] - 1])] >= max(values) - slack
+    compared = dict(fresh.compared(now(graph, pending)))
     for n, value in zip(relevant, values, strict=True):
-        assert fresh.optimistic_value([graph.index(n)], under_way) == pytest.approx(value, rel=1e-7, abs=1e-7)
+        action = setting([graph.index(n)])
+        assert fresh.index_of(action, now(graph, pending)) == pytest.approx(value, rel=1e-7, abs=1e-7)
+        assert compared[action] == pytest.approx(value, rel=1e-7, abs=1e-7)
 
 
 @pytest.mark.parametrize("name", MODEL_FREE)
@@ -295,16 +355,18 @@ def test_a_pending_arm_counts_as_played_with_the_mean_it_has(name):
     for y in (1, 1, 0):
         learner.update({"X2": 1, "X3": 1}, {"Y": y})
     known, new = ([graph.index(n) for n in names] for names in (("X2", "X3"), ("X3", "X4")))
-    state = engine._expecting([known, new, known, [graph.index("X2")]])
+    state = engine._expecting(as_pending(graph, [known, new, known, [graph.index("X2")]]))
+    arms = [engine.actions().row(i) for i in range(len(engine.actions().ids))]
+    known_arm, new_arm = arms.index(setting(known)), arms.index(setting(new))
     assert state.clock[0] == 7
-    assert (state.plays[engine.arm(known)], state.plays[engine.arm(new)], state.plays.sum()) == (5, 1, 6)
-    assert state.total[engine.arm(known)] == pytest.approx(5 * 2 / 3)
-    assert state.total[engine.arm(new)] == 0.5
+    assert (state.plays[known_arm], state.plays[new_arm], state.plays.sum()) == (5, 1, 6)
+    assert state.total[known_arm] == pytest.approx(5 * 2 / 3)
+    assert state.total[new_arm] == 0.5
     assert engine.state.plays.sum() == 3
 
 
 def test_ucb_tries_every_arm_before_any_twice():
-    learner = UCB().start(paper.G4.graph, 2)
+    learner = UCB().start(paper.G4.graph, 2, effects="nonnegative")
     under_way = []
     for _ in range(6):
         under_way.append(learner.propose(pending=under_way))
@@ -322,25 +384,25 @@ def test_pending_sets_are_checked(name, pending):
 @every_policy
 def test_pending_and_available_go_together(name):
     learner = started(name, SYMMETRIC, 2)
-    learner.engine.update_many(*rounds_of(np.random.default_rng(1), SYMMETRIC, 4))
+    learner.engine.update(rounds_of(np.random.default_rng(1), SYMMETRIC, 4))
     under_way = [["X0", "X1"], ["X2", "X3"]]
     limited = ["X1", "X4", "X5"]
     fresh = started(name, SYMMETRIC, 2, forbid=["X0", "X2", "X3"])
-    fresh.engine.update_many(*rounds_of(np.random.default_rng(1), SYMMETRIC, 4))
+    fresh.engine.update(rounds_of(np.random.default_rng(1), SYMMETRIC, 4))
     assert learner.propose(available=limited, pending=under_way) == fresh.propose(pending=under_way)
 
 
 # -- rounds in batches ----------------------------------------------------------------------------------------
 
 
-def both_ways(name, graph, values, was_set, cuts, **options):
+def both_ways(name, graph, rounds, cuts, **options):
     """The same rounds one by one and in batches; returns the two engines."""
     one, many = (started(name, graph, 1, **options).engine for _ in range(2))
-    for row, mask in zip(values, was_set, strict=True):
-        one.update(row, mask)
-    for start, end in itertools.pairwise([0, *sorted(cuts), len(values)]):
-        many.update_many(values[start:end], was_set[start:end])
-    assert one.rounds == many.rounds == len(values)
+    for row, mask in zip(rounds.values, rounds.was_set, strict=True):
+        one.update(one_round(row, mask))
+    for start, end in itertools.pairwise([0, *sorted(cuts), len(rounds.values)]):
+        many.update(some_rounds(rounds, start, end))
+    assert one.rounds == many.rounds == len(rounds.values)
     assert_same_bits(arrays_of(one.state), arrays_of(many.state))
     return one, many
 
@@ -351,26 +413,27 @@ def both_ways(name, graph, values, was_set, cuts, **options):
 def test_batches_are_rounds_one_by_one_to_the_bit(name, graph, seed, horizon):
     rng = np.random.default_rng(seed)
     count = int(rng.choice([1, 7, 60]))
-    values, was_set = rounds_of(rng, graph, count, missing=float(rng.choice([0.0, 0.2, 0.9])))
-    both_ways(name, graph, values, was_set, rng.integers(0, count + 1, 2).tolist(), horizon=horizon)
+    rounds = rounds_of(rng, graph, count, missing=float(rng.choice([0.0, 0.2, 0.9])))
+    both_ways(name, graph, rounds, rng.integers(0, count + 1, 2).tolist(), horizon=horizon)
 
 
 @pytest.mark.parametrize("policy", [Fixed(["X2", "X3"]), Oracle(paper.G5)], ids=["Fixed", "Oracle"])
 def test_policies_that_do_not_learn_take_batches_too(policy):
-    values, was_set = rounds_of(np.random.default_rng(0), paper.G5.graph, 30, missing=0.2)
+    rounds = rounds_of(np.random.default_rng(0), paper.G5.graph, 30, missing=0.2)
     one, many = (policy.start(paper.G5.graph, 2).engine for _ in range(2))
-    for row, mask in zip(values, was_set, strict=True):
-        one.update(row, mask)
-    many.update_many(values, was_set)
+    for row, mask in zip(rounds.values, rounds.was_set, strict=True):
+        one.update(one_round(row, mask))
+    many.update(rounds)
     assert_same_bits(arrays_of(one.state), arrays_of(many.state))
 
 
 @pytest.mark.parametrize("room", [1, 2, 3, 256])
 def test_patterns_grow_alike_in_batches(monkeypatch, room):
-    monkeypatch.setattr(general_engine, "_FIRST_ROOM", room)
+    monkeypatch.setattr(estimators, "_FIRST_ROOM", room)
     graph = CausalGraph([(f"X{i}", "Y") for i in range(10)] + [("X0", "X1"), ("X2", "X1")], target="Y")
-    values, was_set = rounds_of(np.random.default_rng(room), graph, 420, missing=0.01)
-    one, many = both_ways("BGLMOFU logistic", graph, values, was_set, [1, 90, 90, 300], horizon=None)
+    rounds = rounds_of(np.random.default_rng(room), graph, 420, missing=0.01)
+    one, many = both_ways("BGLMOFU logistic", graph, rounds, [1, 90, 90, 300], horizon=None)
+    values, was_set, _ = rounds
     target = graph.index("Y")
     rows = {tuple(v) for v, mask in zip(values, was_set, strict=True) if not np.isnan(v).any() and not mask[target]}
     seen = {row[1:target] for row in rows}
@@ -383,16 +446,16 @@ def test_patterns_grow_alike_in_batches(monkeypatch, room):
 
 def test_batches_cross_a_refresh_of_the_inverse():
     graph = CausalGraph([("A", "Y"), ("B", "Y")], target="Y")
-    values, was_set = rounds_of(np.random.default_rng(4), graph, 2300, missing=0.02)
+    rounds = rounds_of(np.random.default_rng(4), graph, 2300, missing=0.02)
     for name in ("BLMLR", "BLMOFU", "BGLMOFU logistic"):
-        both_ways(name, graph, values, was_set, [900, 1400])
+        both_ways(name, graph, rounds, [900, 1400])
 
 
 @every_policy
 def test_an_empty_batch_is_no_round(name):
     engine = started(name, paper.G4.graph, 1).engine
     before = [array.copy() for array in arrays_of(engine.state)]
-    engine.update_many(np.zeros((0, 6)), np.zeros((0, 6), dtype=bool))
+    engine.update(Rounds(np.zeros((0, 6)), np.zeros((0, 6), dtype=bool), np.zeros(0, dtype=np.int64)))
     assert_same_bits(before, arrays_of(engine.state))
 
 
@@ -401,15 +464,14 @@ def test_an_empty_batch_is_no_round(name):
 
 def plain_interval(engine, graph, fixed, rho):
     """(low, estimate, high) by the recursion over all nodes; a node with a part never seen runs from 0 to 1."""
-    stats = engine.linear_state.stats
+    beliefs = engine.beliefs()
     ends = []
     for sign in (-1.0, 0.0, 1.0):
         means = np.ones(len(graph) + 1)
         for v in range(1, len(graph) + 1):
-            vector, square, parents = node_parts(engine, v)
-            d, e = len(parents), means[parents]
-            M = stats.gram[square].reshape(d, d)
-            mean = float(e @ stats.theta[vector])
+            node = beliefs.node(v)
+            d, e, M = len(node.parents), means[node.parents], node.gram
+            mean = float(e @ node.theta)
             if d and sign:
                 values, vectors = np.linalg.eigh(M)
                 lost = vectors[:, values <= 1e-10 * max(values[-1], 1e-300)]
@@ -430,19 +492,19 @@ def test_intervals_are_the_plain_recursion(name, graph, seed):
     rng = np.random.default_rng(seed)
     learner = started(name, graph, 1)
     engine, problem = learner.engine, learner.problem
-    engine.update_many(*rounds_of(rng, graph, int(rng.choice([0, 1, 3, 50])), missing=0.1, likely=rng.random()))
+    engine.update(rounds_of(rng, graph, int(rng.choice([0, 1, 3, 50])), missing=0.1, likely=rng.random()))
     for _ in range(4):
         fixed = np.where(rng.random(len(graph) + 1) < 0.3, rng.integers(0, 2, len(graph) + 1), NAN)
         fixed[0] = NAN
         radii = rng.random(len(graph) + 1) * rng.choice([0.0, 0.05, 1.0]) * (rng.random(len(graph) + 1) < 0.8)
         for rho in (None, np.zeros(len(fixed)), radii):
-            low, estimate, high = target_interval(engine, problem, fixed, rho)
-            truth = plain_interval(engine, graph, fixed, engine.radii() if rho is None else rho)
+            low, estimate, high = target_interval(engine.beliefs(), problem, fixed, rho)
+            truth = plain_interval(engine, graph, fixed, engine.beliefs().radii if rho is None else rho)
             np.testing.assert_allclose((low, estimate, high), truth, rtol=1e-8, atol=1e-8)
             assert 0.0 <= low <= estimate <= high <= 1.0
         do = {graph.nodes[v - 1]: int(fixed[v]) for v in range(1, len(fixed)) if not np.isnan(fixed[v])}
-        assert learner.interval(do) == target_interval(engine, problem, fixed)[::2]
-        assert learner.expected(do) == target_interval(engine, problem, fixed)[1]
+        assert learner.interval(do) == target_interval(engine.beliefs(), problem, fixed)[::2]
+        assert learner.expected(do) == target_interval(engine.beliefs(), problem, fixed)[1]
 
 
 def test_an_interval_without_data_is_everything_and_with_much_data_holds_the_truth():
@@ -451,7 +513,7 @@ def test_an_interval_without_data_is_everything_and_with_much_data_holds_the_tru
     assert learner.interval() == (0.0, 1.0)
     drawn = model.sample(size=5000, rng=1)
     values = np.stack([np.ones(5000), *(drawn[name] for name in model.graph.nodes)], axis=1).astype(float)
-    learner.engine.update_many(values, np.zeros(values.shape, dtype=bool))
+    learner.engine.update(Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(5000, dtype=np.int64)))
     for do in ({}, {"X2": 1}, {"X3": 1, "X4": 1}):
         low, high = learner.interval(do)
         truth = tr.expected_reward(model, tuple(do))

@@ -14,8 +14,9 @@ import transcription as tr
 from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, Oracle, Random, paper
 from dobandit.errors import DobanditError, DobanditWarning, InterventionError
 from dobandit.model.links import logistic
-from dobandit.policy.arms_engine import ArmsEngine
-from dobandit.policy.linear_engines import SearchEngine
+from dobandit.oracle.actions import Action
+from dobandit.policy.arms import ArmsEngine
+from dobandit.policy.engine import Situation, no_context
 from worlds import quietly, relaxed
 
 LOGISTIC = logistic(1.5)
@@ -129,8 +130,29 @@ class Case:
     def __init__(self, name, make, links=None):
         self.name, self.make, self.links = name, make, links
 
-    def start(self, game, horizon=1000, seed=0):
-        return self.make(game).start(game.graph, horizon=horizon, seed=seed, links=self.links, **game.keywords)
+    def start(self, game, horizon=1000, seed=0, effects="nonnegative"):
+        options = {"horizon": horizon, "seed": seed, "links": self.links, "effects": effects}
+        return self.make(game).start(game.graph, **options, **game.keywords)
+
+
+def now(learner, available=None, draws=(0.0, 0.0, 0.0)):
+    """A situation in which these names are available."""
+    return Situation(np.array(draws), no_context(len(learner.graph)), learner.available(available))
+
+
+def index_of(learner, names):
+    """The optimistic value of setting these names to 1."""
+    ids = sorted(map(learner.graph.index, names))
+    return learner.engine.index_of(Action(tuple(ids), (1.0,) * len(ids)), now(learner))
+
+
+def names_of(learner, choice):
+    return frozenset(choice.action.named(learner.graph))
+
+
+def arms_of(learner):
+    actions = learner.engine.actions()
+    return [frozenset(actions.row(i).named(learner.graph)) for i in range(len(actions.ids))]
 
 
 def a_model(graph):
@@ -243,12 +265,12 @@ def test_the_search_holds_where_estimates_lie_far_outside_the_box():
             game.graph, horizon=1000, **game.keywords
         )
         learner.update_many(data(rng, game, int(rng.integers(5, 40))))
-        engine = learner.engine
-        outside += bool(np.any(engine.theta() < -0.1))
-        ids = [[game.graph.index(name) for name in S] for S in game.allowed(game.relevant())]
-        truth = max(map(engine.optimistic_value, ids))
-        assert engine.choose(rng.random(3)).value == pytest.approx(truth, abs=1e-7)
-        assert engine.certificate()[1] >= truth - 1e-7
+        outside += bool(np.any(learner.engine.beliefs().theta < -0.1))
+        truth = max(index_of(learner, S) for S in game.allowed(game.relevant()))
+        choice = learner.engine.choose(now(learner, draws=rng.random(3)))
+        assert choice.value == pytest.approx(truth, abs=1e-7)
+        assert choice.proved
+        assert learner.engine.plan.oracle.report[1] >= truth - 1e-7
     assert outside > 100
 
 
@@ -292,7 +314,7 @@ def test_costs_that_add_up_to_the_total_but_for_rounding_are_affordable():
     tight = {"A": 0.1, "B": 0.2, "C": 0.3, "D": 0.0}
     dear = {"A": 1e6, "B": 0.3, "C": 0.4, "D": 0.4}
     for policy in (BLMLR(), searched(oracle="branch-and-bound"), UCB(), Random(), Oracle(a_model(graph))):
-        start = partial(policy.start, graph, None)
+        start = partial(policy.start, graph, None, effects="nonnegative")
         assert set(start(costs=tight, total_cost=0.3, require=["A", "B"]).propose()) == {"A", "B", "D"}
         assert set(start(costs=tight, total_cost=0.6).propose()) == set("ABCD")
         assert set(start(costs=dear, total_cost=1e6 + 0.3, require=["A"]).propose()) == {"A", "B"}
@@ -307,23 +329,12 @@ def test_costs_may_be_numpy_numbers():
 # -- the best of the allowed sets -----------------------------------------------------------------------------
 
 
-def by_name(engine, flat, square=False):
-    """A node's part of a flat array, by name."""
-    layout = engine.linear.layout
-    graph = engine.problem.graph
-    parts = {}
-    for v, name in enumerate(graph.nodes, start=1):
-        d = int(layout.ptr[v + 1] - layout.ptr[v])
-        at = layout.square if square else layout.ptr
-        part = flat[at[v] : at[v + 1]]
-        parts[name] = part.reshape(d, d) if square else part
-    return parts
-
-
 def values_by_transcription(case, game, engine, sets):
     """The paper's value of every set, from the engine's estimate."""
-    theta, M = by_name(engine, engine.theta()), by_name(engine, engine.linear_state.stats.gram, square=True)
-    rho = float(engine.radii()[1])
+    beliefs = engine.beliefs()
+    nodes = {name: beliefs.node(game.graph.index(name)) for name in game.graph.nodes}
+    theta, M = ({name: getattr(node, part) for name, node in nodes.items()} for part in ("theta", "gram"))
+    rho = next(iter(nodes.values())).radius
     inverse = {name: tr.pseudo_inverse(m) if m.size else m for name, m in M.items()}
     graph = game.graph
     if case.links is not None:
@@ -335,16 +346,18 @@ def values_by_transcription(case, game, engine, sets):
 
 
 def assert_best(case, game, learner, available=None, tolerance=1e-8):
-    engine, graph = learner.engine, game.graph
+    engine = learner.engine
     sets = game.maximal(game.relevant(), available)
     values = values_by_transcription(case, game, engine, sets)
     slack = tolerance * max(1.0, abs(max(values)))
+    compared = {frozenset(a.named(game.graph)): value for a, value in engine.compared(now(learner, available))}
     for S, value in zip(sets, values, strict=True):
-        assert engine.optimistic_value([graph.index(name) for name in S]) == pytest.approx(value, abs=slack)
-    names = None if available is None else tuple(name for name in graph.controllable if name in available)
+        assert index_of(learner, S) == pytest.approx(value, abs=slack)
+        assert compared.get(S, value) == pytest.approx(value, abs=slack)
+    assert not compared or set(compared) == set(sets)
     for uniform in (0.0, 0.37, 0.999):
-        choice = engine.choose(np.array([uniform, 0.0, 0.0]), names)
-        chosen = frozenset(graph.nodes[i - 1] for i in choice.ids)
+        choice = engine.choose(now(learner, available, (uniform, 0.0, 0.0)))
+        chosen = names_of(learner, choice)
         assert choice.value == pytest.approx(max(values), abs=slack)
         assert values[sets.index(chosen)] >= max(values) - slack
 
@@ -375,8 +388,8 @@ def test_the_choice_within_the_box_is_the_best_of_the_allowed_sets(game, seed):
 def test_best_is_the_best_under_the_plain_estimate(game, seed):
     learner = CASES[0].start(game)
     learner.update_many(data(np.random.default_rng(seed), game, 20))
-    engine = learner.engine
-    theta = by_name(engine, engine.theta())
+    beliefs = learner.engine.beliefs()
+    theta = {name: beliefs.node(game.graph.index(name)).theta for name in game.graph.nodes}
     nothing = {name: np.zeros((len(t), len(t))) for name, t in theta.items()}
     value = {S: tr.closed_form_value(game.graph, theta, nothing, 0.0, tuple(S)) for S in game.maximal(game.relevant())}
     assert value[frozenset(learner.best().do)] == pytest.approx(max(value.values()), abs=1e-9)
@@ -392,39 +405,40 @@ def test_the_search_finds_the_best_of_all_allowed_sets(case, game, seed):
     learner = searching.start(game)
     learner.update_many(data(rng, game, int(rng.choice([3, 30, 200]))))
     engine, graph = learner.engine, game.graph
-    assert isinstance(engine, SearchEngine)
+    assert engine.searches
+    assert engine.actions() is None
     limited = [name for name in graph.controllable if name in game.require or rng.random() < 0.6]
     for available in (None, tuple(limited), None):
-        truth = max(
-            engine.optimistic_value([graph.index(name) for name in S]) for S in game.allowed(game.relevant(), available)
-        )
+        truth = max(index_of(learner, S) for S in game.allowed(game.relevant(), available))
         slack = 1e-7 * max(1.0, truth)
-        choice = engine.choose(np.array([rng.random(), 0.0, 0.0]), available)
-        value, bound, looked = engine.certificate()
-        assert value == choice.value == pytest.approx(truth, abs=slack)
-        assert bound >= value
-        assert bound == pytest.approx(truth, abs=slack)
-        assert looked >= 1
-        assert game.allows([graph.nodes[i - 1] for i in choice.ids], available)
-        assert engine.optimistic_value(choice.ids) == pytest.approx(truth, abs=slack)
+        choice = engine.choose(now(learner, available, (rng.random(), 0.0, 0.0)))
+        assert choice.value == pytest.approx(truth, abs=slack)
+        assert choice.proved
+        if available is None:
+            value, bound, looked = engine.plan.oracle.report.tolist()
+            assert value == choice.value
+            assert bound >= value
+            assert bound == pytest.approx(truth, abs=slack)
+            assert looked >= 1
+        assert game.allows(names_of(learner, choice), available)
+        assert index_of(learner, names_of(learner, choice)) == pytest.approx(truth, abs=slack)
 
 
-def test_a_certificate_is_that_of_the_last_choice():
-    """Not of a list of variables used before, nor of the question which set is best without optimism."""
+def test_a_choice_carries_its_own_certificate():
+    """Not that of a list of variables used before, nor of the question which set is best without optimism."""
     game = Game(paper.G5.graph, budget=2)
     learner = CASES[2].start(game)
     learner.update_many(data(np.random.default_rng(1), game, 60))
-    free = learner.engine.choose(np.zeros(3)).value
-    limited = learner.engine.choose(np.zeros(3), ("X6",)).value
-    assert limited < free - 1e-3
-    assert learner.engine.certificate()[0] == limited
-    learner.engine.choose(np.zeros(3))
+    free = learner.engine.choose(now(learner))
+    limited = learner.engine.choose(now(learner, ["X6"]))
+    assert limited.value < free.value - 1e-3
     learner.best()
-    assert learner.engine.certificate()[0] == free
+    assert learner.engine.choose(now(learner)) == free
+    assert learner.engine.choose(now(learner, ["X6"])) == limited
 
 
 def test_a_stopped_search_under_rules_still_bounds_the_best(monkeypatch):
-    monkeypatch.setattr("dobandit.policy.linear_engines._SETS_A_ROUND", 2)
+    monkeypatch.setattr("dobandit.policy.oracles._SETS_A_ROUND", 2)
     rng = np.random.default_rng(3)
     names = [f"X{i}" for i in range(8)]
     edges = [(a, b) for i, a in enumerate(names) for b in [*names[i + 1 :], "Y"] if rng.random() < 0.5]
@@ -435,13 +449,13 @@ def test_a_stopped_search_under_rules_still_bounds_the_best(monkeypatch):
     for _ in range(10):
         learner = CASES[2].start(game)
         learner.update_many(data(rng, game, 150))
-        learner.propose()
-        value, bound, _ = learner.engine.certificate()
-        ids = [[graph.index(name) for name in S] for S in game.allowed(game.relevant())]
-        truth = max(map(learner.engine.optimistic_value, ids))
-        assert value <= truth + 1e-7
+        choice = learner.engine.choose(now(learner))
+        value, bound, _ = learner.engine.plan.oracle.report.tolist()
+        truth = max(index_of(learner, S) for S in game.allowed(game.relevant()))
+        assert choice.value == value <= truth + 1e-7
         assert bound >= truth - 1e-7
-        stopped += bound > value + 1e-6
+        assert choice.proved == (bound <= value + 1e-9 * max(1.0, abs(value)))
+        stopped += not choice.proved and bound > value + 1e-6
     assert stopped > 0
 
 
@@ -467,15 +481,16 @@ def test_available_is_as_if_all_else_were_forbidden(case, game, seed):
         assert game.allows(answer, available)
         assert learner.best(available).do == fresh.best().do
         return
-    arms = [frozenset(game.graph.nodes[i - 1] for i in row if i) for row in learner.engine.sets.tolist()]
-    playable = [arm for arm in arms if arm <= set(available)]
-    if not playable:
+    playable = [arm for arm in arms_of(learner) if arm <= set(available)]
+    narrower = game.without(set(names) - set(available))
+    if not playable and case.name in ("Fixed", "Oracle"):
         with pytest.raises(InterventionError, match="available"):
             learner.propose(available=available)
         return
+    if not playable:  # smaller sets become arms
+        playable = narrower.maximal(names)
     assert frozenset(learner.propose(available=available)) in playable
     assert frozenset(learner.best(available).do) in playable
-    narrower = game.without(set(names) - set(available))
     if case.name not in ("Fixed", "Oracle") and set(playable) == set(narrower.maximal(names)):
         fresh = case.start(narrower, seed=7)
         fresh.update_many(rows)
@@ -487,9 +502,51 @@ def test_the_arms_are_the_maximal_allowed_sets(case):
     if case.name not in ("UCB", "eps-greedy", "Random"):
         return
     game = Game(paper.G5.graph, None, {"X2": 0, "X3": 15, "X4": 7}, 25, ["X4"], ["X5"], [["X2", "X6"], ["X6", "X3"]])
-    learner = case.start(game)
-    arms = {frozenset(game.graph.nodes[i - 1] for i in row if i) for row in learner.engine.sets.tolist()}
-    assert arms == set(game.maximal(game.graph.controllable))
+    assert set(arms_of(case.start(game))) == set(game.maximal(game.graph.controllable))
+    every = arms_of(case.start(game, effects="any"))
+    assert set(every) == set(game.allowed(game.graph.controllable))
+    assert len(every) == len(set(every))
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.name in ("UCB", "eps-greedy", "Random")], ids=lambda c: c.name)
+@pytest.mark.parametrize("effects", ["nonnegative", "any"])
+def test_smaller_sets_are_arms_where_no_larger_one_can_be_played(case, effects):
+    """A learner that is told the rounds anew knows of them too."""
+    game = Game(paper.G4.graph, budget=3, exclusive=[["X2", "X3"]])
+    learner, rows = case.start(game, effects=effects), []
+    wanted = [{"X2"}, {"X3"}] if effects == "nonnegative" else [{"X2"}, {"X3"}, set()]
+    for number in range(30):
+        action = learner.propose(available=["X2", "X3"])
+        assert set(action) in wanted
+        rows.append((action, {"Y": int(action == {"X3": 1} or number % 3 == 0)}))
+        learner.update(*rows[-1])
+    again = case.start(game, effects=effects)
+    again.update_many(rows)
+    for names in wanted:
+        seen = [values["Y"] for action, values in rows if set(action) == names]
+        assert len(seen) > 0
+        assert learner.predict(names).value == pytest.approx(np.mean(seen))
+        assert again.predict(names) == learner.predict(names)
+    assert learner.best(["X2", "X3"]).do == again.best(["X2", "X3"]).do == {"X3": 1}
+    for available in (["X2", "X3"], ["X2"], None):
+        assert again.propose(available=available) == learner.propose(available=available)
+    if case.name == "UCB":
+        compared = learner.engine.compared(now(learner, ["X2", "X3"]))
+        assert [set(action.named(game.graph)) for action, _ in compared] == sorted(wanted, key=len)
+        for action, value in compared:
+            plays = sum(set(do) == set(action.named(game.graph)) for do, _ in rows)
+            mean = learner.predict(action.named(game.graph)).value
+            assert value == pytest.approx(mean + 0.5 * np.sqrt(np.log(31) / plays))
+
+
+def test_smaller_sets_under_way_count_as_played():
+    """X2 and X3 exclude each other, so that each is an arm where nothing else is available: workers try both."""
+    game = Game(paper.G4.graph, budget=3, exclusive=[["X2", "X3"]])
+    for seed in range(8):
+        learner = UCB().start(game.graph, seed=seed, effects="nonnegative", **game.keywords)
+        first = learner.propose(available=["X2", "X3"])
+        second = learner.propose(available=["X2", "X3"], pending=[first])
+        assert {*first, *second} == {"X2", "X3"}
 
 
 @every_policy
@@ -508,7 +565,7 @@ def test_asking_with_available_changes_no_later_answer(case):
                 first[S] = asked.propose(available=S)
                 asked.best(S)
             except InterventionError:
-                assert isinstance(asked.engine, ArmsEngine)
+                assert case.name in ("Fixed", "Oracle")
                 continue
             assert set(first[S]) <= set(S)
             assert asked.propose(available=list(S)[::-1]) == first[S]
@@ -533,8 +590,8 @@ def test_more_lists_than_are_remembered():
 def test_nothing_available_is_nothing_proposed(case):
     learner = case.start(Game(paper.G4.graph, budget=2))
     learner.update_many(data(np.random.default_rng(0), Game(paper.G4.graph, budget=2), 8))
-    if isinstance(learner.engine, ArmsEngine):
-        with pytest.raises(InterventionError, match="nothing"):
+    if case.name in ("Fixed", "Oracle"):
+        with pytest.raises(InterventionError, match="available"):
             learner.propose(available=[])
         assert case.start(Game(paper.G4.graph, budget=0)).propose(available=[]) == {}
     else:
@@ -570,7 +627,7 @@ def test_hidden_variables_and_rules_go_together():
     graph = CausalGraph([("A", "U"), ("U", "Y"), ("B", "Y"), ("C", "Y")], target="Y", latent=["U"])
     game = Game(graph, budget=2, require=["A"], exclusive=[["A", "B"]])
     for policy in (BLMLR(), searched(oracle="branch-and-bound"), BGLMOFU(initial=2), UCB(), Random()):
-        learner = policy.start(graph, **game.keywords)
+        learner = policy.start(graph, effects="nonnegative", **game.keywords)
         for _ in range(4):
             action = learner.propose()
             assert set(action) in ({"A", "C"}, {"A"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 
@@ -28,6 +29,7 @@ from dobandit import (
 )
 from dobandit.errors import InterventionError, ModelError, PolicyError, SimulationError
 from dobandit.model.random_models import random_model
+from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
 from dobandit.policy.registry import policy_to_spec
 from dobandit.simulation import statistics
@@ -71,13 +73,14 @@ CURVES = ("all_regret", "all_reward", "best_plays")
 
 
 def study(model=paper.G4, policies=PAPER_POLICIES, rounds=200, replications=6, budget=2, **options) -> Study:
+    """budget: a number, or Rules."""
     return study_of(model, policies, rounds, replications, budget, **options)
 
 
 def assert_same(first: StudyResult, second: StudyResult) -> None:
     for name in CURVES:
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-    assert (first.best, first.best_set) == (second.best, second.best_set)
+    assert (first.best, first.best_do) == (second.best, second.best_do)
 
 
 def uniforms(seed: int, replication: int, rounds: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -176,10 +179,17 @@ def test_progress_counts_every_replication_once():
 # -- simulated rounds and rounds by hand --------------------------------------------------------------------------
 
 
+def learner_by_hand(model, policy, rules, rounds, seed):
+    """As a study starts it: told the signs of the weights, never the weights."""
+    links = {name: model.link(name) for name in model.graph.nodes}
+    effects = "nonnegative" if min(model.weights.values()) >= 0 else "any"
+    options = {"links": links, "continuous": model.continuous, "effects": effects}
+    return policy.start(model.graph, rules, horizon=rounds, seed=seed, **options)
+
+
 def played_by_hand(model, policy, budget, rounds, seed, replication):
     """The same run through Learner.propose and update: (sets, rewards)."""
-    links = {name: model.link(name) for name in model.graph.nodes}
-    learner = policy.start(model.graph, budget, horizon=rounds, seed=seed, links=links, continuous=model.continuous)
+    learner = learner_by_hand(model, policy, budget, rounds, seed)
     world_draws, policy_draws = uniforms(seed, replication, rounds, len(model.graph))
     sets, rewards = [], []
     for t in range(rounds):
@@ -222,6 +232,182 @@ def test_a_simulated_run_is_the_run_by_hand(world, policy):
     assert_played(result, 0, 2, sets, rewards)
     if getattr(policy, "initial", 0) != "lambda-min":  # which may never end in so few rounds
         assert len(set(sets)) > 1
+
+
+# -- the same under every rule, with harm, and in contexts -------------------------------------------------------
+
+SIGNED = BinaryGLM(
+    CausalGraph([("a", "c"), ("b", "c"), ("b", "d"), ("c", "Y"), ("d", "Y"), ("e", "Y")], target="Y"),
+    {"a": 0.3, "b": 0.45, "c": 0.5, "d": 0.6, "e": 0.35, "Y": 0.4, ("a", "c"): 0.4, ("b", "c"): -0.35, ("b", "d"): 0.2}
+    | {("c", "Y"): 0.25, ("d", "Y"): -0.3, ("e", "Y"): -0.05},
+)
+CONTEXT_EDGES = [("day", "mood"), ("day", "ad"), ("mood", "visit"), ("ad", "visit"), ("mail", "visit"), ("mail", "Y")]
+CONTEXT_GRAPH = CausalGraph(
+    [*CONTEXT_EDGES, ("mood", "mail"), ("visit", "Y"), ("coupon", "Y")],
+    target="Y",
+    controllable=["ad", "mail", "coupon"],
+    context=["day", "mood"],
+)
+CONTEXT_WEIGHTS = {"day": 0.4, "mood": 0.2, "ad": 0.05, "mail": 0.1, "visit": 0.1, "coupon": 0.2, "Y": 0.05} | {
+    ("day", "mood"): 0.5,
+    ("day", "ad"): 0.8,
+    ("mood", "visit"): 0.2,
+    ("ad", "visit"): 0.45,
+    ("mail", "visit"): 0.15,
+    ("mail", "Y"): 0.2,
+    ("mood", "mail"): 0.7,
+    ("visit", "Y"): 0.4,
+    ("coupon", "Y"): 0.12,
+}
+IN_CONTEXT = BinaryGLM(CONTEXT_GRAPH, CONTEXT_WEIGHTS)
+HARM_IN_CONTEXT = BinaryGLM(CONTEXT_GRAPH, CONTEXT_WEIGHTS | {("mail", "visit"): -0.1, ("coupon", "Y"): -0.04})
+LOGISTIC_IN_CONTEXT = BinaryGLM(
+    CONTEXT_GRAPH,
+    {key: weight if isinstance(key, str) else 5.0 * weight for key, weight in CONTEXT_WEIGHTS.items()},
+    links={"name": "logistic", "shift": 2.0},
+)
+RULED = {
+    "costs": (LAYERED, Rules(2, costs={"X2": 2.0, "X4": 0.5, "X5": 0.0}, total_cost=2.0)),
+    "costs alone": (LAYERED, Rules(costs={"X2": 2.5, "X4": 1.5}, total_cost=3.0)),
+    "exclusive": (LAYERED, Rules(3, exclusive=[["X2", "X3"], ["X3", "X4", "X5"]])),
+    "required": (LAYERED, Rules(3, require=["X3"])),
+    "forbidden": (LAYERED, Rules(2, forbid=["X2", "X5"])),
+    "levers": (LAYERED, Rules(2, levers={"X2": (0, 1), "X4": (0, 1)})),
+    "only to 0": (LAYERED, Rules(2, levers={"X3": (0,)})),
+    "smaller": (LAYERED, Rules(2, smaller=True)),
+    "everything": (
+        LAYERED,
+        Rules(3, {"X6": (0, 1)}, {"X2": 2.0, "X3": 0.5}, 3.5, ("X4",), ("X5",), (("X2", "X3"),)),
+    ),
+    "hidden, costs": (HIDDEN, Rules(2, costs={"X2": 2.0}, total_cost=2.0)),
+    "continuous, levers": (CONTINUOUS, Rules(2, levers={"X2": (0, 0.5, 1), "X3": (0.25,)})),
+    "logistic, levers": (LOGISTIC, Rules(2, levers={"X3": (0, 1)}, exclusive=[["X2", "X4"]])),
+    "signed": (SIGNED, Rules(2)),
+    "signed, levers": (SIGNED, Rules(2, levers={"b": (0, 1), "d": (0, 1)})),
+    "signed, full sets": (SIGNED, Rules(2, smaller=False)),
+    "context": (IN_CONTEXT, Rules(1)),
+    "context, rules": (IN_CONTEXT, Rules(2, {"ad": (0, 1)}, exclusive=[["mail", "coupon"]])),
+    "context, harm": (HARM_IN_CONTEXT, Rules(2)),
+    "context, logistic": (LOGISTIC_IN_CONTEXT, Rules(1, levers={"ad": (0, 1)})),
+}
+
+
+def allowed_actions(graph, rules):
+    """Every allowed action, from the words of the rules; with smaller=False those that can take no other variable."""
+    names = [name for name in graph.controllable if name not in rules.forbid]
+
+    def keeps(chosen):
+        costs = sum(rules.costs.get(name, 1.0) for name in chosen)
+        return (
+            (rules.budget is None or len(chosen) <= rules.budget)
+            and (rules.total_cost is None or costs <= rules.total_cost + 1e-9)
+            and set(rules.require) <= set(chosen)
+            and not any(len(set(chosen) & set(group)) > 1 for group in rules.exclusive)
+        )
+
+    sets = [chosen for k in range(len(names) + 1) for chosen in itertools.combinations(names, k) if keeps(chosen)]
+    if rules.smaller is False:
+        sets = [chosen for chosen in sets if not any(keeps((*chosen, n)) for n in names if n not in chosen)]
+    for chosen in sets:
+        for values in itertools.product(*(rules.levers.get(name, (1.0,)) for name in chosen)):
+            yield dict(zip(chosen, values, strict=True))
+
+
+def policies_that_can(name):
+    """Searches are for variables that are set to 1; policies of the paper read harm as no effect, where told to."""
+    model, rules = RULED[name]
+    paper_policies = GENERAL_POLICIES if any(link.name != "identity" for link in model.links) else LINEAR_POLICIES
+    if rules.levers:
+        paper_policies = [p for p in paper_policies if p.oracle not in ("branch-and-bound", "greedy")]
+    if rules.require:
+        paper_policies = [p for p in paper_policies if getattr(p, "initial", 0) != "lambda-min"]
+    if min(model.weights.values()) < 0:
+        paper_policies = [dataclasses.replace(policy, clipped=True) for policy in paper_policies]
+    return [*paper_policies, *ANY_POLICIES, Oracle(model)]
+
+
+RULED_CASES = [(name, policy) for name in RULED for policy in policies_that_can(name)]
+
+
+@pytest.mark.parametrize(("name", "policy"), RULED_CASES, ids=[f"{n}-{policy_to_spec(p)}" for n, p in RULED_CASES])
+def test_a_simulated_run_under_any_rules_is_the_run_by_hand(name, policy):
+    model, rules = RULED[name]
+    graph, rounds, seed, replication = model.graph, 90, 4, 1
+    result = run_study(study(model, [policy], rounds, 2, rules, seed=seed, record="every"), workers=1)
+    learner = learner_by_hand(model, policy, rules, rounds, seed)
+    everything = list(allowed_actions(graph, rules))
+    values = {}
+
+    def value(do, known):
+        key = tuple(sorted({**do, **known}.items()))
+        if key not in values:
+            values[key] = tr.expected_reward(model, {**do, **known})
+        return values[key]
+
+    best = {
+        bits: max(value(do, dict(zip(graph.context, bits, strict=True))) for do in everything)
+        for bits in itertools.product((0.0, 1.0), repeat=len(graph.context))
+    }
+    world_draws, policy_draws = uniforms(seed, replication, rounds, len(graph))
+    regret, rewards, played, optimal = [], [], [], 0
+    for t in range(rounds):
+        before = tr.draw_world(model, {}, world_draws[t])  # what is known before acting does not depend on it
+        known = {name: before[name] for name in graph.context}
+        action = learner.propose(policy_draws[t], context=known)
+        assert action in everything or action == dict.fromkeys(rules.require, 1)
+        seen = tr.draw_world(model, action, world_draws[t])
+        learner.update(action, {name: seen[name] for name in graph.observed})
+        top, here = best[tuple(known.values())], value(action, known)
+        regret.append(top - here)
+        optimal += here >= top - 1e-12
+        rewards.append(seen[graph.target])
+        played.append((tuple(known.values()), tuple(action.items())))
+    np.testing.assert_allclose(result.all_regret[0, replication], np.cumsum(regret), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(result.all_reward[0, replication], np.cumsum(rewards), rtol=0, atol=1e-9)
+    assert result.best_plays[0, replication] == optimal
+    assert min(regret) >= -1e-12
+    if isinstance(policy, Oracle):
+        assert optimal == rounds
+    elif getattr(policy, "initial", 0) != "lambda-min":
+        assert len({action for _, action in played}) > 1
+    chance = dict.fromkeys(best, 1.0)
+    for bits in best:
+        known = dict(zip(graph.context, bits, strict=True))
+        for name, bit in known.items():
+            p = tr.conditional_mean(model, name, known)
+            chance[bits] *= p if bit else 1.0 - p
+    assert result.best == pytest.approx(sum(chance[bits] * best[bits] for bits in best), abs=1e-9)
+
+
+def test_in_contexts_other_actions_are_best():
+    """So that the runs above mean something."""
+    for model in (IN_CONTEXT, LOGISTIC_IN_CONTEXT):
+        best = set()
+        for bits in itertools.product((0.0, 1.0), repeat=2):
+            known = dict(zip(CONTEXT_GRAPH.context, bits, strict=True))
+            best.add(max(CONTEXT_GRAPH.controllable, key=lambda x: tr.expected_reward(model, {**known, x: 1})))
+        assert len(best) > 1
+    assert CONTEXT_GRAPH.context == ("day", "mood")
+
+
+@pytest.mark.parametrize("name", ["levers", "signed", "everything", "context, rules"])
+def test_a_study_with_rules_is_saved_and_run_again(name, tmp_path):
+    model, rules = RULED[name]
+    first = study(model, [UCB(), Random()], 30, 2, rules)
+    assert Study.from_document(json.loads(json.dumps(first.to_document()))) == first
+    result = run_study(first)
+    again = StudyResult.load(result.save(tmp_path))
+    assert again.study == first
+    assert_same(again, result)
+    assert_same(run_study(again.study), result)
+    assert first.fingerprint() != study(model, [UCB(), Random()], 30, 2, 1).fingerprint()
+
+
+@pytest.mark.parametrize("policy", [BLMLR(), BGLMOFU(initial=5)], ids=["BLM-LR", "BLM-OFU"])
+def test_the_papers_policies_refuse_harm_unless_told_to_read_it_as_none(policy):
+    with pytest.raises(PolicyError, match="clipped=True"):
+        run_study(study(SIGNED, [policy], 10, 1, 2))
+    run_study(study(SIGNED, [dataclasses.replace(policy, clipped=True)], 10, 1, 2))
 
 
 def test_long_runs_are_not_cut_at_the_seams():
@@ -285,8 +471,10 @@ def test_knowing_the_model_costs_no_regret_and_always_plays_the_best_set():
     assert np.abs(result.regret("Oracle")).max() < 1e-9
     assert result.best_share("Oracle") == 1.0
     assert 0.0 < result.best_share("Random") < 0.3
-    assert result.best_set == tuple(sorted(result.best_set, key=HIDDEN.graph.index))
-    assert tr.expected_reward(HIDDEN, result.best_set) == pytest.approx(result.best)
+    assert tuple(result.best_do) == tuple(sorted(result.best_do, key=HIDDEN.graph.index))
+    assert set(result.best_do.values()) == {1}
+    assert result.best_set == tuple(result.best_do)
+    assert tr.expected_reward(HIDDEN, tuple(result.best_do)) == pytest.approx(result.best)
 
 
 # -- what is recorded ---------------------------------------------------------------------------------------------
@@ -456,7 +644,7 @@ def test_the_configuration_is_in_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"model": paper.G4.graph}, SimulationError, "needs a model with weights, but got CausalGraph"),
+        ({"model": paper.G4.graph}, SimulationError, "needs a model of its world, but got CausalGraph"),
         ({"policies": []}, SimulationError, "at least one policy"),
         ({"policies": ["ucb", "ucb", "ucb"]}, SimulationError, "listed twice"),
         ({"policies": ["thompson"]}, PolicyError, "policies are"),
@@ -673,9 +861,10 @@ def test_pairing_on_common_random_numbers_narrows_the_interval():
 
 def test_prepared_values_are_those_of_the_definition():
     wanted = study(HIDDEN, [BLMLR(), UCB()], rounds=10)
-    best, tables = prepare(wanted)
-    assert best == pytest.approx(tr.best_reward(HIDDEN, 2))
-    for table in tables:
+    truth, tables = prepare(wanted)
+    np.testing.assert_allclose(truth.best, [tr.best_reward(HIDDEN, 2)])
+    assert truth.chance().tolist() == [1.0]
+    for (table,) in tables:
         arms = [tr.expected_reward(HIDDEN, arm) for arm in tr.all_arms(HIDDEN.graph, 2)]
         np.testing.assert_allclose(np.sort(table[:-1]), np.sort(arms))
         assert table[-1] == pytest.approx(tr.expected_reward(HIDDEN, ()))

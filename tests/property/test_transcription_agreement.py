@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 import transcription as tr
 from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, LinearModel, Random, paper
 from dobandit.model.links import exponential, identity, logistic
+from dobandit.policy.engine import Situation, no_context
 from worlds import blms, quietly, relaxed
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def same_choices(model, learner, reference, rounds, seed=0, values=None):
-    """Play both on the same randomness; returns the sets. `values`: every how many rounds to compare all values."""
+def same_choices(model, learner, reference, rounds, seed=0, every=None):
+    """Play both on the same randomness; returns the sets. `every`: after how many rounds all values are compared."""
     rng = np.random.default_rng(seed)
     graph = model.graph
     chosen = []
@@ -30,9 +31,11 @@ def same_choices(model, learner, reference, rounds, seed=0, values=None):
         u, worlds = rng.random(3), rng.random(len(graph))
         theirs = reference.propose(u)
         ours = tuple(learner.propose(u))
-        if values and t % values == 0 and theirs:
-            found = learner.engine.linear.tree.values
-            np.testing.assert_allclose(found, reference.values(), rtol=1e-8, atol=1e-8, err_msg=f"round {t}")
+        if every and t % every == 0 and theirs:
+            found = learner.engine.compared(Situation(u, no_context(len(learner.graph))))
+            assert [tuple(action.named(graph)) for action, _ in found] == reference.sets
+            values = [value for _, value in found]
+            np.testing.assert_allclose(values, reference.values(), rtol=1e-8, atol=1e-8, err_msg=f"round {t}")
         assert ours == theirs, f"round {t}"
         observation = tr.draw_world(model, ours, worlds)
         reference.update(theirs, observation)
@@ -65,7 +68,7 @@ def test_blm_lr_on_the_papers_graphs(name, scale):
     model, budget, horizon = paper.MODELS[name], paper.BUDGETS[name], paper.ROUNDS[name]
     learner = BLMLR(radius_scale=scale).start(model.graph, budget, horizon=horizon)
     reference = tr.BLMLRTranscription(model.graph, budget, horizon, radius_scale=scale)
-    same_choices(model, learner, reference, 300, values=50)
+    same_choices(model, learner, reference, 300, every=50)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -74,7 +77,7 @@ def test_blm_lr_on_random_graphs(seed):
     budget = 1 + seed % 3
     learner = BLMLR(radius_scale=0.1).start(model.graph, budget, horizon=300)
     reference = tr.BLMLRTranscription(model.graph, budget, 300, radius_scale=0.1)
-    same_choices(model, learner, reference, 300, seed, values=50)
+    same_choices(model, learner, reference, 300, seed, every=50)
 
 
 @relaxed(max_examples=30)
@@ -84,7 +87,7 @@ def test_blm_lr_with_any_budget_and_scale(model, data):
     scale = data.draw(st.sampled_from([0.0, 0.05, 0.3, 1.0]))
     learner = BLMLR(radius_scale=scale).start(model.graph, budget, horizon=50)
     reference = tr.BLMLRTranscription(model.graph, budget, 50, radius_scale=scale)
-    same_choices(model, learner, reference, 40, data.draw(seeds), values=10)
+    same_choices(model, learner, reference, 40, data.draw(seeds), every=10)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -92,7 +95,7 @@ def test_blm_lr_on_continuous_models(seed):
     model = random_model(seed, model=LinearModel)
     learner = BLMLR(radius_scale=0.1).start(model.graph, 2, horizon=200, continuous=True)
     reference = tr.BLMLRTranscription(model.graph, 2, 200, radius_scale=0.1)
-    same_choices(model, learner, reference, 200, seed, values=50)
+    same_choices(model, learner, reference, 200, seed, every=50)
 
 
 @pytest.mark.parametrize("name", ["G4", "G5"])
@@ -101,7 +104,7 @@ def test_blm_lr_within_the_box(name, scale):
     model, budget = paper.MODELS[name], paper.BUDGETS[name]
     learner = BLMLR(radius_scale=scale, region="boxed").start(model.graph, budget, horizon=1000)
     reference = tr.BLMLRTranscription(model.graph, budget, 1000, radius_scale=scale, region="boxed")
-    same_choices(model, learner, reference, 40, values=5)
+    same_choices(model, learner, reference, 40, every=5)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -109,7 +112,7 @@ def test_blm_lr_within_the_box_on_random_graphs(seed):
     model = random_model(seed, size=5)
     learner = BLMLR(radius_scale=0.05, region="boxed").start(model.graph, 2, horizon=200)
     reference = tr.BLMLRTranscription(model.graph, 2, 200, radius_scale=0.05, region="boxed")
-    same_choices(model, learner, reference, 40, seed, values=5)
+    same_choices(model, learner, reference, 40, seed, every=5)
 
 
 # -- BGLM-OFU on linear models --------------------------------------------------------------------------------
@@ -123,7 +126,7 @@ def test_blm_ofu_with_the_papers_initial_rounds(name, scale):
     initial = horizon // 100
     learner = BGLMOFU(radius_scale=scale, initial=initial).start(model.graph, budget, horizon=horizon)
     reference = tr.BGLMOFUTranscription(model.graph, {}, budget, horizon, initial_rounds=initial, radius_scale=scale)
-    chosen = same_choices(model, learner, reference, initial + 120, values=20)
+    chosen = same_choices(model, learner, reference, initial + 120, every=20)
     assert chosen.count(()) == initial
 
 
@@ -133,7 +136,7 @@ def test_blm_ofu_on_g2_begins_with_a_singular_gram_matrix():
     same_choices(paper.G2, learner, reference, 4)
     target = paper.G2.graph.index("Y")
     assert learner.engine.state.stats.rank[target] < 8
-    same_choices(paper.G2, learner, reference, 60, seed=1, values=1)
+    same_choices(paper.G2, learner, reference, 60, seed=1, every=1)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -142,7 +145,7 @@ def test_blm_ofu_until_lambda_min_is_large_enough(name):
     learner = BGLMOFU(radius_scale=0.1).start(model.graph, budget, horizon=2000)
     thresholds = dict.fromkeys(model.graph.nodes, 1.0)
     reference = tr.BGLMOFUTranscription(model.graph, {}, budget, 2000, radius_scale=0.1, thresholds=thresholds)
-    chosen = same_choices(model, learner, reference, 120, values=20)
+    chosen = same_choices(model, learner, reference, 120, every=20)
     assert () in chosen
     assert chosen[-1] != ()
 
@@ -152,7 +155,7 @@ def test_blm_ofu_on_random_graphs(seed):
     model = random_model(seed, size=5)
     learner = BGLMOFU(radius_scale=0.2, initial=5).start(model.graph, 2, horizon=200)
     reference = tr.BGLMOFUTranscription(model.graph, {}, 2, 200, initial_rounds=5, radius_scale=0.2)
-    same_choices(model, learner, reference, 120, seed, values=10)
+    same_choices(model, learner, reference, 120, seed, every=10)
 
 
 # -- BGLM-OFU on other links ----------------------------------------------------------------------------------
@@ -196,7 +199,7 @@ def test_bglm_ofu_on_other_links(kind, budget):
         initial_rounds=initial,
         **settings,
     )
-    chosen = same_choices(model, learner, reference, initial + 80, seed=3, values=10)
+    chosen = same_choices(model, learner, reference, initial + 80, seed=3, every=10)
     assert len(set(chosen)) > 1
 
 
@@ -216,7 +219,7 @@ BASELINES = {
 def test_baselines_on_the_papers_graphs(baseline, name):
     policy, transcription, settings = BASELINES[baseline]
     model, budget = paper.MODELS[name], paper.BUDGETS[name]
-    learner = policy.start(model.graph, budget, horizon=1000)
+    learner = policy.start(model.graph, budget, horizon=1000, effects="nonnegative")  # the paper's arms: exactly K
     same_choices(model, learner, transcription(model.graph, budget, **settings), 400)
 
 
@@ -226,5 +229,5 @@ def test_baselines_on_the_papers_graphs(baseline, name):
 def test_baselines_on_random_graphs(baseline, model, seed, data):
     policy, transcription, settings = BASELINES[baseline]
     budget = data.draw(st.integers(0, len(model.graph.controllable)))
-    learner = policy.start(model.graph, budget)
+    learner = policy.start(model.graph, budget, effects="nonnegative")
     same_choices(model, learner, transcription(model.graph, budget, **settings), 60, seed)

@@ -16,6 +16,7 @@ from statsmodels.tools.sm_exceptions import DomainWarning
 from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, LinearModel, paper
 from dobandit.experiment.diagnosis import AGREES, CONTRADICTS, FAR, LEVEL, UNTESTED, diagnose
 from dobandit.model.links import exponential, logistic, probit, rational
+from dobandit.policy.engine import Rounds
 
 LUCK = 1e-3  # a test of a right program fails with this chance, if its seeds were drawn again
 FORK = CausalGraph([("a", "Y"), ("b", "Y")], target="Y")
@@ -33,7 +34,7 @@ def rounds_of(graph, columns):
 def diagnosed(graph, columns, predicted=None, policy=None, **start):
     learner = (policy or BLMLR()).start(graph, 1, **start)
     values, was_set = rounds_of(graph, columns)
-    learner.engine.update_many(values, was_set)
+    learner.engine.update(Rounds(values, was_set, np.ones(len(values), dtype=np.int64)))
     return diagnose(learner, values, was_set, np.full(len(values), math.nan) if predicted is None else predicted)
 
 

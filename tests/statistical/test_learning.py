@@ -44,12 +44,17 @@ def play(model, learner, rounds, seed, each_round=None):
     return regret
 
 
-def distance(learner, theta, name):
+def weights_of(model, name):
+    """theta* of a node: its bias, where it has one, and the weights of its parents."""
+    bias, weights = model.parent_weights(name)
+    return np.array([bias] * model.graph.has_bias(name) + [weights[parent] for parent in model.graph.parents(name)])
+
+
+def distance(learner, model, name):
     """||theta* - theta_hat|| in the norm of M."""
-    layout, stats, v = learner.engine.linear.layout, learner.engine.state.stats, learner.graph.index(name)
-    d = layout.ptr[v + 1] - layout.ptr[v]
-    off = (theta - stats.theta)[layout.ptr[v] : layout.ptr[v + 1]]
-    return math.sqrt(max(off @ stats.gram[layout.square[v] : layout.square[v + 1]].reshape(d, d) @ off, 0.0))
+    node = learner.engine.beliefs().node(learner.graph.index(name))
+    off = weights_of(model, name) - node.theta
+    return math.sqrt(max(off @ node.gram @ off, 0.0))
 
 
 def at_most(failures, chance):
@@ -66,7 +71,7 @@ def test_the_regions_of_lemma_11_hold_in_all_rounds_at_once(model):
     for run in range(RUNS):
         learner = BLMLR(radius_scale=1.0).start(model.graph, 2, horizon=100, seed=run)
         away = []
-        play(model, learner, 40, run, lambda: away.append(distance(learner, model.theta, "Y")))  # noqa: B023
+        play(model, learner, 40, run, lambda: away.append(distance(learner, model, "Y")))  # noqa: B023
         d = learner.graph.arrays.parent_ptr[-1] - learner.graph.arrays.parent_ptr[-2]
         failures += any(r > radius_lemma11(t, int(d), delta) for t, r in enumerate(away, start=1))
     assert at_most(failures, delta)
@@ -94,12 +99,10 @@ def test_the_radius_of_lemma_1_holds_for_a_fixed_vector(model):
     for run in range(RUNS):
         learner = BGLMOFU(radius_scale=0.1).start(model.graph, 2, horizon=400, seed=run)
         play(model, learner, 150, run)
-        layout, stats = learner.engine.linear.layout, learner.engine.state.stats
-        slots = slice(layout.ptr[target], layout.ptr[target + 1])
-        d = slots.stop - slots.start
-        inverse = stats.inverse[layout.square[target] : layout.square[target + 1]].reshape(d, d)
-        v = np.ones(d)
-        failures += abs(v @ (stats.theta - model.theta)[slots]) > rho * math.sqrt(v @ inverse @ v)
+        node = learner.engine.beliefs().node(target)
+        v = np.ones(len(node.theta))
+        off = node.theta - weights_of(model, "Y")
+        failures += abs(v @ off) > rho * math.sqrt(v @ node.inverse @ v)
     assert at_most(failures, 3 * delta)
 
 

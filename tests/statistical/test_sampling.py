@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from dobandit import BinaryGLM, CausalGraph, LinearModel, expect, paper
-from dobandit.model import bglm
+from dobandit.model import base
 from worlds import ARCTAN, brute_force_means, hidden_blm, joint, random_bglm, random_do, tabulated
 
 LEVEL = 1e-6
@@ -250,7 +250,7 @@ def test_interventions_share_their_random_numbers(model):
 
 @every_model
 def test_blocks_are_joined_without_a_seam(model, monkeypatch):
-    monkeypatch.setattr(bglm, "_CHUNK", 1000)
+    monkeypatch.setattr(base, "_CHUNK", 1000)
     size = 20_300
     samples = model.sample({"b": 1}, size, rng=4)
     assert all(len(values) == size for values in samples.values())

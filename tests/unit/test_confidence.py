@@ -147,7 +147,7 @@ def test_delta_is_a_probability(delta):
 
 @pytest.mark.parametrize("horizon", [0, -3, 2.5, True, None])
 def test_the_horizon_is_a_number_of_rounds(horizon):
-    with pytest.raises(ModelError, match="whole number of rounds"):
+    with pytest.raises(ModelError, match="horizon must be a whole number from 1, but got"):
         c.checked_horizon(horizon)
 
 

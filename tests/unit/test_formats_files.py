@@ -116,7 +116,8 @@ def test_printed_graphs_satisfy_the_schema(tmp_path: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     check = jsonschema.Draft202012Validator(schema)
     rich = CausalGraph([("U", "Y"), ("A", "Y")], "Y", ["U"], ["A"], ["U"], ["A", 'l"one'])
-    for graph in (GRAPH, rich):
+    known = CausalGraph([("C", "A"), ("A", "Y")], "Y", context=["C"])
+    for graph in (GRAPH, rich, known):
         write_graph(graph, tmp_path / "graph.json")
         check.validate(json.loads((tmp_path / "graph.json").read_text()))
     for bad in ({"edges": [["A"]]}, {"edges": [["A", ""]]}, {"egdes": []}, {"nodes": {"A": {}}}, []):
@@ -155,7 +156,12 @@ def test_networkx_marks() -> None:
     digraph.nodes["B"]["controllable"] = False
     graph = from_networkx(digraph, "Y")
     assert (graph.latent, graph.controllable) == (("U",), ("A",))
-    assert to_networkx(graph).nodes["A"] == {"latent": False, "controllable": True, "bias": True}
+    assert to_networkx(graph).nodes["A"] == {
+        "latent": False,
+        "controllable": True,
+        "bias": True,
+        "context": False,
+    }
     assert to_networkx(graph).graph == {"target": "Y"}
     with pytest.raises(GraphError, match="The only observed"):
         from_networkx(digraph)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dobandit import limits
 from dobandit.errors import DobanditError, ParseError
-from dobandit.graph.formats import FORMATS, limits, load_json, parse_graph, read_graph
+from dobandit.graph.formats import FORMATS, load_json, parse_graph, read_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::dobandit.errors.DobanditWarning")
 MANY = 10_000_000

@@ -45,6 +45,30 @@ def message(*args, **kwargs) -> str:
             ["controllable", "'mial'", "Did you mean 'mail'?"],
         ),
         ({"edges": EDGES, "target": "buy", "bias": ["vizit"]}, ["bias", "'vizit'", "Did you mean 'visit'?"]),
+        ({"edges": EDGES, "target": "buy", "context": ["mial"]}, ["context", "'mial'", "Did you mean 'mail'?"]),
+        ({"edges": EDGES, "target": "buy", "context": "mail"}, ["context", "the string 'mail'", "['mail']"]),
+        ({"edges": EDGES, "target": "buy", "context": ["buy"]}, ["before acting", "'buy' is the target"]),
+        (
+            {"edges": EDGES, "target": "buy", "context": ["mail"], "latent": ["mail"]},
+            ["context is observed", "'mail' is both context and latent"],
+        ),
+        (
+            {"edges": EDGES, "target": "buy", "context": ["mail"], "controllable": ["mail", "ad"]},
+            ["not set", "'mail' is both context and controllable"],
+        ),
+        (
+            {"edges": EDGES, "target": "buy", "context": ["mail", "visit"]},
+            ["every cause of a context variable is context too", "'ad' -> 'visit'", "Add 'ad' to context"],
+        ),
+        (
+            {
+                "edges": [*EDGES, ("mood", "mail"), ("mood", "buy")],
+                "target": "buy",
+                "context": ["mail"],
+                "latent": ["mood"],
+            },
+            ["no hidden causes", "'mood' -> 'mail'", "seeing 'mail' would tell something about 'mood'"],
+        ),
         ({"edges": EDGES, "target": "buy", "latent": ["buy"]}, ["must be observed", "'buy'", "latent"]),
         (
             {"edges": EDGES, "target": "buy", "latent": ["ad", "visit"], "controllable": ["mail", "ad", "visit"]},
@@ -170,8 +194,10 @@ def test_a_graph_does_not_change(name):
 
 
 def test_arrays_are_read_only():
-    for array in CausalGraph(EDGES, target="buy").arrays[:-1]:
-        assert not array.flags.writeable
+    arrays = CausalGraph(EDGES, target="buy", context=["mail"]).arrays
+    assert arrays._fields[-1] == "context"
+    for array in arrays:
+        assert isinstance(array, int) or not array.flags.writeable
 
 
 @relaxed(max_examples=100)

@@ -9,7 +9,7 @@ import pytest
 
 from dobandit import Link
 from dobandit.errors import ModelError
-from dobandit.model.links import custom, exponential, identity, link_from_document, logistic, probit, rational
+from dobandit.model.links import BUILDERS, custom, exponential, identity, link_from_document, logistic, probit, rational
 from worlds import ARCTAN, PLAIN_LINKS, arctan_bend, arctan_slope, arctan_value
 
 LINKS = {
@@ -299,7 +299,34 @@ def test_a_link_of_ones_own_may_live_anywhere(domain):
     assert link.domain == domain
 
 
-def test_negative_weights_are_refused_for_a_link_of_ones_own():
-    """The paper's weights are nonnegative, and the check of probabilities (all parents 0, all 1) relies on it."""
+@pytest.mark.parametrize("weight_range", [(1.0, 1.0), (0.5, 0.0), (-2.0, -1.0), (-1.0, 0.0), (math.nan, 1.0)])
+def test_a_weight_range_that_holds_no_positive_weight_is_refused(weight_range):
     with pytest.raises(ModelError, match="weight_range"):
-        custom("mine", arctan_value, arctan_slope, arctan_bend, bounds=BOUNDS, weight_range=(-1.0, 1.0))
+        custom("mine", arctan_value, arctan_slope, arctan_bend, bounds=BOUNDS, weight_range=weight_range)
+
+
+def test_a_link_of_ones_own_may_take_negative_weights():
+    link = custom("mine", arctan_value, arctan_slope, arctan_bend, bounds=BOUNDS, weight_range=(-2.0, 3.0))
+    assert (link.weight_range, link.nonnegative_range) == ((-2.0, 3.0), (0.0, 3.0))
+
+
+def test_ranges_of_weights():
+    ranges = {name: build().weight_range for name, (build, _) in BUILDERS.items()}
+    anything = (-math.inf, math.inf)
+    assert ranges == {
+        "identity": (-1.0, 1.0),
+        "logistic": anything,
+        "probit": anything,
+        "exponential": (0.0, math.inf),
+        "rational": (0.0, math.inf),
+        "auto": (-1.0, 1.0),
+    }
+    assert all(build().nonnegative_range == (0.0, ranges[name][1]) for name, (build, _) in BUILDERS.items())
+
+
+@pytest.mark.parametrize("link", [build() for build, _ in BUILDERS.values()], ids=lambda link: link.name)
+def test_probability_is_f_within_the_domain_and_its_nearest_point_outside(link):
+    x = np.linspace(-3.0, 3.0, 61)
+    inside = np.array([min(max(one, link.domain[0]), link.domain[1]) for one in x.tolist()])
+    np.testing.assert_array_equal(link.probability(x), link.value(inside))
+    assert link.probability(0.5) == link.value(0.5)

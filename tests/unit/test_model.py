@@ -12,7 +12,7 @@ import pytest
 
 from dobandit import BinaryGLM, CausalGraph, LinearModel, expect, links, paper
 from dobandit.errors import DobanditError, GraphError, InterventionError, ModelError
-from worlds import ARCTAN, brute_force_means
+from worlds import ARCTAN, SIGNED_ARCTAN, brute_force_means
 
 GRAPH = CausalGraph([("ad", "visit"), ("visit", "buy"), ("ad", "buy")], target="buy", bias=["ad", "visit"])
 WEIGHTS = {"ad": 0.2, "visit": 0.1, ("ad", "visit"): 0.5, ("visit", "buy"): 0.75, ("ad", "buy"): 0.25}
@@ -33,9 +33,11 @@ def refused(build, error=ModelError) -> str:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("ad", -0.1, ["bias of 'ad'", "between 0 and 1", "-0.1"]),
-        (("ad", "visit"), -1e-6, ["'ad' -> 'visit'", "between 0 and 1", "-1e-06"]),
-        (("ad", "visit"), 1.5, ["'ad' -> 'visit'", "between 0 and 1", "1.5"]),
+        ("ad", -0.1, ["'ad'", "all parents at 0", "-0.1", "[0, 1]", "Raise its bias"]),
+        (("ad", "visit"), -0.1 - 1e-6, ["'visit'", "all parents at 1", "-1e-06", "[0, 1]"]),
+        (("ad", "visit"), -1.5, ["'ad' -> 'visit'", "between -1 and 1", "-1.5"]),
+        (("ad", "visit"), 1.5, ["'ad' -> 'visit'", "between -1 and 1", "1.5"]),
+        (("ad", "buy"), -0.25, ["'buy'", "'ad' at 1 and all other parents at 0", "-0.25", "[0, 1]"]),
         (("ad", "visit"), math.nan, ["'ad' -> 'visit'", "finite", "nan"]),
         (("ad", "visit"), math.inf, ["'ad' -> 'visit'", "finite", "inf"]),
         pytest.param(("ad", "visit"), 10**400, ["'ad' -> 'visit'", "finite"], id="huge"),
@@ -83,7 +85,8 @@ def test_a_missing_weight_is_named(model, gone, words):
         (np.full((5, 1), 0.1), ["5 edges and biases", "(5, 1)"]),
         (np.array([0.1, 0.1, 0.1, np.nan, 0.1]), ["finite", "NaN"]),
         (np.array([0.1, 0.1, 0.1, 0.1, np.inf]), ["finite", "infinite"]),
-        (np.array([0.1, 0.1, 0.1, 0.1, -0.5]), ["between 0 and 1", "-0.5"]),
+        (np.array([0.1, 0.1, 0.1, 0.1, -0.5]), ["probability would be -0.5"]),
+        (np.array([0.1, 0.1, 0.1, 0.1, -1.5]), ["between -1 and 1", "-1.5"]),
         (np.full(5, "0.1"), ["number"]),
         (np.full(5, None), ["number"]),
     ],
@@ -137,9 +140,21 @@ def test_a_bad_link_is_refused(given, words):
 def test_nonlinear_links_take_any_nonnegative_weight(link):
     big = dict.fromkeys(WEIGHTS, 40.0)
     assert BinaryGLM(GRAPH, big, links=link).weights == big
+
+
+@pytest.mark.parametrize("link", ["exponential", "rational", ARCTAN])
+def test_links_that_begin_at_zero_take_no_negative_weight(link):
+    big = dict.fromkeys(WEIGHTS, 40.0)
     text = refused(lambda: BinaryGLM(GRAPH, big | {("ad", "buy"): -0.5}, links=link))
     assert "'ad' -> 'buy'" in text
     assert "at least 0" in text
+    assert "need the identity, logistic or probit link" in text
+
+
+@pytest.mark.parametrize("link", ["logistic", "probit", SIGNED_ARCTAN])
+def test_links_on_the_whole_line_take_any_weight(link):
+    wild = dict(zip(WEIGHTS, (-40.0, 3.0, -0.5, 12.0, -2.0), strict=True))
+    assert BinaryGLM(GRAPH, wild, links=link).weights == wild
 
 
 def test_a_custom_link_may_not_leave_its_domain_or_the_unit_interval():

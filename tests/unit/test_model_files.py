@@ -77,7 +77,9 @@ def test_controllable_is_kept_when_it_is_not_the_default():
     ("text", "place", "says"),
     [
         (changed(["nodes", "Y", "parents", "X2"], "lots"), "$.nodes.Y.parents.X2", "number"),
-        (changed(["nodes", "Y", "parents", "X2"], -0.1), "$.nodes.Y.parents.X2", "between 0 and 1"),
+        (changed(["nodes", "Y", "parents", "X2"], -1.1), "$.nodes.Y.parents.X2", "between -1 and 1"),
+        (changed(["nodes", "Y", "parents", "X2"], -0.1), "$.nodes.Y", "'X2' at 1 and all other parents at 0"),
+        (changed(["nodes", "Y", "link"], "exponential").replace("0.1", "-0.1"), "$.nodes.Y.parents.X2", "at least 0"),
         (changed(["nodes", "Y", "parents", "X2"], 0.9), "$.nodes.Y", "probability would be 1.1"),
         (changed(["nodes", "Y", "parents", "Z"], 0.1), "$.nodes.Y.parents", "'Z'"),
         (changed(["nodes", "X2", "bias"], None), "$.nodes.X2.bias", "number"),
@@ -89,6 +91,7 @@ def test_controllable_is_kept_when_it_is_not_the_default():
         (changed(["nodes", "X2"], 3), "$.nodes.X2", ""),
         (changed(["target"], 3), "$.target", ""),
         (changed(["nodes", "U", "latent"], "yes"), "$.nodes.U.latent", ""),
+        (changed(["nodes", "X2", "context"], 1), "$.nodes.X2.context", "true or false"),
         (changed(["controllable"], "X2"), "$.controllable", ""),
         ("[1, 2]", "$", "object"),
         ('{"target": "Y", "target": "X"}', "line 1", "twice"),

@@ -19,6 +19,7 @@ from dobandit.report.charts import graph_chart, regret_chart, save_chart
 from dobandit.report.curves import message, regret_figure
 from dobandit.report.html import Section, report_html, study_report
 from dobandit.report.picture import drawable, picture_of
+from dobandit.report.readable import amount, columns, markdown, percent, printable, shortened, signed
 from dobandit.report.result import SimulationResult, load_result, simulate
 from dobandit.report.spread import spread
 from dobandit.report.tables import (
@@ -29,7 +30,6 @@ from dobandit.report.tables import (
     summary_text,
     table_markdown,
 )
-from dobandit.report.words import amount, columns, markdown, percent, printable, shortened, signed
 from dobandit.simulation.study import study_of
 
 NASTY = ["<script>alert(1)</script>", "a|b*c_d`e`", "[x](http://evil.example)", "</svg>&\"'", "red\x1b[31m\nline"]
@@ -38,7 +38,7 @@ NASTY = ["<script>alert(1)</script>", "a|b*c_d`e`", "[x](http://evil.example)", 
 def result_of(finals, rounds=1000, replications=40, model=paper.G4, seed=0):
     """A result made up from final regrets: gamma-distributed runs that grow with the square root of the round."""
     policies = {label: Random() for label in finals}
-    study = study_of(model, policies, rounds, replications, budget=2)
+    study = study_of(model, policies, rounds, replications, 2)
     rng = np.random.default_rng(seed)
     ends = np.array([final * rng.gamma(8.0, 1 / 8.0, replications) for final in finals.values()])
     shape = np.sqrt(np.array(study.grid) / rounds)
@@ -46,7 +46,7 @@ def result_of(finals, rounds=1000, replications=40, model=paper.G4, seed=0):
     return SimulationResult(
         study,
         0.7,
-        ("X2", "X3"),
+        {"X2": 1, "X3": 1},
         regret,
         0.7 * np.array(study.grid) - regret,
         rng.integers(0, rounds + 1, (len(finals), replications)),
@@ -232,7 +232,7 @@ def test_labels_never_overlap_and_no_two_curves_look_alike(count):
 
 def test_every_number_recorded_is_thinned():
     result = result_of({"UCB": 10.0}, rounds=5000, replications=2)
-    study = study_of(paper.G4, {"UCB": Random()}, 5000, 2, budget=2, record="every")
+    study = study_of(paper.G4, {"UCB": Random()}, 5000, 2, 2, record="every")
     curves = np.repeat(np.linspace(0, 10, 5000)[None, None], 2, axis=1)
     counts = (result.best_plays, result.all_plays, result.seconds)
     every = SimulationResult(study, 0.7, ("X2",), curves, curves, *counts, 1.0)

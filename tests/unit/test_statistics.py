@@ -225,13 +225,12 @@ def test_a_row_enters_where_the_node_was_not_set_and_it_and_its_parents_were_see
                 gram[name] += np.outer(row, row)
                 rhs[name] += seen[name] * row
                 counts[name] += 1
-    stats, layout = learner.engine.state.stats, learner.engine.linear.layout
+    stats, layout, beliefs = learner.engine.state.stats, learner.engine.plan.layout, learner.engine.beliefs()
     assert learner.rounds == 30
     for name in nodes:
         v = graph.index(name)
-        assert stats.rows[v] == counts[name]
-        np.testing.assert_array_equal(stats.gram[layout.square[v] : layout.square[v + 1]], gram[name].ravel())
+        node = beliefs.node(v)
+        assert node.rows == counts[name]
+        np.testing.assert_array_equal(node.gram, gram[name])
         np.testing.assert_array_equal(stats.rhs[layout.ptr[v] : layout.ptr[v + 1]], rhs[name])
-        np.testing.assert_allclose(
-            stats.theta[layout.ptr[v] : layout.ptr[v + 1]], np.linalg.solve(gram[name], rhs[name]), atol=1e-12
-        )
+        np.testing.assert_allclose(node.theta, np.linalg.solve(gram[name], rhs[name]), atol=1e-12)

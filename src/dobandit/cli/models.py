@@ -13,6 +13,7 @@ from dobandit.errors import DobanditError, InterventionError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS, print_graph, write_graph
 from dobandit.graph.latent import admissible
+from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.files import print_model, read_graph_or_model, read_model, write_model
 from dobandit.model.inference import METHODS, expect
@@ -23,6 +24,9 @@ _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 GRAPH_OPTIONS = [
     click.option("--target", help="The variable to make likely (overrides the file)."),
     click.option("--latent", multiple=True, metavar="NAME", help="A hidden variable; may be repeated."),
+    click.option(
+        "--context", multiple=True, metavar="NAME", help="A variable that is observed before acting; may be repeated."
+    ),
     click.option("--format", "file_format", type=click.Choice(FORMATS), help="Format of a graph file."),
 ]
 
@@ -43,6 +47,7 @@ def check(
     file: str,
     target: str | None,
     latent: tuple[str, ...],
+    context: tuple[str, ...],
     file_format: str | None,
     budget: int | None,
     horizon: int,
@@ -50,16 +55,16 @@ def check(
 ) -> None:
     """Say what is right and wrong with a graph or model FILE.
 
-    For a model also: which of the paper's assumptions hold, what the algorithms are then guaranteed over the
-    horizon, and how many rounds of pure observation BGLM-OFU begins with.
+    For a model also: which effects are harmful (have a negative weight), which of the paper's assumptions hold, what
+    the algorithms are then guaranteed over the horizon, and how many rounds of pure observation BGLM-OFU begins with.
 
     \b
     Examples:
-      dobandit check funnel.txt --target buy --latent mood -k 2
+      dobandit check funnel.txt --target buy --latent mood --context mobile -k 2
       dobandit check model.json --json
     """
     try:
-        what = read_graph_or_model(file, format=file_format, target=target, latent=latent)
+        what = read_graph_or_model(file, format=file_format, target=target, latent=latent, context=context)
         report = describe(what, budget)
         if isinstance(what, WeightedModel):
             report["theory"] = theory(what, horizon)
@@ -73,7 +78,7 @@ def check(
         print_report(file, report)
 
 
-def describe(what: CausalGraph | WeightedModel, budget: int | None) -> dict[str, Any]:
+def describe(what: CausalGraph | CausalModel, budget: int | None) -> dict[str, Any]:
     """The facts that `check` reports."""
     graph = what if isinstance(what, CausalGraph) else what.graph
     answer = admissible(graph)
@@ -91,6 +96,7 @@ def describe(what: CausalGraph | WeightedModel, budget: int | None) -> dict[str,
         "edges": graph.edge_count,
         "latent": list(graph.latent),
         "controllable": list(graph.controllable),
+        "context": list(graph.context),
         "cannot_matter": list(graph.irrelevant),
         "bias": list(graph.bias),
         "admissible": bool(answer),
@@ -104,6 +110,10 @@ def describe(what: CausalGraph | WeightedModel, budget: int | None) -> dict[str,
         report["witness"] = {"hidden": answer.witness.hidden, "paths": [list(path) for path in answer.witness.paths]}
     if isinstance(what, WeightedModel):
         report["linear"] = what.is_linear
+        report["nonnegative"] = what.nonnegative
+        report["harmful"] = [
+            {"cause": cause, "effect": effect, "weight": what.weights[cause, effect]} for cause, effect in what.harmful
+        ]
         report["links"] = {name: what.link(name).to_document() for name in graph.nodes}
     return report
 
@@ -188,10 +198,15 @@ def print_report(file: str, report: dict[str, Any]) -> None:
         ("latent", names(report["latent"])),
         ("hidden structure", hidden),
     ]
+    if report["context"]:
+        rows.insert(3, ("context", f"{names(report['context'])} (observed before acting)"))
     if report["cannot_matter"]:
         rows.append(("cannot matter", f"{names(report['cannot_matter'])} (no path to {report['target']})"))
     if "linear" in report:
         rows.append(("links", "linear (every link is the identity)" if report["linear"] else "not linear"))
+    if report.get("harmful"):
+        edges = [f"{edge['cause']} -> {edge['effect']} ({edge['weight']:g})" for edge in report["harmful"]]
+        rows.append(("harmful effects", names(edges)))
     if report["budget"] is not None:
         exactly, up_to = (said(report[key]) for key in ("arms", "sets_up_to_budget"))
         rows.append(("sets to choose from", f"{exactly} of exactly {report['budget']}; {up_to} of at most as many"))
@@ -214,6 +229,7 @@ def project_command(
     file: str,
     target: str | None,
     latent: tuple[str, ...],
+    context: tuple[str, ...],
     file_format: str | None,
     output: str | None,
     as_json: bool,
@@ -228,7 +244,7 @@ def project_command(
       dobandit project model.json -o observed.json
       dobandit project funnel.dagitty --target buy -o observed.dot
     """
-    what = read_graph_or_model(file, format=file_format, target=target, latent=latent)
+    what = read_graph_or_model(file, format=file_format, target=target, latent=latent, context=context)
     if isinstance(what, CausalGraph):
         graph = project(what)
         text = print_graph(graph, file_format or format_of_suffix(file) or "edgelist")
@@ -237,6 +253,10 @@ def project_command(
     else:
         if output and format_of_suffix(output) not in (None, "json"):
             raise ModelError(f"a model file is JSON, but {output} names another format. Use an ending such as .json.")
+        if not isinstance(what, WeightedModel):
+            raise ModelError(
+                "hidden variables are removed from linear models, but this one has tables. Project its graph."
+            )
         model = project(what)
         graph, text = model.graph, print_model(model)
         if output:

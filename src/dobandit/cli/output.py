@@ -11,6 +11,9 @@ import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from dobandit.report.readable import printable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,7 +35,8 @@ def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: Iterable[int] = ()
 ) -> None:
     """A plain table; columns whose position is in `right` are aligned to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    heading = None if title is None else Text(printable(title), style="bold")
+    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     aligned = set(right)
     for i, column in enumerate(columns):
         table.add_column(_plain(column), justify="right" if i in aligned else "left", overflow="fold")
@@ -41,10 +45,9 @@ def print_table(
     Console(highlight=False, soft_wrap=False).print(table)
 
 
-def _plain(text: str) -> str:
+def _plain(text: str) -> Text:
     """Names may hold anything: nothing in them is markup, and control characters are shown, not obeyed."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return shown.replace("[", r"\[")
+    return Text(printable(text))
 
 
 def names(items: Sequence[str], most: int = 12) -> str:

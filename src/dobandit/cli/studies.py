@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from dobandit.cli.output import json_option, print_json, print_table
+from dobandit.cli.rules import rule_options, rule_words
 from dobandit.errors import SimulationError
 from dobandit.model.files import read_model
 from dobandit.simulation.result import FILE_NAME, StudyResult
 from dobandit.simulation.study import Study, study_of
 
-DEFAULTS = ("blm-lr:radius_scale=0.1", "ucb")
+DEFAULTS = ("causal-ucb", "ucb")
 EXECUTORS = "threads, dask (a local cluster), or the address of a Dask scheduler such as tcp://host:8786."
 
 
@@ -35,7 +37,7 @@ def quiet(as_json: bool) -> bool:
 @click.option("--policy", "policies", multiple=True, metavar="NAME[:KEY=VALUE,...]", help="A policy; may be repeated.")
 @click.option("--rounds", type=click.IntRange(min=1), required=True, help="Rounds of each run.")
 @click.option("--replications", type=click.IntRange(min=1), default=100, show_default=True, help="Runs of each policy.")
-@click.option("-k", "--budget", type=click.IntRange(min=0), required=True, help="Variables that may be set in a round.")
+@rule_options
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--out", type=click.Path(), help="Folder for the saved study, figures and tables.")
 @click.option("--workers", type=click.IntRange(min=1), help="Threads or processes; default: all cores.")
@@ -46,36 +48,39 @@ def simulate_command(
     policies: tuple[str, ...],
     rounds: int,
     replications: int,
-    budget: int,
     seed: int,
     out: str | None,
     workers: int | None,
     executor: str,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Compare policies on a model FILE over many simulated runs.
 
-    Policies: blm-lr, bglm-ofu, ucb, eps-greedy, random, fixed, oracle (knows the model); default: blm-lr with a
-    tenth of its radius, as in the paper's simulations, and ucb. With --out an interrupted study goes on where it
-    stopped when the same command is run again.
+    Policies: causal-ucb, blm-lr, bglm-ofu, ucb, eps-greedy, random, fixed, oracle (knows the model), and those of
+    installed packages; default: causal-ucb and ucb. With --out an interrupted study goes on where it stopped when the
+    same command is run again.
 
     \b
     Examples:
       dobandit simulate model.json --policy blm-lr --policy ucb:scale=0.1 --rounds 5000 -k 2
       dobandit simulate model.json --policy bglm-ofu:radius_scale=0.1,initial=50 --policy fixed:set=X3+X4 \\
           --rounds 2000 --replications 200 -k 2 --out study
+      dobandit simulate shop.json --policy ucb --rounds 2000 -k 2 --lever price=0,1 --exclusive email,letter
     """
-    from dobandit.report.result import simulate
+    from dobandit.report.result import simulate, study_rules
 
     model = read_model(file)
+    words = rule_words(given)
+    rules = study_rules(model, words.pop("budget"), words)
     if out is not None:
-        refuse_other_study(out, study_of(model, list(policies or DEFAULTS), rounds, replications, budget, seed))
+        refuse_other_study(out, study_of(model, list(policies or DEFAULTS), rounds, replications, rules, seed))
     result = simulate(
         model,
         list(policies or DEFAULTS),
         rounds,
         replications,
-        budget,
+        rules,
         seed,
         executor=executor,
         workers=workers,
@@ -122,11 +127,19 @@ def report_command(folder: str, out: str | None, as_json: bool) -> None:
 @click.option("--replications", type=click.IntRange(min=1), default=600, show_default=True, help="Runs of each policy.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--out", type=click.Path(), default="results", show_default=True, help="Folder for figures and tables.")
+@click.option("--beyond", is_flag=True, help="Add CausalUCB and CausalTS, and two worlds that do not fit the paper.")
 @click.option("--workers", type=click.IntRange(min=1), help="Threads or processes; default: all cores.")
 @click.option("--executor", default="threads", show_default=True, help=EXECUTORS)
 @json_option
 def reproduce_command(
-    graphs: tuple[str, ...], replications: int, seed: int, out: str, workers: int | None, executor: str, as_json: bool
+    graphs: tuple[str, ...],
+    replications: int,
+    seed: int,
+    out: str,
+    beyond: bool,
+    workers: int | None,
+    executor: str,
+    as_json: bool,
 ) -> None:
     """Run the paper's experiments: five models, six policies, 600 runs of each.
 
@@ -137,6 +150,7 @@ def reproduce_command(
     Examples:
       dobandit reproduce
       dobandit reproduce G1 G4 --replications 60 --out quick
+      dobandit reproduce --beyond --replications 100 --out beyond
     """
     from dobandit import paper
     from dobandit.report.reproduction import reproduction_document, write_reproduction
@@ -147,6 +161,13 @@ def reproduce_command(
 
     names = [name.upper() for name in dict.fromkeys(graphs)] or list(paper.MODELS)
     studies = {name: paper_study(name, replications, seed) for name in names}
+    worlds: list[str] = []
+    if beyond:
+        from dobandit.simulation.beyond import WORLDS, extended_study, world_study
+
+        studies = {name: extended_study(name, replications, seed) for name in names}
+        worlds = list(WORLDS)
+        studies |= {name: world_study(name, replications, seed) for name in worlds}
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -163,12 +184,15 @@ def reproduce_command(
     finally:
         if hasattr(runner, "close"):
             runner.close()
-    files = write_reproduction(results, out)
+    total = sum(result.elapsed for result in results.values())
+    others = {name: results.pop(name) for name in worlds}
+    files = write_reproduction(results, out, others)
     if as_json:
-        print_json(reproduction_document(results))
+        print_json(reproduction_document(results, others))
         return
     print_comparison(results)
-    total = sum(result.elapsed for result in results.values())
+    if others:
+        print_worlds({**results, **others})
     click.echo(f"{total:.1f} s of simulation; wrote {len(files)} files to {out} (open {Path(out) / 'report.html'})")
 
 
@@ -192,3 +216,16 @@ def print_comparison(results: dict) -> None:  # type: ignore[type-arg]
             )
     columns = ["", "policy", "regret", "95% interval", "paper", "diff", "std. errors"]
     print_table(columns, rows, title="Cumulative regret at the last round", right=[2, 3, 4, 5, 6])
+
+
+def print_worlds(results: dict) -> None:  # type: ignore[type-arg]
+    """Every policy, those that the paper does not have too."""
+    rows = []
+    for name, result in results.items():
+        for policy in result.labels:
+            summary = result.summary_of(policy)
+            first = name if policy == result.labels[0] else ""
+            low, high = f"{summary.low:.1f}", f"{summary.high:.1f}"
+            rows.append((first, policy, f"{summary.mean:.1f}", f"{low} .. {high}", f"{summary.quantiles[0.95]:.1f}"))
+    columns = ["", "policy", "regret", "95% interval", "95% quantile"]
+    print_table(columns, rows, title="Beyond the paper, on the same random numbers", right=[2, 3, 4])

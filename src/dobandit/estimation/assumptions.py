@@ -6,12 +6,15 @@ its parents are.  zeta: the same for a parent given the other parents (Assumptio
 
 Where the paper leaves a choice:
 - x = v . theta runs over v in [0, 1]^d, ||theta - theta*|| <= 1 (definition of kappa), cut to the link's domain. L1 is
-  also taken over all weights in [0, 1]^d: Lemma 2 compares theta* with any of them.
+  also taken over all weights in [0, 1]^d ([-1, 1]^d where theta* has negative ones): Lemma 2 compares theta* with any
+  of them.
 - The constant is never 0, so Assumption 3 cannot hold for X' = X1 as printed; it is about named parents.
 - A pattern of the other parents that never happens constrains nothing: Lemma 7 sums over those that do. They are
   counted in `impossible`.
 - With hidden variables the parents are those of G', but the probabilities are those of G, where the data come from;
   the two models share P(X | Pa'(X)), not the joint distribution. For the same reason Appendix B does not apply.
+- The paper's weights are nonnegative. With negative ones the constants are still what their definitions say (Appendix B
+  only needs the least and the largest probability of a node), but no theorem covers the model.
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import shown
 from dobandit.errors import GraphError, ModelError
-from dobandit.estimation import confidence, words
+from dobandit.estimation import confidence, guarantees
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import BinaryGLM, WeightedModel
 from dobandit.model.linear import LinearModel
@@ -74,6 +78,7 @@ class Assumptions:
     R: int | None = None
     initial_rounds: int | None = None
     obstacle: str | None = None
+    harmful: tuple[tuple[str, str], ...] = ()  # edges with a negative weight, once hidden variables are removed
 
     @property
     def zeta(self) -> float | None:
@@ -103,8 +108,8 @@ class Assumptions:
         return {node.name: max(node.lambda_min, least) for node in self.nodes if node.parents}
 
     def regret_bound_bglm_ofu(self, t: int) -> float | None:
-        """Theorem 1 (or 2) after t rounds; None where no T0 is known."""
-        if self.initial_rounds is None or self.zeta is None:
+        """Theorem 1 (or 2) after t rounds; None where no T0 is known, or some weight is negative."""
+        if self.initial_rounds is None or self.zeta is None or self.harmful:
             return None
         degrees = [node.parents for node in self.nodes]
         return confidence.regret_bound_bglm_ofu(
@@ -112,16 +117,16 @@ class Assumptions:
         )
 
     def regret_bound_blm_lr(self, t: int) -> float | None:
-        """Theorem 3 after t rounds; None for models that are not linear."""
-        if self.obstacle or not self.linear:
+        """Theorem 3 after t rounds; None for models that are not linear, or have a negative weight."""
+        if self.obstacle or not self.linear or self.harmful:
             return None
         return confidence.regret_bound_blm_lr(t, self.n, self.D, confidence.delta_blm_lr(self.n, self.horizon))
 
     def in_words(self) -> list[str]:
         """The diagnosis as sentences: the assumptions, then what each algorithm is guaranteed."""
         if self.obstacle:
-            return [f"No guarantee is known for this model: {self.obstacle}"]
-        return [*words.on_assumptions(self), *words.on_guarantees(self)]
+            return [*guarantees.on_signs(self), f"No guarantee is known for this model: {self.obstacle}"]
+        return [*guarantees.on_signs(self), *guarantees.on_assumptions(self), *guarantees.on_guarantees(self)]
 
 
 def diagnose_assumptions(
@@ -141,7 +146,7 @@ def diagnose_assumptions(
     n = len(model.graph.observed) + 1
     delta = confidence.delta_bglm_ofu(n, horizon) if delta is None else confidence.checked_delta(delta)
     if not c > 0:
-        raise ModelError(f"c is a positive constant, but got {c!r}. The paper gives no value; ours is 1.")
+        raise ModelError(f"c is a positive constant, but got {shown(c)}. The paper gives no value; ours is 1.")
     try:
         markovian: WeightedModel = project(model)
         obstacle = None
@@ -149,7 +154,18 @@ def diagnose_assumptions(
         markovian, obstacle = model, str(error)
     arrays = markovian.graph.arrays
     D, D_out = (int(np.diff(ptr)[1:].max()) for ptr in (arrays.parent_ptr, arrays.child_ptr))
-    known = Assumptions(n, D, D_out, horizon, delta, float(c), model.is_linear, model.continuous, obstacle=obstacle)
+    known = Assumptions(
+        n,
+        D,
+        D_out,
+        horizon,
+        delta,
+        float(c),
+        model.is_linear,
+        model.continuous,
+        obstacle=obstacle,
+        harmful=markovian.harmful,
+    )
     return known if obstacle else _initialisation(_zeta(_curves(known, markovian), model, markovian.graph))
 
 
@@ -181,20 +197,22 @@ def _bounds(model: WeightedModel, name: str) -> LinkBounds:
     """L1, L2 and kappa of a node.
 
     For given v the ball reaches v . theta* -+ ||v||. The lower end is concave in v and the upper end convex, so that
-    both are extreme at 0/1 vectors: the k smallest weights for some k, and all weights.
+    both are extreme at 0/1 vectors: the k smallest weights for some k, and the k largest for some k.
     """
     theta = np.sort(_weights(model, name))
     d = len(theta)
-    low = float(np.min(np.cumsum(theta) - np.sqrt(np.arange(1, d + 1)), initial=0.0))
-    high = float(theta.sum()) + math.sqrt(d)
+    lengths = np.sqrt(np.arange(1, d + 1))
+    low = float(np.min(np.cumsum(theta) - lengths, initial=0.0))
+    high = float(np.max(np.cumsum(theta[::-1]) + lengths, initial=0.0))
     link = model.link(name)
-    return link.bounds(low, high)._replace(l1=link.bounds(low, max(high, float(d))).l1)
+    least = min(low, -float(d)) if np.any(theta < 0) else low
+    return link.bounds(low, high)._replace(l1=link.bounds(least, max(high, float(d))).l1)
 
 
 def _upsilon(model: WeightedModel, name: str) -> float:
-    """min{f(bias), 1 - f(sum of theta*)}: Appendix B."""
-    bias, link = model.parent_weights(name)[0], model.link(name)
-    ends = _probability(link.value(np.array([bias, float(_weights(model, name).sum())])))
+    """min{f(least weighted sum), 1 - f(largest)}: Appendix B, where these are the bias and the sum of theta*."""
+    v = model.graph.index(name)
+    ends = _probability(model.link(name).probability(np.array([model.reach.low[v], model.reach.high[v]])))
     return float(min(ends[0], 1.0 - ends[1]))
 
 
@@ -253,7 +271,7 @@ def _joint(model: WeightedModel) -> tuple[Array, dict[str, int]] | None:
         x = np.full(joint.shape, bias)
         for parent, weight in weights.items():
             x = x + weight * np.arange(2.0).reshape([2 if i == axis[parent] else 1 for i in range(joint.ndim)])
-        p = _probability(np.asarray(model.link(name).value(x), dtype=float))
+        p = _probability(model.link(name).probability(x))
         joint = np.stack([joint * (1.0 - p), joint * p], axis=-1)
     return joint, axis
 

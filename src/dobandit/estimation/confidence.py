@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dobandit.checks import shown, whole_number
 from dobandit.errors import ModelError
 
 DEFAULT_DELTA = 0.05  # our choice for users without a horizon
@@ -67,7 +68,7 @@ def radius_blm_lr(t: int, n: int, delta: float, scale: float = 1.0) -> float:
 
 
 def radius_lemma11(t: int, d: int, delta: float, scale: float = 1.0) -> float:
-    """The same with d = |Pa(X)| in place of n: Lemma 11, which is sharper, as d < n."""
+    """rho_t = sqrt(d log(1 + t d) + 2 log(1 / delta)) + sqrt(d), d = |Pa(X)|: Lemma 11, sharper, as d < n."""
     return scale * (math.sqrt(d * math.log(1.0 + t * d) + 2.0 * math.log(1.0 / delta)) + math.sqrt(d))
 
 
@@ -139,15 +140,15 @@ def regret_bound_blm_lr(t: int, n: int, D: int, delta: float) -> float:
 def checked_delta(delta: float) -> float:
     """`delta` as a float strictly between 0 and 1."""
     if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0.0 < delta < 1.0:
-        raise ModelError(f"delta is a probability strictly between 0 and 1, but got {delta!r}. Try {DEFAULT_DELTA}.")
+        raise ModelError(
+            f"delta is a probability strictly between 0 and 1, but got {shown(delta)}. Try {DEFAULT_DELTA}."
+        )
     return float(delta)
 
 
 def checked_horizon(horizon: int) -> int:
     """`horizon` as a whole number from 1."""
-    if isinstance(horizon, bool) or not hasattr(horizon, "__index__") or horizon < 1:
-        raise ModelError(f"the horizon is a whole number of rounds from 1, but got {horizon!r}.")
-    return int(horizon)
+    return whole_number("horizon", horizon, 1, ModelError)
 
 
 def wilson(mean: float, count: int) -> tuple[float, float]:

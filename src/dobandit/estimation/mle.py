@@ -82,7 +82,7 @@ def possible_patterns(layout: Layout) -> NDArray[np.int64]:
 
 
 def grown(layout: Layout, old: Patterns, nonlinear: NDArray[np.bool_]) -> Patterns:
-    """The same patterns with room for twice as many; for learners that run without a horizon."""
+    """A copy of the patterns with room for twice as many; for learners that run without a horizon."""
     new = start_patterns(layout, nonlinear, 2 * int(old.capacity.max(initial=1)))
     sizes = np.diff(layout.ptr)
     for v in np.flatnonzero(nonlinear):

@@ -1,4 +1,4 @@
-"""What an experiment's log says: how far it is, what the data alone speak for, what the edges weigh."""
+"""What an experiment's log says: what the data alone speak for, what the edges weigh, whether the model fits."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dobandit.estimation.confidence import hoeffding, wilson
 from dobandit.experiment.rounds import Columns
-from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD, ClosedTrial, StoredTrial
-from dobandit.policy.base import Interval
+from dobandit.experiment.row_texts import Row, split_batch
+from dobandit.experiment.status import mean_of
+from dobandit.experiment.storage.base import TOLD, ClosedTrial, StoredTrial
+from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
-    from dobandit.experiment.experiment import Experiment
-    from dobandit.policy.learner import Learner
+    from dobandit.model.weights import Do
+    from dobandit.policy.learner import Learner, Observed
 
 
 class BestObserved(NamedTuple):
@@ -29,7 +30,8 @@ class BestObserved(NamedTuple):
 
 
 class EdgeEstimate(NamedTuple):
-    """cause is None for the bias: how likely the effect is by itself. status as in `Learner.estimate`."""
+    """cause is None for the bias: how likely the effect is by itself. status as in `Learner.estimate`; outside: the
+    estimate lies outside of what the policy takes for granted, such as a harm where effects should do none."""
 
     cause: str | None
     effect: str
@@ -38,54 +40,58 @@ class EdgeEstimate(NamedTuple):
     high: float
     rows: int
     status: str
-
-
-class Status(NamedTuple):
-    """Trials by state, and what the next ask would meet. Times are seconds since 1970."""
-
-    name: str
-    policy: str
-    target: str
-    budget: int | None
-    horizon: int | None
-    seed: int
-    trials: int
-    pending: int
-    told: int
-    failed: int
-    abandoned: int
-    late: int
-    partial: int
-    expired: int  # pending trials whose lease ran out: the next asks hand them out again
-    mean_target: float | None  # over the told trials that saw it
-    created_at: float
-    last_told_at: float | None
-    storage: str
+    outside: bool = False
 
 
 def best_observed(
-    closed: Sequence[ClosedTrial], columns: Columns, available: tuple[str, ...] | None = None
+    closed: Sequence[ClosedTrial],
+    columns: Columns,
+    available: tuple[str, ...] | None = None,
+    context: Row | None = None,
 ) -> BestObserved | None:
-    """The set with the largest lower end of its 95% interval: one lucky round does not win."""
-    target = columns.names.index(columns.graph.target)
-    sums: dict[str, list[float]] = {}
-    for trial in closed:
-        if trial.state == TOLD and trial.observation is not None:
-            value = columns.values(trial.observation)[target]
-            if value is not None:
-                entry = sums.setdefault(trial.do, [0, 0.0])
-                entry[0] += 1
-                entry[1] += value
+    """The set with the largest lower end of its 95% interval: one lucky round does not win.
+
+    context  only rounds that saw these values
+    """
+    sums = _sums(closed, columns, context)
     if available is not None:
         sums = {do: entry for do, entry in sums.items() if set(columns.decode(do)) <= set(available)}
     if not sums:
         return None
-    interval = hoeffding if columns.continuous else wilson
-    found = [
-        BestObserved(columns.decode(do), total / count, Interval(*interval(total / count, int(count))), int(count))
-        for do, (count, total) in sums.items()
-    ]
+    found = []
+    for do, (rounds, total) in sums.items():
+        mean = mean_of(total, int(rounds), columns.continuous)
+        found.append(BestObserved(columns.decode(do), mean.value, mean.interval, mean.rounds))
     return max(found, key=lambda best: (best.interval.low, best.mean))
+
+
+def _sums(closed: Sequence[ClosedTrial], columns: Columns, context: Row | None) -> dict[str, list[float]]:
+    """Rounds that saw the target, and its sum, by what was set."""
+    target = columns.names.index(columns.graph.target)
+    wanted = [(i, value) for i, value in enumerate(context or []) if value is not None]
+    sums: dict[str, list[float]] = {}
+    for trial in closed:
+        if trial.state == TOLD and trial.observation is not None:
+            for text, count in zip(*split_batch(trial.observation, trial.counts), strict=True):
+                row = columns.values(text)
+                value = row[target]
+                if value is not None and all(row[i] == given for i, given in wanted):
+                    entry = sums.setdefault(trial.do, [0, 0.0])
+                    entry[0] += count
+                    entry[1] += count * value
+    return sums
+
+
+def observed_of(closed: Sequence[ClosedTrial], columns: Columns, do: Do, context: Row | None) -> Observed | None:
+    """What the rounds with exactly this action say; None where there are none that saw the target."""
+    text = columns.encode(columns.do_row(do))
+    rounds, total = _sums([trial for trial in closed if trial.do == text], columns, context).get(text, (0, 0.0))
+    if not rounds:
+        return None
+    from dobandit.policy.learner import Observed
+
+    mean = mean_of(total, int(rounds), columns.continuous)
+    return Observed(mean.value, mean.rounds, mean.interval)
 
 
 def edge_estimates(learner: Learner) -> list[EdgeEstimate]:
@@ -95,35 +101,10 @@ def edge_estimates(learner: Learner) -> list[EdgeEstimate]:
         node = learner.estimate(effect)
         weights = [(None, node.bias)] if node.bias is not None else []
         rows += [
-            EdgeEstimate(cause, effect, *weight, node.rows, node.status)
+            EdgeEstimate(cause, effect, weight.value, weight.low, weight.high, node.rows, node.status, weight.outside)
             for cause, weight in [*weights, *node.parents.items()]
         ]
     return rows
-
-
-def status_of(experiment: Experiment, trials: Sequence[StoredTrial], created_at: float, now: float) -> Status:
-    definition, columns = experiment.definition, experiment.columns
-    target = columns.names.index(columns.graph.target)
-    counts = {state: sum(trial.state == state for trial in trials) for state in (PENDING, TOLD, FAILED, ABANDONED)}
-    told = [trial for trial in trials if trial.state == TOLD and trial.observation is not None]
-    seen = [value for trial in told if (value := columns.values(trial.observation or "")[target]) is not None]
-    return Status(
-        name=experiment.name,
-        policy=definition.policy_text,
-        target=experiment.graph.target,
-        budget=definition.problem.rules.budget,
-        horizon=definition.problem.horizon,
-        seed=definition.seed,
-        trials=len(trials),
-        **counts,
-        late=sum(trial.late for trial in trials),
-        partial=sum(trial.partial for trial in trials),
-        expired=sum(t.state == PENDING and t.lease_expires is not None and t.lease_expires <= now for t in trials),
-        mean_target=sum(seen) / len(seen) if seen else None,
-        created_at=created_at,
-        last_told_at=max((trial.closed_at for trial in told if trial.closed_at is not None), default=None),
-        storage=experiment.storage.url,
-    )
 
 
 def diagnosis_of(learner: Learner, trials: Sequence[StoredTrial], columns: Columns) -> Diagnosis:
@@ -132,6 +113,8 @@ def diagnosis_of(learner: Learner, trials: Sequence[StoredTrial], columns: Colum
     from dobandit.experiment.replica import rounds_of
 
     told = sorted((t for t in trials if t.state == TOLD), key=lambda t: t.position or 0)
-    rows = [ClosedTrial(t.position or 0, t.number, t.state, t.do, t.observation) for t in told]
-    predicted = np.array([math.nan if t.predicted is None else t.predicted for t in told])
-    return diagnose(learner, *rounds_of(rows, columns), predicted)
+    closed = [ClosedTrial(t.position or 0, t.number, t.state, t.do, t.observation, t.counts, t.rounds) for t in told]
+    rounds = rounds_of(closed, columns)
+    values, was_set = np.repeat(rounds.values, rounds.counts, axis=0), np.repeat(rounds.was_set, rounds.counts, axis=0)
+    predicted = [math.nan if t.predicted is None else t.predicted for t in told]
+    return diagnose(learner, values, was_set, np.repeat(np.array(predicted), [t.rounds for t in told]))

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Unpack
 
+from dobandit.checks import shown
 from dobandit.errors import ExperimentError, closest
 from dobandit.experiment.definition import define
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.rounds import shown
 from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.bglm import WeightedModel
-from dobandit.oracle.problem import rules_of
-from dobandit.policy.base import Links, Policy
+from dobandit.model.base import CausalModel
+from dobandit.oracle.rules import Rules, RuleWords, rules_of
+from dobandit.policy.base import Policy
+from dobandit.policy.problem import Links
 
 StorageLike = str | Storage | None
 
 
 def create_experiment(
     name: str,
-    graph: CausalGraph | WeightedModel,
-    budget: int | None = None,
+    graph: CausalGraph | CausalModel,
+    budget: int | Rules | None = None,
     policy: Policy | str | None = None,
     storage: StorageLike = DEFAULT_STORAGE,
     horizon: int | None = None,
@@ -33,33 +35,41 @@ def create_experiment(
     *,
     links: Links = None,
     continuous: bool = False,
-    costs: Mapping[str, float] | None = None,
-    total_cost: float | None = None,
-    require: Iterable[str] = (),
-    forbid: Iterable[str] = (),
-    exclusive: Iterable[Iterable[str]] = (),
+    effects: str | None = None,
+    control: float = 0.0,
+    stop_within: float | None = None,
     clock: Callable[[], float] = time.time,
+    **rules: Unpack[RuleWords],
 ) -> Experiment:
     """A new experiment, kept in `storage`.
 
     graph      who causes what; of a model the structure and links are used, never the weights
     budget     how many variables may be set in a round at most; or `costs` and `total_cost`, as in `solve`
-    policy     a policy or its name; default: BLM-LR on linear models, BGLM-OFU on others, with the radius_scale of 0.1
-               of the paper's simulations (the guarantees, and wider intervals, come with radius_scale=1)
+    policy     a policy or its name; default: CausalUCB
+    links      how causes add up, for all nodes or by node; default: what the policy takes for granted (CausalUCB learns
+               it from the data)
+    effects    "nonnegative": no cause does harm; "any": some may; default: what the policy takes for granted
+    rules      levers, costs, total_cost, require, forbid, exclusive, smaller: see `Rules`
     storage    "sqlite:///file.db", "postgresql+psycopg://...", "memory" (one for the whole process), or a Storage
     horizon    how many rounds there will be, if that is known
     seed       default: drawn at random, and kept
     lease      seconds (or a timedelta) after which an untold trial is handed out again; default: never
     if_exists  "error", or "open" the experiment of that name, provided that it has the same definition
+    control    the share of rounds in which nothing is set, required variables neither, for an honest comparison;
+               which rounds these are is drawn from the seed and the trial's number
+    stop_within  the experiment may stop when no allowed action can be better than the recommended one by more than
+               this, with 95%, at every round one looks: `ask` and `status` say so, and `ask` goes on if it is asked
     clock      seconds since 1970, for tests
     """
     if if_exists not in ("error", "open"):
         raise ExperimentError(f"if_exists is 'error' or 'open', but got {if_exists!r}.")
     kept = open_storage(storage)
     found = kept.find(_text(name)) if if_exists == "open" else None
-    rules = rules_of(budget, costs, total_cost, require, forbid, exclusive)
+    allowed = rules_of(budget, rules)
     wanted_seed = Experiment(kept, found).definition.seed if found and seed is None else seed
-    definition = define(graph, rules, policy, horizon, wanted_seed, lease, links, continuous)
+    definition = define(
+        graph, allowed, policy, horizon, wanted_seed, lease, links, continuous, effects, control, stop_within
+    )
     if found is None:
         try:
             return Experiment(kept, kept.create(name, definition.to_text(), clock()), clock)

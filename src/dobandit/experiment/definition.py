@@ -16,17 +16,18 @@ from typing import Any
 
 import numpy as np
 
+from dobandit.checks import shown
 from dobandit.errors import DobanditError, DobanditWarning, ExperimentError, PolicyError, StorageError
-from dobandit.experiment.rounds import shown
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import parse_graph, print_graph
-from dobandit.model.bglm import WeightedModel, links_by_node
+from dobandit.model.base import CausalModel
+from dobandit.model.bglm import links_by_node
 from dobandit.model.links import BUILDERS, Link, identity
-from dobandit.oracle.problem import Problem as Rules
-from dobandit.oracle.problem import rules_of
-from dobandit.policy.base import Links, Policy, Problem, problem_of
+from dobandit.oracle.rules import Rules
+from dobandit.policy.base import Policy
+from dobandit.policy.problem import Links, Problem, problem_of
 
-VERSION = 1
+FIRST, VERSION = 1, 2  # a definition without anything that came with the second version is one of the first
 _LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
 
 
@@ -48,17 +49,22 @@ class Definition:
         document = self.document
         return problem_of(
             self.graph,
-            _rules_from(document["rules"]),
+            Rules(**document["rules"]),
             document["horizon"],
             document["seed"],
             document["links"],
             document["continuous"],
+            document.get("effects", "nonnegative"),
         )
 
     @cached_property
     def policy(self) -> Policy:
-        from dobandit.policy.registry import policy_from_document
+        from dobandit.policy.registry import policy_class, policy_from_document
 
+        try:
+            policy_class(self.document["policy"]["name"])  # what is not installed here says so itself
+        except PolicyError as error:
+            raise PolicyError(f"the experiment was made with a policy that is not known here: {error}") from None
         try:
             return policy_from_document(self.document["policy"])
         except (DobanditError, TypeError) as error:
@@ -72,6 +78,17 @@ class Definition:
     @property
     def seed(self) -> int:
         return int(self.document["seed"])
+
+    @property
+    def control(self) -> float:
+        """The share of rounds in which nothing is set."""
+        return float(self.document.get("control", 0.0))
+
+    @property
+    def stop_within(self) -> float | None:
+        """The experiment may stop when no allowed action can be better than the recommended one by more than this."""
+        within: float | None = self.document.get("stop_within")
+        return within
 
     @property
     def policy_text(self) -> str:
@@ -94,15 +111,17 @@ def definition_from_text(text: str) -> Definition:
     try:
         document = json.loads(text)
         version = document["version"]
-        if version != VERSION:
+        if version not in (FIRST, VERSION):
             raise StorageError(
-                f"an experiment's definition has version {VERSION}, but this one has {shown(version)}. "
+                f"an experiment's definition has version {FIRST} or {VERSION}, but this one has {shown(version)}. "
                 "It was written by a newer dobandit: install that."
             )
         definition = Definition(document)
         if list(definition.problem.graph.nodes) != document["columns"]:
             raise StorageError("the order of an experiment's variables is not the one its log was written in.")
         lease_seconds(document["lease"])
+        checked_share(document.get("control", 0.0))
+        checked_within(document.get("stop_within"))
         if not isinstance(document["policy"]["name"], str):
             raise TypeError("the policy has no name")
     except StorageError:
@@ -126,7 +145,7 @@ def _unreadable(error: Exception) -> StorageError:
 
 
 def define(
-    graph: CausalGraph | WeightedModel,
+    graph: CausalGraph | CausalModel,
     rules: Rules,
     policy: Policy | str | None,
     horizon: int | None,
@@ -134,34 +153,49 @@ def define(
     lease: float | timedelta | None,
     links: Links,
     continuous: bool,
+    effects: str | None = None,
+    control: float = 0.0,
+    stop_within: float | None = None,
 ) -> Definition:
     """Check the parts, and fill in what was left open. Of a model the structure and links are used, not the weights."""
-    if isinstance(graph, WeightedModel):
+    if isinstance(graph, CausalModel):
         if links is not None:
             raise ExperimentError("a model says its links itself. Drop links=..., or pass model.graph.")
-        links = {name: graph.link(name) for name in graph.graph.nodes}
+        links = dict(zip(graph.graph.nodes, graph.links, strict=True)) if graph.links is not None else "auto"
         continuous, graph = continuous or graph.continuous, graph.graph
     seed = secrets.randbits(53) if seed is None else seed
-    problem = problem_of(graph, rules, horizon, seed, links, continuous)
-    by_node = dict(zip(graph.nodes, links_by_node(graph, links), strict=True))
+    chosen = _policy_of(policy)
+    links = chosen.links if links is None else links
+    promised = chosen.effects if effects is None else effects
+    problem = problem_of(graph, rules, horizon, seed, links, continuous, promised)
+    by_node = dict(zip(problem.graph.nodes, problem.links, strict=True)) if graph.latent else named_links(graph, links)
     kept_links = {name: _link_document(link) for name, link in by_node.items() if link != identity}
-    chosen = _policy_of(policy, problem)
     from dobandit.policy.learner import Learner
     from dobandit.policy.registry import policy_to_document
 
-    Learner(chosen, problem)  # a policy that does not fit the problem says so now
+    learner = Learner(chosen, problem)  # a policy that does not fit the problem says so now
+    share, within = checked_share(control), checked_within(stop_within)
+    if within is not None and not learner.engine.has_gap:
+        raise ExperimentError(
+            f"stop_within needs intervals that hold at every round for every allowed action, and {learner.label} has "
+            "none here. Use CausalUCB with variables of 0 and 1 and fewer than 20,000 actions, or leave it out."
+        )
+    new: dict[str, Any] = {"control": share} if share else {}
+    new |= {} if within is None else {"stop_within": within}
+    new |= {} if promised == "nonnegative" else {"effects": promised}
     return Definition(
         {
-            "version": VERSION,
+            "version": VERSION if new or graph.context or rules.levers or rules.smaller is not None else FIRST,
             "graph": json.loads(print_graph(graph, "json")),
             "columns": list(problem.graph.nodes),
             "links": kept_links,
             "continuous": problem.continuous,
-            "rules": _rules_document(rules),
+            "rules": rules.to_document(),
             "policy": policy_to_document(chosen),
             "horizon": problem.horizon,
             "seed": problem.seed,
             "lease": lease_seconds(lease),
+            **new,
         }
     )
 
@@ -171,6 +205,30 @@ def _plain(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+def checked_share(control: object) -> float:
+    """The share of control rounds, from 0 to below 1."""
+    ok = isinstance(control, (int, float, np.integer, np.floating)) and not isinstance(control, bool)
+    if not ok or not 0.0 <= float(control) < 1.0:  # type: ignore[arg-type]
+        raise ExperimentError(
+            f"control is the share of rounds in which nothing is set, from 0 to below 1, but got {shown(control)}. "
+            "Try 0.1."
+        )
+    return float(control)  # type: ignore[arg-type]
+
+
+def checked_within(within: object) -> float | None:
+    """How much may be lost by stopping, above 0 and below 1; None: nobody says."""
+    if within is None:
+        return None
+    ok = isinstance(within, (int, float, np.integer, np.floating)) and not isinstance(within, bool)
+    if not ok or not 0.0 < float(within) < 1.0:  # type: ignore[arg-type]
+        raise ExperimentError(
+            "stop_within is how much better another action may be when the experiment stops, above 0 and below 1, "
+            f"but got {shown(within)}. Try 0.02."
+        )
+    return float(within)  # type: ignore[arg-type]
 
 
 def lease_seconds(lease: object) -> float | None:
@@ -187,20 +245,22 @@ def lease_seconds(lease: object) -> float | None:
     return float(seconds)  # type: ignore[arg-type]
 
 
-def _policy_of(policy: object, problem: Problem) -> Policy:
+def named_links(graph: CausalGraph, links: Links) -> dict[str, Link]:
+    return dict(zip(graph.nodes, links_by_node(graph, links), strict=True))
+
+
+def _policy_of(policy: object) -> Policy:
     from dobandit.policy.registry import default_policy, policy_from_spec
 
     if policy is None:
-        return default_policy(problem)
+        return default_policy()
     if isinstance(policy, str):
         policy = policy_from_spec(policy)
     if not isinstance(policy, Policy):
         hint = " Write BLMLR() with parentheses." if isinstance(policy, type) else ""
         raise PolicyError(f"policy is a policy or its name, but got {policy!r}.{hint}")
-    from dobandit.policy.yardsticks import Oracle
-
-    if isinstance(policy, Oracle):
-        raise PolicyError("the oracle knows a model, and the world has none. It is for simulations: use BLMLR.")
+    if policy.name == "oracle":
+        raise PolicyError("the oracle knows a model, and the world has none. It is for simulations: use CausalUCB.")
     return policy
 
 
@@ -208,18 +268,3 @@ def _link_document(link: Link) -> object:
     if link.name not in BUILDERS:
         raise ExperimentError(f"a storage holds built-in links only, but {link.name!r} is your own.")
     return link.to_document()
-
-
-def _rules_document(rules: Rules) -> dict[str, Any]:
-    return {
-        "budget": None if rules.budget is None else int(rules.budget),
-        "costs": {name: float(cost) for name, cost in rules.costs.items()},
-        "total_cost": None if rules.total_cost is None else float(rules.total_cost),
-        "require": list(rules.required),
-        "forbid": list(rules.forbidden),
-        "exclusive": [list(group) for group in rules.exclusive],
-    }
-
-
-def _rules_from(document: Mapping[str, Any]) -> Rules:
-    return rules_of(**document)

@@ -6,150 +6,42 @@ processes and threads may hold one of the same experiment.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING
 
+from dobandit.checks import is_whole, shown
 from dobandit.errors import ExperimentError
-from dobandit.experiment.definition import lease_seconds
-from dobandit.experiment.log import ExperimentLog, is_whole
-from dobandit.experiment.rounds import Row, shown
-from dobandit.experiment.storage.base import (
-    ASKED,
-    PENDING,
-    TOLD,
-    StoredTrial,
-    Writer,
-)
+from dobandit.experiment.asking import AskedLog
+from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of
+from dobandit.experiment.storage.base import PENDING, TOLD, StoredTrial
 from dobandit.experiment.trial import Told, Trial
-from dobandit.experiment.words import reason_for
-from dobandit.policy.base import Interval
 
 if TYPE_CHECKING:
-    from dobandit.experiment.answers import BestObserved, EdgeEstimate, Status
+    from dobandit.experiment.advice import Verdict
+    from dobandit.experiment.answers import BestObserved, EdgeEstimate
     from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.experiment.explanation import Explanation
-    from dobandit.experiment.replica import Replica
+    from dobandit.experiment.status import Status
+    from dobandit.model.weights import Do
     from dobandit.policy.learner import Learner, Recommendation
 
-_MOST_AT_ONCE = 10_000
-_LONG_AGO = 1.0  # seconds
 
-
-class Experiment(ExperimentLog):
+class Experiment(AskedLog):
     """Made by `create_experiment` or `open_experiment`."""
 
-    _asked_at = -math.inf
+    _judged: tuple[int, Verdict | None] = (-1, None)  # the position in the log, and the verdict there
 
-    # -- ask and tell --------------------------------------------------------------------------------------------
+    # -- tell ----------------------------------------------------------------------------------------------------
 
-    @overload
-    def ask(
-        self,
-        available: Iterable[str] | None = None,
-        n: Literal[1] = 1,
-        lease: float | timedelta | None = None,
-    ) -> Trial: ...
-
-    @overload
-    def ask(
-        self, available: Iterable[str] | None = None, n: int = 1, lease: float | timedelta | None = None
-    ) -> Trial | list[Trial]: ...
-
-    def ask(
-        self,
-        available: Iterable[str] | None = None,
-        n: int = 1,
-        lease: float | timedelta | None = None,
-    ) -> Trial | list[Trial]:
-        """The next round to carry out; a list of rounds where n > 1.
-
-        available  the variables that can be set in this round; default: all that the rules allow
-        lease      seconds, or a timedelta, after which an untold trial is handed out again; default: the experiment's
-
-        A pending trial whose lease ran out comes first, under its old number. Otherwise the policy chooses, with the
-        news that pending trials are expected to bring counted in, so that parallel workers try different things.
-        """
-        if not is_whole(n) or not 1 <= n <= _MOST_AT_ONCE:
-            raise ExperimentError(f"n must be a whole number from 1 to {_MOST_AT_ONCE:,}, but got {shown(n)}.")
-        with self._lock:
-            names = None if available is None else self._replica.learner.available(available)
-            seconds = self.definition.lease if lease is None else lease_seconds(lease)
-            now = self._clock()
-            if not self._replica.position or now - self._asked_at > _LONG_AGO:
-                self._follow()  # what may take long is done before others are kept out
-            self._asked_at = now
-            expires = None if seconds is None else max(now + seconds, math.nextafter(now, math.inf))
-            with self.storage.writing(self._id) as writer:
-                if writer.closed > self._replica.position:
-                    self._replica.follow(writer.closed_since(self._replica.position))
-                pending = list(writer.pending())
-                due = [trial for trial in pending if self._may_go_out_again(trial, names, now)][: int(n)]
-                trials = [self._handed_out_again(writer, trial, expires) for trial in due]
-                under_way = [self._ids(trial.do) for trial in pending]
-                for _ in range(int(n) - len(due)):
-                    trials.append(self._new(writer, under_way, names, now, expires))
-            self._held |= {trial.number: trial.issued for trial in trials}  # only once they are stored
-        return trials[0] if n == 1 else trials
-
-    def _may_go_out_again(self, trial: StoredTrial, available: tuple[str, ...] | None, now: float) -> bool:
-        expired = trial.lease_expires is not None and trial.lease_expires <= now
-        return expired and (available is None or all(name in available for name in self.columns.decode(trial.do)))
-
-    def _handed_out_again(self, writer: Writer, trial: StoredTrial, expires: float | None) -> Trial:
-        writer.reissue(trial.number, expires)
-        return self._handed_out(trial._replace(lease_expires=expires, issued=trial.issued + 1))
-
-    def _new(
-        self,
-        writer: Writer,
-        under_way: list[list[int]],
-        available: tuple[str, ...] | None,
-        now: float,
-        expires: float | None,
-    ) -> Trial:
-        """Let the policy choose, and count the choice as under way."""
-        choice = self._replica.choose(writer.trials, available, under_way)
-        predicted, interval = self._replica.predict(choice.ids)
-        do: Row = [None] * len(self.columns.names)
-        for i in choice.ids:
-            do[i - 1] = 1
-        new = StoredTrial(
-            number=writer.trials,
-            source=ASKED,
-            do=self.columns.encode(do),
-            asked_after=writer.closed,
-            available=None if available is None else json.dumps(available, ensure_ascii=False),
-            predicted=None if math.isnan(predicted) else predicted,
-            low=interval.low,
-            high=interval.high,
-            optimistic=None if math.isnan(choice.value) else choice.value,
-            why=reason_for(choice, predicted, self.graph.target, self._replica.learner),
-            asked_at=now,
-            lease_expires=expires,
-        )
-        writer.add([new])
-        under_way.append(choice.ids)
-        return self._handed_out(new)
-
-    def _handed_out(self, trial: StoredTrial) -> Trial:
-        predicted = math.nan if trial.predicted is None else trial.predicted
-        low, high = (0.0, 1.0) if trial.low is None or trial.high is None else (trial.low, trial.high)
-        why = trial.why if trial.issued == 1 else f"handed out again, because its lease ran out; {trial.why}"
-        do = self.columns.decode(trial.do)
-        return Trial(trial.number, do, predicted, Interval(low, high), why, trial.lease_expires, trial.issued)
-
-    def _ids(self, do: str) -> list[int]:
-        return [i for i, value in enumerate(self.columns.values(do), start=1) if value is not None]
-
-    def tell(self, number: int | Trial, observation: Mapping[str, object], issued: int | None = None) -> Told:
+    def tell(self, number: int | Trial, observation: Seen, issued: int | None = None) -> Told:
         """What was seen in a trial (its number, or the trial itself): {"visit": 1, "buy": 0}. Variables left out were
-        not seen.
+        not seen, but for those without any cause: where nobody sets them, they are 0.
 
-        When this returns, the round is on the disk. The same told twice changes nothing; something else is refused.
+        A trial that was carried out many times has a row per round: a list of mappings, a pandas.DataFrame, the path of
+        a CSV file or an open text file. Equal rows may be summed up, with how often each was seen as `count`. All of
+        them are one entry of the log, and their order does not matter.
+
+        When this returns, the rounds are on the disk. The same told twice changes nothing; something else is refused.
         A tell after the lease ran out is accepted and flagged as late. Where a trial was handed out again, it matters
         who tells: pass the trial itself, or `issued` as it says. Otherwise the last hand-out by this object counts, or
         the first of all if there is none.
@@ -158,14 +50,15 @@ class Experiment(ExperimentLog):
             issued, number = number.issued if issued is None else issued, number.number
         if issued is not None and (not is_whole(issued) or issued < 1):
             raise ExperimentError(f"issued is a whole number from 1, as the trial says, but got {shown(issued)}.")
+        observation = at_hand(observation)  # what may take long is done before others are kept out
         with self._lock, self.storage.writing(self._id) as writer:
             trial = self._trial(writer, number)
-            row, partial = self.columns.observation_row(observation, self.columns.values(trial.do))
-            text = self.columns.encode(row)
-            if trial.state == TOLD and trial.observation == text:
-                return Told(trial.number, trial.late, trial.partial, repeated=True)
+            known = None if trial.context is None else self.columns.values(trial.context)
+            seen = batch_of(observation, self.columns, self.columns.values(trial.do), known)
+            if trial.state == TOLD and self._is_same(trial, seen):
+                return Told(trial.number, trial.late, trial.partial, True, seen.rounds, seen.missing, seen.untaught)
             if trial.state != PENDING:
-                wanted = f"told {json.dumps(self.columns.decode(text), ensure_ascii=False)}"
+                wanted = f"told {self._seen_text(seen.observation, seen.counts, seen.rounds)}"
                 raise self._conflict(trial, wanted)
             if issued is not None and issued > trial.issued:
                 raise ExperimentError(
@@ -175,26 +68,98 @@ class Experiment(ExperimentLog):
             now = self._clock()
             holder = issued or self._held.get(trial.number, 1)
             late = trial.issued > holder or (trial.lease_expires is not None and now >= trial.lease_expires)
-            told = trial._replace(state=TOLD, observation=text, closed_at=now, late=late, partial=partial)
+            told = trial._replace(
+                state=TOLD,
+                observation=seen.observation,
+                counts=seen.counts,
+                rounds=seen.rounds,
+                closed_at=now,
+                late=late,
+                partial=seen.partial,
+            )
             writer.close(told)
         self._held.pop(told.number, None)  # only once it is stored
-        return Told(told.number, late, partial, repeated=False)
+        return Told(told.number, late, seen.partial, False, seen.rounds, seen.missing, seen.untaught)
+
+    def _is_same(self, trial: StoredTrial, seen: Batch) -> bool:
+        """Whether this was told before. Older logs hold no 0 for a variable without causes that was not told."""
+        if (trial.observation, trial.counts) == (seen.observation, seen.counts):
+            return True
+        if trial.counts is not None or trial.observation is None or seen.counts is not None:
+            return False
+        before = self.columns.with_idle(self.columns.values(trial.observation))
+        return self.columns.encode(before) == seen.observation
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def recommend(self, available: Iterable[str] | None = None) -> Recommendation:
-        """The set that looks best under the model's estimate, without optimism, with E[target] and its interval."""
+    def recommend(
+        self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
+    ) -> Recommendation:
+        """The set that looks best under the model's estimate, without optimism, and what speaks for and against it.
+
+        available  the variables that can be set; default: all that the rules allow
+        context    the value of each context variable, where the graph has some
+
+        E[target] with its interval, that of doing nothing and the uplift, what the rounds with exactly this set say by
+        themselves, how likely it is to be the best, by how much another may be better at most, and a verdict on the
+        model: see `Recommendation`.
+        """
+        return self._assessed(None, available, context)
+
+    def evaluate(self, do: Do | None, *, context: Mapping[str, object] | None = None) -> Recommendation:
+        """The same for an action of your choice, whether the rules allow it or not: {"coupon": 1}; {} is doing nothing.
+
+        context  the value of each context variable, where the graph has some
+        """
+        return self._assessed({} if do is None else do, None, context)
+
+    def _assessed(
+        self, do: Do | None, available: Iterable[str] | None, context: Mapping[str, object] | None
+    ) -> Recommendation:
+        from dobandit.experiment.advice import advice
+        from dobandit.experiment.answers import observed_of
+
+        known = self.columns.context_row(context)  # in the words of an ask
+        given = None if known is None else self.columns.decode(self.columns.encode(known))
         with self._lock:
             self._require_there()
-            return self._up_to_date().best(available)
+            learner = self._up_to_date()
+            told = learner.assess(do, available, given)
+            seen = observed_of(self.storage.closed_since(self._id, 0), self.columns, told.do, known)
+            return advice(told._replace(observed=seen), self._verdict(learner), learner, self._replica.doubts)
 
-    def best_observed(self, available: Iterable[str] | None = None) -> BestObserved | None:
-        """The set that the data alone speak for; None where no round with an allowed set saw the target."""
+    def _verdict(self, learner: Learner) -> Verdict:
+        """Whether the rounds bear the model out: looked into once for each state of the log, if it is not too long."""
+        from dobandit.experiment.advice import MOST_DIAGNOSED, TOO_LONG, verdict_of
+        from dobandit.experiment.answers import diagnosis_of
+
+        position = self._replica.position
+        if self._judged[0] != position:
+            if learner.rounds > MOST_DIAGNOSED:
+                verdict = TOO_LONG
+            else:
+                verdict = verdict_of(diagnosis_of(learner, list(self.storage.rows(self._id)), self.columns), learner)
+            self._judged = (position, verdict)
+        return self._judged[1]  # type: ignore[return-value]
+
+    @property
+    def interval_words(self) -> str:
+        """What the intervals of values promise: that they hold at every round one looks, or at this round only."""
+        with self._lock:
+            return self._replica.learner.engine.interval_words
+
+    def best_observed(
+        self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
+    ) -> BestObserved | None:
+        """The set that the data alone speak for; None where no round with an allowed set saw the target.
+
+        context  only rounds in which these variables of the context had these values; default: all rounds
+        """
         from dobandit.experiment.answers import best_observed
 
+        known = self.columns.context_row(context, whole=False)
         self._require_there()
-        names = None if available is None else self._replica.learner.available(available)
-        return best_observed(self.storage.closed_since(self._id, 0), self.columns, names)
+        return best_observed(self.storage.closed_since(self._id, 0), self.columns, self._names(available), known)
 
     def explain(self, number: int) -> Explanation:
         """Why a trial set what it set, by what was known when it was asked."""
@@ -212,12 +177,16 @@ class Experiment(ExperimentLog):
 
     def status(self) -> Status:
         """How far the experiment is."""
-        from dobandit.experiment.answers import status_of
+        from dobandit.experiment.status import status_of
 
-        return status_of(self, list(self.storage.rows(self._id)), self._created_at, self._clock())
+        gap = None
+        if self.definition.stop_within is not None and not self.definition.problem.graph.context:
+            with self._lock:
+                gap = self._up_to_date().gap()
+        return status_of(self, list(self.storage.rows(self._id)), self._created_at, self._clock(), gap)
 
     def diagnose(self) -> Diagnosis:
-        """Whether the data agree with the model: calibration, links, assumptions."""
+        """Whether the data agree with the model: calibration, links, assumptions, the graph."""
         from dobandit.experiment.answers import diagnosis_of
 
         with self._lock:
@@ -231,17 +200,3 @@ class Experiment(ExperimentLog):
         with self._lock:
             self._require_there()
             return self._up_to_date().copy()
-
-    @cached_property
-    def _replica(self) -> Replica:
-        from dobandit.experiment.replica import Replica
-
-        return Replica(self.definition, self.columns)
-
-    def _follow(self) -> None:
-        replica = self._replica
-        replica.follow(self.storage.closed_since(self._id, replica.position))
-
-    def _up_to_date(self) -> Learner:
-        self._follow()
-        return self._replica.learner

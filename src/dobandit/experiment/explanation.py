@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dobandit.errors import ExperimentError, InterventionError
-from dobandit.experiment.paths import Path, path_product, share_of_each, top_paths
+from dobandit.errors import ExperimentError
+from dobandit.experiment.paths import Path, path_product, top_paths
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage.base import ASKED, StoredTrial
-from dobandit.oracle.sets import SetTree
-from dobandit.policy.arms_engine import ArmsEngine
-from dobandit.policy.base import UNIFORMS, Interval
-from dobandit.policy.linear_engines import SearchEngine
-from dobandit.policy.optimist_engine import OptimistEngine, ids_of
+from dobandit.oracle.actions import Action
+from dobandit.policy.engine import Array, Interval, Pending
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -28,9 +25,9 @@ _ROUNDING = 1e-9
 
 
 class RunnerUp(NamedTuple):
-    """The best of the other sets."""
+    """The best of the other actions."""
 
-    do: dict[str, int]
+    do: dict[str, float]
     optimistic: float
 
 
@@ -69,28 +66,24 @@ def explain(experiment: Experiment, number: int) -> Explanation:
         )
     then = Replica(experiment.definition, experiment.columns)
     then.follow(experiment.closed_until(trial.asked_after))
-    columns = experiment.columns
-    ids = [columns.names.index(name) + 1 for name in columns.decode(trial.do)]
-    pending = [
-        [columns.names.index(name) + 1 for name in columns.decode(other.do)]
-        for other in experiment.stored_trials()
-        if other.number < number and _was_pending(other, trial)
-    ]
-    predicted, interval = then.predict(ids)
-    paths, rest = _paths(then, ids, predicted)
-    shares = share_of_each(lambda chosen: then.predict(chosen)[0], ids) if then.learner.keeps_model else []
-    runner_up = _runner_up(then, trial, ids, pending)
+    columns, context = experiment.columns, then.known(trial.context)
+    action = then.action(trial)
+    pending = [then.pending(other) for other in experiment.stored_trials() if _was_pending(other, trial)]
+    predicted, low, high = then.predict(action, context)
+    paths, rest = _paths(then, action, context, predicted)
+    shares = _shares(then, action, context, predicted) if then.learner.keeps_model else {}
+    runner_up = _runner_up(then, trial, action, pending, context)
     optimistic = trial.optimistic
     return Explanation(
         number=trial.number,
         do=columns.decode(trial.do),
         predicted=trial.predicted,
-        interval=interval,
+        interval=Interval(low, high),
         optimistic=optimistic,
         bonus=None if optimistic is None or trial.predicted is None else optimistic - trial.predicted,
         paths=tuple(paths),
         other_paths=rest,
-        shares={columns.names[i - 1]: share for i, share in zip(ids, shares, strict=False)},
+        shares=shares,
         runner_up=runner_up,
         margin=None if runner_up is None or optimistic is None else _ahead(optimistic, runner_up.optimistic),
         rounds=then.learner.rounds,
@@ -106,56 +99,40 @@ def _ahead(one: float, other: float) -> float:
 
 def _was_pending(other: StoredTrial, trial: StoredTrial) -> bool:
     """Whether `other` was under way when `trial` was asked."""
-    return other.source == ASKED and (other.position is None or other.position >= trial.asked_after)
+    asked = other.source == ASKED and other.number < trial.number
+    return asked and (other.position is None or other.position >= trial.asked_after)
 
 
-def _paths(then: Replica, ids: Sequence[int], predicted: float) -> tuple[list[Path], float | None]:
-    engine = then.learner.engine
-    if not isinstance(engine, OptimistEngine) or not then.learner.problem.is_linear:
+def _shares(then: Replica, action: Action, context: Array, whole: float) -> dict[str, float]:
+    """By how much the estimate would fall without each variable that was set; they need not add up."""
+    shares = {}
+    for k, v in enumerate(action.ids):
+        rest = Action(action.ids[:k] + action.ids[k + 1 :], action.values[:k] + action.values[k + 1 :])
+        shares[then.columns.names[v - 1]] = whole - then.predict(rest, context).value
+    return shares
+
+
+def _paths(then: Replica, action: Action, context: Array, predicted: float) -> tuple[list[Path], float | None]:
+    beliefs = then.learner.engine.beliefs()
+    if beliefs is None or not then.learner.problem.is_linear:
         return [], None
-    graph, theta = then.learner.graph, engine.theta()
-    found, _ = top_paths(graph, np.abs(theta), list(ids), _PATHS)
-    paths = [path._replace(contribution=path_product(graph, theta, path)) for path in found]
+    graph, theta, fixed = then.learner.graph, beliefs.theta, action.over(context)
+    found, _ = top_paths(graph, np.abs(theta), fixed, _PATHS)
+    paths = [path._replace(contribution=path_product(graph, theta, path, fixed)) for path in found]
     rest = predicted - sum(path.contribution for path in paths)
     return paths, 0.0 if abs(rest) < _ROUNDING else rest
 
 
 def _runner_up(
-    then: Replica, trial: StoredTrial, ids: Sequence[int], pending: Sequence[Sequence[int]]
+    then: Replica, trial: StoredTrial, action: Action, pending: Sequence[Pending], context: Array
 ) -> RunnerUp | None:
-    """The best of the other sets that the policy compared."""
-    engine, learner = then.learner.engine, then.learner
+    """The best of the other actions that the policy compared."""
     if trial.optimistic is None:
         return None
-    available = learner.available(then.columns.listed(trial.available)) if trial.available else None
-    if isinstance(engine, SearchEngine):
-        return None if engine.plan.greedy else _searched_runner_up(then, available, ids, pending)
-    if isinstance(engine, ArmsEngine):
-        sets, values, _ = engine.compare(np.ones(UNIFORMS), available, pending)  # 1: epsilon-greedy does not explore
-    elif isinstance(engine, OptimistEngine):
-        engine.choose(np.zeros(UNIFORMS), available, pending)
-        plan = engine.plan_for(available)
-        tree: SetTree = getattr(plan, "linear", plan).tree  # with the values that were compared
-        sets, values = tree.sets, tree.values
-    others = [k for k, row in enumerate(sets) if set(ids_of(row)) != set(ids)]
+    available = then.columns.listed(trial.available) if trial.available else None
+    compared = then.learner.engine.compared(then.situation(trial.number, available, pending, context))
+    others = [(value, other) for other, value in compared if other != action]
     if not others:
         return None
-    best = max(others, key=lambda k: float(values[k]))
-    return RunnerUp(learner.named(ids_of(sets[best])), float(values[best]))
-
-
-def _searched_runner_up(
-    then: Replica, available: tuple[str, ...] | None, ids: Sequence[int], pending: Sequence[Sequence[int]]
-) -> RunnerUp | None:
-    """A search has no list: the second best set lacks one of the best set's variables, since more never hurts."""
-    learner = then.learner
-    best: RunnerUp | None = None
-    for i in ids:
-        without = [name for name in available or learner.graph.controllable if name != learner.graph.nodes[i - 1]]
-        try:
-            choice = learner.engine.choose(np.zeros(UNIFORMS), learner.available(without), pending)
-        except InterventionError:  # a required variable, or no set without it
-            continue
-        if best is None or choice.value > best.optimistic:
-            best = RunnerUp(learner.named(choice.ids), choice.value)
-    return best
+    value, other = max(others, key=lambda pair: pair[0])
+    return RunnerUp(other.named(then.learner.graph), value)

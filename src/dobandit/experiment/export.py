@@ -1,6 +1,8 @@
 """The log for other programs: JSON rows, CSV, Parquet, pandas.
 
-The columns of a table, of which no two can have one name, whatever the variables are called:
+A table has a line per distinct row of a trial: one for a trial that was carried out once, several with their
+trial.count where it was carried out many times. The columns, of which no two can have one name, whatever the variables
+are called:
 
 trial.NAME  the log's own, e.g. trial.state
 do:NAME     what a variable was set to in that round, empty where it was not set
@@ -13,17 +15,20 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from dobandit.checks import shown
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment.rounds import Columns, shown
-from dobandit.experiment.storage.base import StoredTrial
-from dobandit.graph.formats.text_files import write_atomically
+from dobandit.experiment.rounds import Columns
+from dobandit.experiment.row_texts import split_batch
+from dobandit.experiment.storage.base import TOLD, StoredTrial
+from dobandit.text_files import write_atomically
 
 DO, SEEN, TRIAL = "do:", "seen:", "trial."
 JsonRow = dict[str, Any]
@@ -46,9 +51,14 @@ _LAST: dict[str, Kind] = {
     "late": "bool",
     "partial": "bool",
     "reason": "text",
+    "context": "text",
+    "size": "int",
+    "control": "bool",
+    "rounds": "int",
 }
 _first, _last = attrgetter(*_FIRST), attrgetter(*_LAST)
-BOOKKEEPING = tuple(TRIAL + field for field in (*_FIRST, *_LAST))
+_COUNT = "count"  # of the line, not of the trial
+BOOKKEEPING = tuple(TRIAL + field for field in (*_FIRST, *_LAST, _COUNT))
 
 
 class Heading(NamedTuple):
@@ -69,6 +79,7 @@ def headings(columns: Columns) -> list[Heading]:
         *(Heading(DO + name, "float") for name in settable),
         *(Heading(seen_column(name), "float") for name in columns.names),
         *(Heading(TRIAL + field, kind) for field, kind in _LAST.items()),
+        Heading(TRIAL + _COUNT, "int"),
     ]
 
 
@@ -80,28 +91,26 @@ def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
         "state": trial.state,
         "source": trial.source,
         "do": columns.decode(trial.do),
-        "observation": None if trial.observation is None else columns.decode(trial.observation),
+        "observation": None if trial.observation is None else columns.decode_batch(trial.observation, trial.counts),
         "predicted": _finite(trial.predicted),
         "interval": None if None in interval else interval,
         "optimistic": _finite(trial.optimistic),
         "why": trial.why,
         "available": None if trial.available is None else columns.listed(trial.available),
         "asked_after": trial.asked_after,
-        "asked_at": _iso(trial.asked_at),
-        "lease_expires": _iso(trial.lease_expires),
+        "asked_at": iso_time(trial.asked_at),
+        "lease_expires": iso_time(trial.lease_expires),
         "issued": trial.issued,
-        "closed_at": _iso(trial.closed_at),
+        "closed_at": iso_time(trial.closed_at),
         "position": trial.position,
         "late": trial.late,
         "partial": trial.partial,
         "reason": trial.reason,
+        "context": None if trial.context is None else columns.decode(trial.context),
+        "size": trial.size,
+        "control": trial.control,
+        "rounds": _rounds(trial),
     }
-
-
-def flat_row(trial: StoredTrial, columns: Columns) -> dict[str, object]:
-    """A trial as a row of a table, by column; times are ISO 8601 in UTC."""
-    cells = zip(headings(columns), _cells(trial, columns), strict=True)
-    return {name: _iso(cell) if kind == "time" else cell for (name, kind), cell in cells}
 
 
 def write_csv(rows: Iterable[StoredTrial], columns: Columns, path: str | os.PathLike[str] | None) -> str | None:
@@ -118,10 +127,10 @@ def write_csv(rows: Iterable[StoredTrial], columns: Columns, path: str | os.Path
 
     write([heading.name for heading in headed])
     for trial in rows:
-        cells = _cells(trial, columns)
-        for i in times:
-            cells[i] = _iso(cells[i])
-        write(cells)
+        for cells in _lines(trial, columns):
+            for i in times:
+                cells[i] = iso_time(cells[i])
+            write(cells)
     if path is None:
         return out.getvalue()
     write_atomically(path, out.getvalue())
@@ -161,20 +170,31 @@ def _by_column(
     headed = headings(columns)
     cells: list[list[Any]] = [[] for _ in headed]
     for trial in rows:
-        for column, cell in zip(cells, _cells(trial, columns), strict=True):
-            column.append(cell)
+        for line in _lines(trial, columns):
+            for column, cell in zip(cells, line, strict=True):
+                column.append(cell)
     for heading, column in zip(headed, cells, strict=True):
         if heading.kind == "time":
             column[:] = [None if at is None else _moment(at) for at in column]
     return {heading.name: typed(column, heading.kind) for heading, column in zip(headed, cells, strict=True)}
 
 
-def _cells(trial: StoredTrial, columns: Columns) -> list[Any]:
-    """In the order of `headings`; times are seconds."""
+def _lines(trial: StoredTrial, columns: Columns) -> Iterator[list[Any]]:
+    """A line per distinct row, in the order of `headings`; times are seconds."""
     target = columns.names.index(columns.graph.target)
     done = columns.values(trial.do)
-    seen = [None] * len(done) if trial.observation is None else columns.values(trial.observation)
-    return [*_first(trial), *done[:target], *done[target + 1 :], *seen, *_last(trial)]
+    context = None if trial.context is None else json.dumps(columns.decode(trial.context), ensure_ascii=False)
+    first = [*_first(trial), *done[:target], *done[target + 1 :]]
+    last = _last(trial._replace(context=context))[:-1]
+    if trial.observation is None:
+        yield [*first, *[None] * len(done), *last, None, None]
+        return
+    for text, count in zip(*split_batch(trial.observation, trial.counts), strict=True):
+        yield [*first, *columns.values(text), *last, _rounds(trial), count]
+
+
+def _rounds(trial: StoredTrial) -> int | None:
+    return trial.rounds if trial.state == TOLD else None
 
 
 def _moment(at: Any) -> datetime:
@@ -186,7 +206,8 @@ def _moment(at: Any) -> datetime:
         ) from None
 
 
-def _iso(at: Any) -> str | None:
+def iso_time(at: Any) -> str | None:
+    """Seconds since 1970 as ISO 8601 in UTC: "2026-11-16T07:29:07.000Z"."""
     if at is None:
         return None
     return _moment(at).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

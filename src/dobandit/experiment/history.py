@@ -1,45 +1,33 @@
 """Rounds that happened elsewhere, from a CSV file, a table or rows: all are checked before one is taken in.
 
-A table has a column a variable, and a column do:NAME for a variable that was set in some rounds: its value where it
-was, empty where not. An empty cell of a variable means that it was not seen. The columns of an export (see `export`)
-are understood: of these, trial.state says which rows are rounds that were told, and the others do not matter.
+A table has a column per variable, a column do:NAME for a variable that was set in some rounds (its value where it was,
+empty where not), and perhaps a column `count` (see `tables`).
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError, closest
-from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
-from dobandit.experiment.rounds import Columns, Row, absent, shown
-from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
-from dobandit.graph.formats import limits
-from dobandit.graph.formats.text_files import read_text
+from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError
+from dobandit.experiment.rounds import Columns
+from dobandit.experiment.row_texts import Row
+from dobandit.experiment.tables import Numbered, Rows, Spoken, is_file, is_frame, numbered_rows
 
 _MOST_PROBLEMS = 5
-_DELIMITERS = ",;\t"
-_STATE = TRIAL + "state"
-_WORDS: dict[object, int | None] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1, 0: 0, 1: 1}
-_WORDS |= {"": None, "na": None, None: None}  # NA, as NaN, is how other programs write an empty cell
-_OTHER = object()
-# With what `row_of` of an export says of a trial besides.
-_KEYS = {"do", "observation", "trial", "interval", *(name.removeprefix(TRIAL) for name in BOOKKEEPING)}
 
 
 class Round(NamedTuple):
-    """What was set and what was seen, in columns; partial: some variable was neither set nor seen."""
+    """What was set and what was seen, in columns; partial: some variable was neither set nor seen.
+
+    times  how often just this happened
+    """
 
     do: Row
     observation: Row
     partial: bool
-
-
-Spoken = tuple[Any, Any]  # (do, observation) in the user's words, not yet checked
+    times: int = 1
 
 
 def read_history(source: Any, columns: Columns) -> list[Round]:
@@ -49,204 +37,51 @@ def read_history(source: Any, columns: Columns) -> list[Round]:
             mappings {"do": ..., "observation": ...}, or flat mappings {"X2": 1, "Y": 0, "do:X3": 1}.
             Lines are counted from 1, rows from 0.
     """
-    if isinstance(source, (str, os.PathLike)):
-        try:
-            return _from_csv(_read(source), columns)
-        except ParseError as error:
-            raise error.in_source(os.fspath(source)) from None
-    if hasattr(source, "read"):
-        text = source.read()
-        if not isinstance(text, str):
-            raise ExperimentError("a history is read from text, but this file gives bytes. Open it in text mode.")
-        return _from_csv(text.removeprefix("\ufeff"), columns)
-    if hasattr(source, "itertuples") and hasattr(source, "columns"):
-        table = Table(list(source.columns), columns)
-        return _checked(enumerate(source.itertuples(index=False, name=None)), table.spoken, columns, "row")
-    if isinstance(source, (Mapping, bytes)) or not isinstance(source, Iterable):
+    iterable = isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes))
+    if not iterable and not is_file(source) and not is_frame(source):
         raise ExperimentError(
             "a history is the path of a CSV file, an open text file, a DataFrame or a list of rows, but got "
             f"{type(source).__name__}."
         )
-    return _checked(enumerate(source), Rows(columns).spoken, columns, "row")
+    try:
+        return _checked(numbered_rows(source, columns), columns)
+    except ParseError as error:
+        if isinstance(source, (str, os.PathLike)):
+            raise error.in_source(os.fspath(source)) from None
+        raise
 
 
-def _checked(
-    rows: Iterable[tuple[int, Any]], spoken: Callable[[Any], Spoken | None], columns: Columns, unit: str
-) -> list[Round]:
-    """The numbered rows as rounds; `spoken` reads one, and gives None for one that is to be passed over."""
+def _checked(source: Numbered, columns: Columns) -> list[Round]:
     rounds: list[Round] = []
     problems: list[tuple[int, str]] = []
-    for number, row in rows:
+    for number, row in source.rows:
         try:
-            said = spoken(row)
+            said = source.spoken(row)
             if said is not None:
-                do = columns.do_row(said[0])
-                rounds.append(Round(do, *columns.observation_row(said[1], do)))
+                rounds += _rounds_of(said, columns)
         except (InterventionError, ObservationError, ParseError) as error:
             problems.append((number, str(error)))
             if len(problems) == _MOST_PROBLEMS:
                 break
     if problems:
         number, first = problems[0]
-        others = [f"\n{unit} {other}: {message}" for other, message in problems[1:]]
-        line = number if unit == "line" else None
-        raise ParseError("".join([first, *others]), where=f"{unit} {number}", line=line)
+        others = [f"\n{source.unit} {other}: {message}" for other, message in problems[1:]]
+        line = number if source.unit == "line" else None
+        raise ParseError("".join([first, *others]), where=f"{source.unit} {number}", line=line)
     if not rounds:
         raise ParseError("a history has at least one round that was told, but there is none. Check the source.")
     return rounds
 
 
-# -- CSV ---------------------------------------------------------------------------------------------------------
-
-
-def _read(path: str | os.PathLike[str]) -> str:
-    size = 0
-    with suppress(OSError, ValueError):  # read_text says what is wrong with the path
-        size = os.path.getsize(path)
-    if size > limits.MAX_BYTES:
-        raise ParseError(f"a file has at most {limits.MAX_BYTES} bytes, but this one has {size}. Import it in parts.")
-    return read_text(path)
-
-
-def _from_csv(text: str, columns: Columns) -> list[Round]:
-    if not text.strip():
-        raise ParseError("a CSV file begins with the names of its columns, but this one is empty.")
-    delimiter = max(_DELIMITERS, key=lambda one: _known_names(text, one, columns))
-    records = _records(text, delimiter)
-    line, header = next(records)
-    try:
-        table = Table(header, columns)
-    except ParseError as error:
-        raise ParseError(error.message, line=line, where=f"line {line}") from None
-    return _checked(records, table.spoken, columns, "line")
-
-
-def _known_names(text: str, delimiter: str, columns: Columns) -> int:
-    """How much of the header makes sense with this delimiter."""
-    try:
-        return sum(meaning(name, columns) is not None for name in next(_records(text, delimiter))[1])
-    except ParseError:
-        return 0
-
-
-def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """(line on which it begins, cells) of each record; empty lines are none."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    line = 1
-    try:
-        for cells in reader:
-            if cells:
-                yield line, cells
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise ParseError(f"this is no CSV ({error}). Check the quotes.", line=line, where=f"line {line}") from None
-
-
-# -- rows --------------------------------------------------------------------------------------------------------
-
-
-class Rows:
-    """Rows of any kind: pairs, mappings with do and observation, and flat mappings."""
-
-    def __init__(self, columns: Columns) -> None:
-        self.columns = columns
-        self._tables: dict[tuple[Any, ...], Table] = {}  # rows of one source mostly have the same keys
-
-    def spoken(self, row: Any) -> Spoken | None:
-        if isinstance(row, (tuple, list)) and len(row) == 2:
-            return row[0], row[1]
-        if not isinstance(row, Mapping):
-            raise ParseError(f"a row is a pair (do, observation) or a mapping, but got {shown(row)}.")
-        if not isinstance(row.get("observation"), Mapping) and not isinstance(row.get("do"), Mapping):
-            names = tuple(row)
-            if names not in self._tables:
-                self._tables[names] = Table(names, self.columns)
-            return self._tables[names].spoken(list(row.values()))
-        for key in row:
-            if key not in _KEYS:
-                hint = closest(key, ("do", "observation"))
-                raise ParseError(f"a row with do or observation has no further keys, but got {shown(key)}.{hint}")
-        return (row.get("do"), row.get("observation")) if _was_told(row.get("state", TOLD)) else None
-
-
-class Table:
-    """What the columns of a table mean."""
-
-    def __init__(self, header: Sequence[Any], columns: Columns) -> None:
-        self.size = len(header)
-        self.do: list[tuple[int, str]] = []
-        self.seen: list[tuple[int, str]] = []
-        self.state: int | None = None
-        found: set[tuple[str, str]] = set()
-        for i, name in enumerate(header):
-            means = meaning(name, columns)
-            if means is None:
-                raise _unknown(name, i, columns)
-            if means in found:
-                raise ParseError(f"each column stands once, but {name!r} stands twice. Keep one.")
-            found.add(means)
-            kind, variable = means
-            if kind == DO:
-                self.do.append((i, variable))
-            elif kind == SEEN:
-                self.seen.append((i, variable))
-            elif variable == _STATE:
-                self.state = i
-
-    def spoken(self, cells: Sequence[Any]) -> Spoken | None:
-        if len(cells) != self.size:
-            raise ParseError(f"a row has a cell for each of the {self.size} columns, but this one has {len(cells)}.")
-        if self.state is not None and not _was_told(cells[self.state]):
-            return None
-        do = {name: value for i, name in self.do if (value := _cell(cells[i], DO + name)) is not None}
-        return do, {name: value for i, name in self.seen if (value := _cell(cells[i], name)) is not None}
-
-
-def meaning(name: object, columns: Columns) -> tuple[str, str] | None:
-    """(DO or SEEN, variable) or (TRIAL, column) of a column's name; None where it has none."""
-    for text in (name, name.strip()) if isinstance(name, str) else ():
-        for prefix in (SEEN, DO):
-            if text.startswith(prefix) and text.removeprefix(prefix) in columns.graph:
-                return prefix, text.removeprefix(prefix)
-        if text in BOOKKEEPING:
-            return TRIAL, text
-        if text in columns.graph:
-            return SEEN, text
-    return None
-
-
-def _unknown(name: object, at: int, columns: Columns) -> ParseError:
-    if not isinstance(name, str) or not name.strip():
-        return ParseError(f"a column has the name of a variable, but column {at + 1} has {shown(name)}. Leave it out.")
-    if name.strip().removeprefix(DO) in columns.latent:
-        return ParseError(f"hidden variables cannot be set or seen, but column {name!r} is of one. Leave it out.")
-    hint = closest(name.strip(), [heading.name for heading in headings(columns)]) or " Leave it out."
-    return ParseError(f"a column is NAME or do:NAME of a variable, but {shown(name)} is none.{hint}")
-
-
-def _was_told(state: object) -> bool:
-    if state not in (PENDING, TOLD, FAILED, ABANDONED):
-        raise ParseError(f"the state of a trial is told, failed, abandoned or pending, but got {shown(state)}.")
-    return state == TOLD
-
-
-def _cell(cell: Any, column: str) -> Any:
-    """A cell's value, None where it is empty; what is no text is left for the columns to judge."""
-    try:
-        value = _WORDS.get(cell, _OTHER)
-    except TypeError:  # not hashable: no value at all
-        return cell
-    if value is not _OTHER:
-        return value
-    if not isinstance(cell, str):
-        return None if absent(cell) else cell
-    try:
-        number = float(cell)
-    except ValueError:
-        word = cell.strip().lower()
-        if word not in _WORDS:
-            raise ParseError(f"a cell is 0, 1, a number or empty, but {column!r} has {shown(cell)}.") from None
-        return _WORDS[word]
-    if "_" in cell:  # which Python allows within numbers
-        raise ParseError(f"a cell is 0, 1, a number or empty, but {column!r} has {shown(cell)}.")
-    return None if absent(number) else number
+def _rounds_of(said: Spoken, columns: Columns) -> list[Round]:
+    """One round per row; several where the row is a trial of many rounds, as `Experiment.trials` gives it."""
+    do = columns.do_row(said.do)
+    if isinstance(said.observation, list):
+        rows = [one for row in said.observation if (one := Rows(columns).spoken(row)) is not None]
+    else:
+        rows = [said]
+    return [
+        Round(do, *columns.observation_row(row.observation, do), row.times * (1 if row is said else said.times))
+        for row in rows
+        if row.times
+    ]

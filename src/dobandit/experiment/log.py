@@ -6,15 +6,17 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
-import numpy as np
-
+from dobandit.checks import is_whole, shown
 from dobandit.errors import ConflictError, ExperimentError
+from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of, one_row
 from dobandit.experiment.definition import definition_from_text
 from dobandit.experiment.history import read_history
-from dobandit.experiment.rounds import Columns, Row, shown
+from dobandit.experiment.reasons import closed_words
+from dobandit.experiment.rounds import Columns
+from dobandit.experiment.row_texts import Row
 from dobandit.experiment.storage.base import (
     ABANDONED,
     FAILED,
@@ -28,13 +30,7 @@ from dobandit.experiment.storage.base import (
     Writer,
 )
 from dobandit.experiment.storage.refusals import storable
-from dobandit.experiment.words import closed_words
 from dobandit.model.weights import Do
-
-if TYPE_CHECKING:
-    pass
-
-_MOST_AT_ONCE = 10_000
 
 
 class ExperimentLog:
@@ -85,46 +81,66 @@ class ExperimentLog:
         return trial
 
     def _conflict(self, trial: StoredTrial, wanted: str) -> ConflictError:
-        seen = (
-            "" if trial.observation is None else json.dumps(self.columns.decode(trial.observation), ensure_ascii=False)
-        )
-        already = f"told {seen}" if trial.state == TOLD else closed_words(trial.state, trial.reason)
+        already = closed_words(trial.state, trial.reason)
+        if trial.state == TOLD and trial.observation is not None:
+            already = f"told {self._seen_text(trial.observation, trial.counts, trial.rounds)}"
         way_out = " If both happened, record the second as a round of its own." if wanted.startswith("told") else ""
         return ConflictError(
             f"a trial is closed once, but trial {trial.number} was already {already}, and is now {wanted}. Nothing was "
             f"changed.{way_out}"
         )
 
+    def _seen_text(self, observation: str, counts: str | None, rounds: int) -> str:
+        """What was seen, for a message."""
+        text = json.dumps(self.columns.decode_batch(observation, counts), ensure_ascii=False)
+        return text if counts is None else f"{rounds:,} rounds: {text if len(text) <= 200 else text[:197] + '...'}"
+
     # -- rounds that nobody asked for ----------------------------------------------------------------------------
 
-    def record(self, do: Do | None, observation: Mapping[str, object]) -> int:
-        """A round that nobody asked for: what was set, and what was seen. Returns its number."""
+    def record(self, do: Do | None, observation: Seen) -> int:
+        """A round that nobody asked for: what was set, and what was seen. Returns its number.
+
+        observation  as in `tell`: a mapping, with a `count` where it was seen more than once, or rows
+        """
         row = self.columns.do_row(do)
-        seen, partial = self.columns.observation_row(observation, row)
+        seen = batch_of(at_hand(observation), self.columns, row)
         with self._lock, self.storage.writing(self._id) as writer:
-            return writer.add([self._closed_round(RECORDED, row, seen, partial, self._clock())])
+            return writer.add([self._closed_round(RECORDED, row, seen, self._clock())])
 
     def import_history(self, source: Any) -> range:
         """Many such rounds, from a CSV file or from rows: all of them, or none if one is wrong. Returns their numbers.
 
-        CSV: a column a variable, blank where it was not seen, and columns `do:NAME` with the value that NAME was set to
-        (see docs/experiments.md). Rows: (do, observation) pairs, or mappings like the rows of the CSV.
+        CSV: a column per variable, blank where it was not seen, columns `do:NAME` with the value that NAME was set to,
+        and perhaps a column `count`, how often the row was seen (see docs/experiments.md). Rows: (do, observation)
+        pairs, or mappings like the rows of the CSV. A row is one trial, whatever its count.
         """
         rounds = read_history(source, self.columns)
         now = self._clock()
-        trials = [self._closed_round(IMPORTED, row, seen, partial, now) for row, seen, partial in rounds]
+        trials = [
+            self._closed_round(IMPORTED, row, one_row(seen, times, self.columns, row), now)
+            for row, seen, _, times in rounds
+        ]
         with self._lock, self.storage.writing(self._id) as writer:
             first = writer.add(trials)
         return range(first, first + len(trials))
 
-    def _closed_round(self, source: str, do: Row, seen: Row, partial: bool, now: float) -> StoredTrial:
-        encode = self.columns.encode
-        return StoredTrial(0, source, encode(do), state=TOLD, observation=encode(seen), closed_at=now, partial=partial)
+    def _closed_round(self, source: str, do: Row, seen: Batch, now: float) -> StoredTrial:
+        return StoredTrial(
+            number=0,
+            source=source,
+            do=self.columns.encode(do),
+            state=TOLD,
+            observation=seen.observation,
+            counts=seen.counts,
+            rounds=seen.rounds,
+            closed_at=now,
+            partial=seen.partial,
+        )
 
     # -- rows and tables -----------------------------------------------------------------------------------------
 
     def trials(self) -> list[dict[str, Any]]:
-        """The log, a row a trial, by number."""
+        """The log, a row per trial, by number; a trial of many rounds has a list of rows with counts."""
         from dobandit.experiment.export import row_of
 
         return [row_of(trial, self.columns) for trial in self.stored_trials()]
@@ -136,7 +152,7 @@ class ExperimentLog:
         return row_of(self.stored_trial(number), self.columns)
 
     def to_csv(self, path: Any = None) -> str | None:
-        """The log as CSV, into a file or as text; `import_history` reads it."""
+        """The log as CSV, into a file or as text, a line per distinct row of a trial; `import_history` reads it."""
         from dobandit.experiment.export import write_csv
 
         return write_csv(self.stored_trials(), self.columns, self._outside(path))
@@ -186,7 +202,3 @@ class ExperimentLog:
     def close(self) -> None:
         """Let go of the storage's connections."""
         self.storage.close()
-
-
-def is_whole(number: object) -> bool:
-    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)

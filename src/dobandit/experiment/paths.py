@@ -1,9 +1,10 @@
 """What a set is expected to do, path by path, in a linear model.
 
-theta: weights, in [0, 1].  S: the set variables.  Y: the target.
+theta: weights, in [0, 1].  S: the variables that are set, or known from the context.  Y: the target.
 E[Y | do(S)] is the sum, over the directed paths that start at a variable of S or at a bias (the constant's edge into a
-node that is not set), enter S nowhere else and end at Y, of the product of their weights. So with the edges into S
-replaced by edges of weight 1 from the constant, it is the sum over all paths from the constant to Y.
+node that is not set), enter S nowhere else and end at Y, of the product of their weights and of the value at the start.
+So with the edges into S replaced by edges from the constant, whose weights are the values, it is the sum over all paths
+from the constant to Y.
 
 best[v]: the largest product from v to Y. A path that deviates from another one and then follows `best` is the largest
 of those with its beginning, so each path found yields the candidates for the next: O(edges) of them, whatever the
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -36,41 +36,40 @@ class Path(NamedTuple):
 
 
 def top_paths(
-    graph: CausalGraph, theta: NDArray[np.float64], chosen_ids: Iterable[int], most: int = 10
+    graph: CausalGraph, theta: NDArray[np.float64], fixed: NDArray[np.float64], most: int = 10
 ) -> tuple[list[Path], float]:
-    """The `most` paths that contribute most to E[Y | do(chosen_ids)], largest first, and what the others add up to.
+    """The `most` paths that contribute most to E[Y | do(...)], largest first, and what the others add up to.
 
+    fixed: the value of what is set or known by id, NaN where a variable is free
+
+    >>> from dobandit.model.weights import fixed_values
     >>> graph = CausalGraph([("ad", "visit"), ("visit", "buy"), ("ad", "buy")], target="buy", bias=["visit"])
-    >>> paths, rest = top_paths(graph, np.array([0.25, 0.5, 0.125, 0.75]), [graph.index("ad")], most=2)
+    >>> paths, rest = top_paths(graph, np.array([0.25, 0.5, 0.125, 0.75]), fixed_values(graph, ["ad"]), most=2)
     >>> [(path.names, path.contribution) for path in paths], rest
     ([(('ad', 'visit', 'buy'), 0.375), (('visit', 'buy'), 0.1875)], 0.125)
     """
-    chosen, target = set(chosen_ids), graph.arrays.target
-    children = _edges(graph, np.clip(theta, 0.0, 1.0), chosen)
+    target = graph.arrays.target
+    children = _edges(graph, np.clip(theta, 0.0, 1.0), fixed)
     mean, best, follow = _passes(children, target)
     found = _largest(children, best, follow, target, most) if best[0] > 0.0 else []
     found.sort(key=lambda path: (-path[0], path[1]))
     paths = [
-        Path(tuple(graph.nodes[v - 1] for v in ids), ids[0] not in chosen, contribution) for contribution, ids in found
+        Path(tuple(graph.nodes[v - 1] for v in ids), math.isnan(fixed[ids[0]]), contribution)
+        for contribution, ids in found
     ]
     rest = mean[target] - math.fsum(path.contribution for path in paths)
     return paths, max(rest, 0.0)  # below 0 is rounding
 
 
-def share_of_each(expected: Callable[[list[int]], float], chosen_ids: Sequence[int]) -> list[float]:
-    """E[S] - E[S without x] for each x of the set: what would be lost, under any link. They need not add up."""
-    whole = expected(list(chosen_ids))
-    return [whole - expected([v for v in chosen_ids if v != x]) for x in chosen_ids]
-
-
-def _edges(graph: CausalGraph, theta: NDArray[np.float64], chosen: set[int]) -> Edges:
-    """Positive weights by cause; what is set hangs on the constant alone."""
+def _edges(graph: CausalGraph, theta: NDArray[np.float64], fixed: NDArray[np.float64]) -> Edges:
+    """Positive weights by cause; what is set or known hangs on the constant alone, by its value."""
     ptr, parent = graph.arrays.parent_ptr.tolist(), graph.arrays.parent.tolist()
     weights: list[float] = theta.tolist()
     children: Edges = [[] for _ in range(len(graph) + 1)]
     for v in range(1, len(graph) + 1):
-        if v in chosen:
-            children[0].append((v, 1.0))
+        if not math.isnan(fixed[v]):
+            if fixed[v] > 0.0:
+                children[0].append((v, float(fixed[v])))
         else:
             for slot in range(ptr[v], ptr[v + 1]):
                 if weights[slot] > 0.0:
@@ -131,9 +130,9 @@ def _ids(branch: _Branch) -> tuple[int, ...]:
     return tuple(ids[-2::-1])
 
 
-def path_product(graph: CausalGraph, theta: NDArray[np.float64], path: Path) -> float:
-    """The product of the weights along a path, which may have any sign here."""
-    product = 1.0
+def path_product(graph: CausalGraph, theta: NDArray[np.float64], path: Path, fixed: NDArray[np.float64]) -> float:
+    """The product of the weights along a path, which may have any sign here, and of the value it starts from."""
+    product = 1.0 if path.from_bias else float(fixed[graph.index(path.names[0])])
     ids = [0, *map(graph.index, path.names)] if path.from_bias else [*map(graph.index, path.names)]
     for cause, effect in pairwise(ids):
         start, end = int(graph.arrays.parent_ptr[effect]), int(graph.arrays.parent_ptr[effect + 1])

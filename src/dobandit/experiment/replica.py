@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import PolicyError, StorageError
+from dobandit.errors import StorageError
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.rounds import Columns
-from dobandit.experiment.storage.base import TOLD, ClosedTrial
-from dobandit.policy.base import Choice, Interval, round_uniforms
+from dobandit.experiment.row_texts import split_batch
+from dobandit.experiment.storage.base import TOLD, ClosedTrial, StoredTrial
+from dobandit.oracle.actions import Action, action_of
+from dobandit.policy.base import round_draws
+from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
+from dobandit.policy.graph_evidence import GraphEvidence
 from dobandit.policy.learner import Learner
 
 
@@ -22,8 +26,10 @@ class Replica:
     def __init__(self, definition: Definition, columns: Columns) -> None:
         self.columns = columns
         self.learner = Learner(definition.policy, definition.problem)
-        self.seed = definition.seed
+        self.seed, self.control = definition.seed, definition.control
         self.position = 0
+        self._evidence = GraphEvidence(self.learner.problem) if self.learner.keeps_model else None
+        self._doubts: tuple[str, ...] | None = ()  # None: to be worked out anew
 
     def follow(self, closed: Sequence[ClosedTrial]) -> None:
         """Take in the next part of the log."""
@@ -34,34 +40,87 @@ class Replica:
                 f"the log is damaged: after {self.position} closed trials, the next {len(closed)} are not in a row. "
                 "Restore it from a backup."
             )
+        # A trial of many rows is one entry whose rows have no order; all others are rounds in the order of the log.
+        # Told one by one, so that it makes no difference how much of the log is taken in at once.
         told = [trial for trial in closed if trial.state == TOLD]
-        if told:
-            self.learner.engine.update_many(*rounds_of(told, self.columns))
+        for summed, part in groupby(told, lambda trial: trial.counts is not None):
+            for some in [[trial] for trial in part] if summed else [list(part)]:
+                rounds = rounds_of(some, self.columns)
+                (self.learner.engine.update_unordered if summed else self.learner.engine.update)(rounds)
+                if self._evidence is not None:
+                    self._evidence.update(rounds)
+                    self._doubts = None
         self.position = closed[-1].position + 1
 
-    def choose(self, number: int, available: tuple[str, ...] | None, pending: Sequence[Sequence[int]]) -> Choice:
-        """What trial `number` sets, given what is known and what is under way."""
-        return self.learner.engine.choose(round_uniforms(self.seed, number), available, pending)
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What the rounds say against the graph, briefly."""
+        if self._doubts is None:
+            found = self._evidence.findings() if self._evidence is not None else []
+            self._doubts = tuple(finding.short for finding in found)
+        return self._doubts
 
-    def predict(self, ids: Sequence[int]) -> tuple[float, Interval]:
-        """E[target | do(ids = 1)] and its interval under the estimate; (NaN, [0, 1]) where a policy has none."""
-        fixed = np.full(len(self.learner.graph) + 1, math.nan)
-        fixed[0] = 1.0
-        fixed[list(ids)] = 1.0
-        try:
-            return self.learner.predict(fixed)
-        except PolicyError:
-            return math.nan, Interval(0.0, 1.0)
+    def situation(
+        self, number: int, available: Iterable[str] | None, pending: Sequence[Pending], context: Array
+    ) -> Situation:
+        """All that is known before trial `number` is chosen."""
+        draws = trial_draws(self.seed, number, self.learner.engine.draws)
+        return Situation(draws, context, self.learner.available(available), tuple(pending))
+
+    def known(self, context: str | None) -> Array:
+        """A context as the log keeps it, by id: 1 for the constant, NaN for what is not known."""
+        if context is None:
+            return no_context(len(self.columns.names))
+        return self.columns.array(context).copy()
+
+    def pending(self, trial: StoredTrial) -> Pending:
+        """A trial as something that is under way."""
+        return Pending(self.action(trial), self.known(trial.context), trial.size)
+
+    def action(self, trial: StoredTrial) -> Action:
+        """What a trial sets."""
+        return action_of(self.columns.array(trial.do))
+
+    def is_control(self, number: int) -> bool:
+        """Whether nothing is set in trial `number`, by a random number of its own that no policy uses."""
+        return self.control > 0.0 and bool(round_draws(self.seed, number, UNIFORMS + 1)[UNIFORMS] < self.control)
+
+    def gap(self, available: Iterable[str] | None, context: Array) -> float | None:
+        """By how much any allowed action may be better than the recommended one at most; None: nobody knows."""
+        engine = self.learner.engine
+        now = Situation(np.zeros(engine.draws), context, self.learner.available(available))
+        return engine.gap(engine.best(now).action, now)
+
+    def predict(self, action: Action, context: Array) -> Estimate:
+        """E[target] of an action under the estimate, with its interval."""
+        return self.learner.engine.predict(action, context)
 
 
-def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Values (NaN: not seen) and which variables were set, a row a told trial."""
-    if len(told) == 1:  # the next round, as a rule
-        return columns.array(told[0].observation or "")[None, :], columns.mask(told[0].do)[None, :]
+def trial_draws(seed: int, number: int, count: int) -> Array:
+    """The policy's random numbers in trial `number`; the one that decides on control rounds is left out."""
+    if count <= UNIFORMS:
+        return round_draws(seed, number, count)
+    return np.delete(round_draws(seed, number, count + 1), UNIFORMS)
+
+
+def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> Rounds:
+    """What told trials teach, a row per distinct round of a trial, in the order of the log."""
+    if len(told) == 1 and told[0].counts is None:  # the next round, as a rule
+        values = columns.array(told[0].observation or "")[None, :]
+        return Rounds(values, columns.mask(told[0].do)[None, :], np.ones(1, dtype=np.int64))
     if not told:
         none = np.ones((0, len(columns.names) + 1))
-        return none, none > 1.0
-    values = columns.arrays([trial.observation or "" for trial in told])
-    was_set = ~np.isnan(columns.arrays([trial.do for trial in told]))
+        return Rounds(none, none > 1.0, np.ones(0, dtype=np.int64))
+    texts: list[str] = []
+    counts: list[int] = []
+    rows_of: list[int] = []
+    for trial in told:
+        rows, times = split_batch(trial.observation or "", trial.counts)
+        texts += rows
+        counts += times
+        rows_of.append(len(rows))
+    was_set: NDArray[np.bool_] = ~np.isnan(columns.arrays([trial.do for trial in told]))
     was_set[:, 0] = False
-    return values, was_set
+    if len(texts) > len(told):
+        was_set = np.repeat(was_set, rows_of, axis=0)
+    return Rounds(columns.arrays(texts), was_set, np.array(counts, dtype=np.int64))

@@ -6,26 +6,22 @@ which 0 and 1 are ints. Equal rows are encoded equally, so that a round that is 
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dobandit.errors import InterventionError, ObservationError, StorageError, closest, listed
+from dobandit.checks import shown
+from dobandit.errors import InterventionError, ObservationError, closest, listed
+from dobandit.experiment.row_texts import LoggedRows, Row, plain
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.weights import Do, fixed_values
 
-Row = list[float | None]
-_CHUNK = 20_000  # texts parsed together: long enough to be fast, short enough for the memory
-_FEW = 4  # texts taken one by one, through the cache
-_LETTERS = b"[]nul,0123456789.eE+-\n "  # with these, JSON can only say lists, null and numbers
 
-
-class Columns:
+class Columns(LoggedRows):
     """The columns of an experiment: the variables of the learner's graph, in its order.
+
+    context  the variables that are known before a round: they are seen, never set
 
     latent  hidden variables of the user's graph, which are no columns: for better messages only
 
@@ -37,10 +33,17 @@ class Columns:
     """
 
     def __init__(self, graph: CausalGraph, continuous: bool = False, latent: Iterable[str] = ()) -> None:
-        self.graph, self.continuous, self.latent = graph, continuous, tuple(latent)
-        self.names = graph.nodes
-        self._index = {name: i for i, name in enumerate(self.names)}
-        self._target = self._index[graph.target]
+        super().__init__(graph.nodes, continuous)
+        self.graph, self.latent = graph, tuple(latent)
+        self.context = graph.context
+        self._never_set = {self._index[name] for name in (graph.target, *self.context)}
+        # Without any cause, the constant included, a variable that nobody sets is 0.
+        self._idle = [
+            i
+            for i, name in enumerate(self.names)
+            if not graph.parents(name) and not graph.has_bias(name) and i not in self._never_set
+        ]
+        self._parents = [[self._index[parent] for parent in graph.parents(name)] for name in self.names]
 
     # -- from people ---------------------------------------------------------------------------------------------
 
@@ -49,8 +52,8 @@ class Columns:
         row: Row = [None] * len(self.names)
         if type(do) is dict:  # the common case; whatever is not plain is looked at again, with care
             for name, value in do.items():
-                i = self._index.get(name, self._target)
-                if i == self._target or type(value) is not int or value & -2:
+                i = self._index.get(name, -1)
+                if i < 0 or i in self._never_set or type(value) is not int or value & -2:
                     break
                 row[i] = value
             else:
@@ -71,17 +74,83 @@ class Columns:
                     f"every variable can be set but the target, and do names {self.graph.target!r}. "
                     "Leave it out; what it became belongs to the observation."
                 )
+            if any(name in self.context for name in do):
+                given = next(name for name in do if name in self.context)
+                raise InterventionError(
+                    f"a variable of the context is seen, not set, but do names {given!r}. Move it to the observation."
+                )
         fixed = fixed_values(self.graph, do, continuous=self.continuous)
-        return [None if math.isnan(value) else _plain(value) for value in fixed[1:].tolist()]
+        return [None if math.isnan(value) else plain(value) for value in fixed[1:].tolist()]
 
-    def observation_row(self, observation: Mapping[str, object], do_row: Row) -> tuple[Row, bool]:
+    def context_row(self, context: Mapping[str, object] | None, whole: bool = True) -> Row | None:
+        """What is known before a round, in columns; None where the graph has no context.
+
+        whole  whether every variable of the context must be given
+        """
+        given: Mapping[str, object] = {} if context is None else context
+        if not isinstance(given, Mapping):
+            raise ObservationError(f"a context maps names to values, but got {shown(context)}. Write {{'NAME': 1}}.")
+        foreign = [name for name in given if name not in self.context]
+        if foreign and not self.context:
+            raise ObservationError(
+                f"a context is for graphs with context variables, but this one has none, and {shown(foreign[0])} was "
+                "given. Leave the context out, or create the experiment on a graph with context=[...]."
+            )
+        if foreign:
+            hint = closest(str(foreign[0]), self.context) or f" They are {listed(self.context)}."
+            raise ObservationError(f"a context is of context variables, but {shown(foreign[0])} is none.{hint}")
+        row: Row = [None] * len(self.names)
+        for name, value in given.items():
+            row[self._index[name]] = self._value(name, value)
+        missing = [name for name in self.context if row[self._index[name]] is None]
+        if missing and whole:
+            raise ObservationError(
+                f"every variable of the context is given before a round, but {listed(missing)} "
+                f"{'is' if len(missing) == 1 else 'are'} missing. Add context={{{missing[0]!r}: 1, ...}}."
+            )
+        return row if self.context else None
+
+    def observation_row(
+        self, observation: Mapping[str, object], do_row: Row, known: Row | None = None
+    ) -> tuple[Row, bool]:
         """What was seen, in columns, and whether it is partial: some variable was neither set nor seen.
 
-        A variable that is absent, None or NaN was not seen. One that was set has the value it was set to, whether it
-        is repeated in the observation or not.
+        A variable that is absent, None or NaN was not seen. One that was set has the value it was set to, and one of
+        the context (`known`) the value it was known to have, whether it is repeated in the observation or not. A
+        variable without any cause that is neither set nor seen was 0.
         """
+        base = do_row if known is None else [a if b is None else b for a, b in zip(do_row, known, strict=True)]
+        row = self._plain_observation(observation, base)
+        if row is None:
+            row = self._careful_observation(observation, base, do_row)
+        row = self.with_idle(row)
+        return row, None in row
+
+    def with_idle(self, row: Row) -> Row:
+        """The row with 0 for every variable that cannot happen by itself and has no value."""
+        for i in self._idle:
+            if row[i] is None:
+                row[i] = 0
+        return row
+
+    def missing(self, row: Row) -> list[str]:
+        """The variables whose values would have taught more."""
+        return [name for name, value in zip(self.names, row, strict=True) if value is None]
+
+    def untaught(self, row: Row, do_row: Row) -> list[str]:
+        """The variables that a round says nothing about for want of a value: their own, or that of a cause."""
+        if None not in row:
+            return []
+        return [
+            name
+            for i, name in enumerate(self.names)
+            if do_row[i] is None and (row[i] is None or any(row[parent] is None for parent in self._parents[i]))
+        ]
+
+    def _plain_observation(self, observation: Mapping[str, object], base: Row) -> Row | None:
+        """The common case, fast; None for whatever has to be looked at with care."""
         if type(observation) is dict:
-            index, row, new = self._index, do_row.copy(), False
+            index, row, new = self._index, base.copy(), False
             for name, value in observation.items():
                 i = index.get(name, -1)
                 if i < 0:
@@ -97,18 +166,17 @@ class Columns:
                 elif row[i] != value:
                     break
             else:
-                if new:
-                    return row, None in row
-        return self._careful_observation(observation, do_row)
+                return row if new else None
+        return None
 
-    def _careful_observation(self, observation: Mapping[str, object], do_row: Row) -> tuple[Row, bool]:
+    def _careful_observation(self, observation: Mapping[str, object], base: Row, do_row: Row) -> Row:
         observation = getattr(observation, "to_dict", lambda: observation)()  # a row of a pandas frame
         if not isinstance(observation, Mapping):
             raise ObservationError(
                 f"an observation maps names to values, but got {type(observation).__name__}. "
                 f"Write {{{self.graph.target!r}: 1, ...}}."
             )
-        row, new = do_row.copy(), False
+        row, new = base.copy(), False
         for name, given in observation.items():
             i = self._known(name)
             value = self._value(name, given)
@@ -119,14 +187,19 @@ class Columns:
                     f"a variable that was set has the value it was set to, but {name!r} was set to {do_row[i]} and "
                     f"is said to have been {value}. Correct one of the two."
                 )
+            if base[i] is not None and base[i] != value:
+                raise ObservationError(
+                    f"a variable of the context has the value it had when the trial was asked, but {name!r} was "
+                    f"{base[i]} then and is said to have been {value}. Correct it, or record the round by itself."
+                )
             row[i] = value
-            new = new or do_row[i] is None
+            new = new or base[i] is None
         if not new:
             raise ObservationError(
                 "an observation has the value of at least one variable that was not set, but this one has none. "
                 "Leave the round out, or mark the trial as failed, if nothing was seen."
             )
-        return row, None in row
+        return row
 
     def _known(self, name: object) -> int:
         i = self._index.get(name, -1) if isinstance(name, str) else -1
@@ -147,118 +220,29 @@ class Columns:
             value = math.inf
         if not (0.0 <= value <= 1.0 if self.continuous else value in (0.0, 1.0)):
             allowed = "a number from 0 to 1" if self.continuous else "0 or 1"
-            raise ObservationError(f"the value of {name!r} must be {allowed}, but got {shown(given)}.")
-        return _plain(value)
+            total = f" {self._no_totals()}" if 1.0 < value < math.inf else ""
+            raise ObservationError(f"the value of {name!r} must be {allowed}, but got {shown(given)}.{total}")
+        return plain(value)
 
-    # -- to and from the log -------------------------------------------------------------------------------------
-
-    def encode(self, row: Row) -> str:
-        """The row as the log keeps it: "[null,1,0]"."""
-        return _encoded(tuple(row))
-
-    def values(self, text: str) -> Row:
-        """The row that `encode` turned into this text."""
-        return list(_decoded(text, len(self.names), self.continuous))
-
-    def decode(self, text: str) -> dict[str, float]:
-        """The values that are there, by name."""
-        return {name: value for name, value in zip(self.names, self.values(text), strict=True) if value is not None}
-
-    def listed(self, text: str) -> list[str]:
-        """The variables in a list of names that was kept as JSON."""
-        try:
-            names = json.loads(text)
-            if type(names) is list and all(type(name) is str and name in self._index for name in names):
-                return names
-        except (ValueError, TypeError, RecursionError):
-            pass
-        raise StorageError(
-            f"the log lists variables as a JSON array of their names, but one list is {shown(text)}. "
-            "The log is damaged, or of another experiment: restore it from a backup."
+    def _no_totals(self) -> str:
+        """Why sums over rounds are not enough, and what to give instead."""
+        target = self.graph.target
+        cause = next(iter(self.graph.parents(target)), target)
+        pattern = {cause: 1, target: 0, self.count_key: 105}
+        return (
+            "If it is a total over several rounds: a total does not say which effect went with which cause, and that "
+            "is what is learned from. Give a row per round, or each distinct row with how often it was seen: "
+            f"[{pattern}, ...]."
         )
 
-    def array(self, text: str) -> NDArray[np.float64]:
-        """One row as `arrays` has it. Not to be written: it may be handed out again."""
-        return _array(text, len(self.names), self.continuous)
+    @property
+    def to_see(self) -> list[str]:
+        """The variables that a tell has news of, unless they are set."""
+        return [name for i, name in enumerate(self.names) if i not in self._idle and name not in self.context]
 
-    def mask(self, text: str) -> NDArray[np.bool_]:
-        """Which columns have a value; the constant counts as having none. Not to be written."""
-        return _mask(text, len(self.names), self.continuous)
-
-    def arrays(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """(rows, columns + 1): the values, NaN for null. Slot 0 is the constant, 1."""
-        width = len(self.names) + 1
-        if len(texts) <= _FEW:
-            return np.array([[1.0, *self.values(text)] for text in texts], dtype=np.float64).reshape(-1, width)
-        found = np.ones((len(texts), width))
-        for start in range(0, len(texts), _CHUNK):
-            chunk = texts[start : start + _CHUNK]
-            place = {text: i for i, text in enumerate(dict.fromkeys(chunk))}  # rounds of 0 and 1 repeat themselves
-            found[start : start + len(chunk), 1:] = self._parsed(list(place))[[place[text] for text in chunk]]
-        return found
-
-    def _parsed(self, texts: list[str]) -> NDArray[np.float64]:
-        """A joined text is parsed far faster than its parts; only where it is bad are these looked at, to say why."""
-        rows = _matrix(texts, len(self.names))
-        if rows is not None:
-            ok = (rows >= 0.0) & (rows <= 1.0) if self.continuous else (rows == 0.0) | (rows == 1.0)
-            if np.all(ok | np.isnan(rows)):
-                return rows
-        return np.array([self.values(text) for text in texts], dtype=np.float64)
-
-
-def _matrix(texts: list[str], width: int) -> NDArray[np.float64] | None:
-    """The texts as rows, or None where some text is not an array of `width` numbers and nulls."""
-    try:
-        joined = ",\n".join(texts)
-        breaks = len(texts) - 1
-        # Each text has its own brackets and commas, so that no damage in one can be made good by another.
-        counts = [joined.count(part) for part in ("\n", "],\n[", "[", "]")]
-        if joined.encode().translate(None, _LETTERS) or counts != [breaks, breaks, breaks + 1, breaks + 1]:
-            return None
-        if {text.count(",") for text in texts} != {width - 1}:
-            return None
-        flat = json.loads(joined.replace("],\n[", ",").replace("null", "NaN"))  # NumPy is slow with lists in lists
-        return np.array(flat, dtype=np.float64).reshape(len(texts), width)
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-@lru_cache(maxsize=4096)
-def _encoded(values: tuple[float | None, ...]) -> str:
-    """Equal tuples share an entry, so 1, 1.0 and True must be written alike, and 0 and -0.0 too."""
-    return "[" + ",".join("null" if v is None else repr(_plain(float(v))) for v in values) + "]"
-
-
-@lru_cache(maxsize=4096)
-def _decoded(text: str, width: int, continuous: bool) -> tuple[float | None, ...]:
-    try:
-        row = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        row = None
-    if type(row) is list and len(row) == width:
-        kinds = (int, float)
-        if all(v is None or (type(v) in kinds and (v in (0, 1) or (continuous and 0 < v < 1))) for v in row):
-            return tuple(v if v is None else _plain(v) for v in row)
-    allowed = "numbers from 0 to 1" if continuous else "0, 1"
-    raise StorageError(
-        f"a row of the log is a JSON array of {width} values ({allowed} or null), but one is {shown(text)}. "
-        "The log is damaged, or of another experiment: restore it from a backup."
-    )
-
-
-@lru_cache(maxsize=1024)
-def _array(text: str, width: int, continuous: bool) -> NDArray[np.float64]:
-    return np.array([1.0, *_decoded(text, width, continuous)], dtype=np.float64)
-
-
-@lru_cache(maxsize=1024)
-def _mask(text: str, width: int, continuous: bool) -> NDArray[np.bool_]:
-    return np.array([False, *(value is not None for value in _decoded(text, width, continuous))])
-
-
-def _plain(value: float) -> float:
-    return int(value) if value in (0.0, 1.0) else value
+    def holds(self, row: Mapping[str, object]) -> bool:
+        """Whether all keys are variables, and no value is a text."""
+        return row.keys() <= self._index.keys() and not any(isinstance(value, str) for value in row.values())
 
 
 def absent(value: object) -> bool:
@@ -266,12 +250,3 @@ def absent(value: object) -> bool:
     if value is None or (isinstance(value, (float, np.floating)) and math.isnan(value)):
         return True
     return type(value).__name__ in ("NAType", "NaTType")
-
-
-def shown(value: object) -> str:
-    """A value for a message, cut where it is too long to read."""
-    try:
-        text = repr(value)
-    except Exception:  # an int with more digits than Python prints, or an object of the user's
-        return f"something of type {type(value).__name__}"
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dobandit.policy.base import Interval
+from dobandit.policy.engine import Interval
 
 
 class Trial(NamedTuple):
@@ -13,6 +13,9 @@ class Trial(NamedTuple):
     predicted      E[target] under today's estimate, with its confidence interval
     lease_expires  seconds since 1970 after which the trial may be handed to somebody else; None: never
     issued         how often it was handed out; above 1 its first lease ran out
+    context        what was known before it was asked
+    size           how many rounds it is planned for: people, machines or days that all get the same
+    control        nothing is set, so that the other rounds can be compared with doing nothing
     """
 
     number: int
@@ -22,12 +25,24 @@ class Trial(NamedTuple):
     why: str
     lease_expires: float | None = None
     issued: int = 1
+    context: dict[str, float] = {}  # noqa: RUF012 (a default that nobody writes to)
+    size: int = 1
+    control: bool = False
 
 
 class Told(NamedTuple):
-    """What became of a tell. `repeated`: the same was told before, and nothing was changed."""
+    """What became of a tell.
+
+    repeated  the same was told before, and nothing was changed
+    rounds    how many rounds were told, counts included
+    missing   variables whose values were not told in some round, and would have taught more
+    untaught  variables that these rounds say nothing about for that reason
+    """
 
     number: int
     late: bool
     partial: bool
     repeated: bool
+    rounds: int = 1
+    missing: tuple[str, ...] = ()
+    untaught: tuple[str, ...] = ()

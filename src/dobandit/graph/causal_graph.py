@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import DobanditWarning, GraphError, closest, listed
+from dobandit.graph.context import refuse_bad_context
 from dobandit.graph.ordering import csr, find_cycle, natural_key, topological_order
 
 Edge = tuple[str, str]
@@ -33,6 +34,7 @@ class GraphArrays(NamedTuple):
     latent: NDArray[np.bool_]  # (n + 1,)
     controllable: NDArray[np.int32]  # ids, ascending
     target: int
+    context: NDArray[np.int32]  # ids, ascending
 
 
 class CausalGraph:
@@ -41,10 +43,11 @@ class CausalGraph:
     edges         (cause, effect) pairs of names
     target        the variable to make likely; it has no effects of its own
     latent        hidden variables
-    controllable  variables that may be set (default: every observed one but the target)
+    controllable  variables that may be set (default: every observed one but the target and the context)
     bias          nodes that can become 1 by themselves, that is, have the constant X1 as a parent
                   (default: every observed node)
     nodes         further nodes without edges
+    context       variables that are observed before acting, and never set; their causes are context too
 
     >>> graph = CausalGraph([("ad", "visit"), ("visit", "buy")], target="buy")
     >>> graph.parents("buy")
@@ -56,6 +59,7 @@ class CausalGraph:
     latent: tuple[str, ...]
     controllable: tuple[str, ...]
     bias: tuple[str, ...]
+    context: tuple[str, ...]
     arrays: GraphArrays
     _index: dict[str, int]
 
@@ -67,6 +71,7 @@ class CausalGraph:
         controllable: Iterable[str] | None = None,
         bias: Iterable[str] | None = None,
         nodes: Iterable[str] = (),
+        context: Iterable[str] = (),
     ) -> None:
         if isinstance(edges, str) or not isinstance(edges, Iterable):
             raise GraphError(f"edges is a list of (cause, effect) pairs, but got {type(edges).__name__}.")
@@ -79,7 +84,7 @@ class CausalGraph:
         ordered = sorted(names, key=natural_key)
         number = {name: i for i, name in enumerate(ordered)}
         ends = np.array([(number[a], number[b]) for a, b in pairs], dtype=np.int64).reshape(-1, 2)
-        self._build(ordered, ends[:, 0], ends[:, 1], target, latent, controllable, bias)
+        self._build(ordered, ends[:, 0], ends[:, 1], target, latent, controllable, bias, context)
         if self.irrelevant:
             warnings.warn(
                 f"setting {listed(self.irrelevant)} cannot change {self.target!r}: there is no path to it. "
@@ -98,6 +103,7 @@ class CausalGraph:
         latent: Iterable[str] = (),
         controllable: Iterable[str] | None = None,
         bias: Iterable[str] | None = None,
+        context: Iterable[str] = (),
     ) -> CausalGraph:
         """A large graph from edge arrays: edge i goes from names[sources[i]] to names[destinations[i]]."""
         named = _names(names, "names")
@@ -120,7 +126,7 @@ class CausalGraph:
             )
         graph = cls.__new__(cls)
         ordered = [named[i] for i in by_name]
-        graph._build(ordered, rank[ends[0]], rank[ends[1]], target, latent, controllable, bias)
+        graph._build(ordered, rank[ends[0]], rank[ends[1]], target, latent, controllable, bias, context)
         return graph
 
     def _build(
@@ -132,6 +138,7 @@ class CausalGraph:
         latent: Iterable[str],
         controllable: Iterable[str] | None,
         bias: Iterable[str] | None,
+        context: Iterable[str],
     ) -> None:
         """`names` in natural order; `sources` and `destinations` are positions in it."""
         _refuse_loops_and_duplicates(names, sources, destinations)
@@ -152,7 +159,9 @@ class CausalGraph:
         if self.target in hidden:
             raise GraphError(f"the target must be observed, but {self.target!r} is latent. Choose another target.")
         observed = [name for name in self.nodes if name not in hidden]
-        wanted = [n for n in observed if n != self.target] if controllable is None else controllable
+        given = {self._known(name, "context") for name in _names(context, "context")}
+        usual = [name for name in observed if name != self.target and name not in given]
+        wanted = usual if controllable is None else controllable
         settable = {self._known(name, "controllable") for name in _names(wanted, "controllable")}
         if settable & hidden:
             raise GraphError(
@@ -167,6 +176,7 @@ class CausalGraph:
         self.latent = tuple(name for name in self.nodes if name in hidden)
         self.controllable = tuple(name for name in self.nodes if name in settable)
         self.bias = tuple(name for name in self.nodes if name in started)
+        self.context = tuple(name for name in self.nodes if name in given)
         biased = np.array([i for name, i in ordered if name in started], dtype=np.int64)
         tails = np.concatenate([np.zeros(len(biased), dtype=np.int64), position[sources]])
         heads = np.concatenate([biased, position[destinations]])
@@ -175,10 +185,12 @@ class CausalGraph:
         child_ptr, child = csr(tails, heads, size)
         is_latent = np.array([False] + [name in hidden for name in self.nodes])
         settable_ids = np.array([i for name, i in ordered if name in settable], dtype=np.int32)
-        for array in (parent_ptr, parent, child_ptr, child, is_latent, settable_ids):
+        given_ids = np.array([i for name, i in ordered if name in given], dtype=np.int32)
+        for array in (parent_ptr, parent, child_ptr, child, is_latent, settable_ids, given_ids):
             array.setflags(write=False)
         target_id = self._index[self.target]
-        self.arrays = GraphArrays(parent_ptr, parent, child_ptr, child, is_latent, settable_ids, target_id)
+        self.arrays = GraphArrays(parent_ptr, parent, child_ptr, child, is_latent, settable_ids, target_id, given_ids)
+        refuse_bad_context(given, self.target, hidden, settable, self.parents)
         self._refuse_bad_target()
 
     def _refuse_bad_target(self) -> None:
@@ -203,10 +215,17 @@ class CausalGraph:
     # -- looking things up -------------------------------------------------------------------------------
 
     @cached_property
+    def slot_child(self) -> NDArray[np.int64]:
+        """The effect of each slot of `arrays.parent`, by id."""
+        ptr = self.arrays.parent_ptr
+        child = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+        child.setflags(write=False)
+        return child
+
+    @cached_property
     def edges(self) -> tuple[Edge, ...]:
         """(cause, effect) pairs, ordered by effect and then by cause."""
-        ptr, parent = self.arrays.parent_ptr, self.arrays.parent
-        child = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+        parent, child = self.arrays.parent, self.slot_child
         named = parent > 0
         return tuple(
             (self.nodes[p - 1], self.nodes[c - 1])
@@ -281,7 +300,7 @@ class CausalGraph:
     def _identity(self) -> tuple[object, ...]:
         arrays = self.arrays
         flat = (arrays.parent_ptr.tobytes(), arrays.parent.tobytes())
-        return (self.nodes, flat, self.target, self.latent, self.controllable)
+        return (self.nodes, flat, self.target, self.latent, self.controllable, self.context)
 
     def __eq__(self, other: object) -> bool:
         return self._identity == other._identity if isinstance(other, CausalGraph) else NotImplemented
@@ -290,10 +309,10 @@ class CausalGraph:
         return hash(self._identity)
 
     def __reduce__(self) -> tuple[Callable[..., CausalGraph], tuple[object, ...]]:
-        ptr, parent = self.arrays.parent_ptr, self.arrays.parent
-        heads = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[parent > 0] - 1
+        parent = self.arrays.parent
+        heads = self.slot_child[parent > 0] - 1
         tails = parent[parent > 0] - 1
-        roles = (self.target, self.latent, self.controllable, self.bias)
+        roles = (self.target, self.latent, self.controllable, self.bias, self.context)
         return (CausalGraph.from_arrays, (self.nodes, tails, heads, *roles))
 
     def __setattr__(self, name: str, value: object) -> None:

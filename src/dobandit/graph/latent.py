@@ -100,6 +100,7 @@ def project_graph(graph: CausalGraph) -> CausalGraph:
         target=graph.target,
         controllable=graph.controllable,
         bias=[name for name, has in zip(graph.observed, biased, strict=True) if has],
+        context=graph.context,
     )
 
 
@@ -108,7 +109,7 @@ def projected_edges(graph: CausalGraph) -> tuple[NDArray[np.int64], NDArray[np.i
     reached = hidden_path_sums(graph, np.ones(len(graph.arrays.parent), dtype=bool))
     # A hidden node may be 1 by itself even where no bias is listed for it: the learner must allow for that.
     fed = np.zeros(len(graph) + 1, dtype=bool)
-    child = np.repeat(np.arange(len(graph) + 1), np.diff(graph.arrays.parent_ptr))
+    child = graph.slot_child
     fed[child[graph.arrays.latent[graph.arrays.parent]]] = True
     position = np.full(len(graph) + 1, -1, dtype=np.int64)
     observed = np.flatnonzero(~graph.arrays.latent)[1:]
@@ -132,7 +133,7 @@ def hidden_path_sums(graph: CausalGraph, theta: NDArray[Any]) -> PathSums:
     """Sums over hidden paths; with boolean `theta`: whether there is one. Ids as in `graph.arrays`."""
     arrays = graph.arrays
     ptr, parent, latent = arrays.parent_ptr, arrays.parent, arrays.latent
-    child = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+    child = graph.slot_child
     direct = ~latent[parent] & ~latent[child]
     pieces = [PathSums(parent[direct].astype(np.int64), child[direct], theta[direct])]
     starts = np.unique(parent[~latent[parent] & latent[child]])

@@ -7,7 +7,7 @@ eps_X: zero-mean noise on the probability, uniform on +-noise * min(p, 1 - p), s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph, Edge
-from dobandit.model.links import Link, exponential, identity, link_from_document
+from dobandit.model.base import CausalModel
+from dobandit.model.extremes import Reach, reach_of, refuse_bad_weights
+from dobandit.model.free_nodes import WeightedNode
+from dobandit.model.links import Link, auto, exponential, identity, link_from_document
 from dobandit.model.weights import (
-    Do,
     Weights,
     edge_name,
-    fixed_values,
     keys_in_order,
     node_array,
     number,
@@ -31,23 +32,16 @@ from dobandit.model.weights import (
 if TYPE_CHECKING:
     import os
 
+    from dobandit.model.link_kernels import NodeArrays
+
 LinkLike = Link | str | Mapping[str, object]
-# Weights that are decimal fractions add up to 1 only to rounding.
-TOLERANCE = 1e-9
-_CHUNK = 1 << 15  # samples a block: a node's row stays in the cache
-_MOST_VALUES = 1 << 32
-_MOST_AT_ONCE = 1 << 22  # values a block, for graphs with very many nodes
 
 
-class WeightedModel:
+class WeightedModel(CausalModel):
     """A graph with a weight for every edge and bias; the part that binary and continuous models share."""
 
-    continuous = False
-
-    graph: CausalGraph
     theta: NDArray[np.float64]  # one weight a slot of graph.arrays.parent
     links: tuple[Link, ...]  # by node, in the graph's order
-    noise: NDArray[np.float64]  # by id
 
     def __init__(
         self,
@@ -60,20 +54,38 @@ class WeightedModel:
             raise ModelError(f"a model stands on a CausalGraph, but got {type(graph).__name__}.")
         self.graph = graph
         self.theta = weight_array(graph, weights)
+        if auto in links:
+            raise ModelError("a model has links of its own; 'auto' is for learners, who find them out. Name one.")
         self.links = links
         self.noise = node_array(graph, noise, "noise")
         self.theta.setflags(write=False)
         self.noise.setflags(write=False)
-        _refuse_bad_weights(self)
-
-    @property
-    def target(self) -> str:
-        return self.graph.target
+        refuse_bad_weights(self)
 
     @cached_property
     def is_linear(self) -> bool:
         """Whether every link is the identity (in the paper's words: a BLM)."""
         return all(link == identity for link in self.links)
+
+    @cached_property
+    def nonnegative(self) -> bool:
+        """Whether no edge has a negative weight, so that one more variable set to 1 never lowers E[target].
+
+        The paper's algorithms and sets of exactly K variables rest on this. Biases do not count: nobody sets them.
+        """
+        return not bool(np.any(self.theta[self.graph.arrays.parent > 0] < 0))
+
+    @cached_property
+    def harmful(self) -> tuple[Edge, ...]:
+        """Edges with a negative weight, whose cause makes its effect less likely; in the order of `graph.edges`."""
+        slots = np.flatnonzero((self.graph.arrays.parent > 0) & (self.theta < 0)).tolist()
+        keys = keys_in_order(self.graph) if slots else []
+        return tuple(key for key in (keys[slot] for slot in slots) if not isinstance(key, str))
+
+    @cached_property
+    def reach(self) -> Reach:
+        """The least and the largest weighted sum of each node over all patterns of its parents, by id."""
+        return reach_of(self.graph, self.theta)
 
     def link(self, name: str) -> Link:
         return self.links[self.graph.index(name) - 1]
@@ -88,75 +100,33 @@ class WeightedModel:
         bias = self.weights.get(name, 0.0)
         return bias, {parent: self.weights[parent, name] for parent in self.graph.parents(name)}
 
-    def sample(
-        self,
-        do: Do | None = None,
-        size: int = 1,
-        rng: np.random.Generator | int | None = None,
-        *,
-        latent: bool = False,
-    ) -> dict[str, NDArray[Any]]:
-        """`size` independent draws under do(...): an array by name, hidden variables only when asked for.
+    def free_node(self, v: int, fixed: NDArray[np.float64]) -> WeightedNode:
+        slots = range(self.graph.arrays.parent_ptr[v], self.graph.arrays.parent_ptr[v + 1])
+        parent = self.graph.arrays.parent
+        free = [slot for slot in slots if math.isnan(fixed[parent[slot]])]
+        base = sum(self.theta[slot] * fixed[parent[slot]] for slot in slots if not math.isnan(fixed[parent[slot]]))
+        return WeightedNode(
+            float(base),
+            tuple(int(parent[slot]) for slot in free),
+            tuple(float(self.theta[slot]) for slot in free),
+            self.links[v - 1],
+        )
 
-        The random numbers used for a node do not depend on `do`, so two calls with equally seeded generators
-        compare interventions on common random numbers.
-        """
-        if not _is_whole(size) or size < 0:
-            raise ModelError(f"size must be a whole number from 0, but got {size!r}.")
-        if size * len(self.graph) > _MOST_VALUES:
-            raise ModelError(
-                f"{size} draws of {len(self.graph)} nodes are more than {_MOST_VALUES:,} values. Draw in several calls."
-            )
-        if rng is not None and not isinstance(rng, np.random.Generator) and not (_is_whole(rng) and rng >= 0):
-            raise ModelError(f"rng is a NumPy generator or a whole number from 0, but got {rng!r}.")
-        fixed = fixed_values(self.graph, do, continuous=self.continuous)
-        out = np.empty((len(self.graph) + 1, size), dtype=np.float64 if self.continuous else np.uint8)
-        start = 0
-        for values, _ in self.draw(fixed, int(size), np.random.default_rng(rng)):
-            out[:, start : start + values.shape[1]] = values
-            start += values.shape[1]
-        shown = self.graph.nodes if latent else self.graph.observed
-        return {name: out[self.graph.index(name)] for name in shown}
+    def node_arrays(self) -> NodeArrays:
+        from dobandit.model.link_kernels import NodeArrays, link_arrays  # needs Numba
 
-    def draw(
-        self, fixed: NDArray[np.float64], size: int, rng: np.random.Generator
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Blocks of draws (ids, block): the values, and each node's mean given its parents. Buffers are reused."""
-        ids, ptr, parent = len(self.graph) + 1, self.graph.arrays.parent_ptr, self.graph.arrays.parent
-        most = max(1, min(_CHUNK, _MOST_AT_ONCE // ids))
-        buffers = np.empty((2, ids, min(most, size)))
-        for start in range(0, size, most):
-            block = min(most, size - start)
-            values, means = buffers[:, :, :block]
-            values[0] = means[0] = 1.0
-            for v in range(1, ids):
-                uniform = rng.random(block)
-                jitter = rng.random(block) if self.noise[v] else None
-                if not math.isnan(fixed[v]):
-                    values[v] = means[v] = fixed[v]
-                    continue
-                x = means[v]
-                x[:] = 0.0
-                for slot in range(ptr[v], ptr[v + 1]):
-                    x += self.theta[slot] * values[parent[slot]]
-                if self.links[v - 1] is not identity:
-                    x[:] = self.links[v - 1].value(x)
-                np.clip(x, 0.0, 1.0, out=x)
-                self._realise(values[v], x, uniform, jitter, self.noise[v])
-            yield values, means
+        reach = np.maximum(-self.reach.low, self.reach.high)
+        return NodeArrays(self.theta, link_arrays(self.links, reach[1:].tolist()), np.zeros(0))
 
-    def _realise(
-        self,
-        out: NDArray[np.float64],
-        mean: NDArray[np.float64],
-        uniform: NDArray[np.float64],
-        jitter: NDArray[np.float64] | None,
-        noise: float,
-    ) -> None:
-        """Turn a node's conditional means into values."""
-        if jitter is not None:
-            mean = mean + (2.0 * jitter - 1.0) * noise * np.minimum(mean, 1.0 - mean)
-        np.less(uniform, mean, out=out)
+    def _means_into(self, out: NDArray[np.float64], v: int, values: NDArray[np.float64]) -> None:
+        ptr, parent = self.graph.arrays.parent_ptr, self.graph.arrays.parent
+        out[:] = 0.0
+        for slot in range(ptr[v], ptr[v + 1]):
+            out += self.theta[slot] * values[parent[slot]]
+        if self.links[v - 1] is identity:
+            np.clip(out, 0.0, 1.0, out=out)
+        else:
+            out[:] = self.links[v - 1].probability(out)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -176,21 +146,14 @@ class WeightedModel:
     def __hash__(self) -> int:
         return hash((self.graph, self.theta.tobytes()))
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.graph!r})"
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file (JSON) that every command reads."""
-        from dobandit.model.files import write_model
-
-        write_model(self, path)
-
 
 class BinaryGLM(WeightedModel):
     """A binary generalized linear model.
 
-    weights  {("X2", "Y"): 0.1} for edges and {"X2": 0.3} for biases; nonnegative. Large models may give an
-             array with one weight a slot of `graph.arrays.parent`.
+    weights  {("X2", "Y"): 0.1} for edges and {"X2": 0.3} for biases. A negative weight says that the cause makes its
+             effect less likely; probabilities must stay within [0, 1] whatever the parents are, and the exponential
+             and rational links take none. Large models may give an array with one weight per slot of
+             `graph.arrays.parent`.
     links    one link for all nodes, or by node (identity elsewhere): a Link, a name, or {"name": ..., ...}
     noise    0..1, one for all or by node: the share of the room min(p, 1 - p) that the noise may use
 
@@ -215,9 +178,10 @@ class BinaryGLM(WeightedModel):
         latent: Iterable[str] = (),
         controllable: Iterable[str] | None = None,
         noise: float | Mapping[str, float] | None = None,
+        context: Iterable[str] = (),
     ) -> BinaryGLM:
         """A binary linear model; its graph is read off the weights (a bias entry gives the node the constant)."""
-        return cls(graph_of_weights(weights, target, latent, controllable), weights, noise=noise)
+        return cls(graph_of_weights(weights, target, latent, controllable, context), weights, noise=noise)
 
     @classmethod
     def linear_threshold(
@@ -226,10 +190,20 @@ class BinaryGLM(WeightedModel):
         target: str,
         latent: Iterable[str] = (),
         controllable: Iterable[str] | None = None,
+        context: Iterable[str] = (),
     ) -> BinaryGLM:
         """The linear threshold model: a node turns 1 when the weight of its active parents reaches a uniform
-        threshold. On a DAG this is the BLM with the same weights (paper, Section 2)."""
-        return cls.blm(weights, target, latent, controllable)
+        threshold. On a DAG this is the BLM with the same weights (paper, Section 2).
+
+        Weights are nonnegative here: an active parent never makes a node less likely. `BinaryGLM.blm` takes both signs.
+        """
+        for key, value in weights.items() if isinstance(weights, Mapping) else ():
+            if number(value, edge_name(key)) < 0:
+                raise ModelError(
+                    f"in the linear threshold model weights are at least 0, but {edge_name(key)} is {value:g}. "
+                    "Use BinaryGLM.blm for effects that make a node less likely."
+                )
+        return cls.blm(weights, target, latent, controllable, context=context)
 
     @classmethod
     def independent_cascade(
@@ -238,13 +212,14 @@ class BinaryGLM(WeightedModel):
         target: str,
         latent: Iterable[str] = (),
         controllable: Iterable[str] | None = None,
+        context: Iterable[str] = (),
     ) -> BinaryGLM:
         """The independent cascade model: each active parent turns its child 1 with its edge's probability.
 
-        It is the BGLM with f(x) = 1 - exp(-x) and theta = -ln(1 - p); a bias entry is the probability that the
-        node turns 1 by itself.
+        It is the BGLM with f(x) = 1 - exp(-x) and theta = -ln(1 - p), which is never negative; a bias entry is the
+        probability that the node turns 1 by itself.
         """
-        graph = graph_of_weights(probabilities, target, latent, controllable)
+        graph = graph_of_weights(probabilities, target, latent, controllable, context)
         weights: dict[str | Edge, float] = {}
         for key, value in probabilities.items():
             p = number(value, f"the probability of {key!r}")
@@ -263,23 +238,23 @@ class BinaryGLM(WeightedModel):
 
         model = read_model(path)
         if not isinstance(model, cls):
-            raise ModelError(f'{path} holds a continuous model ("kind": "continuous"). Read it with LinearModel.')
+            raise ModelError(f"{path} holds a {type(model).__name__}. Read it with read_model.")
         return model
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
 def graph_of_weights(
-    weights: Weights, target: str, latent: Iterable[str], controllable: Iterable[str] | None
+    weights: Weights,
+    target: str,
+    latent: Iterable[str],
+    controllable: Iterable[str] | None,
+    context: Iterable[str] = (),
 ) -> CausalGraph:
     """The graph that a set of weights speaks of."""
     if not isinstance(weights, Mapping):
         raise ModelError(f"weights are a mapping from edges and nodes to numbers, but got {type(weights).__name__}.")
     started = [key for key in weights if isinstance(key, str)]
     edges = [key for key in weights if not isinstance(key, str)]
-    return CausalGraph(edges, target, latent, controllable, bias=started, nodes=started)
+    return CausalGraph(edges, target, latent, controllable, bias=started, nodes=started, context=context)
 
 
 def links_by_node(graph: CausalGraph, links: LinkLike | Mapping[str, LinkLike] | None) -> tuple[Link, ...]:
@@ -292,58 +267,3 @@ def links_by_node(graph: CausalGraph, links: LinkLike | Mapping[str, LinkLike] |
         if name not in graph:
             raise ModelError(f"links are given by node, but {name!r} is none.{closest(str(name), graph.nodes)}")
     return tuple(link_from_document(links[name]) if name in links else identity for name in graph.nodes)
-
-
-def _refuse_bad_weights(model: WeightedModel) -> None:
-    """Weights in the link's range, and probabilities in [0, 1] for every parent pattern.
-
-    Weights are nonnegative and f does not decrease, so the extremes are at all parents 0 and all parents 1.
-    """
-    graph, theta = model.graph, model.theta
-    ptr, parent = graph.arrays.parent_ptr, graph.arrays.parent
-    child = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-    distinct = {id(link): link for link in model.links}
-    kind = np.array([-1] + [id(link) for link in model.links])
-    at_zero, at_one = (
-        np.bincount(child, weights=w, minlength=len(kind)).astype(float)
-        for w in (np.where(parent == 0, theta, 0.0), theta)
-    )
-    for link in distinct.values():
-        _refuse_out_of_range(model, link, np.flatnonzero(kind[child] == id(link)))
-        nodes = np.flatnonzero(kind == id(link))
-        for x, parents in ((at_zero[nodes], "0"), (at_one[nodes], "1")):
-            _refuse_improbable(model, link, nodes, x, parents)
-
-
-def _refuse_out_of_range(model: WeightedModel, link: Link, slots: NDArray[np.intp]) -> None:
-    low, high = link.weight_range
-    bad = slots[(model.theta[slots] < low) | (model.theta[slots] > high + TOLERANCE)]
-    if len(bad):
-        rule = f"between {low:g} and {high:g}" if math.isfinite(high) else f"at least {low:g}"
-        key = keys_in_order(model.graph)[bad[0]]
-        parent, node = (None, key) if isinstance(key, str) else key
-        message = f"{edge_name(key)} must be {rule} ({link.name} link), but got {model.theta[bad[0]]:g}."
-        raise ModelError(message, node=node, parent=parent)
-
-
-def _refuse_improbable(
-    model: WeightedModel, link: Link, nodes: NDArray[np.intp], x: NDArray[np.float64], parents: str
-) -> None:
-    low, high = link.domain
-    outside = np.flatnonzero(~((x >= low) & (x <= high)))
-    if link is not identity and len(outside):
-        name = model.graph.nodes[nodes[outside[0]] - 1]
-        raise ModelError(
-            f"node {name!r}: with all parents at {parents} the weighted sum is {x[outside[0]]:g}, outside the "
-            f"{link.name} link's domain [{low:g}, {high:g}]. Change its weights.",
-            node=name,
-        )
-    p = np.asarray(link.value(x), dtype=float)
-    bad = np.flatnonzero(~((p >= -TOLERANCE) & (p <= 1 + TOLERANCE)))
-    if len(bad):
-        name = model.graph.nodes[nodes[bad[0]] - 1]
-        raise ModelError(
-            f"node {name!r}: with all parents at {parents} its probability would be {p[bad[0]]:g}, but it must stay "
-            "within [0, 1]. Change its weights.",
-            node=name,
-        )

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
+from dobandit.checks import is_whole
 from dobandit.errors import ModelError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.bglm import BinaryGLM
@@ -55,7 +54,7 @@ def _members(sets: object) -> list[list[int]]:
         if isinstance(group, str) or not isinstance(group, Iterable):
             raise ModelError(f"{_RULE}, but got {group!r} for a set. Write [{{0, 1}}, {{1, 2}}].")
         given = list(group)
-        odd = [e for e in given if isinstance(e, bool) or not isinstance(e, (int, np.integer)) or e < 0]
+        odd = [e for e in given if not is_whole(e) or e < 0]
         if odd:
             raise ModelError(f"{_RULE}, but {odd[0]!r} is in one. Number the elements 0, 1, 2, ...")
         members.append(sorted({int(e) for e in given}))

@@ -1,9 +1,11 @@
 # ruff: noqa: A002 - `format` is the word that users know
 """Model files: JSON, described by schemas/model.schema.json; errors tell the JSON path.
 
-{"target": "Y", "nodes": {"X2": {"bias": 0.3}, "U": {"latent": true, "bias": 0.5},
-                          "Y": {"link": "identity", "parents": {"X2": 0.1, "U": 0.2}}}}
-An absent bias means that the node has none; the link is the identity unless said otherwise.
+{"target": "Y", "nodes": {"X2": {"bias": 0.3}, "U": {"latent": true, "bias": 0.5}, "C": {"context": true, "bias": 0.4},
+                          "Y": {"link": "identity", "bias": 0.1, "parents": {"X2": 0.1, "U": 0.2, "C": -0.1}}}}
+{"target": "Y", "nodes": {"A": {"table": 0.5}, "Y": {"parents": ["A"], "table": [0.1, 0.7]}}}
+An absent bias means that the node has none; the link is the identity unless said otherwise. A model has tables at all
+of its nodes or at none: a table has one level of lists per parent, in the order in which the parents are listed.
 """
 
 from __future__ import annotations
@@ -13,17 +15,22 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
+
 from dobandit.errors import GraphError, ModelError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
-from dobandit.graph.formats import format_of_path, parse_graph, read_text, sniff, write_atomically
+from dobandit.graph.formats import format_of_path, parse_graph, sniff
 from dobandit.graph.formats.json_format import graph_of_model_document
 from dobandit.graph.formats.json_text import json_path, load_json
+from dobandit.graph.formats.roles import usual_controllable
 from dobandit.model.bglm import BinaryGLM
 from dobandit.model.linear import LinearModel
 from dobandit.model.links import BUILDERS, Link, identity, link_from_document
+from dobandit.model.tables import TableModel
 from dobandit.model.weights import number
+from dobandit.text_files import read_text, write_atomically
 
-Model = BinaryGLM | LinearModel
+Model = BinaryGLM | LinearModel | TableModel
 PathLike = str | os.PathLike[str]
 T = TypeVar("T")
 
@@ -34,13 +41,18 @@ def read_model(path: PathLike) -> Model:
 
 
 def read_graph_or_model(
-    path: PathLike, *, format: str | None = None, target: str | None = None, latent: Iterable[str] = ()
+    path: PathLike,
+    *,
+    format: str | None = None,
+    target: str | None = None,
+    latent: Iterable[str] = (),
+    context: Iterable[str] = (),
 ) -> CausalGraph | Model:
     """Whatever the file holds: a model where it is a model file, else a graph in any format.
 
-    `target` and `latent` change a graph; a model file says these itself.
+    `target`, `latent` and `context` change a graph; a model file says these itself.
     """
-    latent = tuple(latent)
+    latent, context = tuple(latent), tuple(context)
 
     def read() -> CausalGraph | Model:
         text = read_text(path)
@@ -48,10 +60,12 @@ def read_graph_or_model(
         if kind == "json":
             document = load_json(text)
             if is_model_document(document):
-                if target is not None or latent:
-                    raise GraphError("a model file says its target and latent variables itself; drop the options.")
+                if target is not None or latent or context:
+                    raise GraphError(
+                        "a model file says its target, latent and context variables itself; drop the options."
+                    )
                 return model_from_document(document)
-        return parse_graph(text, kind, target=target, latent=latent)
+        return parse_graph(text, kind, target=target, latent=latent, context=context)
 
     return _located(path, read)
 
@@ -94,6 +108,8 @@ def model_from_document(document: object) -> Model:
     if kind not in ("binary", "continuous"):
         raise ParseError(f'kind is "binary" or "continuous", but got {kind!r}.', where="$.kind")
     graph = graph_of_model_document(dict(document))
+    if any("table" in node for node in document["nodes"].values()):
+        return _table_model(graph, document["nodes"], kind)
     weights: dict[str | Edge, float] = {}
     noise: dict[str, float] = {}
     links: dict[str, Link] = {}
@@ -112,6 +128,34 @@ def model_from_document(document: object) -> Model:
             _require_identity(links)
             return LinearModel(graph, weights, noise=noise)
         return BinaryGLM(graph, weights, links=links, noise=noise)
+    except ModelError as error:
+        raise ParseError(str(error), where=_place(error)) from None
+
+
+def _table_model(graph: CausalGraph, nodes: Mapping[str, Any], kind: str) -> TableModel:
+    if kind != "binary":
+        raise ParseError("tables are of variables of 0 and 1, but the kind is continuous.", where="$.kind")
+    tables: dict[str, Any] = {}
+    for name, node in nodes.items():
+        if "table" not in node:
+            raise ParseError(
+                "a model has a table at every node or at none, but this one has none.", where=json_path("nodes", name)
+            )
+        if not isinstance(node.get("bias", False), bool):
+            raise ParseError("the bias of a table is true or false.", where=json_path("nodes", name, "bias"))
+        parents = node.get("parents", [])
+        try:
+            table = np.asarray(node["table"])
+        except ValueError:
+            table = np.asarray(None)
+        if table.shape != (2,) * len(parents) or table.dtype.kind not in "iuf":
+            raise ParseError(
+                f"a table is a number with one level of lists of length 2 per parent, here {len(parents)}.",
+                where=json_path("nodes", name, "table"),
+            )
+        tables[name] = table.transpose([parents.index(parent) for parent in graph.parents(name)])
+    try:
+        return TableModel(graph, tables)
     except ModelError as error:
         raise ParseError(str(error), where=_place(error)) from None
 
@@ -141,25 +185,47 @@ def _place(error: ModelError) -> str:
 def model_to_document(model: Any) -> dict[str, Any]:
     """The JSON document of a model; nodes in topological order."""
     graph = model.graph
+    if isinstance(model, TableModel):
+        return _table_document(model)
     foreign = sorted({link.name for link in model.links if link.name not in BUILDERS})
     if foreign:
         raise ModelError(f"a file can hold built-in links only, but {foreign[0]!r} is your own. Keep it in code.")
-    hidden, biased = set(graph.latent), set(graph.bias)
+    hidden, biased, given = set(graph.latent), set(graph.bias), set(graph.context)
     nodes: dict[str, Any] = {}
     for name in graph.nodes:
         bias, parents = model.parent_weights(name)
         link, noise = model.link(name), float(model.noise[graph.index(name)])
         nodes[name] = {
             **({"latent": True} if name in hidden else {}),
+            **({"context": True} if name in given else {}),
             **({"link": link.to_document()} if link is not identity else {}),
             **({"bias": bias} if name in biased else {}),
             **({"parents": parents} if parents else {}),
             **({"noise": noise} if noise else {}),
         }
-    default = tuple(name for name in graph.observed if name != graph.target)
     return {
         "target": graph.target,
         **({"kind": "continuous"} if model.continuous else {}),
-        **({"controllable": list(graph.controllable)} if graph.controllable != default else {}),
+        **({} if usual_controllable(graph) else {"controllable": list(graph.controllable)}),
+        "nodes": nodes,
+    }
+
+
+def _table_document(model: TableModel) -> dict[str, Any]:
+    graph = model.graph
+    hidden, biased, given = set(graph.latent), set(graph.bias), set(graph.context)
+    nodes = {
+        name: {
+            **({"latent": True} if name in hidden else {}),
+            **({"context": True} if name in given else {}),
+            **({"bias": name in biased} if (name in biased) == (name in hidden) else {}),
+            **({"parents": list(graph.parents(name))} if graph.parents(name) else {}),
+            "table": model.tables[name].tolist(),
+        }
+        for name in graph.nodes
+    }
+    return {
+        "target": graph.target,
+        **({} if usual_controllable(graph) else {"controllable": list(graph.controllable)}),
         "nodes": nodes,
     }

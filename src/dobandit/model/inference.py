@@ -13,16 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import is_whole, whole_number
 from dobandit.compiled import kernel
 from dobandit.errors import InferenceError, closest, listed
 from dobandit.model import elimination
+from dobandit.model.base import CausalModel, FreeNode
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.links import Link, identity
 from dobandit.model.weights import Do, fixed_values
 
 Array = NDArray[np.float64]
@@ -61,7 +62,7 @@ class Expectation(Mapping[str, float]):
 
 
 def expect(
-    model: WeightedModel,
+    model: CausalModel,
     do: Do | None = None,
     method: str = "auto",
     *,
@@ -77,8 +78,8 @@ def expect(
     >>> round(expect(paper.G1, ["X3", "X4", "X5"]).value, 3)
     0.84
     """
-    if not isinstance(model, WeightedModel):
-        raise InferenceError(f"an expectation is of a model with weights, but got {type(model).__name__}.")
+    if not isinstance(model, CausalModel):
+        raise InferenceError(f"an expectation is of a model, but got {type(model).__name__}.")
     if method not in METHODS:
         raise InferenceError(f"method is one of {listed(METHODS)}, but got {method!r}.{closest(method, METHODS)}")
     fixed = fixed_values(model.graph, do, continuous=model.continuous)
@@ -87,7 +88,7 @@ def expect(
             "the linear pass is right for identity links only, but the model has others. Use method='auto'."
         )
     if method == "linear" or (method == "auto" and model.is_linear):
-        return _answer(model, linear_means(model, fixed), "linear")
+        return _answer(model, linear_means(cast(WeightedModel, model), fixed), "linear")
     if model.continuous:
         raise InferenceError(f"a continuous model's means are linear, but method={method!r} was asked for.")
     if method == "enumeration":
@@ -126,7 +127,7 @@ def linear_pass(parent_ptr: Any, parent: Any, theta: Any, fixed: Any, means: Any
             means[v] = fixed[v]
 
 
-def _answer(model: WeightedModel, means: Array, method: str) -> Expectation:
+def _answer(model: CausalModel, means: Array, method: str) -> Expectation:
     named = dict(zip(model.graph.nodes, np.clip(means[1:], 0.0, 1.0).tolist(), strict=True))
     return Expectation(named, model.target, method)
 
@@ -134,46 +135,11 @@ def _answer(model: WeightedModel, means: Array, method: str) -> Expectation:
 # -- exact for any link --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Node:
-    """A free node once the set ones are folded in: x = base + weights . free parents."""
-
-    base: float
-    parents: tuple[int, ...]
-    weights: tuple[float, ...]
-    link: Link
-
-    @property
-    def affine(self) -> bool:
-        """Its mean follows from its parents' means alone."""
-        return self.link is identity or len(self.parents) <= 1
-
-    def mean(self, means: Array) -> float:
-        if self.link is identity or not self.parents:
-            return float(self.link.value(self.base + np.dot(self.weights, means[list(self.parents)])))
-        at_zero, at_one = self.link.value(np.array([self.base, self.base + self.weights[0]]))
-        return float(at_zero + (at_one - at_zero) * means[self.parents[0]])
+def _free_nodes(model: CausalModel, fixed: Array) -> dict[int, FreeNode]:
+    return {v: model.free_node(v, fixed) for v in range(1, len(fixed)) if math.isnan(fixed[v])}
 
 
-def _free_nodes(model: WeightedModel, fixed: Array) -> dict[int, _Node]:
-    ptr, parent = model.graph.arrays.parent_ptr, model.graph.arrays.parent
-    nodes: dict[int, _Node] = {}
-    for v in range(1, len(fixed)):
-        if not math.isnan(fixed[v]):
-            continue
-        slots = range(ptr[v], ptr[v + 1])
-        free = [slot for slot in slots if math.isnan(fixed[parent[slot]])]
-        base = sum(model.theta[slot] * fixed[parent[slot]] for slot in slots if not math.isnan(fixed[parent[slot]]))
-        nodes[v] = _Node(
-            float(base),
-            tuple(int(parent[slot]) for slot in free),
-            tuple(float(model.theta[slot]) for slot in free),
-            model.links[v - 1],
-        )
-    return nodes
-
-
-def _eliminated(model: WeightedModel, fixed: Array) -> Array | None:
+def _eliminated(model: CausalModel, fixed: Array) -> Array | None:
     """Exact means, or None where the cliques would be too wide.
 
     Only nodes that are not affine need the joint distribution of their parents, hence of their ancestors.
@@ -189,9 +155,7 @@ def _eliminated(model: WeightedModel, fixed: Array) -> Array | None:
         return None
     factors = []
     for v in sorted(joint):
-        x = elimination.conditional_table(nodes[v].base, nodes[v].weights)
-        table = np.clip(np.asarray(nodes[v].link.value(x), dtype=float), 0.0, 1.0)
-        factors.append(elimination.parents_and_self(table, nodes[v].parents, v))
+        factors.append(elimination.parents_and_self(nodes[v].table(), nodes[v].parents, v))
     exact = elimination.marginals(factors, cliques)
     means = fixed.copy()
     for v, node in nodes.items():
@@ -199,7 +163,7 @@ def _eliminated(model: WeightedModel, fixed: Array) -> Array | None:
     return means
 
 
-def _enumerated(model: WeightedModel, fixed: Array) -> Array:
+def _enumerated(model: CausalModel, fixed: Array) -> Array:
     """Sum over all worlds of the free nodes, one node at a time."""
     nodes = _free_nodes(model, fixed)
     if 1 << len(nodes) > _MOST_WORLDS:
@@ -210,8 +174,7 @@ def _enumerated(model: WeightedModel, fixed: Array) -> Array:
     probability = np.ones(1)
     worlds: dict[int, Array] = {}
     for v, node in nodes.items():
-        x = node.base + sum((w * worlds[p] for w, p in zip(node.weights, node.parents, strict=True)), np.zeros(1))
-        p = np.clip(np.broadcast_to(np.asarray(node.link.value(x), dtype=float), probability.shape), 0.0, 1.0)
+        p = np.broadcast_to(node.given([worlds[parent] for parent in node.parents]), probability.shape)
         half = len(probability)
         worlds = {u: np.concatenate([value, value]) for u, value in worlds.items()}
         worlds[v] = np.concatenate([np.zeros(half), np.ones(half)])
@@ -225,11 +188,10 @@ def _enumerated(model: WeightedModel, fixed: Array) -> Array:
 # -- sampling -------------------------------------------------------------------------------------------------
 
 
-def _monte_carlo(model: WeightedModel, fixed: Array, samples: int, seed: int) -> Expectation:
-    if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or not 2 <= samples <= _MOST_SAMPLES:
+def _monte_carlo(model: CausalModel, fixed: Array, samples: int, seed: int) -> Expectation:
+    if not is_whole(samples) or not 2 <= samples <= _MOST_SAMPLES:
         raise InferenceError(f"samples must be a whole number from 2 to {_MOST_SAMPLES:,}, but got {samples!r}.")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InferenceError(f"seed must be a whole number from 0, but got {seed!r}.")
+    whole_number("seed", seed, 0, InferenceError)
     total, squares = np.zeros(len(fixed)), np.zeros(len(fixed))
     for _, means in model.draw(fixed, int(samples), np.random.default_rng(seed)):
         total += means.sum(axis=1)

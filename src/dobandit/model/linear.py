@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class LinearModel(WeightedModel):
-    """A linear model of variables in [0, 1]; its means are those of the BLM with the same weights."""
+    """A linear model of variables in [0, 1]; its means are those of the BLM with the same weights.
+
+    Weights are those of the BLM too: from -1 to 1, with means that stay within [0, 1] whatever the parents are.
+    """
 
     continuous = True
 
@@ -42,9 +45,10 @@ class LinearModel(WeightedModel):
         latent: Iterable[str] = (),
         controllable: Iterable[str] | None = None,
         noise: float | Mapping[str, float] | None = 0.5,
+        context: Iterable[str] = (),
     ) -> LinearModel:
         """The model whose graph is read off the weights."""
-        return cls(graph_of_weights(weights, target, latent, controllable), weights, noise)
+        return cls(graph_of_weights(weights, target, latent, controllable, context), weights, noise)
 
     def _realise(
         self,
@@ -63,5 +67,5 @@ class LinearModel(WeightedModel):
 
         model = read_model(path)
         if not isinstance(model, cls):
-            raise ModelError(f"{path} holds a binary model. Read it with BinaryGLM.")
+            raise ModelError(f"{path} holds a {type(model).__name__}. Read it with read_model.")
         return model

@@ -21,6 +21,7 @@ CODES = {name: code for code, name in enumerate(BUILDERS)}
 IDENTITY, LOGISTIC, PROBIT, EXPONENTIAL, RATIONAL = (
     CODES[name] for name in ("identity", "logistic", "probit", "exponential", "rational")
 )
+TABLE = -1  # no link: the node's probabilities stand in a table, see NodeArrays
 _PIECES = 1 << 16
 _STRAY = 30.0  # how far an estimate may stray: the length of the largest weight vector that is tried
 
@@ -36,8 +37,20 @@ class LinkArrays(NamedTuple):
     step: NDArray[np.float64]
 
 
+class NodeArrays(NamedTuple):
+    """The nodes of a model for compiled loops.
+
+    Where a node's link code is TABLE, its parents' weights are 1, 2, 4, ... (the constant's is 0), so that its weighted
+    sum is the number of the parents' pattern, and its parameter says where its probabilities begin in `tables`.
+    """
+
+    theta: NDArray[np.float64]  # one per slot of graph.arrays.parent
+    links: LinkArrays
+    tables: NDArray[np.float64]  # flat: P(node = 1) by pattern, bit j: the j-th parent without the constant
+
+
 def link_arrays(links: Sequence[Link], highest: Sequence[float]) -> LinkArrays:
-    """Compile the links of nodes 1..n; `highest[i]` is the largest weighted sum that node i + 1 has to serve."""
+    """Compile the links of nodes 1..n; `highest[i]`: the largest |weighted sum| that node i + 1 has to serve."""
     code = np.zeros(len(links) + 1, dtype=np.int64)
     parameter = np.zeros(len(links) + 1)
     own: dict[int, list[int]] = {}  # nodes by the user's link they share
@@ -49,7 +62,7 @@ def link_arrays(links: Sequence[Link], highest: Sequence[float]) -> LinkArrays:
             own.setdefault(id(link), []).append(v)
     tables: list[tuple[Any, Any, float, float]] = []
     for nodes in own.values():
-        link, high = links[nodes[0] - 1], max(highest[v - 1] for v in nodes)
+        link, high = links[nodes[0] - 1], max(abs(highest[v - 1]) for v in nodes)
         far = max(2.0 * high + 1.0, _STRAY * math.sqrt(high))
         low, top = max(link.domain[0], -far), min(link.domain[1], far)
         x = np.linspace(low, top, _PIECES + 1)

@@ -4,11 +4,13 @@ x: the weighted sum theta . parents.  L1 = sup f', L2 = sup |f''|, kappa = inf f
 (Assumptions 1 and 2). Each link knows where f' and f'' can be extreme, so the bounds are exact.
 
     name         f(x)                     domain        weights
-    identity     x                        [0, 1]        [0, 1]
-    logistic     1 / (1 + exp(shift - x)) any           [0, inf)
-    probit       Phi(x - shift)           any           [0, inf)
+    identity     x                        [0, 1]        [-1, 1]
+    logistic     1 / (1 + exp(shift - x)) any           any
+    probit       Phi(x - shift)           any           any
     exponential  1 - exp(-x)              [0, inf)      [0, inf)     independent cascades
     rational     1 - 1 / (a x + 1)        [0, inf)      [0, inf)     the paper's hardness proof
+
+The paper's weights are nonnegative: `Link.nonnegative_range` is the part of the range that its algorithms learn in.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from dobandit.errors import ModelError, closest, listed
 
 Array = NDArray[np.float64]
 Curve = Callable[[Any], Any]
+_ANY = (-math.inf, math.inf)
 
 
 class LinkBounds(NamedTuple):
@@ -40,6 +43,8 @@ class LinkBounds(NamedTuple):
 class Link:
     """A nondecreasing f with its first two derivatives, each working on floats and arrays.
 
+    weight_range is what one weight, or a bias, may be; a negative weight says that the cause makes its effect less
+    likely. Within it a model must still keep every weighted sum in the domain and every f of one in [0, 1].
     slope_extremes and bend_extremes list the x where f' and |f''| can have an interior extreme.
     """
 
@@ -56,6 +61,21 @@ class Link:
 
     def __call__(self, x: Any) -> Any:
         return self.value(x)
+
+    @property
+    def nonnegative_range(self) -> tuple[float, float]:
+        """The part of `weight_range` from 0 on: the weights that the paper's algorithms look among."""
+        low, high = self.weight_range
+        return max(low, 0.0), max(high, 0.0)
+
+    def probability(self, x: Any) -> Array:
+        """f(x), free of rounding: x is cut to the domain and f(x) to [0, 1].
+
+        Weights of both signs that add up to the end of a domain miss it by rounding, where f may not be defined.
+        """
+        inside = np.clip(np.asarray(x, dtype=float), *self.domain)
+        p: Array = np.clip(np.asarray(self.value(inside), dtype=float), 0.0, 1.0)
+        return p
 
     def bounds(self, low: float, high: float) -> LinkBounds:
         """L1, L2 and kappa over [low, high], cut to the link's domain."""
@@ -94,7 +114,9 @@ def _same(x: Any) -> Any:
     return x
 
 
-identity = Link("identity", _same, _ones, _zeros, domain=(0.0, 1.0), weight_range=(0.0, 1.0))
+identity = Link("identity", _same, _ones, _zeros, domain=(0.0, 1.0), weight_range=(-1.0, 1.0))
+# Not a link of a model: a learner's word for "whatever the data say".
+auto = Link("auto", _same, _ones, _zeros, domain=(0.0, 1.0), weight_range=(-1.0, 1.0))
 
 
 def logistic(shift: float = 0.0) -> Link:
@@ -121,6 +143,7 @@ def logistic(shift: float = 0.0) -> Link:
         slope,
         bend,
         parameters=(("shift", shift),),
+        weight_range=_ANY,
         slope_extremes=(shift,),
         bend_extremes=(shift - turn, shift + turn),
     )
@@ -148,6 +171,7 @@ def probit(shift: float = 0.0) -> Link:
         slope,
         bend,
         parameters=(("shift", shift),),
+        weight_range=_ANY,
         slope_extremes=(shift,),
         bend_extremes=(shift - 1.0, shift + 1.0),
     )
@@ -193,6 +217,7 @@ def custom(
 ) -> Link:
     """Your own nondecreasing link: f, f', f'' (on floats and arrays) and bounds = (sup f', sup |f''|, inf f').
 
+    `weight_range` may go below 0, for causes that make their effect less likely; `domain` must then hold the sums.
     The derivatives are compared with numerical ones here, so that a slip does not spoil weeks of learning.
     """
     given = LinkBounds(*(float(b) for b in bounds))
@@ -200,8 +225,11 @@ def custom(
         raise ModelError(f"a link of your own needs a name of its own, but got {name!r}.")
     if not (given.l1 > 0 and given.l2 >= 0 and 0 <= given.kappa <= given.l1):
         raise ModelError(f"link {name!r}: bounds are (L1 > 0, L2 >= 0, 0 <= kappa <= L1), but got {bounds}.")
-    if not weight_range[0] >= 0:
-        raise ModelError(f"link {name!r}: weights are nonnegative, but weight_range is {weight_range}.")
+    if not (weight_range[0] < weight_range[1] and weight_range[1] > 0):
+        raise ModelError(
+            f"link {name!r}: a weight_range is (low, high) with low < high and high > 0, but got {weight_range}. "
+            "Write (0, inf) for weights that are never negative, (-inf, inf) for any."
+        )
     if not domain[0] < domain[1]:
         raise ModelError(f"link {name!r}: a domain needs low < high, but got {domain}.")
     near = min(max(0.0, domain[0]), domain[1])  # the point of the domain nearest to 0
@@ -229,6 +257,7 @@ BUILDERS: Mapping[str, tuple[Callable[..., Link], tuple[str, ...]]] = {
     "probit": (probit, ("shift",)),
     "exponential": (lambda: exponential, ()),
     "rational": (rational, ("a",)),
+    "auto": (lambda: auto, ()),
 }
 _ALIASES = {"1-exp(-x)": "exponential", "linear": "identity", "1-1/(ax+1)": "rational"}
 

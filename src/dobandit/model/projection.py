@@ -61,9 +61,7 @@ def _projected_theta(model: WeightedModel, graph: CausalGraph) -> np.ndarray[tup
     for name in graph.nodes:
         new_id[model.graph.index(name)] = graph.index(name)
     size = len(graph) + 1
-    ptr = graph.arrays.parent_ptr
-    child = np.repeat(np.arange(size), np.diff(ptr))
-    slots = child * size + graph.arrays.parent  # ascending, since parents are
+    slots = graph.slot_child * size + graph.arrays.parent  # ascending, since parents are
     codes = new_id[sums.sinks] * size + new_id[sums.sources]
     theta = np.zeros(len(slots))
     theta[np.searchsorted(slots, codes)] = sums.total

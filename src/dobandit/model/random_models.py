@@ -18,11 +18,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from dobandit.checks import whole_number
 from dobandit.errors import ModelError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.bglm import BinaryGLM, LinkLike
 from dobandit.model.linear import LinearModel
-from dobandit.model.links import Link, identity, link_from_document
+from dobandit.model.links import identity, link_from_document
+from dobandit.model.random_weights import small_weights, turned
 
 Rng = np.random.Generator
 Causes = list[list[int]]  # of each node
@@ -38,6 +40,7 @@ def random_model(
     latent: int = 0,
     continuous: bool = False,
     noise: float | None = None,
+    signs: str = "positive",
 ) -> BinaryGLM | LinearModel:
     """A random model with target "Y"; the same arguments give the same model.
 
@@ -49,6 +52,8 @@ def random_model(
                 other, half of them on an edge (A -> U -> B); in linear models both can be projected away
     continuous  a LinearModel instead of a BinaryGLM
     noise       as in the models
+    signs       "positive", or "mixed": each effect is turned round by the toss of a coin, and biases are raised where
+                probabilities would leave [0, 1]; graph and sizes of the effects stay as they are
 
     >>> random_model("layered", 7, seed=0).graph.controllable
     ('X2', 'X3', 'X4', 'X5', 'X6', 'X7')
@@ -56,9 +61,15 @@ def random_model(
     if shape not in _CAUSES:
         raise ModelError(f"shapes are {listed(SHAPES)}, but got {shape!r}.{closest(shape, SHAPES)}")
     for name, value, least in (("nodes", nodes, 2), ("parents", parents, 1), ("latent", latent, 0), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ModelError(f"{name} must be a whole number from {least}, but got {value!r}.")
+        whole_number(name, value, least, ModelError)
+    if signs not in SIGNS:
+        raise ModelError(f"signs are {listed(SIGNS)}, but got {signs!r}.{closest(str(signs), SIGNS)}")
     chosen = link_from_document(link)
+    if signs == "mixed" and not chosen.weight_range[0] < 0:
+        raise ModelError(
+            f"mixed signs need a link with negative weights, but the {chosen.name} link has none. "
+            "Use the identity, logistic or probit link."
+        )
     if continuous and chosen is not identity:
         raise ModelError(f"a continuous model is linear, but got the {chosen.name} link. Use the identity link.")
     rng = np.random.default_rng([SHAPES.index(shape), nodes, parents, latent, seed])
@@ -67,7 +78,9 @@ def random_model(
     edges = [(names[a], names[b]) for b, found in enumerate(causes) for a in sorted(found)]
     hidden, edges = _with_hidden(edges, _incomparable(causes, names) if latent else [], int(latent), rng)
     graph = CausalGraph(edges, "Y", latent=hidden, bias=[*names, *hidden])
-    weights = _weights(graph, chosen, rng)
+    weights = small_weights(graph, chosen, rng)
+    if signs == "mixed":
+        weights = turned(graph, weights, chosen, rng)
     if continuous:
         return LinearModel(graph, weights, noise=0.5 if noise is None else noise)
     return BinaryGLM(graph, weights, links=chosen, noise=noise)
@@ -164,9 +177,10 @@ _CAUSES: dict[str, Callable[[int, int, Rng], Causes]] = {
     "scale-free": _scale_free,
 }
 SHAPES = tuple(_CAUSES)
+SIGNS = ("positive", "mixed")
 
 
-# -- hidden nodes and weights -----------------------------------------------------------------------------------
+# -- hidden nodes -----------------------------------------------------------------------------------
 
 
 def _incomparable(causes: Causes, names: Sequence[str]) -> list[Edge]:
@@ -200,21 +214,3 @@ def _with_hidden(edges: list[Edge], pairs: list[Edge], latent: int, rng: Rng) ->
         else:
             grown.append((cause, effect))
     return hidden, grown
-
-
-def _weights(graph: CausalGraph, link: Link, rng: Rng) -> dict[str | Edge, float]:
-    """Small biases and larger effects. Where the link's domain ends, they share what there is."""
-    least, most = max(link.weight_range[0], 0.0), min(link.weight_range[1], 1.0)
-    room = link.domain[1]
-    weights: dict[str | Edge, float] = {}
-    for name in graph.nodes:
-        found = graph.parents(name)
-        bias = float(rng.uniform(0.05, 0.15) if found else rng.uniform(0.1, 0.6))
-        effects = rng.uniform(0.1, 1.0, len(found))
-        if np.isfinite(room):
-            bias *= room
-            effects *= (room - bias) * rng.uniform(0.7, 1.0) / max(1.0, float(effects.sum()))
-        weights[name] = min(max(bias, least), most)
-        for parent, weight in zip(found, effects.tolist(), strict=True):
-            weights[parent, name] = min(max(weight, least), most)
-    return weights

@@ -39,7 +39,7 @@ def edge_name(key: str | Edge) -> str:
 def keys_in_order(graph: CausalGraph) -> list[str | Edge]:
     """The key of each slot of `graph.arrays.parent`, in order."""
     arrays = graph.arrays
-    child = np.repeat(np.arange(len(arrays.parent_ptr) - 1), np.diff(arrays.parent_ptr))
+    child = graph.slot_child
     return [
         (graph.nodes[p - 1], graph.nodes[c - 1]) if p else graph.nodes[c - 1]
         for p, c in zip(arrays.parent.tolist(), child.tolist(), strict=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.estimation.statistics import Layout, factorise
-from dobandit.oracle.sets import members_before
+from dobandit.oracle.listing import Listing, members_before, pick_best, propose, score
 
 _TINY = 1e-12
 
@@ -39,7 +39,15 @@ class Boxed(NamedTuple):
     weights: NDArray[np.float64]  # (D,) the parents' means
 
 
+class BoxedForm(NamedTuple):
+    """The oracle: the actions, and scratch."""
+
+    listing: Listing
+    box: Boxed
+
+
 def boxed(layout: Layout) -> Boxed:
+    """Scratch for the nodes of a layout."""
     widest = int(np.diff(layout.ptr).max(initial=1))
     theta, direction, move, pull, change, weights = (np.zeros(widest) for _ in range(6))
     bound, free = (np.zeros(widest, dtype=np.int64) for _ in range(2))
@@ -192,22 +200,34 @@ def boxed_maximum(gram: Any, at: int, d: int, center: Any, start: int, rho: floa
 
 
 @kernel
-def score_sets_boxed(layout: Any, tree: Any, box: Any, theta: Any, gram: Any, rho: Any) -> None:
-    """tree.values[i] = optimistic E[Y | do(set i)] over ellipsoid and box."""
-    order, member = tree.order, tree.member
+def boxed_mean(layout: Any, box: Any, means: Any, theta: Any, gram: Any, rho: float, v: int) -> float:
+    """The largest mean of node v that its region allows, given its parents' `means`."""
+    start = layout.ptr[v]
+    d = layout.ptr[v + 1] - start
+    for j in range(d):
+        box.weights[j] = means[layout.parent[start + j]]
+    return boxed_maximum(gram, layout.square[v], d, theta, start, rho, box.weights, box)
+
+
+@score.of(BoxedForm)
+def score_boxed(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """The recursion for every action over ellipsoid and box."""
+    listing, box = oracle.listing, oracle.box
+    order, member, to = listing.order, listing.member, listing.member_to
     box.means[0] = 1.0
-    for i in range(len(tree.values)):
-        first = tree.first[i]
+    for i in range(len(listing.values)):
+        first = listing.first[i]
         at = members_before(member, i, first)
         for depth in range(first, len(order)):
             v = order[depth]
             if at < member.shape[1] and member[i, at] == depth:
-                box.means[v] = 1.0
+                box.means[v] = to[i, at]
                 at += 1
-                continue
-            start = layout.ptr[v]
-            d = layout.ptr[v + 1] - start
-            for j in range(d):
-                box.weights[j] = box.means[layout.parent[start + j]]
-            box.means[v] = boxed_maximum(gram, layout.square[v], d, theta, start, rho[v], box.weights, box)
-        tree.values[i] = box.means[layout.target]
+            elif math.isnan(fixed[v]):
+                box.means[v] = boxed_mean(layout, box, box.means, state.theta, state.stats.gram, rho[v], v)
+            else:
+                box.means[v] = fixed[v]
+        listing.values[i] = box.means[layout.target]
+
+
+propose.of(BoxedForm)(pick_best)

@@ -1,7 +1,7 @@
-"""The best set of a known linear model, proved: depth-first search with a submodular bound.
+"""The best set of a known linear model without negative weights, proved: depth-first search with a submodular bound.
 
-For fixed weights E[Y | do(S)] is monotone and submodular in S, so no extension of S by r variables is worth more than
-value(S) + the sum of the r largest gains at S; with costs, than value(S) + the fractional knapsack of the gains.
+For such weights E[Y | do(S = 1)] is monotone and submodular in S, so no extension of S by r variables is worth more
+than value(S) + the sum of the r largest gains at S; with costs, than value(S) + the fractional knapsack of the gains.
 Candidates are tried in the order of gain per cost; once the bound of the rest falls to the best known value the rest is
 cut off. The search keeps its stack in arrays, so it can stop at a limit and tell the gap that remains.
 """
@@ -42,13 +42,13 @@ class Search(NamedTuple):
     depth: NDArray[np.int64]  # (1,) -1: done
     explored: NDArray[np.int64]  # (1,)
     top_value: NDArray[np.float64]  # (wanted,) descending
-    top_set: NDArray[np.int32]  # (wanted, most) nodes, 0 for none
+    top_set: NDArray[np.int32]  # (wanted, most) nodes, -1 for none
 
 
 class Found(NamedTuple):
     """What a search came to."""
 
-    sets: list[tuple[list[int], float]]  # nodes (0: none) and value, best first
+    sets: list[tuple[list[int], float]]  # nodes (-1: none) and value, best first
     bound: float  # of what was not looked at; -1 if nothing is left
     done: bool
     explored: int
@@ -87,7 +87,7 @@ def start_search(arrays: Arrays, wanted: int, exact_size: bool) -> Search:
         np.zeros(1, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
         np.full(wanted, -1.0),
-        np.zeros((wanted, max(most, 1)), dtype=np.int32),
+        np.full((wanted, max(most, 1)), -1, dtype=np.int32),
     )
     search.candidate[0, : len(candidates)] = candidates
     search.width[0] = len(candidates)
@@ -185,18 +185,18 @@ def bound(s: Any, k: int) -> float:
 @kernel
 def note(s: Any, k: int) -> None:
     """Enter the set at depth k into the list of the best."""
-    value, wanted = s.value[k], len(s.top_value)
+    value, wanted, size = s.value[k], len(s.top_value), s.top_set.shape[1]
     if value <= s.top_value[wanted - 1] + TOLERANCE:
         return
     place = wanted - 1
     while place > 0 and value > s.top_value[place - 1] + TOLERANCE:
         s.top_value[place] = s.top_value[place - 1]
-        for i in range(s.most):
+        for i in range(size):
             s.top_set[place, i] = s.top_set[place - 1, i]
         place -= 1
     s.top_value[place] = value
-    for i in range(s.most):
-        s.top_set[place, i] = s.candidate[i, s.position[i]] if i < k else 0
+    for i in range(size):
+        s.top_set[place, i] = s.candidate[i, s.position[i]] if i < k else -1
 
 
 @kernel

@@ -1,8 +1,9 @@
 """The optimistic value of every set, in the closed form of the paper's Algorithm 4 (pair-oracle for BLMs).
 
 e_X: optimistic mean of X under do(S).  e: the parents' means.  A = M_X^+.
-e_X = 1 if X is in S, else e . theta_X + rho_X sqrt(e^T A e): the maximum of e . theta' over the bare ellipsoid
-||theta' - theta_X||_M <= rho_X. The [0,1] box is dropped, as printed in the paper; `boxed` keeps it.
+e_X = its value if X is set or known from the context, else e . theta_X + rho_X sqrt(e^T A e): the maximum of
+e . theta' over the bare ellipsoid ||theta' - theta_X||_M <= rho_X. The [0,1] box is dropped, as printed in the paper;
+`boxed` keeps it.
 Values are not clipped at 1: clipping makes ties that ruin exploration.
 
 lin[slot] and quad[slot] hold e . theta and e^T A e over the parents up to that slot, so a decision adds O(d) a child.
@@ -16,41 +17,54 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined, kernel
+from dobandit.compiled import inlined
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.sets import SetTree, members_before
+from dobandit.oracle.listing import Listing, members_before, pick_best, propose, score
 
 
-class ClosedForm(NamedTuple):
-    """Edges into the target's ancestors (and the target), grouped by cause, with scratch for the recursion."""
+class Edges(NamedTuple):
+    """Edges into the target's ancestors (and the target), grouped by cause."""
 
     edge_ptr: NDArray[np.int64]  # (n + 2,)
     effect: NDArray[np.int64]  # effect of each such edge
     slot: NDArray[np.int64]  # its slot among the effect's parents
+
+
+class ClosedForm(NamedTuple):
+    """The oracle: the actions, the edges, and scratch for the recursion."""
+
+    listing: Listing
+    edges: Edges
     means: NDArray[np.float64]  # (n + 1,)
     lin: NDArray[np.float64]
     quad: NDArray[np.float64]
 
 
-def closed_form(graph: CausalGraph, tree: SetTree) -> ClosedForm:
+def edges_by_cause(graph: CausalGraph, order: NDArray[np.int64]) -> Edges:
+    """The edges into the nodes of `order`."""
     ptr, parent = graph.arrays.parent_ptr, graph.arrays.parent
     relevant = np.zeros(len(graph) + 1, dtype=bool)
-    relevant[tree.order] = True
-    child = np.repeat(np.arange(len(graph) + 1), np.diff(ptr))
+    relevant[order] = True
+    child = graph.slot_child
     slots = np.flatnonzero(relevant[child])
     slots = slots[np.argsort(parent[slots], kind="stable")]
     edge_ptr = np.zeros(len(ptr), dtype=np.int64)
     np.cumsum(np.bincount(parent[slots], minlength=len(ptr) - 1), out=edge_ptr[1:])
-    zeros = np.zeros(len(parent))
-    return ClosedForm(edge_ptr, child[slots], slots, np.zeros(len(graph) + 1), zeros, zeros.copy())
+    return Edges(edge_ptr, child[slots], slots)
+
+
+def closed_form(graph: CausalGraph, listing: Listing) -> ClosedForm:
+    """The oracle for the actions of a list."""
+    sums = np.zeros((2, len(graph.arrays.parent)))
+    return ClosedForm(listing, edges_by_cause(graph, listing.order), np.zeros(len(graph) + 1), sums[0], sums[1])
 
 
 @inlined
 def push(layout: Any, form: Any, theta: Any, inverse: Any, v: int) -> None:
     """Carry v's mean into the partial sums of its effects."""
-    e = form.means[v]
-    for k in range(form.edge_ptr[v], form.edge_ptr[v + 1]):
-        c, slot = form.effect[k], form.slot[k]
+    e, edges = form.means[v], form.edges
+    for k in range(edges.edge_ptr[v], edges.edge_ptr[v + 1]):
+        c, slot = edges.effect[k], edges.slot[k]
         start = layout.ptr[c]
         d, j = layout.ptr[c + 1] - start, slot - start
         base = layout.square[c] + j * d
@@ -76,21 +90,27 @@ def optimistic_mean(layout: Any, form: Any, rho: Any, v: int) -> float:
     return form.lin[last] + rho[v] * math.sqrt(form.quad[last])
 
 
-@kernel
-def score_sets(layout: Any, tree: Any, form: Any, theta: Any, inverse: Any, rho: Any) -> None:
-    """tree.values[i] = optimistic E[Y | do(set i)]."""
-    order, member, means = tree.order, tree.member, form.means
+@score.of(ClosedForm)
+def score_closed_form(form: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """The recursion for every action, from the first variable on which it differs from the action before."""
+    listing, means, theta, inverse = form.listing, form.means, state.theta, state.stats.inverse
+    order, member, to = listing.order, listing.member, listing.member_to
     means[0] = 1.0
     push(layout, form, theta, inverse, 0)
-    for i in range(len(tree.values)):
-        start = tree.first[i]
+    for i in range(len(listing.values)):
+        start = listing.first[i]
         at = members_before(member, i, start)
         for depth in range(start, len(order)):
             v = order[depth]
             if at < member.shape[1] and member[i, at] == depth:
-                means[v] = 1.0
+                means[v] = to[i, at]
                 at += 1
-            else:
+            elif math.isnan(fixed[v]):
                 means[v] = optimistic_mean(layout, form, rho, v)
+            else:
+                means[v] = fixed[v]
             push(layout, form, theta, inverse, v)
-        tree.values[i] = means[layout.target]
+        listing.values[i] = means[layout.target]
+
+
+propose.of(ClosedForm)(pick_best)

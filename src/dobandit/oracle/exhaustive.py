@@ -1,25 +1,27 @@
-"""The best sets of a known model by looking at all of them: for any link, and the truth that others are tested by."""
+"""The best actions of a known model by looking at all: for any link, and the truth that others are tested by."""
 
 from __future__ import annotations
 
 import heapq
 import math
 import time
-from collections.abc import Iterator
-from itertools import combinations
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, cast
+
+import numpy as np
 
 from dobandit.errors import InferenceError
+from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.inference import expect
-from dobandit.oracle.problem import Problem
+from dobandit.model.inference import expect, linear_means
+from dobandit.oracle.actions import Action, Allowed
 
 MOST_SETS = 1_000_000
 MANY = 10**18
 
 
 class Limits:
-    """When an oracle stops: after so many seconds, or so many sets looked at."""
+    """When an oracle stops: after so many seconds, or so many actions looked at."""
 
     def __init__(self, seconds: float | None = None, sets: int | None = None) -> None:
         self.seconds = math.inf if seconds is None else float(seconds)
@@ -34,93 +36,70 @@ class Limits:
         return looked >= self.sets or time.perf_counter() - self.start >= self.seconds
 
 
-def count_sets(problem: Problem, candidates: tuple[str, ...]) -> int:
-    """How many sets `allowed_sets` goes through, at most; counting stops at `MANY`."""
-    most = problem.most(candidates)
-    if full_size_only(problem, candidates):
-        return capped_comb(len(candidates), most)
-    total = term = 1
-    for size in range(most):
-        term = term * (len(candidates) - size) // (size + 1)
-        total += term
-        if total >= MANY:
-            return MANY
-    return total
-
-
-def capped_comb(n: int, k: int) -> int:
-    """n choose k, at most `MANY`: beyond, it has too many digits to print, and to compute in time."""
-    term = 1 if k <= n else 0
-    for size in range(min(k, n - k)):
-        term = term * (n - size) // (size + 1)
-        if term >= MANY:
-            return MANY
-    return term
-
-
-def full_size_only(problem: Problem, candidates: tuple[str, ...]) -> bool:
-    """Whether the budget is the only rule: one more variable never lowers E[Y] (paper, Appendix G), so that sets of
-    full size are enough."""
-    return problem.total_cost is None and not problem.groups(candidates)
-
-
-def _sets(problem: Problem, candidates: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Of every size that is worth looking at, allowed or not."""
-    most = problem.most(candidates)
-    for size in range(most, most - 1 if full_size_only(problem, candidates) else -1, -1):
-        yield from combinations(candidates, size)
-
-
-def allowed_sets(problem: Problem, candidates: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The sets worth looking at."""
-    if full_size_only(problem, candidates):
-        return _sets(problem, candidates)
-    return (chosen for chosen in _sets(problem, candidates) if problem.allows(chosen))
-
-
 class Enumeration(NamedTuple):
-    best: list[tuple[float, tuple[str, ...]]]  # (value, set), best first; the first of equals wins
-    proved: bool  # whether all sets were looked at, with exact values
+    best: list[tuple[float, Action]]  # best first; the first of equals wins
+    proved: bool  # whether all actions were looked at, with exact values
     looked: int
 
 
-def best_by_enumeration(
-    model: WeightedModel, problem: Problem, candidates: tuple[str, ...], wanted: int, limits: Limits | None = None
-) -> Enumeration:
-    """The best sets; those found so far where a limit stops the search, at least one."""
-    count, limits = count_sets(problem, candidates), limits or Limits()
+def best_by_enumeration(model: CausalModel, allowed: Allowed, wanted: int, limits: Limits | None = None) -> Enumeration:
+    """The best actions; those found so far where a limit stops the search, at least one."""
+    count, limits = allowed.count(), limits or Limits()
     if count > MOST_SETS:
         raise InferenceError(
-            f"there are {count:,}{' or more' if count == MANY else ''} sets of {len(candidates)} variables; all of "
-            f"them are looked at only up to {MOST_SETS:,}. Lower the budget, make fewer variables controllable, or use "
-            "another oracle."
+            f"there are {count:,}{' or more' if count == MANY else ''} sets of {len(allowed.candidates)} variables; "
+            f"all of them are looked at only up to {MOST_SETS:,}. Lower the budget, make fewer variables controllable, "
+            "or use another oracle."
         )
+    value_of = valuation(model)
     proved, looked = True, 0
-    best: list[tuple[float, int, tuple[str, ...], float]] = []
-    for chosen in _sets(problem, candidates):
+    best: list[tuple[float, int, Action, float]] = []
+    for action in worth_looking_at(allowed):
         if limits.reached(looked):
             proved = False
             break
-        if not problem.allows(chosen):
-            continue
-        answer = expect(model, (*problem.required, *chosen))
-        proved = proved and answer.samples == 0
-        entry = (round(answer.value, 12), -looked, chosen, answer.value)
+        value, exact = value_of(action)
+        proved = proved and exact
+        entry = (round(value, 12), -looked, action, value)
         looked += 1
         if len(best) < wanted:
             heapq.heappush(best, entry)
         else:
             heapq.heappushpop(best, entry)
-    if not best:  # stopped before the first allowed set
-        chosen = _some_set(problem, candidates)
-        best.append((0.0, 0, chosen, expect(model, (*problem.required, *chosen)).value))
-    return Enumeration([(value, chosen) for _, _, chosen, value in sorted(best, reverse=True)], proved, looked)
+    if not best:  # stopped before the first
+        action = some_action(allowed)
+        best.append((0.0, 0, action, value_of(action)[0]))
+    return Enumeration([(value, action) for _, _, action, value in sorted(best, reverse=True)], proved, looked)
 
 
-def _some_set(problem: Problem, candidates: tuple[str, ...]) -> tuple[str, ...]:
-    """An allowed set to which nothing can be added."""
-    chosen: list[str] = []
-    for name in candidates:
-        if problem.allows([*chosen, name]):
-            chosen.append(name)
-    return tuple(chosen)
+def worth_looking_at(allowed: Allowed) -> Iterator[Action]:
+    """Every allowed action; where the rules say that smaller ones do not count, those to which nothing can be added."""
+    if allowed.rules.smaller is False and not allowed.budget_alone:
+        return (action for action in allowed.every() if not allowed.can_grow(action))
+    return allowed.every()
+
+
+def some_action(allowed: Allowed) -> Action:
+    """An allowed action: the required variables alone, or filled up where smaller actions do not count."""
+    chosen: list[int] = []
+    for v in allowed.candidates if allowed.full_only else ():
+        if allowed.allows([*chosen, v]):
+            chosen.append(v)
+    ids = tuple(sorted((*allowed.required, *chosen)))
+    return Action(ids, tuple(allowed.values[v][-1] for v in ids))
+
+
+def valuation(model: CausalModel) -> Callable[[Action], tuple[float, bool]]:
+    """E[Y] of an action, and whether it is exact."""
+    free = np.full(len(model.graph) + 1, np.nan)
+    free[0] = 1.0
+    target = model.graph.arrays.target
+
+    def linear(action: Action) -> tuple[float, bool]:
+        return min(max(float(linear_means(cast(WeightedModel, model), action.over(free))[target]), 0.0), 1.0), True
+
+    def by_inference(action: Action) -> tuple[float, bool]:
+        answer = expect(model, action.named(model.graph))
+        return answer.value, answer.samples == 0
+
+    return linear if model.is_linear else by_inference

@@ -1,4 +1,4 @@
-"""The greedy set of a known linear model, with what is proved about it.
+"""The greedy set of a known linear model without negative weights, with what is proved about it.
 
 Every step takes the variable with the largest gain; all gains come from two passes, and after a step only what it
 changed is computed again. E[Y | do(S)] is monotone and submodular, so of what the best set gains the greedy set gains
@@ -13,7 +13,7 @@ at S can add up to within the rules, whatever S; the least of these over the set
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.model.bglm import WeightedModel
+from dobandit.oracle.actions import Action, Allowed
 from dobandit.oracle.exhaustive import Limits
 from dobandit.oracle.passes import full_pass, gain_of, passes_of, toggle
-from dobandit.oracle.problem import Problem
 
 FACTOR = 1.0 - 1.0 / math.e
 COST_FACTOR = FACTOR / 2.0
@@ -32,32 +32,33 @@ _BOUNDS = 64  # sets on the way at which the bound is computed
 
 
 class Arrays:
-    """A problem in the numbers of `Passes`. Exclusive groups are taken to be disjoint."""
+    """A monotone problem's allowed actions in the numbers of `Passes`. Exclusive groups are taken to be disjoint."""
 
-    def __init__(self, model: WeightedModel, problem: Problem, candidates: Sequence[str]) -> None:
+    def __init__(self, model: WeightedModel, allowed: Allowed) -> None:
+        rules, graph = allowed.rules, allowed.graph
         self.passes = passes_of(model)
-        self.nodes = model.graph.nodes
-        number = {int(i): here for here, i in enumerate(self.passes.ids)}
-        here = {name: number.get(model.graph.index(name), 0) for name in (*candidates, *problem.required)}
+        number = {int(v): here for here, v in enumerate(self.passes.ids) if here}
+        here = {v: number.get(v, 0) for v in (*allowed.candidates, *allowed.required)}
         # Costs as shares of the total: gains per cost then neither overflow nor vanish.
-        unit = problem.total_cost or 1.0
-        self.money = problem.money / unit
-        self.cost, self.group = np.ones(len(number)), np.full(len(number), -1, dtype=np.int64)
-        for name in candidates:
-            self.cost[here[name]] = problem.unit_cost(name) / unit
-        groups = problem.groups(candidates)
+        unit = rules.total_cost or 1.0
+        self.money = rules.money / unit
+        self.cost, self.group = np.ones(len(number) + 1), np.full(len(number) + 1, -1, dtype=np.int64)
+        for v, name in zip(allowed.candidates, allowed.names, strict=True):
+            self.cost[here[v]] = rules.unit_cost(name) / unit
+        groups = rules.groups(allowed.names)
         for which, group in enumerate(groups):
             for name in group:
-                self.group[here[name]] = which
+                self.group[here[graph.index(name)]] = which
         self.group_count = len(groups)
-        useful = sorted(here[name] for name in candidates if here[name] and self.cost[here[name]] <= self.money)
+        useful = sorted(here[v] for v in allowed.candidates if here[v] and self.cost[here[v]] <= self.money)
         self.candidates: NDArray[np.int32] = np.array(useful, dtype=np.int32)
-        self.required = [here[name] for name in problem.required if here[name]]
-        self.most = min(problem.most(tuple(candidates)), len(useful))
-        self.has_costs = problem.total_cost is not None
-        by_cost = replace(problem, budget=None).most(tuple(candidates)) if self.has_costs else 0
-        room = by_cost if problem.budget is None else problem.budget - len(problem.required)
+        self.required = [here[v] for v in allowed.required if here[v]]
+        self.most = min(allowed.most, len(useful))
+        self.has_costs = rules.total_cost is not None
+        by_cost = replace(rules, budget=None).most(allowed.names) if self.has_costs else 0
+        room = by_cost if rules.budget is None else rules.budget - len(rules.require)
         self.budget_binds = room < by_cost
+        self.given = allowed.required
         self.restart()
 
     def restart(self) -> float:
@@ -66,8 +67,10 @@ class Arrays:
         self.passes.is_set[self.required] = True
         return float(full_pass(self.passes))
 
-    def names(self, chosen: Iterable[int]) -> list[str]:
-        return [self.nodes[int(self.passes.ids[v]) - 1] for v in chosen if v]
+    def action(self, chosen: Iterable[int]) -> Action:
+        """The required variables and these (numbers of `Passes`, -1 for none), all set to 1."""
+        ids = sorted((*self.given, *(int(self.passes.ids[v]) for v in chosen if v > 0)))
+        return Action(tuple(ids), (1.0,) * len(ids))
 
     def factor(self) -> float | None:
         """What is proved of a greedy answer under these rules."""

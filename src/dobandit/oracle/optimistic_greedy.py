@@ -6,31 +6,31 @@ import math
 from typing import Any
 
 from dobandit.compiled import kernel
+from dobandit.oracle.listing import TIE
 from dobandit.oracle.optimistic_plan import bound_gains, extreme_weights, hold_nearest, release, start, take
-from dobandit.oracle.sets import TIE
 
 
 @kernel
-def greedy_search(layout: Any, s: Any, box: Any, stats: Any, theta: Any, rho: Any, uniform: float) -> int:
+def greedy_search(layout: Any, s: Any, stats: Any, theta: Any, rho: Any, fixed: Any, uniform: float) -> int:
     """The standard-oracle variant (Zhang et al. 2022): the highest value of every weight, then greedy on that model.
 
     The highest weights are at least the true ones, so their E[Y] is optimistic for every set; greedy finds 1 - 1/e of
     its maximum as long as no node's highest weights add up to more than 1. K passes over the edges, however many sets.
     """
     extreme_weights(layout, s, theta, stats.inverse, stats.null, rho)
-    hold_nearest(layout, s, box, theta, stats.gram)
+    hold_nearest(layout, s, theta, stats.gram)
     shift, modulus = int(uniform * len(s.is_set)), len(s.is_set)
     start(s)
     count, money = 0, s.money[0]
     while True:
-        bound_gains(layout, s)
+        bound_gains(layout, s, fixed)
         s.means[0] = 1.0
         for k in range(len(s.order)):
             v = s.order[k]
             total = 0.0
             for slot in range(layout.ptr[v], layout.ptr[v + 1]):
                 total += s.highest[slot] * s.means[layout.parent[slot]]
-            s.means[v] = 1.0 if s.is_set[v] else total
+            s.means[v] = 1.0 if s.is_set[v] else total if math.isnan(fixed[v]) else fixed[v]
         if count == s.size:
             break
         best, largest = -1, 0.0

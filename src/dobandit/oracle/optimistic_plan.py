@@ -10,22 +10,28 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.boxed import boxed_maximum
-from dobandit.oracle.closed_form import closed_form
-from dobandit.oracle.problem import Problem
-from dobandit.oracle.sets import SetTree
+from dobandit.oracle.actions import Actions, order_of
+from dobandit.oracle.boxed import Boxed, boxed_maximum
+from dobandit.oracle.closed_form import edges_by_cause
+from dobandit.oracle.listing import Listing, listing_of
+from dobandit.oracle.rules import Rules
 
 
 class OptimisticSearch(NamedTuple):
-    """Plan and stack; rows are depths, that is, variables set so far."""
+    """The oracle: plan and stack; rows are depths, that is, variables set so far. Variables are set to 1 only."""
 
+    listing: Listing  # of one row: what was found
+    box: Boxed
+    most_sets: int  # looked at in a round before the best so far is taken
+    greedy: bool  # the standard-oracle variant instead of the search
     size: int  # how many variables a set can hold besides the required ones
     order: NDArray[np.int64]  # the target's ancestors and the target, topological
     edge_ptr: NDArray[np.int64]  # edges into these, grouped by cause
     effect: NDArray[np.int64]
     slot: NDArray[np.int64]
     settable: NDArray[np.int64]  # ids
-    required: NDArray[np.int64]  # ids
+    required: NDArray[np.int64]  # ids, of those that matter
+    always: NDArray[np.int64]  # ids of all that are required
     cost: NDArray[np.float64]  # (n + 1,)
     rival_ptr: NDArray[np.int64]  # (n + 2,) variables that a variable excludes
     rival: NDArray[np.int64]
@@ -47,13 +53,13 @@ class OptimisticSearch(NamedTuple):
     report: NDArray[np.float64]  # (3,) best value, bound, sets looked at
 
 
-def optimistic_search(graph: CausalGraph, tree: SetTree, rules: Problem | int) -> OptimisticSearch:
-    """For the sets that `rules` (or a mere budget) allow; of the tree only the order is used."""
-    rules = rules if isinstance(rules, Problem) else Problem(rules)
-    form, relevant = closed_form(graph, tree), set(tree.order.tolist())
+def optimistic_search(graph: CausalGraph, rules: Rules, box: Boxed, most_sets: int, greedy: bool) -> OptimisticSearch:
+    """For the sets that `rules` allow, on a monotone problem."""
+    order = np.array(order_of(graph), dtype=np.int64)
+    edges, relevant = edges_by_cause(graph, order), set(order.tolist())
     candidates = tuple(name for name in rules.candidates(graph) if graph.index(name) in relevant)
     settable = np.array([graph.index(name) for name in candidates], dtype=np.int64)
-    required = np.array([i for i in map(graph.index, rules.required) if i in relevant], dtype=np.int64)
+    required = np.array([i for i in map(graph.index, rules.require) if i in relevant], dtype=np.int64)
     size, nodes, slots = rules.most(candidates), len(graph) + 1, len(graph.arrays.parent)
     cost, money = np.ones(nodes), np.zeros(size + 1)
     cost[settable], money[0] = [rules.unit_cost(name) for name in candidates], rules.money * (1.0 + 1e-12)
@@ -62,14 +68,20 @@ def optimistic_search(graph: CausalGraph, tree: SetTree, rules: Problem | int) -
     lowest, highest = np.zeros(slots), np.zeros(slots)
     is_set, is_open = (np.zeros(nodes, dtype=np.bool_) for _ in range(2))
     stack = (size + 1, max(len(settable), 1))
+    row = np.zeros((1, size + len(rules.require)), dtype=np.int32)
     return OptimisticSearch(
+        listing_of(order.tolist(), Actions(row, np.ones(row.shape))),
+        box,
+        most_sets,
+        greedy,
         size,
-        tree.order,
-        form.edge_ptr,
-        form.effect,
-        form.slot,
+        order,
+        edges.edge_ptr,
+        edges.effect,
+        edges.slot,
         settable,
         required,
+        np.array([graph.index(name) for name in rules.require], dtype=np.int64),
         cost,
         rival_ptr,
         rival,
@@ -92,7 +104,7 @@ def optimistic_search(graph: CausalGraph, tree: SetTree, rules: Problem | int) -
     )
 
 
-def _rivals(graph: CausalGraph, rules: Problem) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rivals(graph: CausalGraph, rules: Rules) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The variables that each variable excludes, grouped by variable."""
     pairs = {
         (graph.index(one), graph.index(other))
@@ -123,9 +135,10 @@ def extreme_weights(layout: Any, s: Any, theta: Any, inverse: Any, null: Any, rh
 
 
 @kernel
-def hold_nearest(layout: Any, s: Any, box: Any, theta: Any, gram: Any) -> None:
+def hold_nearest(layout: Any, s: Any, theta: Any, gram: Any) -> None:
     """Make lowest and highest hold the box's nearest point to the estimate, which stands in for a region that the box
     leaves empty. It need not lie near the estimate's clipped weights."""
+    box = s.box
     for k in range(len(s.order)):
         v = s.order[k]
         start = layout.ptr[v]
@@ -143,7 +156,7 @@ def hold_nearest(layout: Any, s: Any, box: Any, theta: Any, gram: Any) -> None:
 
 
 @kernel
-def bound_gains(layout: Any, s: Any) -> None:
+def bound_gains(layout: Any, s: Any, fixed: Any) -> None:
     """low and high under S; the gain of v is at most max(0, 1 - low[v]) high[v]."""
     s.low[0] = 1.0
     for k in range(len(s.order)):
@@ -151,12 +164,12 @@ def bound_gains(layout: Any, s: Any) -> None:
         total = 0.0
         for slot in range(layout.ptr[v], layout.ptr[v + 1]):
             total += s.lowest[slot] * s.low[layout.parent[slot]]
-        s.low[v] = 1.0 if s.is_set[v] else total
+        s.low[v] = 1.0 if s.is_set[v] else total if math.isnan(fixed[v]) else fixed[v]
     for k in range(len(s.order) - 1, -1, -1):
         v = s.order[k]
         total = 1.0 if v == layout.target else 0.0
         for e in range(s.edge_ptr[v], s.edge_ptr[v + 1]):
-            if not s.is_set[s.effect[e]]:
+            if not s.is_set[s.effect[e]] and math.isnan(fixed[s.effect[e]]):
                 total += s.highest[s.slot[e]] * s.high[s.effect[e]]
         s.high[v] = total
 
@@ -188,3 +201,15 @@ def take(s: Any, v: int, money: float) -> float:
 def release(s: Any, count: int) -> None:
     for i in range(count):
         block_rivals(s, s.best[i], False)
+
+
+@kernel
+def write_found(s: Any, count: int) -> int:
+    """Leave the best set, the required variables included, in the list's one row; returns that row."""
+    row = s.listing.ids[0]
+    row[:] = 0
+    for i in range(count):
+        row[i] = s.best[i]
+    for i in range(len(s.always)):
+        row[count + i] = s.always[i]
+    return 0

@@ -14,11 +14,15 @@ candidate below that set, and leaving it out only sharpens the bounds.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dobandit.compiled import kernel
-from dobandit.oracle.boxed import boxed_maximum
+from dobandit.oracle.boxed import boxed_mean
+from dobandit.oracle.listing import TIE, propose
+from dobandit.oracle.optimistic_greedy import greedy_search
 from dobandit.oracle.optimistic_plan import (
+    OptimisticSearch,
     block_rivals,
     bound_gains,
     extreme_weights,
@@ -26,12 +30,12 @@ from dobandit.oracle.optimistic_plan import (
     release,
     start,
     take,
+    write_found,
 )
-from dobandit.oracle.sets import TIE
 
 
 @kernel
-def optimistic_value(layout: Any, s: Any, box: Any, theta: Any, gram: Any, rho: Any, relaxed: bool) -> float:
+def optimistic_value(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, relaxed: bool) -> float:
     """f(S); relaxed: the second bound, where open variables count as max(1, mean)."""
     s.means[0] = 1.0
     for k in range(len(s.order)):
@@ -39,19 +43,18 @@ def optimistic_value(layout: Any, s: Any, box: Any, theta: Any, gram: Any, rho: 
         if s.is_set[v]:
             s.means[v] = 1.0
             continue
-        start = layout.ptr[v]
-        d = layout.ptr[v + 1] - start
-        for j in range(d):
-            box.weights[j] = s.means[layout.parent[start + j]]
-        mean = boxed_maximum(gram, layout.square[v], d, theta, start, rho[v], box.weights, box)
+        if not math.isnan(fixed[v]):
+            s.means[v] = fixed[v]
+            continue
+        mean = boxed_mean(layout, s.box, s.means, theta, gram, rho[v], v)
         s.means[v] = max(mean, 1.0) if relaxed and s.open[v] else mean
     return s.means[layout.target]
 
 
 @kernel
-def enter(layout: Any, s: Any, box: Any, theta: Any, gram: Any, rho: Any, k: int, count: int, shift: int) -> None:
+def enter(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, k: int, count: int, shift: int) -> None:
     """At a new set: its value, and its candidates sorted by what they can gain at most."""
-    s.value[k] = optimistic_value(layout, s, box, theta, gram, rho, False)
+    s.value[k] = optimistic_value(layout, s, theta, gram, rho, fixed, False)
     s.report[2] += 1.0
     if s.value[k] > s.report[0] + TIE * max(1.0, abs(s.report[0])):
         s.report[0] = s.value[k]
@@ -61,7 +64,7 @@ def enter(layout: Any, s: Any, box: Any, theta: Any, gram: Any, rho: Any, k: int
     s.width[k] = count if k < s.size else 0
     if k == s.size:
         return
-    bound_gains(layout, s)
+    bound_gains(layout, s, fixed)
     for i in range(count):
         v = s.candidate[k, i]
         s.gain[k, i] = max(1.0 - s.low[v], 0.0) * s.high[v]
@@ -88,14 +91,14 @@ def first_bound(s: Any, k: int) -> float:
 
 
 @kernel
-def hopeless(layout: Any, s: Any, box: Any, theta: Any, gram: Any, rho: Any, k: int) -> bool:
+def hopeless(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, k: int) -> bool:
     """Whether no set below depth k, with the candidates not yet tried, can beat the best."""
     goal = s.report[0] + TIE * max(1.0, abs(s.report[0]))
     if s.position[k] >= s.width[k] or first_bound(s, k) <= goal:
         return True
     for i in range(s.position[k], s.width[k]):
         s.open[s.candidate[k, i]] = True
-    relaxed = optimistic_value(layout, s, box, theta, gram, rho, True)
+    relaxed = optimistic_value(layout, s, theta, gram, rho, fixed, True)
     for i in range(s.position[k], s.width[k]):
         s.open[s.candidate[k, i]] = False
     return relaxed <= goal
@@ -120,11 +123,11 @@ def descend(s: Any, k: int) -> int:
 
 
 @kernel
-def search(layout: Any, s: Any, box: Any, stats: Any, theta: Any, rho: Any, uniform: float, most_sets: int) -> int:
+def search(layout: Any, s: Any, stats: Any, theta: Any, rho: Any, fixed: Any, uniform: float) -> int:
     """Find the best set into s.best; returns its size. s.report holds its value, a bound, and the sets looked at."""
     gram = stats.gram
     extreme_weights(layout, s, theta, stats.inverse, stats.null, rho)
-    hold_nearest(layout, s, box, theta, gram)
+    hold_nearest(layout, s, theta, gram)
     shift = int(uniform * len(s.is_set))
     s.report[0], s.report[1], s.report[2] = -1.0, -1.0, 0.0
     start(s)
@@ -133,12 +136,12 @@ def search(layout: Any, s: Any, box: Any, stats: Any, theta: Any, rho: Any, unif
         if s.cost[s.settable[i]] <= s.money[0]:
             s.candidate[0, count] = s.settable[i]
             count += 1
-    enter(layout, s, box, theta, gram, rho, 0, count, shift)
+    enter(layout, s, theta, gram, rho, fixed, 0, count, shift)
     k = 0
     while k >= 0:
-        if s.report[2] >= most_sets:
+        if s.report[2] >= s.most_sets:
             break
-        if hopeless(layout, s, box, theta, gram, rho, k):
+        if hopeless(layout, s, theta, gram, rho, fixed, k):
             k -= 1
             if k >= 0:
                 s.is_set[s.candidate[k, s.position[k]]] = False
@@ -146,15 +149,15 @@ def search(layout: Any, s: Any, box: Any, stats: Any, theta: Any, rho: Any, unif
             continue
         rest = descend(s, k)
         k += 1
-        enter(layout, s, box, theta, gram, rho, k, rest, shift)
+        enter(layout, s, theta, gram, rho, fixed, k, rest, shift)
     s.report[1] = s.report[0]
     for depth in range(k + 1):
         s.report[1] = max(s.report[1], first_bound(s, depth))
-    return fill_up(layout, s, box, theta, gram, rho, shift)
+    return fill_up(layout, s, theta, gram, rho, fixed, shift)
 
 
 @kernel
-def fill_up(layout: Any, s: Any, box: Any, theta: Any, gram: Any, rho: Any, shift: int) -> int:
+def fill_up(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, shift: int) -> int:
     """Add variables that cost nothing to the best set until it holds K, in an order that the round draws.
 
     A variable whose optimistic mean is at most 1 does not lower f when it is set. Without this, sets that tie with the
@@ -167,7 +170,7 @@ def fill_up(layout: Any, s: Any, box: Any, theta: Any, gram: Any, rho: Any, shif
         count += 1
     i = 0
     while count < s.size and i < len(s.settable):
-        optimistic_value(layout, s, box, theta, gram, rho, False)
+        optimistic_value(layout, s, theta, gram, rho, fixed, False)
         while i < len(s.settable):
             v = s.settable[(i + shift) % len(s.settable)]
             i += 1
@@ -178,3 +181,11 @@ def fill_up(layout: Any, s: Any, box: Any, theta: Any, gram: Any, rho: Any, shif
                 break
     release(s, count)
     return count
+
+
+@propose.of(OptimisticSearch)
+def propose_searched(s: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
+    """Branch and bound, or greedy; the set stands in the list's one row."""
+    if s.greedy:
+        return write_found(s, greedy_search(layout, s, state.stats, state.theta, rho, fixed, draws[0]))
+    return write_found(s, search(layout, s, state.stats, state.theta, rho, fixed, draws[0]))

@@ -1,7 +1,8 @@
 """Means and gains of a linear model, for every node at once.
 
 e_v = E[v | do(S)]: one pass downwards.  a_v: total weight of the paths from v to the target that avoid S: one pass
-upwards.  Setting v to 1 besides S raises E[Y] by exactly (1 - e_v) a_v, so two passes over the edges give every gain.
+upwards.  Setting v to x besides S raises E[Y] by exactly (x - e_v) a_v, whatever the signs of the weights, so two
+passes over the edges give every gain.
 Only the target's ancestors matter; they are numbered 1..n in topological order, the target last, 0 the constant.
 """
 
@@ -31,6 +32,7 @@ class Passes(NamedTuple):
     child: NDArray[np.int32]
     child_theta: NDArray[np.float64]  # by child slot
     is_set: NDArray[np.bool_]  # (n + 1,) S
+    to: NDArray[np.float64]  # (n + 1,) what a variable in S is set to
     means: NDArray[np.float64]  # (n + 1,) e
     paths: NDArray[np.float64]  # (n + 1,) a
     dirty: NDArray[np.bool_]  # (n + 1,) scratch
@@ -43,7 +45,7 @@ def passes_of(model: WeightedModel) -> Passes:
     ids = np.concatenate([[0], np.flatnonzero(relevant)]).astype(np.int64)
     number = np.zeros(len(relevant), dtype=np.int64)
     number[ids] = np.arange(len(ids))
-    child = np.repeat(np.arange(len(relevant)), np.diff(arrays.parent_ptr))
+    child = model.graph.slot_child
     slots = np.flatnonzero(relevant[child])
     heads, tails, theta = number[child[slots]], number[arrays.parent[slots]], model.theta[slots]
     by_tail = np.argsort(tails, kind="stable")
@@ -57,6 +59,7 @@ def passes_of(model: WeightedModel) -> Passes:
         heads[by_tail].astype(np.int32),
         theta[by_tail],
         np.zeros(n, dtype=np.bool_),
+        np.ones(n),
         np.ones(n),
         np.zeros(n),
         np.zeros(n, dtype=np.bool_),
@@ -88,7 +91,7 @@ def _mark_ancestors(ptr: Any, parent: Any, found: Any) -> None:
 @kernel
 def mean_of(p: Any, v: int) -> float:
     if p.is_set[v]:
-        return 1.0
+        return p.to[v]
     total = 0.0
     for slot in range(p.parent_ptr[v], p.parent_ptr[v + 1]):
         total += p.theta[slot] * p.means[p.parent[slot]]
@@ -102,7 +105,7 @@ def paths_of(p: Any, v: int) -> float:
         c = p.child[slot]
         if not p.is_set[c]:
             total += p.child_theta[slot] * p.paths[c]
-    return total if total > NEGLIGIBLE else 0.0
+    return total if abs(total) > NEGLIGIBLE else 0.0
 
 
 @kernel
@@ -120,7 +123,7 @@ def full_pass(p: Any) -> float:
 
 @kernel
 def toggle(p: Any, x: int) -> float:
-    """Set x, or set it free again, and bring up to date only what that changes; returns E[Y | do(S)]."""
+    """Set x to `to[x]`, or set it free again, and bring up to date only what that changes; returns E[Y | do(S)]."""
     p.is_set[x] = not p.is_set[x]
     last = len(p.means) - 1
     p.dirty[x] = True
@@ -164,5 +167,5 @@ def toggle(p: Any, x: int) -> float:
 
 @kernel
 def gain_of(p: Any, v: int) -> float:
-    """What setting v besides S adds to E[Y]; rounding may leave a hair below 0."""
+    """What setting v to 1 besides S adds to E[Y] where no weight is negative; rounding may leave a hair below 0."""
     return max((1.0 - p.means[v]) * p.paths[v], 0.0)

@@ -20,25 +20,19 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.link_kernels import link_value
-from dobandit.oracle.sets import SetTree, members_before
-
-_MOST_ENTRIES = 1 << 18  # frontier tables in all
-_MOST_TABLE = 12  # parents of a node whose g_X is tabulated
+from dobandit.model.link_kernels import LinkArrays, link_value
+from dobandit.oracle.frontier import MOST_PARENTS, Frontier, frontier_of, parents_by_depth
+from dobandit.oracle.listing import Listing, members_before, pick_best, propose, score
 
 
 class PerPattern(NamedTuple):
-    """Plan and scratch. Depths follow SetTree.order."""
+    """The oracle: actions, links, and scratch. Depths follow `listing.order`."""
 
+    listing: Listing
+    links: LinkArrays
     sampled: bool  # Monte Carlo instead of frontier tables
-    # g_X by pattern (bit j: the j-th parent that is not the constant); empty where X has too many parents
-    table_ptr: NDArray[np.int64]  # (depths + 1,)
-    table: NDArray[np.float64]
-    # exact: state s of depth i's frontier -> pattern of the node, state of the next frontier with node at 0 and at 1
-    state_ptr: NDArray[np.int64]  # (depths + 2,)
-    pattern: NDArray[np.int64]
-    next_zero: NDArray[np.int64]
-    next_one: NDArray[np.int64]
+    frontier: Frontier  # without states where it is sampled, and without patterns where a node has too many parents
+    table: NDArray[np.float64]  # g_X by pattern
     weight: NDArray[np.float64]  # probability of each state
     # sampled
     uniforms: NDArray[np.float64]  # (depths, samples)
@@ -47,72 +41,31 @@ class PerPattern(NamedTuple):
     along: NDArray[np.float64]  # (D,)
 
 
-def per_pattern(graph: CausalGraph, tree: SetTree, rng: np.random.Generator, samples: int) -> PerPattern:
+def per_pattern(
+    graph: CausalGraph, listing: Listing, links: LinkArrays, rng: np.random.Generator, samples: int
+) -> PerPattern:
     """Plan the recursion: exact where the frontier stays small, sampled otherwise."""
-    depth_of = {int(v): i for i, v in enumerate(tree.order)}
-    parents = [[depth_of[p] for p in graph.arrays.parent[_slots(graph, v)].tolist() if p] for v in tree.order.tolist()]
-    widest = max((len(_parent_ids(graph, v)) for v in tree.order.tolist()), default=1)
-    plan = _frontier_plan(parents)
-    tabulated = [len(p) <= _MOST_TABLE for p in parents]
-    sampled = plan is None or not all(tabulated)
-    table_ptr = np.zeros(len(parents) + 1, dtype=np.int64)
-    np.cumsum([1 << len(p) if ok else 0 for p, ok in zip(parents, tabulated, strict=True)], out=table_ptr[1:])
-    empty = np.zeros(0, dtype=np.int64)
-    state_ptr, pattern, zero, one = (
-        plan if plan is not None and not sampled else (np.zeros(len(parents) + 2, dtype=np.int64), empty, empty, empty)
-    )
-    count = samples if sampled else 0
+    parents = parents_by_depth(graph, listing.order)
+    widest = int(np.diff(graph.arrays.parent_ptr)[listing.order].max(initial=1))
+    frontier = frontier_of(graph, listing.order)
+    count = samples if frontier is None else 0
+    if frontier is None:
+        table_ptr = np.zeros(len(parents) + 1, dtype=np.int64)
+        np.cumsum([1 << len(p) if len(p) <= MOST_PARENTS else 0 for p in parents], out=table_ptr[1:])
+        empty = np.zeros(0, dtype=np.int64)
+        frontier = Frontier(table_ptr, np.zeros(len(parents) + 2, dtype=np.int64), empty, empty, empty)
     return PerPattern(
-        sampled,
-        table_ptr,
-        np.zeros(int(table_ptr[-1])),
-        state_ptr,
-        pattern,
-        zero,
-        one,
-        np.zeros(int(state_ptr[-1])),
-        rng.random((len(parents) if sampled else 0, count)),
-        np.ones((len(graph) + 1 if sampled else 0, count)),
+        listing,
+        links,
+        count > 0,
+        frontier,
+        np.zeros(int(frontier.table_ptr[-1])),
+        np.zeros(int(frontier.state_ptr[-1])),
+        rng.random((len(parents) if count else 0, count)),
+        np.ones((len(graph) + 1 if count else 0, count)),
         np.zeros(max(widest, 1)),
         np.zeros(max(widest, 1)),
     )
-
-
-def _slots(graph: CausalGraph, v: int) -> slice:
-    return slice(int(graph.arrays.parent_ptr[v]), int(graph.arrays.parent_ptr[v + 1]))
-
-
-def _parent_ids(graph: CausalGraph, v: int) -> list[int]:
-    ids: list[int] = graph.arrays.parent[_slots(graph, v)].tolist()
-    return ids
-
-
-def _frontier_plan(parents: list[list[int]]) -> tuple[NDArray[np.int64], ...] | None:
-    """State maps of the frontier recursion, or None if its tables would be too large."""
-    depths = len(parents)
-    last_use = list(range(depths))
-    for depth, before in enumerate(parents):
-        for p in before:
-            last_use[p] = depth
-    frontiers: list[list[int]] = [[]]
-    for depth in range(depths):
-        frontiers.append([u for u in [*frontiers[-1], depth] if last_use[u] > depth])
-    sizes = [1 << min(len(frontier), 60) for frontier in frontiers]
-    if sum(sizes) > _MOST_ENTRIES:
-        return None
-    state_ptr = np.zeros(depths + 2, dtype=np.int64)
-    np.cumsum(sizes, out=state_ptr[1:])
-    pattern, zero, one = (np.zeros(int(state_ptr[-1]), dtype=np.int64) for _ in range(3))
-    for depth in range(depths):
-        here, after = frontiers[depth], frontiers[depth + 1]
-        states = np.arange(sizes[depth])
-        at = slice(int(state_ptr[depth]), int(state_ptr[depth + 1]))
-        bit = {u: (states >> i) & 1 for i, u in enumerate(here)}
-        pattern[at] = sum((bit[p] << j for j, p in enumerate(parents[depth])), np.zeros(len(states), dtype=np.int64))
-        for out, value in ((zero, 0), (one, 1)):
-            bit[depth] = np.full(len(states), value)
-            out[at] = sum((bit[u] << i for i, u in enumerate(after)), np.zeros(len(states), dtype=np.int64))
-    return state_ptr, pattern, zero, one
 
 
 @kernel
@@ -134,9 +87,9 @@ def fill_table(layout: Any, links: Any, plan: Any, theta: Any, inverse: Any, rho
     if first:
         plan.row[0] = 1.0
         lin, quad = theta[start], inverse[at]
-    base, gray = plan.table_ptr[depth], 0
+    base, gray = plan.frontier.table_ptr[depth], 0
     plan.table[base] = optimistic_probability(links, v, lin, quad, rho)
-    for step in range(1, plan.table_ptr[depth + 1] - base):
+    for step in range(1, plan.frontier.table_ptr[depth + 1] - base):
         bit = 0
         while not (step >> bit) & 1:
             bit += 1
@@ -152,42 +105,45 @@ def fill_table(layout: Any, links: Any, plan: Any, theta: Any, inverse: Any, rho
 
 
 @kernel
-def carry(plan: Any, depth: int, is_set: bool, last: bool) -> float:
-    """Take the frontier past the node at `depth`; at the target returns its probability of being 1."""
-    here, after = plan.state_ptr[depth], plan.state_ptr[depth + 1]
-    for s in range(after, plan.state_ptr[depth + 2]):
+def carry(plan: Any, depth: int, known: float, last: bool) -> float:
+    """Take the frontier past the node at `depth`; at the target returns its probability of being 1. known: the value
+    that the node has been given (NaN: none)."""
+    here, after = plan.frontier.state_ptr[depth], plan.frontier.state_ptr[depth + 1]
+    for s in range(after, plan.frontier.state_ptr[depth + 2]):
         plan.weight[s] = 0.0
-    base, total = plan.table_ptr[depth], 0.0
+    base, total = plan.frontier.table_ptr[depth], 0.0
     for s in range(here, after):
-        p = 1.0 if is_set else plan.table[base + plan.pattern[s]]
+        p = plan.table[base + plan.frontier.pattern[s]] if math.isnan(known) else known
         total += plan.weight[s] * p
         if not last:
-            plan.weight[after + plan.next_one[s]] += plan.weight[s] * p
-            plan.weight[after + plan.next_zero[s]] += plan.weight[s] * (1.0 - p)
+            plan.weight[after + plan.frontier.next_one[s]] += plan.weight[s] * p
+            plan.weight[after + plan.frontier.next_zero[s]] += plan.weight[s] * (1.0 - p)
     return total
 
 
 @kernel
 def draw(
-    layout: Any, links: Any, plan: Any, theta: Any, inverse: Any, rho: float, v: int, depth: int, is_set: bool
+    layout: Any, links: Any, plan: Any, theta: Any, inverse: Any, rho: float, v: int, depth: int, known: float
 ) -> float:
-    """Sample v in every world from its sampled parents; returns the mean of its probability."""
+    """Sample v in every world from its sampled parents; returns the mean of its probability. known: the value that v
+    has been given (NaN: none)."""
     samples = plan.worlds.shape[1]
     start, at = layout.ptr[v], layout.square[v]
     d = layout.ptr[v + 1] - start
-    base = plan.table_ptr[depth]
-    tabulated = plan.table_ptr[depth + 1] > base
+    base = plan.frontier.table_ptr[depth]
+    tabulated = plan.frontier.table_ptr[depth + 1] > base
     first = 1 if d > 0 and layout.parent[start] == 0 else 0
     total = 0.0
     for k in range(samples):
-        p = 1.0
-        if not is_set and tabulated:
+        p = known
+        free = math.isnan(known)
+        if free and tabulated:
             pattern = 0
             for j in range(first, d):
                 if plan.worlds[layout.parent[start + j], k] > 0.5:
                     pattern |= 1 << (j - first)
             p = plan.table[base + pattern]
-        elif not is_set:
+        elif free:
             lin = quad = 0.0
             for i in range(d):
                 if plan.worlds[layout.parent[start + i], k] > 0.5:
@@ -201,26 +157,32 @@ def draw(
     return total / samples
 
 
-@kernel
-def score_sets_per_pattern(layout: Any, links: Any, tree: Any, plan: Any, theta: Any, inverse: Any, rho: Any) -> None:
-    """tree.values[i] = optimistic E[Y | do(set i)]."""
-    depths, member = len(tree.order), tree.member
+@score.of(PerPattern)
+def score_per_pattern(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """Tables of every node once, then the frontier for every action."""
+    listing, links, theta, inverse = plan.listing, plan.links, state.theta, state.stats.inverse
+    depths, member = len(listing.order), listing.member
     for depth in range(depths):
-        v = tree.order[depth]
-        if plan.table_ptr[depth + 1] > plan.table_ptr[depth]:
+        v = listing.order[depth]
+        if plan.frontier.table_ptr[depth + 1] > plan.frontier.table_ptr[depth]:
             fill_table(layout, links, plan, theta, inverse, rho[v], v, depth)
     if not plan.sampled:
         plan.weight[0] = 1.0
     value = 0.0
-    for i in range(len(tree.values)):
-        first = tree.first[i]
+    for i in range(len(listing.values)):
+        first = listing.first[i]
         at = members_before(member, i, first)
         for depth in range(first, depths):
-            v = tree.order[depth]
-            is_set = at < member.shape[1] and member[i, at] == depth
-            at += is_set
+            v = listing.order[depth]
+            known = fixed[v]
+            if at < member.shape[1] and member[i, at] == depth:
+                known = listing.member_to[i, at]
+                at += 1
             if plan.sampled:
-                value = draw(layout, links, plan, theta, inverse, rho[v], v, depth, is_set)
+                value = draw(layout, links, plan, theta, inverse, rho[v], v, depth, known)
             else:
-                value = carry(plan, depth, is_set, depth == depths - 1)
-        tree.values[i] = value
+                value = carry(plan, depth, known, depth == depths - 1)
+        listing.values[i] = value
+
+
+propose.of(PerPattern)(pick_best)

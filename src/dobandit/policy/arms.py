@@ -1,33 +1,49 @@
-"""The kernels of the policies that treat each set as an arm and ignore what causes what: UCB, epsilon-greedy, and the
-yardsticks that play at random or always the same set."""
+"""The engine of the policies that treat each action as an arm and ignore what causes what: UCB, epsilon-greedy, and the
+yardsticks that play at random or always the same action.
+
+Arms are the allowed actions: exactly K variables where nothing can do harm, else every size. A round in which fewer
+variables are available can leave none of these; then the allowed actions of that round are arms of their own.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
-from dobandit.oracle.sets import pick
+from dobandit.errors import InterventionError, listed
+from dobandit.estimation.confidence import hoeffding
+from dobandit.oracle.actions import Action, Actions
+from dobandit.oracle.listing import pick
+from dobandit.policy.engine import WORDS_NOW, Choice, Draws, Engine, Estimate, Pending, Rounds, Situation, copied
+from dobandit.policy.problem import Problem
+from dobandit.policy.recording import Recorder, record
+from dobandit.policy.world import World, act, see_context
 
 UCB, EPSILON_GREEDY, RANDOM, FIXED = 0, 1, 2, 3
+Array = NDArray[np.float64]
 
 
 class ArmsPlan(NamedTuple):
+    """What stays fixed, and scratch."""
+
     kind: int
     parameter: float  # scale of UCB, epsilon of epsilon-greedy
     target: int
-    sets: NDArray[np.int32]  # (arms, size) ids
-    values: NDArray[np.float64]  # (arms,) scratch
+    ids: NDArray[np.int32]  # (arms, size)
+    to: Array  # (arms, size)
+    values: Array  # (arms,) scratch: the index of each arm
 
 
 class ArmsState(NamedTuple):
     """plays and total: rounds and sum of Y by arm. clock: rounds told."""
 
     plays: NDArray[np.int64]
-    total: NDArray[np.float64]
+    total: Array
     clock: NDArray[np.int64]
 
 
@@ -73,9 +89,157 @@ def pick_arm(values: Any, uniform: float) -> int:
 
 
 @inlined
-def update_arm(plan: Any, state: Any, arm: int, reward: float) -> None:
-    """Take a round in; a round without a reward, or with a set that is no arm, only counts as time."""
+def update_arm(state: Any, arm: int, reward: float) -> None:
+    """Take a round in; a round without a reward, or with an action that is no arm (-1), only counts as time."""
     state.clock[0] += 1
     if arm >= 0 and not math.isnan(reward):
         state.plays[arm] += 1
         state.total[arm] += reward
+
+
+@kernel
+def update_arms(state: Any, arms: Any, rewards: Any, counts: Any) -> None:
+    """Rounds in their order, each as often as it counts."""
+    for t in range(len(arms)):
+        for _ in range(counts[t]):
+            update_arm(state, arms[t], rewards[t])
+
+
+@kernel
+def run_arms(plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any) -> None:
+    """Propose, act, record, update."""
+    for t in range(len(world_draws)):
+        pattern = see_context(world, world_draws[t]) if len(world.context) > 0 else 0
+        arm = propose_arm(plan, state, policy_draws[t])
+        act(world, plan.ids[arm], plan.to[arm], world_draws[t])
+        record(tape, pattern, arm, tape.expected[pattern, arm], world.values[plan.target])
+        update_arm(state, arm, world.values[plan.target])
+
+
+class ArmsEngine(Engine):
+    """One arm per allowed action, or the actions given."""
+
+    def __init__(self, problem: Problem, kind: int, parameter: float, arms: Actions | None = None) -> None:
+        self.problem = problem
+        ids, to = problem.allowed(relevant=False).rows() if arms is None else arms
+        self.plan = ArmsPlan(kind, parameter, problem.graph.arrays.target, ids, to, np.zeros(len(ids)))
+        self.state = ArmsState(np.zeros(len(ids), dtype=np.int64), np.zeros(len(ids)), np.zeros(1, dtype=np.int64))
+        self._arm_of = {action: i for i, action in enumerate(map(self.actions().row, range(len(ids))))}
+        self._others: dict[Action, tuple[int, float]] = {}  # actions told that are no arms: rounds and sum of Y
+
+    @property
+    def rounds(self) -> int:
+        return int(self.state.clock[0])
+
+    def actions(self) -> Actions:
+        return Actions(self.plan.ids, self.plan.to)
+
+    def copy(self) -> Self:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.state, twin._others = copied(self.state), dict(self._others)
+        return twin
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def update(self, rounds: Rounds) -> None:
+        rewards = rounds.values[:, self.plan.target]
+        arms = np.full(len(rewards), -1, dtype=np.int64)
+        for i, (values, was_set) in enumerate(zip(rounds.values, rounds.was_set, strict=True)):
+            ids = np.flatnonzero(was_set).tolist()
+            action = Action(tuple(ids), tuple(values[ids].tolist()))
+            arms[i] = self._arm_of.get(action, -1)
+            if arms[i] < 0 and not math.isnan(rewards[i]):
+                plays, total = self._others.get(action, (0, 0.0))
+                for _ in range(rounds.counts[i]):  # not times: that is another number in the last bit
+                    total += float(rewards[i])
+                self._others[action] = plays + int(rounds.counts[i]), total
+        update_arms(self.state, arms, np.ascontiguousarray(rewards), rounds.counts)
+
+    # -- choosing ------------------------------------------------------------------------------------------------
+
+    def choose(self, now: Situation) -> Choice:
+        plan, index = self._proposed(now)
+        value = float(plan.values[index]) if self._compares(now) else math.nan
+        return Choice(Actions(plan.ids, plan.to).row(index), value)
+
+    def best(self, now: Situation) -> Choice:
+        plan, state = self._playable(now._replace(pending=()))
+        means = np.divide(state.total, state.plays, out=np.full(len(state.plays), -1.0), where=state.plays > 0)
+        index = int(np.argmax(means))
+        return Choice(Actions(plan.ids, plan.to).row(index), float(means[index]) if means[index] >= 0 else math.nan)
+
+    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
+        now = now._replace(draws=np.ones(self.draws))  # 1: epsilon-greedy does not explore
+        if not self._compares(now):
+            return []
+        plan, _ = self._proposed(now)
+        return [(Actions(plan.ids, plan.to).row(i), value) for i, value in enumerate(plan.values.tolist())]
+
+    def _compares(self, now: Situation) -> bool:
+        kind = self.plan.kind
+        return kind == UCB or (kind == EPSILON_GREEDY and now.draws[1] >= self.plan.parameter)
+
+    def _proposed(self, now: Situation) -> tuple[ArmsPlan, int]:
+        plan, state = self._playable(now)
+        return plan, int(propose_arm(plan, state, now.draws))
+
+    def _playable(self, now: Situation) -> tuple[ArmsPlan, ArmsState]:
+        """The arms that can be played now; where none of them can, the allowed actions of this round."""
+        plan, state = self.plan, self._expecting(now.pending)
+        if now.available is None:
+            return plan, state
+        usable = np.zeros(len(self.problem.graph) + 1, dtype=bool)
+        usable[[0, *now.available]] = True
+        arms = np.flatnonzero(usable[plan.ids].all(axis=1))
+        if len(arms):
+            some = plan._replace(ids=plan.ids[arms], to=plan.to[arms], values=np.zeros(len(arms)))
+            return some, state._replace(plays=state.plays[arms], total=state.total[arms])
+        if plan.kind == FIXED:
+            names = list(self.actions().row(0).named(self.problem.graph))
+            raise InterventionError(f"{listed(names)} is always set, but not all of it is available. Wait until it is.")
+        actions = self.problem.allowed(now.available, relevant=False).rows()
+        known = [self._known(actions.row(i), now.pending) for i in range(len(actions.ids))]
+        plays, total = np.array([n for n, _ in known], dtype=np.int64), np.array([s for _, s in known])
+        there = plan._replace(ids=actions.ids, to=actions.values, values=np.zeros(len(known)))
+        return there, state._replace(plays=plays, total=total)
+
+    def _known(self, action: Action, pending: tuple[Pending, ...]) -> tuple[int, float]:
+        """(rounds, sum of Y) of an action that is no arm, with those under way."""
+        plays, total = self._others.get(action, (0, 0.0))
+        more = sum(one.size for one in pending if one.action == action)
+        return plays + more, total + more * (total / plays if plays else 0.5)
+
+    def _expecting(self, pending: tuple[Pending, ...]) -> ArmsState:
+        """A pending action counts as played, with the mean it has (with 1/2 where it has none)."""
+        if not pending:
+            return self.state
+        state: ArmsState = copied(self.state)
+        times: dict[int, int] = {}
+        for one in pending:
+            state.clock[0] += one.size
+            arm = self._arm_of.get(one.action, -1)
+            times[arm] = times.get(arm, 0) + one.size
+        for arm, count in times.items():
+            if arm >= 0:
+                plays = self.state.plays[arm]
+                state.plays[arm] += count
+                state.total[arm] += count * (self.state.total[arm] / plays if plays else 0.5)
+        return state
+
+    # -- answers and simulation ----------------------------------------------------------------------------------
+
+    def predict(self, action: Action, context: Array) -> Estimate:
+        """The mean of the arm's own rounds, with Hoeffding's interval; 1/2 where there are none."""
+        arm = self._arm_of.get(action, -1)
+        plays, total = self._others.get(action, (0, 0.0))
+        if arm >= 0:
+            plays, total = int(self.state.plays[arm]), float(self.state.total[arm])
+        return Estimate(total / plays, *hoeffding(total / plays, plays)) if plays else Estimate(0.5, 0.0, 1.0)
+
+    @property
+    def interval_words(self) -> str:
+        return WORDS_NOW
+
+    def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
+        run_arms(self.plan, self.state, world.arrays, recorder.tape, draws.world, draws.policy)

@@ -1,196 +1,141 @@
-"""What every policy offers: a frozen configuration whose `start` gives a learner for one problem.
-
-An engine is the compiled half of a learner: a plan (fixed), a state (named tuple of arrays), and `propose` and
-`update` on them. The simulator takes engines; people take learners.
-"""
+"""What every policy offers: a frozen configuration, known by its `name`; `start` gives a learner for one problem."""
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import GraphError, ModelError, PolicyError
+from dobandit.errors import PolicyError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.latent import project_graph
-from dobandit.model.bglm import LinkLike, links_by_node
-from dobandit.model.links import Link, identity
-from dobandit.oracle.problem import Problem as Rules
-from dobandit.oracle.problem import rules_of
+from dobandit.model.links import Link
+from dobandit.oracle.rules import Rules, RuleWords, rules_of
+from dobandit.policy.problem import Links, Problem, problem_of
 
 if TYPE_CHECKING:
+    from dobandit.policy.engine import Engine
     from dobandit.policy.learner import Learner
-
-UNIFORMS = 3  # random numbers a policy may use in a round: tie-breaking, whether to explore, where
-Links = LinkLike | Mapping[str, LinkLike] | None
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What a policy is started on: a Markovian graph (hidden variables already removed) and the rules of the game."""
-
-    graph: CausalGraph
-    rules: Rules
-    horizon: int | None
-    seed: int
-    links: tuple[Link, ...]
-    continuous: bool
-
-    @cached_property
-    def is_linear(self) -> bool:
-        return all(link == identity for link in self.links)
-
-    @property
-    def budget(self) -> int:
-        """The most variables that a set can hold."""
-        return len(self.graph.controllable) if self.rules.budget is None else self.rules.budget
-
-    def required_ids(self) -> list[int]:
-        return sorted(self.graph.index(name) for name in self.rules.required)
-
-
-class Interval(NamedTuple):
-    low: float
-    high: float
-
-
-class Choice(NamedTuple):
-    """The ids to set, and the value that made the policy choose them (NaN: nothing was compared).
-
-    proved: no set has a larger value; False where a search stopped early, or for greedy
-    """
-
-    ids: list[int]
-    value: float
-    proved: bool = True
-
-
-class Engine(ABC):
-    """A policy at work on one problem."""
-
-    problem: Problem
-    sets: NDArray[np.int32]  # (count, size) ids, 0 for none; a simulator's name for a set is its row, -1 for no set
-    plan: Any
-    state: Any
-
-    @abstractmethod
-    def choose(
-        self,
-        uniforms: NDArray[np.float64],
-        available: tuple[str, ...] | None = None,
-        pending: Sequence[Sequence[int]] = (),
-    ) -> Choice:
-        """What to set next; changes nothing.
-
-        available  the variables that can be set now (None: all that the rules allow)
-        pending    sets that are being tried now: what they are expected to teach counts as known
-        """
-
-    @abstractmethod
-    def update(self, values: NDArray[np.float64], was_set: NDArray[np.bool_]) -> None:
-        """Take a round in: values by id (NaN: not seen) and which ids were set."""
-
-    @abstractmethod
-    def update_many(self, values: NDArray[np.float64], was_set: NDArray[np.bool_]) -> None:
-        """Take rounds in, one a row, exactly as one by one."""
-
-    def copy(self) -> Self:
-        """One that knows the same, and learns by itself from now on."""
-        twin = copy.copy(self)
-        twin.state = copied(self.state)
-        return twin
-
-    @property
-    @abstractmethod
-    def rounds(self) -> int:
-        """Rounds taken in so far."""
 
 
 @dataclass(frozen=True)
 class Policy(ABC):
-    """Base of the policies."""
+    """Base of the policies: a frozen configuration that says what it is called, and starts to work on a problem.
+
+    One of your own is a frozen dataclass with a `name`, a `label` and an `engine`; its fields are its settings. It is
+    known by its name as soon as the class is defined, and in every process where its package is installed
+    (CONTRIBUTING.md has a skeleton, and `dobandit.testing.policies` the tests).
+
+    name     as files and the command line write it, such as "blm-lr": lower-case letters, digits and hyphens. A
+             subclass that leaves it out is not known by name, and files refuse it
+    effects  what it takes for granted where nobody says: "nonnegative" (no cause does harm), or "any"
+    links    the links that it takes for granted where nobody says
+
+    >>> import dobandit as dob
+    >>> policy = dob.UCB(scale=0.5)
+    >>> policy.name, policy.label, policy.settings()
+    ('ucb', 'UCB (0.5)', {'scale': 0.5})
+    """
+
+    name: ClassVar[str] = ""
+    effects: ClassVar[str] = "any"
+    links: ClassVar[str] = "identity"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in cls.__dict__:
+            from dobandit.policy.registry import remember
+
+            remember(cls)
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """The name in tables and figures."""
+        """The name in tables and figures, such as "UCB (0.5)". It should tell apart policies that one study compares;
+        where two labels are equal, the settings are written behind the second."""
 
     def label_on(self, graph: CausalGraph, links: tuple[Link, ...]) -> str:
-        """The name on a given problem."""
+        """The name in tables and figures of a given problem, where it depends on that; default: `label`.
+
+        graph  what causes what
+        links  the link of each node, in the order of `graph.nodes`
+
+        >>> import dobandit as dob
+        >>> dob.BGLMOFU().label_on(dob.paper.G1.graph, dob.paper.G1.links)
+        'BLM-OFU'
+        """
         return self.label
 
     @abstractmethod
     def engine(self, problem: Problem) -> Engine:
-        """Get to work on a problem."""
+        """An engine that knows nothing yet of `problem`: a new one with every call, none sharing what it learns.
+
+        problem  the graph (hidden variables already removed), the rules, the links, and what is promised
+
+        Raises PolicyError where the problem does not suit the policy; the message says why, and what does.
+        """
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that differ from the defaults, as JSON has them (a tuple becomes a list): by these a policy is
+        kept in files, so that `type(policy)(**policy.settings()) == policy` must hold. A policy with a tuple among its
+        settings therefore takes a list too, and one whose settings are no JSON overrides this.
+
+        >>> import dobandit as dob
+        >>> dob.UCB().settings(), dob.Fixed(["X1", "X2"]).settings()
+        ({}, {'set': ['X1', 'X2']})
+        """
+        found = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            default = field.default_factory() if field.default_factory is not MISSING else field.default
+            if value != default:
+                found[field.name] = list(value) if isinstance(value, tuple) else value
+        return found
 
     def start(
         self,
         graph: CausalGraph,
-        budget: int | None,
+        budget: int | Rules | None = None,
         horizon: int | None = None,
         seed: int = 0,
         links: Links = None,
         continuous: bool = False,
-        *,
-        costs: Mapping[str, float] | None = None,
-        total_cost: float | None = None,
-        require: Iterable[str] = (),
-        forbid: Iterable[str] = (),
-        exclusive: Iterable[Iterable[str]] = (),
+        effects: str | None = None,
+        **rules: Unpack[RuleWords],
     ) -> Learner:
-        """A learner on `graph` that sets at most `budget` variables a round.
+        """A learner on `graph` that sets at most `budget` variables per round.
 
         horizon     how many rounds there will be, if that is known: the confidence levels are tuned to it
-        links       one link for all nodes, or by node; identity by default
+        links       one link for all nodes, or by node; "auto": learned from the data; default: the policy's
         continuous  whether observations are numbers from 0 to 1 rather than 0 or 1
-        costs, total_cost, require, forbid, exclusive: which sets are allowed, as in `solve`
+        effects     "nonnegative": no cause does harm, so that sets of exactly `budget` are enough; "any": some may,
+                    and smaller sets count too; default: what the policy takes for granted
+        rules       levers, costs, total_cost, require, forbid, exclusive, smaller: see `Rules`
         """
         from dobandit.policy.learner import Learner
 
-        rules = rules_of(budget, costs, total_cost, require, forbid, exclusive)
-        return Learner(self, problem_of(graph, rules, horizon, seed, links, continuous))
+        promised, links = self.effects if effects is None else effects, self.links if links is None else links
+        return Learner(self, problem_of(graph, rules_of(budget, rules), horizon, seed, links, continuous, promised))
 
 
-def problem_of(
-    graph: CausalGraph,
-    rules: Rules | int,
-    horizon: int | None = None,
-    seed: int = 0,
-    links: Links = None,
-    continuous: bool = False,
-) -> Problem:
-    """Check the rules of the game (or a mere budget) once, and remove hidden variables."""
-    if not isinstance(graph, CausalGraph):
-        raise GraphError(
-            f"the graph must be a CausalGraph, but got {type(graph).__name__}. Pass model.graph, or read one with "
-            "read_graph or from_networkx."
+def require_nonnegative(problem: Problem, label: str, clipped: bool) -> Problem:
+    """The problem as the paper's policies read it: no effect does harm."""
+    if problem.effects == "nonnegative":
+        return problem
+    if not clipped:
+        raise PolicyError(
+            f"{label} is for effects that do no harm (the paper's weights are nonnegative), but here effects may have "
+            "any sign. Promise effects='nonnegative', let it read harm as no effect with clipped=True, or use "
+            "CausalUCB."
         )
-    by_node = links_by_node(graph, links)
-    nonlinear = [name for name, link in zip(graph.nodes, by_node, strict=True) if link != identity]
-    if nonlinear and graph.latent:
-        raise ModelError(
-            f"hidden variables are handled in linear models only, but {nonlinear[0]!r} has the "
-            f"{by_node[graph.index(nonlinear[0]) - 1].name} link. Use identity links, or observe every variable."
-        )
-    if nonlinear and continuous:
-        raise ModelError(f"a continuous model is linear, but {nonlinear[0]!r} has another link. Use identity links.")
-    if horizon is not None and (isinstance(horizon, bool) or not hasattr(horizon, "__index__") or horizon < 1):
-        raise PolicyError(f"horizon must be a whole number from 1, or None if it is not known, but got {horizon!r}.")
-    if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
-        raise PolicyError(f"seed must be a whole number from 0, but got {seed!r}.")
-    rules = rules if isinstance(rules, Rules) else Rules(rules)
-    rules.candidates(graph)  # raises where no set is allowed
-    projected = project_graph(graph)
-    if graph.latent:
-        by_node = (identity,) * len(projected)
-    known = None if horizon is None else int(horizon)
-    return Problem(projected, rules, known, int(seed), by_node, bool(continuous))
+    return problem.with_effects("nonnegative")
+
+
+def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise PolicyError(f"{name} is one of {listed(choices)}, but got {value!r}.{closest(str(value), choices)}")
 
 
 def positive(name: str, value: object, *, zero: bool = False, most: float = float("inf")) -> float:
@@ -202,13 +147,6 @@ def positive(name: str, value: object, *, zero: bool = False, most: float = floa
     return float(value)  # type: ignore[arg-type]
 
 
-def round_uniforms(seed: int, number: int) -> NDArray[np.float64]:
+def round_draws(seed: int, number: int, count: int) -> NDArray[np.float64]:
     """The random numbers of round `number` (from 0): a function of the seed and the number alone."""
-    return np.random.default_rng([seed, number]).random(UNIFORMS)
-
-
-def copied(state: Any) -> Any:
-    """A state's named tuples with copies of their arrays."""
-    if isinstance(state, np.ndarray):
-        return state.copy()
-    return type(state)(*map(copied, state)) if isinstance(state, tuple) else state
+    return np.random.default_rng([seed, number]).random(count)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import is_whole
 from dobandit.errors import DobanditWarning, PolicyError, listed
 from dobandit.estimation.confidence import (
     DEFAULT_C,
@@ -18,14 +20,16 @@ from dobandit.estimation.confidence import (
     initial_lambda,
     initial_rounds,
 )
+from dobandit.estimation.estimators import maximum_likelihood
+from dobandit.estimation.statistics import layout_of
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.links import Link, LinkBounds, identity
-from dobandit.policy.base import Engine, Policy, Problem, positive
-from dobandit.policy.blm_lr import require_choice
-from dobandit.policy.general_engine import GeneralEngine
-from dobandit.policy.linear_engines import ORACLES, REGIONS, linear_engine
-from dobandit.policy.optimist import RHO_MLE, Settings
-from dobandit.policy.optimist_engine import linear_plan
+from dobandit.policy.base import Policy, positive, require_choice, require_nonnegative
+from dobandit.policy.engine import Engine
+from dobandit.policy.model_engine import ModelEngine
+from dobandit.policy.oracles import ORACLES, REGIONS, linear_engine, per_pattern_oracle
+from dobandit.policy.problem import Problem
+from dobandit.policy.region import RHO_MLE, Region
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,11 @@ class BGLMOFU(Policy):
     region, oracle on linear models (see BLMLR)
     delta          default: 1 / (3 n sqrt(T)) a node, or 0.05 over all nodes and rounds without a horizon
     samples        worlds sampled where the per-pattern oracle cannot be exact
+    clipped        run although effects may do harm, and read harm as no effect
     """
+
+    name: ClassVar[str] = "bglm-ofu"
+    effects: ClassVar[str] = "nonnegative"
 
     radius_scale: float = 1.0
     initial: str | int = "lambda-min"
@@ -53,6 +61,7 @@ class BGLMOFU(Policy):
     oracle: str = "auto"
     delta: float | None = None
     samples: int = 1024
+    clipped: bool = False
 
     def __post_init__(self) -> None:
         positive("radius_scale", self.radius_scale, zero=True)
@@ -69,7 +78,7 @@ class BGLMOFU(Policy):
             raise PolicyError(f"samples must be a whole number from 1, but got {self.samples!r}.")
         if isinstance(self.initial, str):
             require_choice("initial", self.initial, ("lambda-min", "formula"))
-        elif isinstance(self.initial, bool) or not hasattr(self.initial, "__index__") or self.initial < 0:
+        elif not is_whole(self.initial) or self.initial < 0:
             raise PolicyError(f"initial is 'lambda-min', 'formula' or a number of rounds, but got {self.initial!r}.")
         if self.initial == "formula" and self.zeta is None:
             raise PolicyError("initial='formula' needs zeta of Assumption 3; `dobandit check MODEL` computes it.")
@@ -82,7 +91,7 @@ class BGLMOFU(Policy):
         return "BLM-OFU" if all(link == identity for link in links) else self.label
 
     def engine(self, problem: Problem) -> Engine:
-        n = len(problem.graph) + 1
+        problem, n = require_nonnegative(problem, self.label, self.clipped), len(problem.graph) + 1
         bounds = [link_bounds(problem.graph, v, link) for v, link in enumerate(problem.links, start=1)]
         kappa = float(self.kappa) if self.kappa is not None else min(b.kappa for b in bounds)
         if not kappa > 0:
@@ -94,7 +103,7 @@ class BGLMOFU(Policy):
         else:
             delta = DEFAULT_DELTA / (3 * n)
         thresholds = self.thresholds(problem, bounds, kappa, delta)
-        settings = Settings(
+        region = Region(
             radius=RHO_MLE,
             scale=float(self.radius_scale),
             delta=delta,
@@ -104,8 +113,9 @@ class BGLMOFU(Policy):
             initial=self._initial(problem, bounds, kappa, delta, thresholds),
         )
         if problem.is_linear:
-            return linear_engine(problem, settings, 0.0, self.region, self.oracle, thresholds)
-        return GeneralEngine(problem, linear_plan(problem, settings, thresholds), self.samples)
+            return linear_engine(problem, region, 0.0, self.region, self.oracle, thresholds)
+        estimator, state = maximum_likelihood(layout_of(problem.graph), problem.link_arrays, problem.horizon)
+        return ModelEngine(problem, estimator, state, region, per_pattern_oracle(self.samples), thresholds)
 
     def thresholds(self, problem: Problem, bounds: list[LinkBounds], kappa: float, delta: float) -> NDArray[np.float64]:
         """What each node's lambda_min has to reach: Eq. (3), and 1, which the bound on sum ||V|| needs (Lemma 9)."""
@@ -139,9 +149,9 @@ class BGLMOFU(Policy):
                     DobanditWarning,
                     stacklevel=5,
                 )
-            if problem.rules.required:
+            if problem.rules.require:
                 warnings.warn(
-                    f"{listed(problem.rules.required)} is required, so it is set in every round, and rounds played by "
+                    f"{listed(problem.rules.require)} is required, so it is set in every round, and rounds played by "
                     "this policy never fulfil Eq. (3) there: nothing else would be set. Give initial=<rounds>.",
                     DobanditWarning,
                     stacklevel=5,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from dobandit.errors import PolicyError, closest, listed
+from dobandit.errors import PolicyError
 from dobandit.estimation.confidence import DEFAULT_DELTA, checked_delta, delta_blm_lr
-from dobandit.policy.base import Engine, Policy, Problem, positive
-from dobandit.policy.linear_engines import ORACLES, REGIONS, linear_engine
-from dobandit.policy.optimist import RHO_LEMMA, RHO_PAPER, Settings
+from dobandit.policy.base import Policy, positive, require_choice, require_nonnegative
+from dobandit.policy.engine import Engine
+from dobandit.policy.oracles import ORACLES, REGIONS, linear_engine
+from dobandit.policy.problem import Problem
+from dobandit.policy.region import RHO_LEMMA, RHO_PAPER, Region
 
 
 @dataclass(frozen=True)
@@ -23,13 +26,18 @@ class BLMLR(Policy):
                   many sets and the region is boxed, else exhaustive
     radius        "paper": rho_t with n, as in Algorithm 3; "lemma": with a node's number of parents (Lemma 11)
     delta         chance that some region fails; default: 1 / (n sqrt(T)) a node, or 0.05 in all without a horizon
+    clipped       run although effects may do harm, and read harm as no effect
     """
+
+    name: ClassVar[str] = "blm-lr"
+    effects: ClassVar[str] = "nonnegative"
 
     radius_scale: float = 1.0
     region: str = "closed-form"
     oracle: str = "auto"
     radius: str = "paper"
     delta: float | None = None
+    clipped: bool = False
 
     def __post_init__(self) -> None:
         positive("radius_scale", self.radius_scale, zero=True)
@@ -46,14 +54,14 @@ class BLMLR(Policy):
     def engine(self, problem: Problem) -> Engine:
         if not problem.is_linear:
             raise PolicyError("BLM-LR is for linear models, but some link is not the identity. Use BGLMOFU.")
-        n = len(problem.graph) + 1
+        problem, n = require_nonnegative(problem, self.label, self.clipped), len(problem.graph) + 1
         if self.delta is not None:
             delta = self.delta / n
         elif problem.horizon is not None:
             delta = delta_blm_lr(n, problem.horizon)
         else:
             delta = DEFAULT_DELTA / n  # Lemma 11 holds for all rounds at once: no horizon is needed
-        settings = Settings(
+        region = Region(
             radius=RHO_PAPER if self.radius == "paper" else RHO_LEMMA,
             scale=float(self.radius_scale),
             delta=delta,
@@ -62,10 +70,4 @@ class BLMLR(Policy):
             kappa=1.0,
             initial=0,
         )
-        return linear_engine(problem, settings, 1.0, self.region, self.oracle)
-
-
-def require_choice(name: str, value: object, choices: object) -> None:
-    known = list(choices)  # type: ignore[call-overload]
-    if value not in known:
-        raise PolicyError(f"{name} is one of {listed(known)}, but got {value!r}.{closest(str(value), known)}")
+        return linear_engine(problem, region, 1.0, self.region, self.oracle)

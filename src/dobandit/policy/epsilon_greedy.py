@@ -1,17 +1,21 @@
-"""Epsilon-greedy over all K-subsets: the paper's second baseline."""
+"""Epsilon-greedy over all allowed actions: the paper's second baseline."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from dobandit.policy.arms import EPSILON_GREEDY
-from dobandit.policy.arms_engine import ArmsEngine
-from dobandit.policy.base import Engine, Policy, Problem, positive
+from dobandit.policy.arms import EPSILON_GREEDY, ArmsEngine
+from dobandit.policy.base import Policy, positive
+from dobandit.policy.engine import Engine
+from dobandit.policy.problem import Problem
 
 
 @dataclass(frozen=True)
 class EpsilonGreedy(Policy):
     """With probability epsilon a random arm, else the one with the largest mean; an arm not yet played counts as 1."""
+
+    name: ClassVar[str] = "eps-greedy"
 
     epsilon: float = 0.1
 

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.model import elimination
-from dobandit.model.links import Link, identity
-from dobandit.policy.base import Problem
-from dobandit.policy.optimist_engine import OptimistEngine
+from dobandit.policy.beliefs import Beliefs
+from dobandit.policy.problem import Problem
 
 Array = NDArray[np.float64]
 _WIDEST = 16
@@ -28,18 +27,18 @@ _SAMPLES = 20_000
 
 
 def target_interval(
-    engine: OptimistEngine, problem: Problem, fixed: Array, rho: Array | None = None
+    beliefs: Beliefs, problem: Problem, fixed: Array, rho: Array | None = None
 ) -> tuple[float, float, float]:
-    """(low, estimate, high) of E[target | do(fixed)]; `rho`: other radii than the engine's."""
-    graph, radii = problem.graph, engine.radii() if rho is None else rho
-    target = graph.arrays.target
+    """(low, estimate, high) of E[target] where `fixed` is set or known (NaN: free); `rho`: other radii than the
+    beliefs'."""
+    radii = beliefs.radii if rho is None else rho
+    target = problem.graph.arrays.target
     if not math.isnan(fixed[target]):
         low = value = high = float(fixed[target])
     elif problem.is_linear:
-        low, value, high = _linear(engine, fixed, radii)
+        low, value, high = _linear(beliefs, problem, fixed, radii)
     else:
-        needed = [graph.index(name) for name in graph.ancestors(graph.target)] + [target]
-        low, value, high = (_any_link(engine, problem, needed, fixed, sign * radii) for sign in (-1.0, 0.0, 1.0))
+        low, value, high = (_any_link(beliefs, problem, fixed, sign * radii) for sign in (-1.0, 0.0, 1.0))
     # With few rows an estimate can lie outside [0, 1], and the recursions then cross: the interval holds all of them.
     return min(low, value, high), value, max(low, value, high)
 
@@ -47,50 +46,32 @@ def target_interval(
 class _Region:
     """A node's estimate and region, ready for many parent vectors at once."""
 
-    def __init__(self, engine: OptimistEngine, v: int, rho: float) -> None:
-        layout, stats = engine.linear.layout, engine.linear_state.stats
-        start, end = int(layout.ptr[v]), int(layout.ptr[v + 1])
-        at = slice(int(layout.square[v]), int(layout.square[v + 1]))
-        d = end - start
-        self.parents = layout.parent[start:end].tolist()
-        self.theta = engine.theta()[start:end]
-        self.inverse, self.null = stats.inverse[at].reshape(d, d), stats.null[at].reshape(d, d)
-        self.rho = rho
-        self.unbounded = engine.status(v) == "separable"  # the data ask for infinite weights: they bound nothing
+    def __init__(self, beliefs: Beliefs, v: int, rho: float) -> None:
+        self.node, self.rho = beliefs.node(v), rho
+        self.unbounded = self.node.status == "separable"  # the data ask for infinite weights: they bound nothing
 
     def sums(self, rows: Array) -> Array:
         """v . theta + rho ||v||_{M^+} of each row; +-inf where the row has a part that was never seen."""
-        width = np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", rows, self.inverse, rows), 0.0))
-        sums = rows @ self.theta + self.rho * width
+        width = np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", rows, self.node.inverse, rows), 0.0))
+        sums = rows @ self.node.theta + self.rho * width
         if self.rho:
-            unseen = (np.einsum("...i,ij,...j->...", rows, self.null, rows) > 1e-9) | self.unbounded
+            unseen = (np.einsum("...i,ij,...j->...", rows, self.node.null, rows) > 1e-9) | self.unbounded
             sums = np.where(unseen, math.copysign(math.inf, self.rho), sums)
         return np.asarray(sums, dtype=float)
 
-    def probabilities(self, rows: Array, link: Link) -> Array:
+    def probabilities(self, rows: Array) -> Array:
         """f of the sums, within [0, 1] and within the link's domain."""
-        sums = self.sums(rows)
+        sums, link = self.sums(rows), self.node.link
         inside = np.clip(np.nan_to_num(sums, posinf=1e6, neginf=-1e6), *link.domain)
         p = np.clip(np.asarray(link.value(inside), dtype=float), 0.0, 1.0)
         return np.where(np.isposinf(sums), 1.0, np.where(np.isneginf(sums), 0.0, p))
 
 
-def _linear(engine: OptimistEngine, fixed: Array, rho: Array) -> tuple[float, float, float]:
-    layout, stats = engine.linear.layout, engine.linear_state.stats
-    out = np.zeros(3)
-    _linear_passes(
-        layout.ptr,
-        layout.parent,
-        layout.square,
-        engine.linear.tree.order,
-        engine.theta(),
-        stats.inverse,
-        stats.null,
-        fixed,
-        rho,
-        np.ones(len(fixed)),
-        out,
-    )
+def _linear(beliefs: Beliefs, problem: Problem, fixed: Array, rho: Array) -> tuple[float, float, float]:
+    layout, stats, out = beliefs.layout, beliefs.stats, np.zeros(3)
+    order = np.array(problem.order, dtype=np.int64)
+    structure = layout.ptr, layout.parent, layout.square, order
+    _linear_passes(*structure, beliefs.theta, stats.inverse, stats.null, fixed, rho, np.ones(len(fixed)), out)
     low, value, high = out.tolist()
     return low, value, high
 
@@ -135,33 +116,28 @@ def _linear_passes(
         out[way] = e[order[len(order) - 1]]
 
 
-def _any_link(engine: OptimistEngine, problem: Problem, needed: list[int], fixed: Array, rho: Array) -> float:
-    free = [v for v in needed if math.isnan(fixed[v])]
-    regions = {v: _Region(engine, v, float(rho[v])) for v in free}
-    scopes = [(*(p for p in regions[v].parents if math.isnan(fixed[p])), v) for v in free]
+def _any_link(beliefs: Beliefs, problem: Problem, fixed: Array, rho: Array) -> float:
+    free = [v for v in problem.order if math.isnan(fixed[v])]
+    regions = {v: _Region(beliefs, v, float(rho[v])) for v in free}
+    scopes = [(*(p for p in regions[v].node.parents if math.isnan(fixed[p])), v) for v in free]
     cliques = elimination.elimination_cliques(scopes, _WIDEST)
     if cliques is None:
-        return _sampled(problem, regions, fixed)
+        return _sampled(problem.seed, regions, fixed)
     factors = []
     for v, (*parents, _) in zip(free, scopes, strict=True):
-        rows = np.empty((2,) * len(parents) + (len(regions[v].parents),))
+        rows = np.empty((2,) * len(parents) + (len(regions[v].node.parents),))
         grid = dict(zip(parents, np.indices((2,) * len(parents)), strict=True))
-        for j, p in enumerate(regions[v].parents):
+        for j, p in enumerate(regions[v].node.parents):
             rows[..., j] = grid.get(p, fixed[p])
-        table = regions[v].probabilities(rows, _link(problem, v))
-        factors.append(elimination.parents_and_self(table, parents, v))
+        factors.append(elimination.parents_and_self(regions[v].probabilities(rows), parents, v))
     return elimination.marginals(factors, cliques)[free[-1]]
 
 
-def _sampled(problem: Problem, regions: dict[int, _Region], fixed: Array) -> float:
-    rng = np.random.default_rng([problem.seed, 0x1A7E])
+def _sampled(seed: int, regions: dict[int, _Region], fixed: Array) -> float:
+    rng = np.random.default_rng([seed, 0x1A7E])
     worlds = np.tile(fixed[:, None], (1, _SAMPLES))
     p = np.zeros(_SAMPLES)
     for v, region in regions.items():
-        p = region.probabilities(worlds[region.parents].T, _link(problem, v))
+        p = region.probabilities(worlds[region.node.parents].T)
         worlds[v] = rng.random(_SAMPLES) < p
     return float(p.mean())
-
-
-def _link(problem: Problem, v: int) -> Link:
-    return problem.links[v - 1] if problem.links else identity

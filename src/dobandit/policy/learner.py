@@ -1,4 +1,5 @@
-"""Learner: a policy at work, in the user's words: propose, update, and questions about what it has learned."""
+"""Learner: a policy at work, in the user's words: propose, update, and questions about what it has learned. This is the
+door: names are checked here, and everything behind it speaks of ids and arrays."""
 
 from __future__ import annotations
 
@@ -11,23 +12,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import InterventionError, ObservationError, PolicyError, closest, listed
-from dobandit.estimation.confidence import hoeffding
 from dobandit.model.weights import Do, fixed_values
-from dobandit.oracle.problem import rules_of
-from dobandit.policy.arms_engine import ArmsEngine
-from dobandit.policy.base import Interval, Policy, Problem, round_uniforms
-from dobandit.policy.intervals import target_interval
-from dobandit.policy.optimist_engine import OptimistEngine
+from dobandit.oracle.actions import NOTHING, Action, action_of
+from dobandit.oracle.rules import Rules
+from dobandit.policy.base import Policy, round_draws
+from dobandit.policy.beliefs import Beliefs
+from dobandit.policy.engine import Estimate, Interval, Pending, Rounds, Situation, no_context, one_round
+from dobandit.policy.problem import Problem
 
 Observation = Mapping[str, float]
+Context = Mapping[str, float]
+Array = NDArray[np.float64]
+_ROUNDING = 1e-9
 
 
 class WeightEstimate(NamedTuple):
-    """A weight's estimate with its confidence interval, cut to the weights that the link allows."""
+    """A weight's estimate with its confidence interval, cut to the weights that the link allows.
+
+    outside: the estimate lies outside of what the policy takes for granted (a harm, where effects should do none); it
+    and its interval are then shown as they are
+    """
 
     value: float
     low: float
     high: float
+    outside: bool = False
 
 
 class NodeEstimate(NamedTuple):
@@ -44,12 +53,54 @@ class NodeEstimate(NamedTuple):
     radius: float
 
 
-class Recommendation(NamedTuple):
-    """The set that looks best under the estimate, without optimism, with its value and interval."""
+class Worth(NamedTuple):
+    """E[target], or a difference of two, with its interval."""
 
-    do: dict[str, int]
     value: float
     interval: Interval
+
+
+class Observed(NamedTuple):
+    """The mean of the target in the rounds that carried out exactly one action, with its 95% interval at this round
+    (Wilson's; Hoeffding's for numbers). The model has no part in it."""
+
+    mean: float
+    rounds: int
+    interval: Interval
+
+
+class Recommendation(NamedTuple):
+    """An action with all that is known of it. The first three are always there; `Learner.best` gives only these, with
+    interval_words.
+
+    do                what is set
+    value, interval   E[target] under the model's estimate, without optimism
+    nothing           the same of doing nothing
+    uplift            value - nothing.value; its interval is the difference of the two, which holds where both do
+    observed          what the rounds with exactly this action say by themselves; None: there are none
+    probability_best  how likely it is to be the best allowed action, by draws from what the model believes
+    expected_loss     by how much it falls short of the best allowed action on average over these draws
+    gap               no other allowed action is better by more than this, with 95%, at every round one looks
+    verdict           whether the rounds bear the model out: "fits", "contradicted" or "unknown"
+    warnings          what speaks against it, in sentences
+    interval_words    what the intervals of value, nothing and uplift promise
+
+    None where the policy cannot tell: one that keeps no model has no probabilities, and only CausalUCB on variables
+    of 0 and 1 has a gap.
+    """
+
+    do: dict[str, float]
+    value: float
+    interval: Interval
+    nothing: Worth | None = None
+    uplift: Worth | None = None
+    observed: Observed | None = None
+    probability_best: float | None = None
+    expected_loss: float | None = None
+    gap: float | None = None
+    verdict: str | None = None
+    warnings: tuple[str, ...] = ()
+    interval_words: str = ""
 
 
 class Learner:
@@ -64,9 +115,9 @@ class Learner:
 
     def __init__(self, policy: Policy, problem: Problem) -> None:
         self.policy = policy
-        self.problem = problem
-        self.graph = problem.graph
         self.engine = policy.engine(problem)
+        self.problem = self.engine.problem  # which may take more for granted
+        self.graph = self.problem.graph
 
     @property
     def label(self) -> str:
@@ -79,48 +130,68 @@ class Learner:
 
     def propose(
         self,
-        uniforms: NDArray[np.float64] | None = None,
+        draws: Array | None = None,
         *,
+        context: Context | None = None,
         available: Iterable[str] | None = None,
         pending: Iterable[Do] = (),
-    ) -> dict[str, int]:
+    ) -> dict[str, float]:
         """What to set in the next round: {"X3": 1, ...}; empty while observing without intervening.
 
+        context    the values of the graph's context variables in this round
         available  the variables that can be set in this round; default: all that are controllable
-        pending    what is being tried elsewhere right now: the news expected of it is counted
+        pending    what is being tried elsewhere right now (in the same context): the news expected of it is counted
 
         Asking twice gives the same answer: the round's random numbers depend on the seed and the number of rounds
-        told or pending. `uniforms` replaces them.
+        told or pending. `draws` replaces them.
         """
-        names = self.available(available)
-        under_way = [self._ids(do) for do in pending]
-        if uniforms is None:
-            uniforms = round_uniforms(self.problem.seed, self.rounds + len(under_way))
-        return self.named(self.engine.choose(uniforms, names, under_way).ids)
+        known = self.context(context)
+        under_way = tuple(Pending(self.action(do), known) for do in pending)
+        if draws is None:
+            draws = round_draws(self.problem.seed, self.rounds + len(under_way), self.engine.draws)
+        now = Situation(np.asarray(draws, dtype=np.float64), known, self.available(available), under_way)
+        return self.engine.choose(now).action.named(self.graph)
 
-    def named(self, ids: Iterable[int]) -> dict[str, int]:
-        return {self.graph.nodes[i - 1]: 1 for i in ids}
-
-    def available(self, names: Iterable[str] | None) -> tuple[str, ...] | None:
-        """Names of variables that can be set now, checked, in the graph's order; None: all."""
+    def available(self, names: Iterable[str] | None) -> tuple[int, ...] | None:
+        """Ids of the variables that can be set now, from their names; None: all."""
         if names is None:
             return None
-        limited = self.problem.rules.limited(rules_of(available=names).available or ())
+        limited = self.problem.rules.limited(Rules(available=names).available or ())  # type: ignore[arg-type]
         limited.candidates(self.graph)
         chosen = set(limited.available or ())
-        return tuple(name for name in self.graph.controllable if name in chosen)
+        return tuple(self.graph.index(name) for name in self.graph.controllable if name in chosen)
 
-    def _ids(self, do: Do) -> list[int]:
-        fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
-        ids = [v for v in np.flatnonzero(~np.isnan(fixed)).tolist() if v]
-        if any(fixed[v] != 1.0 for v in ids) or self.graph.arrays.target in ids:
-            raise InterventionError(f"what is pending sets variables other than the target to 1, but got {do!r}.")
-        return ids
+    def context(self, given: Context | None) -> Array:
+        """The values of the context variables by id, from their names; all of them must be given."""
+        known, wanted = no_context(len(self.graph)), self.graph.context
+        given = {} if given is None else given
+        if not isinstance(given, Mapping):
+            raise InterventionError(f"a context maps names to values, but got {type(given).__name__}.")
+        strange = [name for name in given if name not in wanted]
+        if strange:
+            what = f"The graph's context variables are {listed(wanted)}." if wanted else "The graph has none."
+            raise InterventionError(f"a context is of context variables, but {strange[0]!r} is none. {what}")
+        missing = [name for name in wanted if name not in given]
+        if missing:
+            raise InterventionError(
+                f"the graph's context variables are known before acting, but {listed(missing)} is not given. "
+                f"Pass context={{{missing[0]!r}: 1, ...}}."
+            )
+        for name, value in given.items():
+            known[self.graph.index(name)] = self._value(name, value)
+        return known
+
+    def action(self, do: Do | None) -> Action:
+        """An action from names: any variables but the target and the context, set to 0 or 1."""
+        action = action_of(fixed_values(self.graph, do, continuous=self.problem.continuous))
+        if self.graph.arrays.target in action.ids:
+            raise InterventionError(f"an action sets variables other than the target, but got {do!r}.")
+        return action
 
     def update(self, action: Do, observation: Observation) -> None:
         """Take in a round: what was set, and what was seen. A variable not in `observation`, or None or NaN there,
-        counts as not seen."""
-        self.engine.update(*self._checked(action, observation))
+        counts as not seen; the values of context variables are part of the observation."""
+        self.engine.update(one_round(*self._checked(action, observation)))
 
     def copy(self) -> Learner:
         """One that knows the same, and learns by itself from now on."""
@@ -140,7 +211,8 @@ class Learner:
             raise ObservationError("each row is a pair (action, observation).")
         checked = [self._checked(action, observation) for action, observation in pairs]
         if checked:
-            self.engine.update_many(np.stack([row for row, _ in checked]), np.stack([mask for _, mask in checked]))
+            values, was_set = np.stack([row for row, _ in checked]), np.stack([mask for _, mask in checked])
+            self.engine.update(Rounds(values, was_set, np.ones(len(checked), dtype=np.int64)))
 
     def _checked(self, action: Do, observation: Observation) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         if not isinstance(observation, Mapping):
@@ -177,73 +249,96 @@ class Learner:
 
     def estimate(self, name: str) -> NodeEstimate:
         """The weights of a node's parents, with intervals."""
-        engine = self._with_model("estimate")
-        v = self.graph.index(name)
-        start, end = (int(engine.linear.layout.ptr[i]) for i in (v, v + 1))
-        d, at = end - start, int(engine.linear.layout.square[v])
-        theta, rho = engine.theta()[start:end], float(engine.radii()[v])
-        inverse = engine.linear_state.stats.inverse[at : at + d * d].reshape(d, d)
-        null = engine.linear_state.stats.null[at : at + d * d].reshape(d, d)
+        node = self._beliefs("estimate").node(self.graph.index(name))
         # A direction never seen is not bounded by the data at all, only by the box.
-        unbounded = (np.diag(null) > 1e-9) | (engine.status(v) == "separable")
-        reach = np.where(unbounded, math.inf, rho * np.sqrt(np.maximum(np.diag(inverse), 0.0)))
-        allowed = self.problem.links[v - 1].weight_range
-        ends = np.clip([theta - reach, theta + reach], *allowed).T.tolist()
-        shown = np.clip(theta, *allowed).tolist()  # few rows can ask for weights that cannot be
-        weights = [WeightEstimate(value, *end) for value, end in zip(shown, ends, strict=True)]
+        unbounded = (np.diag(node.null) > 1e-9) | (node.status == "separable")
+        reach = np.where(unbounded, math.inf, node.radius * np.sqrt(np.maximum(np.diag(node.inverse), 0.0)))
+        nonnegative = self.problem.effects == "nonnegative"
+        least, highest = node.link.nonnegative_range if nonnegative else node.link.weight_range
+        weights = []
+        for theta, far in zip(node.theta.tolist(), reach.tolist(), strict=True):
+            outside = not least - _ROUNDING <= theta <= highest + _ROUNDING
+            ends = (-math.inf, math.inf) if outside else (least, highest)
+            low, high = (min(max(end, ends[0]), ends[1]) for end in (theta - far, theta + far))
+            weights.append(WeightEstimate(min(max(theta, ends[0]), ends[1]), low, high, outside))
         bias = weights.pop(0) if self.graph.has_bias(name) else None
-        rows = int(engine.linear_state.stats.rows[v])
         parents = dict(zip(self.graph.parents(name), weights, strict=True))
-        return NodeEstimate(parents, bias, rows, engine.status(v), rho)
+        return NodeEstimate(parents, bias, node.rows, node.status, node.radius)
 
     @property
     def keeps_model(self) -> bool:
-        """Whether it learns the weights of causes, and not only how sets have done."""
-        return isinstance(self.engine, OptimistEngine)
+        """Whether it learns the weights of causes, and not only how actions have done."""
+        return self.engine.beliefs() is not None
 
-    def interval(self, do: Do | None = None) -> Interval:
+    def interval(self, do: Do | None = None, context: Context | None = None) -> Interval:
         """The confidence interval of E[target | do(...)]."""
-        return self.predict(fixed_values(self.graph, do, continuous=self.problem.continuous))[1]
+        return Interval(*self.predict(do, context)[1:])
 
-    def expected(self, do: Do | None = None) -> float:
+    def expected(self, do: Do | None = None, context: Context | None = None) -> float:
         """E[target | do(...)] under the estimate."""
-        return self.predict(fixed_values(self.graph, do, continuous=self.problem.continuous))[0]
+        return self.predict(do, context).value
 
-    def predict(self, fixed: NDArray[np.float64]) -> tuple[float, Interval]:
-        """E[target | do(...)] and its interval; `fixed`: the value a variable is set to by id, NaN where it is free."""
-        if isinstance(self.engine, ArmsEngine):
-            plays, total = self._arm(fixed)
-            return total / plays if plays else 0.5, _arm_interval(plays, total)  # nothing is known: the middle
-        low, value, high = target_interval(self._with_model("prediction"), self.problem, fixed)
-        return value, Interval(low, high)
+    def predict(self, do: Do | None = None, context: Context | None = None) -> Estimate:
+        """E[target | do(...)] under the estimate, with the ends of its interval."""
+        if context is None and self.graph.context:
+            context = {name: value for name, value in _mapping(do).items() if name in self.graph.context}
+            do = {name: value for name, value in _mapping(do).items() if name not in self.graph.context}
+        fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
+        target = float(fixed[self.graph.arrays.target])
+        if not math.isnan(target):
+            return Estimate(target, target, target)
+        return self.engine.predict(action_of(fixed), self.context(context))
 
-    def best(self, available: Iterable[str] | None = None) -> Recommendation:
-        """The set that looks best under the estimate, without optimism; the first of equals."""
-        names = self.available(available)
-        if isinstance(self.engine, ArmsEngine):
-            chosen = self.engine.best_arm(names)
-        else:
-            chosen = self._with_model("best").plain_best(names)
-        do = self.named(chosen)
-        return Recommendation(do, self.expected(do), self.interval(do))
+    def best(self, available: Iterable[str] | None = None, context: Context | None = None) -> Recommendation:
+        """The action that looks best under the estimate, without optimism; the first of equals."""
+        now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
+        action = self.engine.best(now).action
+        return self._predicted(action, now)
 
-    def _with_model(self, what: str) -> OptimistEngine:
-        if isinstance(self.engine, OptimistEngine):
-            return self.engine
-        raise PolicyError(f"{self.label} keeps no model of the causes, so it has no {what}. Use BLMLR or BGLMOFU.")
+    def assess(
+        self, do: Do | None = None, available: Iterable[str] | None = None, context: Context | None = None
+    ) -> Recommendation:
+        """An action (None: the best) beside doing nothing and the other allowed actions: all of a `Recommendation` that
+        needs no log."""
+        now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
+        action = self.engine.best(now).action if do is None else self.action(do)
+        told = self._predicted(action, now)
+        idle = self._predicted(NOTHING, now)
+        uplift = None
+        if not math.isnan(told.value) and not math.isnan(idle.value):
+            ends = Interval(told.interval.low - idle.interval.high, told.interval.high - idle.interval.low)
+            uplift = Worth(told.value - idle.value, ends if action != NOTHING else Interval(0.0, 0.0))
+        chance = self.engine.chance(action, now)
+        return told._replace(
+            nothing=Worth(idle.value, idle.interval),
+            uplift=uplift,
+            probability_best=None if chance is None else chance.best,
+            expected_loss=None if chance is None else chance.loss,
+            gap=self.engine.gap(action, now),
+        )
 
-    def _arm(self, fixed: NDArray[np.float64]) -> tuple[int, float]:
-        assert isinstance(self.engine, ArmsEngine)
-        chosen = [v for v in np.flatnonzero(~np.isnan(fixed)).tolist() if v]
-        arm = self.engine.arm(chosen)
-        if arm < 0 or any(fixed[v] != 1.0 for v in chosen):
-            names = listed(self.graph.nodes[v - 1] for v in chosen)
-            raise InterventionError(f"{self.label} knows sets of exactly {self.problem.budget} variables, not {names}.")
-        return int(self.engine.state.plays[arm]), float(self.engine.state.total[arm])
+    def gap(self, available: Iterable[str] | None = None, context: Context | None = None) -> float | None:
+        """By how much any allowed action may be better than the recommended one at most: true with 95% at every round
+        one looks. None where the policy cannot promise it."""
+        now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
+        return self.engine.gap(self.engine.best(now).action, now)
+
+    def _predicted(self, action: Action, now: Situation) -> Recommendation:
+        value, low, high = self.engine.predict(action, now.context)
+        return Recommendation(
+            action.named(self.graph), value, Interval(low, high), interval_words=self.engine.interval_words
+        )
+
+    def _beliefs(self, what: str) -> Beliefs:
+        beliefs = self.engine.beliefs()
+        if beliefs is None:
+            raise PolicyError(
+                f"{self.label} keeps no model of the causes, so it has no {what}. Use CausalUCB, BLMLR or BGLMOFU."
+            )
+        return beliefs
 
 
-def _arm_interval(plays: int, total: float) -> Interval:
-    """An arm's interval at 95%."""
-    if not plays:
-        return Interval(0.0, 1.0)
-    return Interval(*hoeffding(total / plays, plays))
+def _mapping(do: Do | None) -> Mapping[str, float]:
+    if do is None:
+        return {}
+    return do if isinstance(do, Mapping) else dict.fromkeys(do, 1.0)

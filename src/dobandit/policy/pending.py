@@ -15,31 +15,23 @@ from typing import Any
 from dobandit.compiled import kernel
 from dobandit.estimation.statistics import add_row, refresh
 from dobandit.model.link_kernels import link_value
-from dobandit.policy.optimist import end_round
+from dobandit.policy.region import end_round
 
 SURE = 1e-10
 
 
 @kernel
-def linear_means(layout: Any, theta: Any, was_set: Any, means: Any) -> None:
-    """Means under do(set = 1) of identity links, within [0, 1]."""
+def mean_pass(layout: Any, links: Any, theta: Any, fixed: Any, means: Any) -> None:
+    """Means where `fixed` says what is known (NaN: free), each link taken at its parents' means, within [0, 1]."""
     means[0] = 1.0
     for v in range(1, len(layout.ptr) - 1):
+        if not math.isnan(fixed[v]):
+            means[v] = fixed[v]
+            continue
         total = 0.0
         for slot in range(layout.ptr[v], layout.ptr[v + 1]):
             total += theta[slot] * means[layout.parent[slot]]
-        means[v] = 1.0 if was_set[v] else min(max(total, 0.0), 1.0)
-
-
-@kernel
-def link_means(layout: Any, links: Any, theta: Any, was_set: Any, means: Any) -> None:
-    """The same for any links, each taken at its parents' means."""
-    means[0] = 1.0
-    for v in range(1, len(layout.ptr) - 1):
-        total = 0.0
-        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-            total += theta[slot] * means[layout.parent[slot]]
-        means[v] = 1.0 if was_set[v] else min(max(link_value(links, v, total), 0.0), 1.0)
+        means[v] = min(max(link_value(links, v, total), 0.0), 1.0)
 
 
 @kernel
@@ -65,52 +57,41 @@ def add_expected(layout: Any, stats: Any, means: Any, was_set: Any, row: Any, va
 
 
 @kernel
-def settle(layout: Any, stats: Any, theta: Any) -> None:
+def settle(layout: Any, stats: Any, squares: Any) -> None:
     """Wipe out the rounding that rows of very different sizes leave: each M^+ from M, and the estimate as it was."""
     for v in range(1, len(layout.ptr) - 1):
         refresh(layout, stats, v)
-    for slot in range(len(theta)):
-        stats.theta[slot] = theta[slot]
+    for slot in range(len(squares)):
+        stats.theta[slot] = squares[slot]
 
 
 @kernel
-def learn_expected(plan: Any, linear: Any, theta: Any, was_set: Any, means: Any, row: Any, varies: bool) -> None:
-    """A pending round, whose means are known: more is known, the estimate stays, time passes."""
+def expect(
+    layout: Any,
+    links: Any,
+    region: Any,
+    thresholds: Any,
+    stats: Any,
+    clock: Any,
+    theta: Any,
+    squares: Any,
+    fixed: Any,
+    was_set: Any,
+    means: Any,
+    row: Any,
+    varies: bool,
+) -> None:
+    """A pending round: more is known, the estimate stays, time passes.
+
+    theta: the estimate, at which the means are taken.  squares: that of least squares, which stays too.
+    fixed: what is set or known from the context.  means, row: scratch.
+    """
+    mean_pass(layout, links, theta, fixed, means)
     for v in range(len(means)):
         if means[v] < SURE:
             means[v] = 0.0
         elif means[v] > 1.0 - SURE:
             means[v] = 1.0
-    add_expected(plan.layout, linear.stats, means, was_set, row, varies)
-    settle(plan.layout, linear.stats, theta)
-    end_round(plan.settings.initial, plan.layout, plan.thresholds, linear.stats, linear.clock)
-
-
-@kernel
-def expect_linear(
-    plan: Any, linear: Any, theta: Any, sets: Any, was_set: Any, means: Any, row: Any, varies: bool
-) -> None:
-    """Pending sets, a row each (0 for none), on identity links."""
-    for i in range(len(sets)):
-        mark(sets[i], was_set)
-        linear_means(plan.layout, theta, was_set, means)
-        learn_expected(plan, linear, theta, was_set, means, row, varies)
-
-
-@kernel
-def expect_general(
-    plan: Any, linear: Any, theta: Any, squares: Any, sets: Any, was_set: Any, means: Any, row: Any
-) -> None:
-    """The same for any links. theta: the estimate; squares: that of least squares, which stays too."""
-    for i in range(len(sets)):
-        mark(sets[i], was_set)
-        link_means(plan.linear.layout, plan.links, theta, was_set, means)
-        learn_expected(plan.linear, linear, squares, was_set, means, row, True)
-
-
-@kernel
-def mark(ids: Any, was_set: Any) -> None:
-    was_set[:] = False
-    for j in range(len(ids)):
-        if ids[j] > 0:
-            was_set[ids[j]] = True
+    add_expected(layout, stats, means, was_set, row, varies)
+    settle(layout, stats, squares)
+    end_round(region.initial, layout, thresholds, stats, clock)

@@ -1,17 +1,27 @@
-"""Policies by name, as the command line and files write them: "blm-lr", "ucb:scale=0.1"."""
+"""Policies by name, as the command line and files write them: "blm-lr", "ucb:scale=0.1".
+
+Packages add theirs under the entry point group "dobandit.policies" (name = "package.module:Class"); a policy defined in
+this process is known as soon as its class is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any
 
 from dobandit.errors import PolicyError, closest, listed
-from dobandit.model.bglm import WeightedModel
-from dobandit.oracle.exhaustive import count_sets
-from dobandit.policy.base import Policy, Problem
+from dobandit.model.base import CausalModel
 
+if TYPE_CHECKING:
+    from dobandit.policy.base import Policy
+
+GROUP = "dobandit.policies"
 _HOMES = {
+    "causal-ucb": "causal_ucb.CausalUCB",
+    "causal-ts": "causal_ts.CausalTS",
     "blm-lr": "blm_lr.BLMLR",
     "bglm-ofu": "bglm_ofu.BGLMOFU",
     "ucb": "ucb.UCB",
@@ -22,24 +32,65 @@ _HOMES = {
 }
 _ALIASES = {"blm-ofu": "bglm-ofu", "epsilon-greedy": "eps-greedy", "blmlr": "blm-lr", "bglmofu": "bglm-ofu"}
 NAMES = tuple(_HOMES)
-_LISTED_BY_DEFAULT = 20_000
-_USUAL_SCALE = 0.1  # the paper's simulations; with 1, a thousand rounds leave intervals of [0, 1]
+_known: dict[str, type[Policy]] = {}  # classes of this process, by name
+
+
+def remember(cls: type[Policy]) -> None:
+    """Called for every policy class: its name leads to it."""
+    if cls.name in (*_HOMES, *_ALIASES) and not cls.__module__.startswith("dobandit.policy."):
+        raise PolicyError(f"a policy of your own has a name of its own, but {cls.name!r} is built in. Rename it.")
+    if not cls.name or not set(cls.name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_."):
+        raise PolicyError(
+            f"a policy's name has lower-case letters, digits and hyphens, such as 'my-ucb', but got {cls.name!r}."
+        )
+    _known[cls.name] = cls
 
 
 def policy_class(name: str) -> type[Policy]:
+    """The class of a policy: built in, known in this process, or of an installed package."""
     name = _ALIASES.get(name, name)
-    if name not in _HOMES:
-        raise PolicyError(f"policies are {listed(_HOMES)}, but got {name!r}.{closest(name, _HOMES)}")
-    module, cls = _HOMES[name].split(".")
-    found: type[Policy] = getattr(import_module(f"dobandit.policy.{module}"), cls)
-    return found
+    if name in _HOMES:
+        module, cls = _HOMES[name].split(".")
+        found: type[Policy] = getattr(import_module(f"dobandit.policy.{module}"), cls)
+        return found
+    if name in _known:
+        return _known[name]
+    installed = entry_points(group=GROUP)
+    if name in installed.names:
+        return _installed(name, {point.value: point for point in installed.select(name=name)})
+    everything = [*_HOMES, *_known, *sorted(installed.names)]
+    raise PolicyError(
+        f"policies are {listed(dict.fromkeys(everything), 20)}, but got {name!r}.{closest(name, everything)} "
+        "If it is of another package, install that here, or import it first."
+    )
 
 
-def policy_from_spec(spec: str, model: WeightedModel | None = None) -> Policy:
-    """A policy from "name" or "name:key=value,key=value"; a fixed set is "fixed:set=X3+X4"; an oracle knows `model`."""
+def _installed(name: str, points: Mapping[str, EntryPoint]) -> type[Policy]:
+    """The class of an installed package; `points` by where they lead, since a path may list a package twice."""
+    from dobandit.policy.base import Policy
+
+    rule = f"the entry point {name!r} of {GROUP} must lead to a Policy of that name"
+    if len(points) > 1:
+        raise PolicyError(f"{rule}, but leads to {listed(points)}. Uninstall all but one of their packages.")
+    (where, point) = next(iter(points.items()))
+    owner = f" {point.dist.name}" if point.dist else ""
+    try:
+        loaded = point.load()
+    except (ImportError, AttributeError) as error:
+        raise PolicyError(f"{rule}, but {where!r} cannot be loaded ({error}). Mend the package{owner}.") from error
+    if not (isinstance(loaded, type) and issubclass(loaded, Policy)):
+        raise PolicyError(f"{rule}, but leads to {loaded!r}. Mend the package{owner}.")
+    if loaded.name != name:
+        raise PolicyError(f"{rule}, but {where!r} has the name {loaded.name!r}. Mend the package{owner}.")
+    return loaded
+
+
+def policy_from_spec(spec: str, model: CausalModel | None = None) -> Policy:
+    """A policy from "name" or "name:key=value,key=value"; a fixed action is "fixed:set=X3+price=0"; an oracle knows
+    `model`."""
     name, _, rest = spec.partition(":")
     cls = policy_class(name.strip().lower())
-    if cls is policy_class("oracle"):
+    if cls.name == "oracle":
         if model is None or rest:
             raise PolicyError("the oracle takes no settings and knows the model of the study; it is for simulations.")
         return cls(model)  # type: ignore[call-arg]
@@ -54,25 +105,18 @@ def policy_from_spec(spec: str, model: WeightedModel | None = None) -> Policy:
             raise PolicyError(f"{name} {takes}, but got {key!r}.{closest(key, known)}")
         if key in settings:
             raise PolicyError(f"each setting is given once, but {spec!r} gives {key!r} twice.")
-        settings[key] = value.split("+") if key == "set" else _value(value)
+        settings[key] = _set_from(value) if key == "set" else _value(value)
     return cls(**settings)
 
 
 def policy_to_document(policy: Policy) -> dict[str, object]:
     """A policy as JSON: its name, and the settings that differ from the defaults."""
-    for name in _HOMES:
-        if type(policy) is policy_class(name):
-            break
-    else:
+    cls = type(policy)
+    if not cls.name or policy_class(cls.name) is not cls:
         raise PolicyError(
-            f"{type(policy).__name__} is a policy of your own, which a file cannot hold. Files know {listed(NAMES)}."
+            f"a file holds a policy by its name, but {cls.__name__} has none of its own. Give the class name = '...'."
         )
-    document: dict[str, object] = {"name": name}
-    for field in fields(policy):
-        value = getattr(policy, field.name)
-        if name != "oracle" and value != field.default:
-            document[field.name] = list(value) if isinstance(value, tuple) else value
-    return document
+    return {"name": cls.name, **policy.settings()}
 
 
 def policy_to_spec(policy: Policy) -> str:
@@ -81,32 +125,41 @@ def policy_to_spec(policy: Policy) -> str:
 
 
 def document_to_spec(document: Mapping[str, object]) -> str:
-    parts = [
-        f"{key}={'+'.join(map(str, value)) if isinstance(value, list) else value}"
-        for key, value in document.items()
-        if key != "name"
-    ]
+    """A policy's document as a short text for people."""
+    settings: dict[str, Any] = {key: value for key, value in document.items() if key != "name"}
+    if isinstance(settings.get("set"), list):
+        to = settings.pop("values", None) or [1] * len(settings["set"])
+        pairs = zip(settings["set"], to, strict=True)
+        settings["set"] = "+".join(name if value == 1 else f"{name}={value:g}" for name, value in pairs)
+    parts = [f"{key}={value}" for key, value in settings.items()]
     return str(document["name"]) + (":" + ",".join(parts) if parts else "")
 
 
-def policy_from_document(document: Mapping[str, object], model: WeightedModel | None = None) -> Policy:
+def policy_from_document(document: Mapping[str, object], model: CausalModel | None = None) -> Policy:
     """The inverse of `policy_to_document`; `model` is what an oracle knows."""
     settings = dict(document)
     cls = policy_class(str(settings.pop("name")))
-    if cls is policy_class("oracle"):
+    if cls.name == "oracle":
         return cls(model)  # type: ignore[call-arg]
     return cls(**settings)
 
 
-def default_policy(problem: Problem) -> Policy:
-    """BLM-LR on linear models, with the search where there are too many sets to look at one by one; else BGLM-OFU that
-    starts once every node's weights can be estimated at all, since Eq. (3) asks for more rounds than most have."""
-    if not problem.is_linear:
-        return policy_class("bglm-ofu")(radius_scale=_USUAL_SCALE, lambda_scale=0.0)  # type: ignore[call-arg]
-    candidates = problem.rules.candidates(problem.graph)
-    many = count_sets(problem.rules, candidates) > _LISTED_BY_DEFAULT
-    region = "boxed" if many else "closed-form"
-    return policy_class("blm-lr")(radius_scale=_USUAL_SCALE, region=region)  # type: ignore[call-arg]
+def default_policy() -> Policy:
+    """The policy of those who name none."""
+    return policy_class("causal-ucb")()
+
+
+def _set_from(text: str) -> dict[str, float]:
+    """X3+price=0: names that are set to 1, or to the number after the last =."""
+    found: dict[str, float] = {}
+    for piece in text.split("+"):
+        name, separator, value = piece.rpartition("=")
+        number = _value(value)
+        if separator and isinstance(number, (int, float)):
+            found[name] = number
+        else:
+            found[piece] = 1
+    return found
 
 
 def _value(text: str) -> object:
@@ -115,4 +168,4 @@ def _value(text: str) -> object:
             return convert(text)
         except ValueError:
             continue
-    return text
+    return {"true": True, "false": False}.get(text.lower(), text)

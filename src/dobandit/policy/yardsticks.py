@@ -1,65 +1,97 @@
-"""Policies that do not learn, to measure the others by: always one set, a random set, and the best set of a model."""
+"""Policies that do not learn, to measure the others by: always one action, a random one, and the best of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dobandit.errors import InterventionError, PolicyError, closest, listed
-from dobandit.model.bglm import WeightedModel
-from dobandit.oracle.solve import solve_problem
-from dobandit.policy.arms import FIXED, RANDOM
-from dobandit.policy.arms_engine import ArmsEngine
-from dobandit.policy.base import Engine, Policy, Problem
+from dobandit.model.base import CausalModel
+from dobandit.model.conditioning import given
+from dobandit.model.inference import expect
+from dobandit.oracle.actions import Action, actions_of
+from dobandit.oracle.solve import solve
+from dobandit.policy.arms import FIXED, RANDOM, ArmsEngine
+from dobandit.policy.base import Policy
+from dobandit.policy.engine import Choice, Engine, Estimate, Rounds, Situation
+from dobandit.policy.problem import Problem
 
 
 @dataclass(frozen=True, init=False)
 class Fixed(Policy):
-    """Always set the same variables."""
+    """Always set the same variables: a list of names that are set to 1, or a mapping from names to values.
 
-    set: tuple[str, ...]
+    values: what each is set to, where that is not 1
+    """
 
-    def __init__(self, set: Iterable[str] = ()) -> None:  # noqa: A002 - the word that users see
+    name: ClassVar[str] = "fixed"
+
+    set: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
+
+    def __init__(
+        self,
+        set: Iterable[str] | Mapping[str, float] = (),  # noqa: A002 - the word that users see
+        values: Iterable[float] = (),
+    ) -> None:
         if isinstance(set, str):
             raise PolicyError(f"Fixed takes a list of names, but got the string {set!r}. Write [{set!r}].")
         if not isinstance(set, Iterable):
             raise PolicyError(f"Fixed takes a list of names, but got {set!r}.")
+        to = list(set.values()) if isinstance(set, Mapping) else list(values)
+        if to and len(to) != len(list(set)):
+            raise PolicyError(f"Fixed sets each of its variables to one value, but got {set!r} and {values!r}.")
         object.__setattr__(self, "set", tuple(set))
+        object.__setattr__(self, "values", tuple(to) if any(value != 1 for value in to) else ())
+
+    @property
+    def do(self) -> dict[str, float]:
+        """What it sets, and to what."""
+        return dict(zip(self.set, self.values or (1,) * len(self.set), strict=True))
 
     @property
     def label(self) -> str:
-        return "Fixed {" + ", ".join(self.set) + "}"
+        parts = [name if value == 1 else f"{name}={value:g}" for name, value in self.do.items()]
+        return "Fixed {" + ", ".join(parts) + "}"
 
     def engine(self, problem: Problem) -> Engine:
-        graph = problem.graph
-        for name in self.set:
+        return ArmsEngine(problem, FIXED, 0.0, actions_of([self._checked(problem)]))
+
+    def _checked(self, problem: Problem) -> Action:
+        graph, rules = problem.graph, problem.rules
+        for name, value in self.do.items():
             if name not in graph.controllable:
                 raise InterventionError(
                     f"only controllable variables can be set, but {name!r} is none of {listed(graph.controllable)}."
                     + closest(name, graph.controllable)
                 )
-        if len(set(self.set)) != len(self.set) or len(self.set) > problem.budget:
+            if value not in rules.values_of(name):
+                raise InterventionError(
+                    f"{name!r} may be set to {', '.join(f'{v:g}' for v in rules.values_of(name))}, but the fixed "
+                    f"action sets it to {value!r}. Give it that lever, or change the action."
+                )
+        if len({*self.set}) != len(self.set) or len(self.set) > problem.budget:
             raise InterventionError(
                 f"a set has at most {problem.budget} different variables (the budget), but got {listed(self.set)}."
             )
-        rules = problem.rules
-        if (
-            not set(rules.required) <= set(self.set)
-            or set(rules.forbidden) & set(self.set)
-            or not rules.allows(self.set)
-        ):
+        if not {*rules.require} <= {*self.set} or {*rules.forbid} & {*self.set} or not rules.allows(self.set):
             raise InterventionError(
                 f"the fixed set {listed(self.set)} breaks the costs or the other rules of the problem."
             )
-        ids = np.array(sorted(graph.index(name) for name in self.set), dtype=np.int32)
-        return ArmsEngine(problem, FIXED, 0.0, ids.reshape(1, -1))
+        ids = sorted(self.set, key=graph.index)
+        return Action(tuple(map(graph.index, ids)), tuple(float(self.do[name]) for name in ids))
 
 
 @dataclass(frozen=True)
 class Random(Policy):
-    """A random set of exactly K variables every round."""
+    """A random allowed action every round: of exactly K variables where no effect does harm."""
+
+    name: ClassVar[str] = "random"
 
     @property
     def label(self) -> str:
@@ -71,17 +103,71 @@ class Random(Policy):
 
 @dataclass(frozen=True)
 class Oracle(Policy):
-    """Knows the model, and always plays its best set."""
+    """Knows the model, and always plays its best action (in each context)."""
 
-    model: WeightedModel
+    name: ClassVar[str] = "oracle"
+
+    model: CausalModel
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, WeightedModel):
+        if not isinstance(self.model, CausalModel):
             raise PolicyError(f"the oracle knows a model, but got {type(self.model).__name__}.")
+
+    def settings(self) -> dict[str, Any]:
+        """None: a study that holds it holds the model too."""
+        return {}
 
     @property
     def label(self) -> str:
         return "Oracle"
 
     def engine(self, problem: Problem) -> Engine:
-        return Fixed(solve_problem(self.model, problem.rules).set).engine(problem)
+        if problem.graph.context:
+            return OracleEngine(self.model, problem)
+        return Fixed(solve(self.model, problem.rules).do).engine(problem)
+
+
+class OracleEngine(Engine):
+    """Solves the model of each context once."""
+
+    def __init__(self, model: CausalModel, problem: Problem) -> None:
+        self.model, self.problem, self._told = model, problem, 0
+        self._best: dict[bytes, Choice] = {}
+
+    def _known(self, context: NDArray[np.float64]) -> dict[str, float]:
+        graph = self.problem.graph
+        return {name: float(context[graph.index(name)]) for name in graph.context}
+
+    def choose(self, now: Situation) -> Choice:
+        rules, graph = self.problem.rules, self.problem.graph
+        if now.available is not None:
+            rules = replace(rules.limited(graph.nodes[v - 1] for v in now.available))
+        key = now.context.tobytes() + repr(now.available).encode()
+        if key not in self._best:
+            found = solve(given(self.model, self._known(now.context)), rules)
+            ids = sorted(found.do, key=graph.index)
+            action = Action(tuple(map(graph.index, ids)), tuple(float(found.do[name]) for name in ids))
+            self._best[key] = Choice(action, math.nan)
+        return self._best[key]
+
+    def best(self, now: Situation) -> Choice:
+        return self.choose(now)
+
+    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
+        return []
+
+    def predict(self, action: Action, context: NDArray[np.float64]) -> Estimate:
+        known = {**self._known(context), **action.named(self.problem.graph)}
+        value = expect(self.model, known).value
+        return Estimate(value, value, value)
+
+    @property
+    def interval_words(self) -> str:
+        return "known, not estimated"
+
+    def update(self, rounds: Rounds) -> None:
+        self._told += int(rounds.counts.sum())
+
+    @property
+    def rounds(self) -> int:
+        return self._told

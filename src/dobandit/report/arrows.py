@@ -24,7 +24,8 @@ class Arrow(NamedTuple):
     points: Points
     tip: tuple[float, float]
     angle: float  # of the head, degrees clockwise from the right
-    strength: float  # weight as a share of the largest, 1 where there are no weights
+    strength: float  # size of the weight as a share of the largest, 1 where there are no weights
+    harmful: bool  # whether the weight is below 0
     text: str
     text_at: tuple[float, float]
 
@@ -33,7 +34,7 @@ def arrows_of(
     layers: Layers, boxes: dict[str, Box], x: dict[Vertex, float], y: dict[Vertex, float], weights: Mapping[Edge, float]
 ) -> list[Arrow]:
     """An arrow an edge; `weights` is empty where there are none."""
-    largest = max(weights.values(), default=0.0) or 1.0
+    largest = max(map(abs, weights.values()), default=0.0) or 1.0
     ports = _ports(layers, boxes, y)
     arrows = []
     for (cause, effect), chain in layers.chains.items():
@@ -45,10 +46,10 @@ def arrows_of(
         tip = (float(points[-1, 0]), float(points[-1, 1]))
         # The line ends inside the arrow's head, whose tip is on the border.
         points[-1] -= 0.8 * _ARROW * np.array([dx, dy]) / max(math.hypot(dx, dy), 1e-9)
-        strength = weights[cause, effect] / largest if weights else 1.0
-        text = f"{weights[cause, effect]:.3g}" if weights else ""
+        weight = weights.get((cause, effect), largest)
+        text = f"{weight:.3g}".replace("-", "−") if weights else ""
         angle = math.degrees(math.atan2(dy, dx))
-        arrows.append(Arrow((cause, effect), points, tip, angle, strength, text, (0.0, 0.0)))
+        arrows.append(Arrow((cause, effect), points, tip, angle, abs(weight) / largest, weight < 0, text, (0.0, 0.0)))
     return arrows
 
 

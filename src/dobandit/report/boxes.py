@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.links import identity
-from dobandit.report.words import columns, shortened
+from dobandit.report.readable import columns, shortened
 
 MANY_ARROWS, PORT = 6, 11.0  # arrows into a box that stand side by side, and their distance
 _LONGEST_NAME = 20
@@ -23,12 +24,14 @@ class Box(NamedTuple):
     y: float
     width: float
     height: float
-    kind: str  # "target", "latent", "chosen" or "plain"
+    kind: str  # "target", "latent", "context", "chosen" or "plain"
 
 
-def box_of(graph: CausalGraph, model: WeightedModel | None, name: str, chosen: set[str]) -> Box:
+def box_of(graph: CausalGraph, model: WeightedModel | None, name: str, chosen: Mapping[str, float]) -> Box:
     """A box that has no place yet. Many arrows need a tall box; notes of roots stand where no arrow comes in."""
     arrows, text = len(graph.parents(name)), shortened(name, _LONGEST_NAME)
+    if chosen.get(name, 1.0) != 1.0:
+        text += f" = {chosen[name]:g}"
     height = _TARGET_BOX if name == graph.target else _BOX
     if arrows >= MANY_ARROWS:
         height = PORT * arrows + 17.0
@@ -45,9 +48,11 @@ def _note(model: WeightedModel | None, name: str) -> str:
     return "\n".join(part for part in (bias, link) if part)
 
 
-def _kind(graph: CausalGraph, name: str, chosen: set[str]) -> str:
+def _kind(graph: CausalGraph, name: str, chosen: Container[str]) -> str:
     if name == graph.target:
         return "target"
+    if name in graph.context:
+        return "context"
     return "latent" if name in graph.latent else "chosen" if name in chosen else "plain"
 
 

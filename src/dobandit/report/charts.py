@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
 from typing import Any
 
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel
+from dobandit.model.weights import Do
 from dobandit.report.boxes import Box, note_place
 from dobandit.report.curves import Panel, RegretFigure, regret_figure
 from dobandit.report.figures import altair, save_chart
@@ -18,12 +18,13 @@ __all__ = ["graph_chart", "regret_chart", "save_chart"]
 
 INK, SOFT, GRID = "#1a1a1a", "#595959", "#e4e4e4"
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
-_TARGET, _CHOSEN = "#004488", "#ffd9a0"
+_TARGET, _CHOSEN, _CONTEXT, _HARM = "#004488", "#ffd9a0", "#e8eef6", "#a3231f"
 _HALO = {"stroke": "white", "strokeWidth": 6, "strokeJoin": "round", "color": "white"}
 _BOX_STYLES: dict[str, dict[str, Any]] = {
     "plain": {"fill": "white", "stroke": SOFT, "strokeWidth": 1.5, "cornerRadius": 14},
     "chosen": {"fill": _CHOSEN, "stroke": INK, "strokeWidth": 2.0, "cornerRadius": 14},
     "latent": {"fill": "white", "stroke": SOFT, "strokeWidth": 1.5, "cornerRadius": 14, "strokeDash": [4, 3]},
+    "context": {"fill": _CONTEXT, "stroke": SOFT, "strokeWidth": 1.5, "cornerRadius": 0},
     "target": {"fill": _TARGET, "stroke": _TARGET, "strokeWidth": 1.5, "cornerRadius": 20},
 }
 _ARROW_HEAD = "M0,0L-1,0.42L-0.8,0L-1,-0.42Z"  # its tip is the point it stands at
@@ -91,24 +92,23 @@ def _end_labels(alt: Any, panel: Panel, height: dict[str, Any], width: int, colo
 def graph_chart(
     model: WeightedModel | CausalGraph,
     *,
-    chosen: Iterable[str] = (),
+    chosen: Do = (),
     title: str | None = None,
     subtitle: str | None = None,
 ) -> Any:
     """The picture of a causal graph, causes on the left; with weights and biases where the model has them.
 
-    chosen: variables to highlight, the best set in most cases.
+    chosen: variables to highlight, or what each of them is set to; the best action in most cases.
     """
     alt = altair()
-    marked = tuple(chosen)
-    picture = picture_of(model, marked)
+    picture = picture_of(model, chosen)
     graph = model if isinstance(model, CausalGraph) else model.graph
     x = {"scale": alt.Scale(domain=[0, picture.width], nice=False), "axis": None}
     y = {"scale": alt.Scale(domain=[picture.height, 0], nice=False), "axis": None}
     chart = alt.layer(*_arrow_layers(alt, picture, x, y), *_box_layers(alt, picture, x, y))
     chart = chart.properties(width=picture.width, height=picture.height)
     heading = f"What causes {graph.target}" if title is None else title
-    legend = _graph_legend(graph, picture, marked, isinstance(model, WeightedModel)) if subtitle is None else subtitle
+    legend = _graph_legend(graph, picture, isinstance(model, WeightedModel)) if subtitle is None else subtitle
     return _finished(alt, chart, heading, legend, max(36, int(picture.width / 7.6)))
 
 
@@ -117,21 +117,35 @@ def _arrow_layers(alt: Any, picture: Picture, x: dict[str, Any], y: dict[str, An
     for number, arrow in enumerate(picture.arrows):
         thickness = 0.8 + 2.0 * arrow.strength if arrow.text else 1.2
         points += [
-            {"edge": number, "order": k, "x": round(px, 1), "y": round(py, 1), "thickness": thickness}
+            {
+                "edge": number,
+                "order": k,
+                "x": round(px, 1),
+                "y": round(py, 1),
+                "thickness": thickness,
+                "line": _HARM if arrow.harmful else "#8a8a8a",
+            }
             for k, (px, py) in enumerate(arrow.points.tolist())
         ]
         tip = arrow.tip
-        heads.append({"x": round(tip[0], 1), "y": round(tip[1], 1), "angle": round(arrow.angle, 1)})
+        heads.append(
+            {
+                "x": round(tip[0], 1),
+                "y": round(tip[1], 1),
+                "angle": round(arrow.angle, 1),
+                "tip": _HARM if arrow.harmful else "#5a5a5a",
+            }
+        )
         texts.append({"x": arrow.text_at[0], "y": arrow.text_at[1], "text": arrow.text})
     where = {"x": alt.X("x:Q", **x), "y": alt.Y("y:Q", **y)}
-    lines = alt.Chart(alt.InlineData(values=points)).mark_line(color="#8a8a8a")
+    lines = alt.Chart(alt.InlineData(values=points)).mark_line()
     width = alt.StrokeWidth("thickness:Q", scale=None)
-    tips = alt.Chart(alt.InlineData(values=heads)).mark_point(
-        shape=_ARROW_HEAD, size=480, filled=True, opacity=1, color="#5a5a5a"
-    )
+    tips = alt.Chart(alt.InlineData(values=heads)).mark_point(shape=_ARROW_HEAD, size=480, filled=True, opacity=1)
     layers = [
-        lines.encode(**where, detail="edge:N", order="order:Q", strokeWidth=width),
-        tips.encode(**where, angle=alt.Angle("angle:Q", scale=None)),
+        lines.encode(
+            **where, detail="edge:N", order="order:Q", strokeWidth=width, color=alt.Color("line:N", scale=None)
+        ),
+        tips.encode(**where, angle=alt.Angle("angle:Q", scale=None), color=alt.Color("tip:N", scale=None)),
     ]
     if picture.weights_shown:
         base = alt.Chart(alt.InlineData(values=texts)).encode(**where, text="text:N")
@@ -176,12 +190,16 @@ def _box_row(box: Box) -> dict[str, Any]:
     }
 
 
-def _graph_legend(graph: CausalGraph, picture: Picture, chosen: tuple[str, ...], weighted: bool) -> str:
+def _graph_legend(graph: CausalGraph, picture: Picture, weighted: bool) -> str:
     parts = ["Dark: the target."]
-    if chosen:
+    if any(box.kind == "chosen" for box in picture.boxes):
         parts.append("Shaded: the best set.")
     if graph.latent:
         parts.append("Dashed: hidden.")
+    if graph.context:
+        parts.append("Square: known before acting.")
+    if any(arrow.harmful for arrow in picture.arrows):
+        parts.append("Red: makes its effect less likely.")
     if weighted:
         parts.append(
             "On an arrow: its weight." if picture.weights_shown else "The thicker an arrow, the larger its weight."

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit import paper
-from dobandit.model.bglm import WeightedModel
+from dobandit.model.base import CausalModel
+from dobandit.report.readable import amount, counted, headline_amount, shortened
 from dobandit.report.spread import spread
-from dobandit.report.words import amount, counted, headline_amount, shortened
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.statistics import curve_interval
+from dobandit.simulation.study import Study
 
 # Safe for colour-blind readers, and neighbours in the list differ in lightness too.
 COLOURS = ("#004488", "#e07b00", "#8a1c5a", "#009e73", "#4aa8e0", "#6e6e6e")
@@ -102,10 +103,19 @@ def explanation(result: StudyResult) -> str:
         if study.replications == 1
         else f"Mean of {study.replications:,} runs on common random numbers; band: 95% interval of the mean."
     )
-    return f"{runs} At most {counted(study.budget, 'variable')} set in a round. Lower is better."
+    return f"{runs} {sizes(study).capitalize()}. Lower is better."
 
 
-def paper_name(model: WeightedModel) -> str | None:
+def sizes(study: Study) -> str:
+    """How many variables are set in a round."""
+    allowed = study.problem.allowed()
+    if study.rules.budget is None:
+        return f"{allowed.sizes_in_words()}, at a cost of at most {study.rules.total_cost:g} per round"
+    exactly = "exactly" if allowed.full_only and allowed.budget_alone else "at most"
+    return f"{exactly} {counted(allowed.most + len(allowed.required), 'variable')} set in a round"
+
+
+def paper_name(model: CausalModel) -> str | None:
     """G1..G5 for the paper's models."""
     return next((name for name, known in paper.MODELS.items() if known == model), None)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dobandit.errors import ReportError
-from dobandit.graph.formats import write_atomically
+from dobandit.text_files import write_atomically
 
 _SCALE = 2.0  # PNG pixels a unit
 

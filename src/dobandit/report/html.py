@@ -15,15 +15,16 @@ from itertools import count
 from pathlib import Path
 
 from dobandit.errors import ReportError
-from dobandit.graph.formats import write_atomically
+from dobandit.model.bglm import WeightedModel
 from dobandit.report.charts import graph_chart, regret_chart
 from dobandit.report.curves import message, paper_name
 from dobandit.report.figures import png_of_svg, svg_of
 from dobandit.report.picture import drawable
+from dobandit.report.readable import printable
 from dobandit.report.style import CSS
 from dobandit.report.tables import Table, summary_cells, summary_document, summary_markdown
-from dobandit.report.words import printable
 from dobandit.simulation.result import StudyResult
+from dobandit.text_files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ def study_figures(result: StudyResult, *, titles: bool = True) -> dict[str, str]
     figures = {"regret": svg_of(regret_chart(result, title=None if titles else ""))}
     if drawable(model.graph):
         title = f"{name}: what causes {model.target}" if name else f"What causes {model.target}"
-        figures["graph"] = svg_of(graph_chart(model, chosen=result.best_set, title=title if titles else ""))
+        drawn = model if isinstance(model, WeightedModel) else model.graph  # tables have no numbers for arrows
+        figures["graph"] = svg_of(graph_chart(drawn, chosen=result.best_do, title=title if titles else ""))
     return figures
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from dobandit.errors import ReportError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel
+from dobandit.model.weights import Do
 from dobandit.report.arrows import Arrow, arrows_of, labelled
 from dobandit.report.boxes import Box, box_of, note_size
 from dobandit.report.layers import Layers, Vertex, heights, layers_of
@@ -29,7 +30,8 @@ def drawable(graph: CausalGraph) -> bool:
     return len(graph) <= _MOST_NODES and graph.edge_count <= _MOST_EDGES
 
 
-def picture_of(model: WeightedModel | CausalGraph, chosen: Iterable[str] = ()) -> Picture:
+def picture_of(model: WeightedModel | CausalGraph, chosen: Do = ()) -> Picture:
+    """chosen: variables to mark, or what each of them is set to."""
     graph = model if isinstance(model, CausalGraph) else model.graph
     weighted = None if isinstance(model, CausalGraph) else model
     if not drawable(graph):
@@ -37,7 +39,8 @@ def picture_of(model: WeightedModel | CausalGraph, chosen: Iterable[str] = ()) -
             f"a picture holds at most {_MOST_NODES} nodes and {_MOST_EDGES:,} edges, but the graph has {len(graph):,} "
             f"and {graph.edge_count:,}. Draw a part of it."
         )
-    marked = {graph.nodes[graph.index(name) - 1] for name in chosen}
+    given = chosen if isinstance(chosen, Mapping) else dict.fromkeys(chosen, 1.0)
+    marked = {graph.nodes[graph.index(name) - 1]: value for name, value in given.items()}
     layers = layers_of(graph)
     drafts = {name: box_of(graph, weighted, name, marked) for name in graph.nodes}
     x, y, width, height = _places(layers, drafts)

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from dobandit import paper
 from dobandit.errors import SimulationError
-from dobandit.model.bglm import WeightedModel
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.base import CausalModel
+from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.base import Policy
+from dobandit.policy.problem import Links
 from dobandit.report.curves import message, paper_name
 from dobandit.report.tables import summary_cells, summary_document, summary_table, summary_text
 from dobandit.simulation.executors import Executor
@@ -78,11 +81,11 @@ class SimulationResult(StudyResult):
 
 
 def simulate(
-    model: WeightedModel,
+    model: CausalModel,
     policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
     rounds: int,
     replications: int,
-    budget: int | None = None,
+    budget: int | Rules | None = None,
     seed: int = 0,
     *,
     executor: str | Executor = "threads",
@@ -90,32 +93,45 @@ def simulate(
     record: str | Sequence[int] = "grid",
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[int], None] = False,
+    graph: CausalGraph | None = None,
+    links: Links = None,
+    effects: str | None = None,
+    **rules: Unpack[RuleWords],
 ) -> SimulationResult:
     """Run every policy `replications` times for `rounds` rounds on `model`, on common random numbers.
 
     policies    policies or their names ("ucb:scale=0.1"), or a mapping from labels to them
     budget      how many variables may be set in a round; the paper's models know theirs
+    rules       levers, costs, total_cost, require, forbid, exclusive, smaller: see `Rules`
     executor    "threads", "dask", or the address of a Dask scheduler
     record      "grid" (about 400 rounds, denser at the start), "every" round, or the rounds to record
     checkpoint  a folder that keeps finished replications until the study is done
     progress    True for a bar with the time left, or a function called with the number of runs just finished
+
+    The policies need not know what the world is made of. Regret is measured by the world in any case.
+    graph       the learner's graph: some or all of the world's observed variables, among them the target, the context
+                and all that can be set; default: the world's own
+    links       the learner's links, one for all nodes or by node; default: the world's, identity where it has none
+    effects     what the learner is promised: "nonnegative" or "any"; default: what is true, and "any" on another graph
     """
-    study = study_of(model, policies, rounds, replications, _budget(model, budget), seed, record)
+    allowed = study_rules(model, budget, rules)
+    believed: Any = {"graph": graph, "links": links, "effects": effects}
+    study = study_of(model, policies, rounds, replications, allowed, seed, record, **believed)
     with _progress(progress, study.replications) as report:
         result = run_study(study, executor=executor, workers=workers, checkpoint=checkpoint, progress=report)
     return SimulationResult.of(result)
 
 
 def simulate_many(
-    models: Mapping[str, WeightedModel],
+    models: Mapping[str, CausalModel],
     policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
     rounds: int,
     replications: int,
-    budget: int | None = None,
+    budget: int | Rules | None = None,
     seed: int = 0,
     **how: Any,
 ) -> dict[str, SimulationResult]:
-    """The same study on many models, by name; `how` holds the further arguments of `simulate`.
+    """One study on each of the models: the results by name. `how` holds the further arguments of `simulate`.
 
     >>> from dobandit import random_model
     >>> models = {f"seed {seed}": random_model("layered", 6, seed=seed) for seed in range(2)}
@@ -124,7 +140,18 @@ def simulate_many(
     """
     if not isinstance(models, Mapping) or not models:
         raise SimulationError("models is a mapping from names to models, with at least one.")
-    unknown = [key for key in how if key not in ("executor", "workers", "record", "checkpoint", "progress")]
+    known = (
+        "executor",
+        "workers",
+        "record",
+        "checkpoint",
+        "progress",
+        "graph",
+        "links",
+        "effects",
+        *RuleWords.__annotations__,
+    )
+    unknown = [key for key in how if key not in known]
     if unknown:
         raise SimulationError(f"simulate_many takes the arguments of simulate, but got {unknown[0]!r}.")
     if how.get("checkpoint") is not None:
@@ -143,16 +170,18 @@ def load_result(path: str | os.PathLike[str]) -> SimulationResult:
     return SimulationResult.of(StudyResult.load(path))
 
 
-def _budget(model: WeightedModel, budget: int | None) -> int:
-    if budget is not None:
-        return budget
-    name = paper_name(model) if isinstance(model, WeightedModel) else None
-    if name is None:
+def study_rules(model: CausalModel, budget: int | Rules | None, words: Mapping[str, Any]) -> Rules:
+    """The rules of a study; the paper's models know their budget."""
+    name = paper_name(model) if isinstance(model, CausalModel) else None
+    if budget is None and name is not None:
+        budget = paper.BUDGETS[name]
+    rules = rules_of(budget, words)
+    if rules.budget is None and rules.total_cost is None:
         raise SimulationError(
-            "a study needs a budget, the number of variables that may be set in a round, but none was given and the "
-            "model is not one of the paper's. Add budget=2, for instance."
+            "a study needs a budget, the number of variables that may be set in a round, or a total cost, but none was "
+            "given and the model is not one of the paper's. Add budget=2, for instance."
         )
-    return paper.BUDGETS[name]
+    return rules
 
 
 @contextmanager

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dobandit.report.curves import message
-from dobandit.report.words import (
+from dobandit.oracle.rules import Rules
+from dobandit.report.curves import message, sizes
+from dobandit.report.readable import (
     NOT_KNOWN,
+    action_words,
     amount,
     columns,
     counted,
@@ -72,11 +74,13 @@ def summary_document(result: StudyResult) -> dict[str, Any]:
     study = result.study
     return {
         "rounds": study.rounds,
-        "budget": study.budget,
+        "budget": study.rules.budget,
+        **({} if study.rules == Rules(study.rules.budget) else {"rules": study.rules.to_document()}),
         "replications": study.replications,
         "seed": study.seed,
         "seconds": result.elapsed,
         "best_set": list(result.best_set),
+        "best_do": result.best_do,
         "best_value": result.best,
         "policies": {row["policy"]: _policy_document(row) for row in summary_table(result)},
     }
@@ -144,10 +148,12 @@ def _interval(low: float, high: float, method: str, number: Callable[[float], st
 
 def _notes(result: StudyResult, best: str, several: bool, methods: set[str]) -> list[str]:
     study = result.study
-    where = ", ".join(result.best_set) if result.best_set else "nothing"
+    where = action_words(result.best_do)
+    if study.model.graph.context:
+        where = "depends on the context"
     notes = [
         f"Regret: lost rewards after {counted(study.rounds, 'round')}, mean of {counted(study.replications, 'run')}, "
-        f"at most {counted(study.budget, 'variable')} set in a round, seed {study.seed}.",
+        f"{sizes(study)}, seed {study.seed}.",
         f"Best set: {where}, with E[{study.model.target}] = {result.best:.4g}; its column is the share of rounds in "
         "which a best set was played.",
     ]

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from dobandit.errors import SimulationError
-from dobandit.graph.formats import write_atomically
 from dobandit.simulation.run import Block
 from dobandit.simulation.study import Study
+from dobandit.text_files import write_atomically
 
 _FOLDER = "unfinished"
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
+from dobandit.checks import whole_number
 from dobandit.errors import SimulationError
 from dobandit.simulation.run import Block, run_block
 from dobandit.simulation.study import Study
@@ -102,8 +103,8 @@ def _run_shared(block: list[int], shared: tuple[Study, Prepared]) -> Block:
 
 def executor_of(executor: str | Executor, workers: int | None) -> Executor:
     """An executor from its name: "threads", "dask", or the address of a scheduler such as tcp://host:port."""
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-        raise SimulationError(f"workers must be a whole number from 1, but got {workers!r}.")
+    if workers is not None:
+        whole_number("workers", workers, 1, SimulationError)
     if not isinstance(executor, str):
         return executor
     if executor == "threads":

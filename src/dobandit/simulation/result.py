@@ -4,7 +4,7 @@ The file is a NumPy archive (.npz, no pickles) with these arrays and one JSON te
     study        JSON: {"format": "dobandit-study", "version": 1, "study": {...}, "best": E[Y | do(best set)], ...}
     regret       (policies, replications, grid) cumulative expected regret at the rounds in the study's grid
     reward       (policies, replications, grid) cumulative Y
-    best_plays   (policies, replications) rounds in which an optimal set was played
+    best_plays   (policies, replications) rounds in which an optimal action was played
     plays        (policies, replications, sets) rounds in which each set was played, the last column: nothing was set;
                  no columns where there are more than 256 sets, or where a policy searches without a list of sets
     seconds      (policies, replications) compute time
@@ -20,21 +20,20 @@ import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import DobanditError, SimulationError, closest, listed
 from dobandit.estimation.assumptions import diagnose_assumptions
-from dobandit.graph.formats import write_atomically
 from dobandit.model.bglm import BinaryGLM
 from dobandit.model.linear import LinearModel
-from dobandit.policy.bglm_ofu import BGLMOFU
-from dobandit.policy.blm_lr import BLMLR
 from dobandit.simulation.checkpoint import remove_finished
 from dobandit.simulation.statistics import Difference, Summary, grouped_interval, paired_difference, summarise
 from dobandit.simulation.study import Study
+from dobandit.simulation.view import TRUTHFUL
+from dobandit.text_files import write_atomically
 
 FORMAT, VERSION = "dobandit-study", 1
 FILE_NAME = "study.npz"
@@ -47,8 +46,8 @@ class StudyResult:
     """Curves are indexed [policy, replication, grid point]; policies and grid are the study's."""
 
     study: Study
-    best: float  # E[Y | do(best set)]
-    best_set: tuple[str, ...]
+    best: float  # the largest E[Y] of an allowed action; with context variables, on the average over contexts
+    best_do: dict[str, float]  # the action that has it; empty where it depends on the context
     all_regret: Array
     all_reward: Array
     best_plays: NDArray[np.int64]
@@ -97,34 +96,41 @@ class StudyResult:
 
         The constants in the proofs are large: at usual horizons the bound exceeds the number of rounds.
         """
-        policy = self.study.policies[self.labels[self._row(label)]]
-        known = diagnose_assumptions(cast(BinaryGLM | LinearModel, self.study.model), self.study.rounds)
-        values: list[float | None] = []
-        if isinstance(policy, BLMLR):
-            values = [known.regret_bound_blm_lr(int(t)) for t in self.grid]
-        elif isinstance(policy, BGLMOFU):
-            values = [known.regret_bound_bglm_ofu(int(t)) for t in self.grid]
+        name = self.study.policies[self.labels[self._row(label)]].name
+        if not isinstance(self.study.model, (BinaryGLM, LinearModel)) or self.study.view != TRUTHFUL:
+            return None  # the theorem is about a learner whose model is the world's
+        known = diagnose_assumptions(self.study.model, self.study.rounds)
+        bounds = {"blm-lr": known.regret_bound_blm_lr, "bglm-ofu": known.regret_bound_bglm_ofu}
+        values = [bounds[name](int(t)) for t in self.grid] if name in bounds else []
         exact = [value for value in values if value is not None]
         return np.array(exact) if exact and len(exact) == len(values) else None
 
-    def plays(self, label: str) -> dict[tuple[str, ...], NDArray[np.int64]]:
-        """How often each set was played: by set, a count a replication; () is setting nothing.
+    @property
+    def best_set(self) -> tuple[str, ...]:
+        """The variables that the best action sets."""
+        return tuple(self.best_do)
 
-        Empty where the sets are too many to keep (more than 256), or are not listed (branch and bound, greedy).
+    def plays(self, label: str) -> dict[tuple[str, ...], NDArray[np.int64]]:
+        """How often each action was played: by its variables ("price=0" where one is not set to 1), a count per
+        replication; () is setting nothing.
+
+        Empty where the actions are too many to keep (more than 256), or are not listed (branch and bound, greedy).
         """
-        row = self._row(label)
-        problem = self.study.problem
-        sets = self.study.policies[label].engine(problem).sets
-        if not self.all_plays.shape[2] or not len(sets):
+        row, problem = self._row(label), self.study.problem
+        actions = self.study.policies[label].engine(problem).actions()
+        if not self.all_plays.shape[2] or actions is None:
             return {}
         counts = self.all_plays[row].astype(np.int64)
-        nodes = problem.graph.nodes
-        named = {tuple(nodes[i - 1] for i in chosen): counts[:, k] for k, chosen in enumerate(sets.tolist())}
-        named[()] = named.get((), 0) + counts[:, -1]
+        rows = [*(actions.row(k) for k in range(len(actions.ids))), problem.idle()]
+        named: dict[tuple[str, ...], NDArray[np.int64]] = {}
+        for k, action in enumerate(rows):
+            do = action.named(problem.graph)
+            key = tuple(name if value == 1 else f"{name}={value:g}" for name, value in do.items())
+            named[key] = named.get(key, 0) + counts[:, k if k < len(rows) - 1 else -1]
         return named
 
     def best_share(self, label: str) -> float:
-        """The share of rounds in which an optimal set was played."""
+        """The share of rounds in which an optimal action was played."""
         return float(self.best_plays[self._row(label)].mean() / self.study.rounds)
 
     def microseconds_per_round(self, label: str) -> float:
@@ -157,6 +163,7 @@ class StudyResult:
             "study": self.study.to_document(),
             "best": self.best,
             "best_set": list(self.best_set),
+            "best_do": self.best_do,
             "elapsed": self.elapsed,
         }
         try:
@@ -209,7 +216,7 @@ class StudyResult:
             result = cls(
                 Study.from_document(document["study"]),
                 float(document["best"]),
-                tuple(document["best_set"]),
+                dict(document.get("best_do", dict.fromkeys(document["best_set"], 1))),
                 np.asarray(arrays["regret"], dtype=float),
                 np.asarray(arrays["reward"], dtype=float),
                 np.asarray(arrays["best_plays"], dtype=np.int64),

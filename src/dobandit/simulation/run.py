@@ -7,31 +7,20 @@ policies meet the same numbers, and no result depends on which worker ran it, or
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.model.inference import expect
-from dobandit.policy.arms_engine import ArmsEngine
-from dobandit.policy.base import UNIFORMS, Engine, Problem, copied
-from dobandit.policy.general_engine import GeneralEngine
-from dobandit.policy.linear_engines import BoxedEngine, LinearEngine, SearchEngine
-from dobandit.simulation.loops import Recorder, run_arms, run_boxed, run_general, run_linear, run_search
+from dobandit.policy.engine import Draws, Engine
+from dobandit.policy.recording import Recorder, blank_tape
+from dobandit.policy.world import World
 from dobandit.simulation.study import Study
-from dobandit.simulation.world import world_of
+from dobandit.simulation.truth import Truth
 
-MOST_COUNTED = 256  # sets whose plays are kept run by run
 _ROUNDS_AT_ONCE = 2048  # bounds the random numbers held in memory
-
-_LOOPS: dict[type[Engine], Callable[..., None]] = {
-    LinearEngine: run_linear,
-    BoxedEngine: run_boxed,
-    GeneralEngine: run_general,
-    ArmsEngine: run_arms,
-    SearchEngine: run_search,
-}
+MOST_COUNTED = 256  # actions whose plays are kept run by run
 
 
 class Block(NamedTuple):
@@ -40,116 +29,96 @@ class Block(NamedTuple):
     replications: NDArray[np.int64]  # (replications,) their numbers
     regret: NDArray[np.float64]  # (policies, replications, grid)
     reward: NDArray[np.float64]  # (policies, replications, grid)
-    best_plays: NDArray[np.int64]  # (policies, replications) rounds in which an optimal set was played
-    plays: NDArray[np.int32]  # (policies, replications, sets) rounds in which each set was played; the last: nothing
+    best_plays: NDArray[np.int64]  # (policies, replications) rounds in which an optimal action was played
+    plays: NDArray[np.int32]  # (policies, replications, actions) rounds in which each was played; the last: nothing
     seconds: NDArray[np.float64]  # (policies, replications)
 
 
-class Values:
-    """E[Y | do(set)] of every set that some policy may play, computed once a study."""
+class Prepared(NamedTuple):
+    """What is worked out once per study: the truth that regret is measured by, and the value of every action that some
+    policy may play: (patterns, actions + 1) per policy, without columns where it has no list."""
 
-    def __init__(self, study: Study, problem: Problem) -> None:
-        self.study, self.problem = study, problem
-        self._known: dict[tuple[str, ...], float] = {}
+    truth: Truth
+    tables: tuple[NDArray[np.float64], ...]
 
-    def of(self, names: tuple[str, ...]) -> float:
-        if names not in self._known:
-            self._known[names] = expect(self.study.model, names).value
-        return self._known[names]
-
-    def of_sets(self, sets: NDArray[np.int32]) -> NDArray[np.float64]:
-        """A value a row, and that of setting nothing at the end."""
-        nodes = self.problem.graph.nodes
-        rows = [tuple(nodes[i - 1] for i in row) for row in sets.tolist()] or [()]  # a search has no list: room for one
-        return np.array([*(self.of(row) for row in rows), self.of(())])
+    @property
+    def counted(self) -> int:
+        """Columns of `Block.plays`: the longest list of actions and "nothing"; 0 where there are too many to keep."""
+        most = max(table.shape[1] for table in self.tables)
+        return most if most <= MOST_COUNTED else 0
 
 
 class Runner:
     """Runs replications of a study one after the other; a worker has one of its own."""
 
-    def __init__(self, study: Study, best: float, tables: Sequence[NDArray[np.float64]]) -> None:
-        self.study, self.best, self.tables = study, best, tables
-        self.problem = study.problem
-        self.world = world_of(study.model, self.problem.graph)
+    def __init__(self, study: Study, prepared: Prepared) -> None:
+        self.study, self.prepared, self.problem = study, prepared, study.problem
+        self.world = World(study.model, self.problem.graph)
 
     def run(self, replications: Sequence[int]) -> Block:
-        study = self.study
+        study, prepared = self.study, self.prepared
         shape = (len(study.policies), len(replications))
         regret, reward = (np.zeros((*shape, len(study.grid))) for _ in range(2))
         best_plays, seconds = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        plays = np.zeros((*shape, counted_sets(self.tables)), dtype=np.int32)
-        engines = [policy.engine(self.problem) for policy in study.policies.values()]
-        unlearned = [copied(engine.state) for engine in engines]
-        self._warm(engines, [self._recorder(table) for table in self.tables])
+        plays = np.zeros((*shape, prepared.counted), dtype=np.int32)
+        unlearned = [policy.engine(self.problem) for policy in study.policies.values()]
+        self._warm(unlearned)
         for column, replication in enumerate(replications):
-            for engine, state in zip(engines, unlearned, strict=True):
-                engine.state = copied(state)
-            recorders = [self._recorder(table) for table in self.tables]
-            for world_draws, policy_draws in self._draws(replication):
-                for row, (engine, recorder) in enumerate(zip(engines, recorders, strict=True)):
-                    start = time.perf_counter()
-                    loop = _LOOPS[type(engine)]
-                    loop(engine.plan, engine.state, self.world, recorder, world_draws, policy_draws)
-                    seconds[row, column] += time.perf_counter() - start
-            for row, recorder in enumerate(recorders):
-                regret[row, column], reward[row, column] = recorder.regret, recorder.reward
-                optimal = self.tables[row] >= self.best - 1e-12
-                found = recorder.plays[-1] if isinstance(engines[row], SearchEngine) else recorder.plays[optimal].sum()
-                best_plays[row, column] = found
-                if plays.shape[2] and not isinstance(engines[row], SearchEngine):
-                    plays[row, column, : len(recorder.plays) - 1] = recorder.plays[:-1]
-                    plays[row, column, -1] = recorder.plays[-1]
+            engines = [engine.copy() for engine in unlearned]
+            recorders = self._recorders(engines)
+            for row, draws in self._stretches(engines, replication):
+                start = time.perf_counter()
+                engines[row].run(self.world, recorders[row], draws)
+                seconds[row, column] += time.perf_counter() - start
+            for row, tape in enumerate(recorder.tape for recorder in recorders):
+                regret[row, column], reward[row, column], best_plays[row, column] = tape.regret, tape.reward, tape.at[2]
+                if plays.shape[2] and len(tape.plays):
+                    plays[row, column, : len(tape.plays) - 1] = tape.plays[:-1]
+                    plays[row, column, -1] = tape.plays[-1]
         return Block(np.array(replications, dtype=np.int64), regret, reward, best_plays, plays, seconds)
 
-    def _warm(self, engines: Sequence[Engine], recorders: Sequence[Recorder]) -> None:
+    def _warm(self, engines: Sequence[Engine]) -> None:
         """Run no rounds at all, so that compiling is not taken for the policy's own time."""
-        nothing = np.zeros((0, len(self.study.model.graph))), np.zeros((0, UNIFORMS))
-        for engine, recorder in zip(engines, recorders, strict=True):
-            _LOOPS[type(engine)](engine.plan, engine.state, self.world, recorder, *nothing)
+        for engine, recorder in zip(engines, self._recorders(engines), strict=True):
+            engine.copy().run(
+                self.world, recorder, Draws(np.zeros((0, len(self.study.model.graph))), np.zeros((0, engine.draws)))
+            )
 
-    def _recorder(self, expected: NDArray[np.float64]) -> Recorder:
-        points, nodes = len(self.study.grid), len(self.problem.graph) + 1
-        return Recorder(
-            expected.copy(),
-            self.best,
-            np.array(self.study.grid, dtype=np.int64),
-            np.zeros(points),
-            np.zeros(points),
-            np.zeros(len(expected), dtype=np.int64),
-            np.zeros(2),
-            np.zeros(2, dtype=np.int64),
-            np.ones(nodes),
-            np.zeros(nodes, dtype=np.bool_),
-            np.zeros(0, dtype=np.int32),
-        )
-
-    def _draws(self, replication: int) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        streams = [
-            np.random.default_rng(np.random.SeedSequence(self.study.seed, spawn_key=(replication, stream)))
-            for stream in range(2)
+    def _recorders(self, engines: Sequence[Engine]) -> list[Recorder]:
+        truth, grid = self.prepared.truth, np.array(self.study.grid, dtype=np.int64)
+        return [
+            Recorder(blank_tape(table, truth.best, grid), truth.value, self.problem.context_ids, engine.actions())
+            for engine, table in zip(engines, self.prepared.tables, strict=True)
         ]
-        nodes = len(self.study.model.graph)
+
+    def _stretches(self, engines: Sequence[Engine], replication: int) -> Iterator[tuple[int, Draws]]:
+        """(policy, random numbers) of some rounds at a time. A policy's numbers do not depend on what others need: each
+        row begins with those that every policy gets, and the rest is drawn for each policy by itself."""
+
+        def stream(number: int) -> np.random.Generator:
+            return np.random.default_rng(np.random.SeedSequence(self.study.seed, spawn_key=(replication, number)))
+
+        shared, own = [stream(0), stream(1)], [stream(2) for _ in engines]
+        nodes, usual = len(self.study.model.graph), Engine.draws
         for start in range(0, self.study.rounds, _ROUNDS_AT_ONCE):
             rounds = min(_ROUNDS_AT_ONCE, self.study.rounds - start)
-            yield streams[0].random((rounds, nodes)), streams[1].random((rounds, UNIFORMS))
+            world, policy = shared[0].random((rounds, nodes)), shared[1].random((rounds, usual))
+            for row, engine in enumerate(engines):
+                if engine.draws <= usual:
+                    yield row, Draws(world, np.ascontiguousarray(policy[:, : engine.draws]))
+                else:
+                    more = own[row].random((rounds, engine.draws - usual))
+                    yield row, Draws(world, np.hstack([policy, more]))
 
 
-def counted_sets(tables: Sequence[NDArray[np.float64]]) -> int:
-    """Columns of `Block.plays`: the longest list of sets and "nothing"; 0 where there are too many to keep."""
-    most = max(len(table) for table in tables)
-    return most if most <= MOST_COUNTED else 0
-
-
-def prepare(study: Study) -> tuple[float, list[NDArray[np.float64]]]:
-    """The best value, and for each policy the value of every set it may play."""
+def prepare(study: Study) -> Prepared:
+    """The truth, and the value of every action that each policy may play."""
     problem = study.problem
-    values = Values(study, problem)
-    tables = [values.of_sets(policy.engine(problem).sets) for policy in study.policies.values()]
-    from dobandit.oracle.solve import solve
-
-    return max(solve(study.model, study.budget).value, max(float(t.max()) for t in tables)), tables
+    truth = Truth(study.model, problem)
+    tables = tuple(truth.table(policy.engine(problem).actions()) for policy in study.policies.values())
+    return Prepared(truth, tables)
 
 
-def run_block(study: Study, prepared: Any, replications: Sequence[int]) -> Block:
+def run_block(study: Study, prepared: Prepared, replications: Sequence[int]) -> Block:
     """What a worker does; a function of its arguments alone."""
-    return Runner(study, *prepared).run(replications)
+    return Runner(study, prepared).run(replications)

@@ -9,11 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from dobandit.errors import SimulationError
-from dobandit.oracle.solve import solve
 from dobandit.simulation.checkpoint import Checkpoint
 from dobandit.simulation.executors import Executor, executor_of
 from dobandit.simulation.result import StudyResult
-from dobandit.simulation.run import Block, counted_sets, prepare
+from dobandit.simulation.run import Block, prepare
 from dobandit.simulation.study import Study
 
 Progress = Callable[[int], None]  # called with the number of replications just finished
@@ -37,7 +36,7 @@ def run_study(
     start = time.perf_counter()
     kept = Checkpoint(checkpoint, study) if checkpoint is not None else None
     prepared = prepare(study)
-    collected = _Collected(study, counted_sets(prepared[1]))
+    collected = _Collected(study, prepared.counted)
     runner = executor_of(executor, workers)  # last: a cluster is not to be left behind by an error above
     try:
         if kept is not None:
@@ -54,11 +53,11 @@ def run_study(
         raise SimulationError(
             f"{int((~collected.have).sum())} replications came back without a result. This is a fault of the executor."
         )
-    best = solve(study.model, study.budget)
+    truth = prepared.truth
     return StudyResult(
         study,
-        prepared[0],
-        best.set,
+        float(truth.chance() @ truth.best),
+        truth.answers[0].do if len(truth.answers) == 1 else {},
         collected.regret,
         collected.reward,
         collected.best_plays,

@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import whole_number
 from dobandit.errors import SimulationError
-from dobandit.model.bglm import WeightedModel
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.base import CausalModel
 from dobandit.model.files import model_from_document, model_to_document
-from dobandit.oracle.problem import require_budget
-from dobandit.policy.base import Policy, Problem, problem_of
+from dobandit.oracle.rules import Rules
+from dobandit.policy.base import Policy
+from dobandit.policy.problem import Links, Problem, problem_of
 from dobandit.policy.registry import policy_from_document, policy_from_spec, policy_to_document, policy_to_spec
+from dobandit.simulation.view import TRUTHFUL, View, view_of
 
 _GRID_POINTS = 400
 _MOST_NUMBERS = 60_000_000  # recorded numbers a curve kind: about half a gigabyte
@@ -26,32 +30,40 @@ _MOST_NUMBERS = 60_000_000  # recorded numbers a curve kind: about half a gigaby
 class Study:
     """A model and policies to compare on it, with common random numbers drawn from `seed`."""
 
-    model: WeightedModel
+    model: CausalModel
     policies: dict[str, Policy]  # by label, in the order of the figures
-    budget: int
+    rules: Rules
     rounds: int
     replications: int
     seed: int
     grid: tuple[int, ...]
+    view: View = TRUTHFUL  # what the learner believes where it differs from the world
 
     @property
     def problem(self) -> Problem:
         """What the policies are told: never the weights."""
-        links = {name: self.model.link(name) for name in self.model.graph.nodes}
-        return problem_of(
-            self.model.graph, self.budget, self.rounds, self.seed, links, continuous=self.model.continuous
-        )
+        view, model = self.view, self.model
+        graph, links, effects = view.graph_in(model), view.links_in(model), view.effects_in(model)
+        by_name = dict(zip(graph.nodes, links, strict=True))
+        return problem_of(graph, self.rules, self.rounds, self.seed, by_name, model.continuous, effects)
+
+    @property
+    def budget(self) -> int:
+        """The most variables that may be set in a round."""
+        return self.problem.budget
 
     def to_document(self) -> dict[str, Any]:
         """Everything that decides the results, as JSON."""
         return {
             "model": model_to_document(self.model),
             "policies": {label: policy_to_document(policy) for label, policy in self.policies.items()},
-            "budget": self.budget,
+            "budget": self.rules.budget,
+            **({} if self.rules == Rules(self.rules.budget) else {"rules": self.rules.to_document()}),
             "rounds": self.rounds,
             "replications": self.replications,
             "seed": self.seed,
             "grid": list(self.grid),
+            **({} if self.view == TRUTHFUL else {"learner": self.view.to_document()}),
         }
 
     @classmethod
@@ -60,11 +72,12 @@ class Study:
         return cls(
             model,
             {label: policy_from_document(policy, model) for label, policy in document["policies"].items()},
-            budget=int(document["budget"]),
+            rules=Rules(**document["rules"]) if "rules" in document else Rules(int(document["budget"])),
             rounds=int(document["rounds"]),
             replications=int(document["replications"]),
             seed=int(document["seed"]),
             grid=tuple(int(t) for t in document["grid"]),
+            view=View.from_document(document["learner"], model) if "learner" in document else TRUTHFUL,
         )
 
     def fingerprint(self) -> str:
@@ -74,36 +87,47 @@ class Study:
 
 
 def study_of(
-    model: WeightedModel,
+    model: CausalModel,
     policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
     rounds: int,
     replications: int,
-    budget: int,
+    rules: Rules | int,
     seed: int = 0,
     record: str | Sequence[int] = "grid",
+    *,
+    graph: CausalGraph | None = None,
+    links: Links = None,
+    effects: str | None = None,
 ) -> Study:
-    """Check the parts of a study.
+    """Check the parts of a study. The policies keep to all the rules (or to a mere budget).
 
-    record: "grid" (about 400 rounds, denser at the start), "every" round, or the rounds to record.
+    record                 "grid" (about 400 rounds, denser at the start), "every" round, or the rounds to record
+    graph, links, effects  what the learner believes (`View`); what is true unless given
     """
-    if not isinstance(model, WeightedModel):
-        raise SimulationError(f"a study needs a model with weights, but got {type(model).__name__}.")
-    rounds = _whole("rounds", rounds, 1)
-    replications = _whole("replications", replications, 1)
-    seed = _whole("seed", seed, 0)
-    budget = require_budget(model.graph, budget)
+    if not isinstance(model, CausalModel):
+        raise SimulationError(f"a study needs a model of its world, but got {type(model).__name__}.")
+    view = view_of(model, graph, links, effects)
+    rounds = whole_number("rounds", rounds, 1, SimulationError)
+    replications = whole_number("replications", replications, 1, SimulationError)
+    seed = whole_number("seed", seed, 0, SimulationError)
+    rules = rules if isinstance(rules, Rules) else Rules(rules)
+    rules.candidates(model.graph)  # raises where no action is allowed
     grid = _grid(record, rounds)
-    labelled = _labelled(model, policies)
+    labelled = _labelled(model, view, policies)
     if len(grid) * replications * len(labelled) > _MOST_NUMBERS:
         raise SimulationError(
             f"recording {len(grid):,} rounds of {replications:,} replications of {len(labelled)} policies takes more "
             f"than {_MOST_NUMBERS:,} numbers a curve. Record fewer rounds (record='grid'), or run fewer replications."
         )
-    return Study(model, labelled, budget, rounds, replications, seed, tuple(grid.tolist()))
+    study = Study(model, labelled, rules, rounds, replications, seed, tuple(grid.tolist()), view)
+    study.problem  # noqa: B018 - raises where the learner's graph and links do not go together
+    return study
 
 
 def _labelled(
-    model: WeightedModel, policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str
+    model: CausalModel,
+    view: View,
+    policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
 ) -> dict[str, Policy]:
     if not policies or not isinstance(policies, (Mapping, Iterable, Policy)):
         raise SimulationError(f"a study needs at least one policy, but got {policies!r}.")
@@ -112,7 +136,7 @@ def _labelled(
     listed = [policies] if isinstance(policies, (Policy, str)) else list(policies)
     labelled: dict[str, Policy] = {}
     for policy in [_policy(item, model) for item in listed]:
-        label = policy.label_on(model.graph, model.links)
+        label = policy.label_on(view.graph_in(model), view.links_in(model))
         if policy in labelled.values():
             raise SimulationError(f"each policy is listed once, but {label} is listed twice. Drop one.")
         if label in labelled:
@@ -121,19 +145,13 @@ def _labelled(
     return labelled
 
 
-def _policy(policy: object, model: WeightedModel) -> Policy:
+def _policy(policy: object, model: CausalModel) -> Policy:
     if isinstance(policy, str):
         return policy_from_spec(policy, model)
     if not isinstance(policy, Policy):
         hint = " Write BLMLR() with parentheses." if isinstance(policy, type) else ""
         raise SimulationError(f"policies are policies or their names, but got {policy!r}.{hint}")
     return policy
-
-
-def _whole(name: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise SimulationError(f"{name} must be a whole number from {least}, but got {value!r}.")
-    return int(value)
 
 
 def _grid(record: str | Sequence[int], rounds: int) -> NDArray[np.int64]:
@@ -147,7 +165,9 @@ def _grid(record: str | Sequence[int], rounds: int) -> NDArray[np.int64]:
         return np.unique(np.rint(np.concatenate([even, early])).astype(np.int64))
     if not isinstance(record, Iterable):
         raise SimulationError(f"record is 'grid', 'every' or a list of rounds, but got {record!r}.")
-    grid = np.unique(np.array([_whole("a recorded round", t, 1) for t in record], dtype=np.int64))
+    grid = np.unique(
+        np.array([whole_number("a recorded round", t, 1, SimulationError) for t in record], dtype=np.int64)
+    )
     if not len(grid) or grid[-1] > rounds:
         raise SimulationError(f"recorded rounds lie between 1 and {rounds}, but got {list(record)[:5]}.")
     return np.union1d(grid, [rounds])

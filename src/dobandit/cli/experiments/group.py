@@ -18,6 +18,22 @@ def common(command: F) -> F:
     return storage_option(json_option(command))
 
 
+def seen_options(command: F) -> F:
+    """--json-file and --rows: other ways to say what was seen."""
+    command = click.option(
+        "--rows", metavar="FILE.csv", help="A line per round, or per distinct row with a column count; - as above."
+    )(command)
+    return click.option(
+        "--json-file", metavar="FILE", help="What was seen as JSON, a row or a list of rows; - is standard input."
+    )(command)
+
+
+def context_option(command: F) -> F:
+    return click.option(
+        "--context", multiple=True, metavar="NAME=VALUE", help="What is known before the round; may be repeated."
+    )(command)
+
+
 @click.group("experiment")
 @group_storage_option
 def experiment_group(storage: str) -> None:

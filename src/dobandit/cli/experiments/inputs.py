@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Sequence
@@ -10,8 +11,8 @@ from typing import Any
 from dobandit.errors import ExperimentError, ModelError, ObservationError, ParseError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.json_text import load_json
-from dobandit.graph.formats.text_files import read_text
-from dobandit.model.bglm import WeightedModel
+from dobandit.model.base import CausalModel
+from dobandit.text_files import read_text
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 LEASE_HELP = "Hand an untold trial out again after this time: 90, 90s, 30m, 2h, 1d."
@@ -47,23 +48,43 @@ def values_of(pairs: Sequence[str], where: str = "an observation") -> dict[str, 
     return found
 
 
-def observation_of(pairs: Sequence[str], json_file: str | None) -> dict[str, Any]:
-    """What was seen, from the command line or from a JSON file."""
-    if bool(pairs) == bool(json_file):
-        came = "both" if pairs else "nothing"
+def settings_of(pairs: Sequence[str]) -> dict[str, float]:
+    """What --do says."""
+    found = values_of(pairs, "an action")
+    unknown = [name for name, value in found.items() if value is None]
+    if unknown:
+        raise ObservationError(f"an action says what each variable is set to, but {unknown[0]!r} is given as ?.")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def observation_of(pairs: Sequence[str], json_file: str | None, rows: str | None) -> Any:
+    """What was seen: one row from the command line, or what a JSON or CSV file says."""
+    given = [bool(pairs), json_file is not None, rows is not None]
+    if sum(given) != 1:
+        came = "nothing" if not any(given) else "more than one of these"
         raise ObservationError(
-            f"what was seen is given as X2=1 Y=0 or with --json-file, but got {came}. "
+            f"what was seen is given as X2=1 Y=0, with --json-file or with --rows, but got {came}. "
             "If nothing was seen, see `dobandit experiment fail`."
         )
+    if rows is not None:
+        return io.StringIO(standard_input()) if rows == "-" else rows
     if json_file is None:
         return values_of(pairs)
     try:
         told = load_json(standard_input() if json_file == "-" else read_text(json_file))
     except ParseError as error:
         raise error.in_source(json_file) from None
-    if not isinstance(told, dict):
-        raise ParseError(f'what was seen is an object such as {{"Y": 1}}, but got {told!r:.60}.', source=json_file)
+    if not isinstance(told, (dict, list)):
+        raise ParseError(
+            f'what was seen is an object such as {{"Y": 1}}, or a list of such rows, but got {told!r:.60}.',
+            source=json_file,
+        )
     return told
+
+
+def context_given(pairs: Sequence[str]) -> dict[str, float | None] | None:
+    """What --context says; None where it was not used."""
+    return values_of(pairs, "a context") if pairs else None
 
 
 def standard_input() -> str:
@@ -73,7 +94,7 @@ def standard_input() -> str:
         raise ParseError(f"the input is UTF-8 text, but byte 0x{error.object[error.start]:02x} is none.") from None
 
 
-def links_of(links: Sequence[str], what: CausalGraph | WeightedModel) -> dict[str, str] | None:
+def links_of(links: Sequence[str], what: CausalGraph | CausalModel) -> dict[str, str] | None:
     """LINK for every variable, NODE=LINK for one."""
     if not links:
         return None

@@ -8,21 +8,24 @@ from typing import Any
 import click
 
 from dobandit.cli.experiments import printing as out
+from dobandit.cli.experiments import printing_status as about
 from dobandit.cli.experiments.group import common, count_of, experiment_group
 from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, links_of
 from dobandit.cli.models import graph_options
 from dobandit.cli.output import print_json, print_table
+from dobandit.cli.rules import rule_options, rule_words
 from dobandit.cli.storage import kept, opened
 from dobandit.errors import ExperimentError
 from dobandit.experiment.catalogue import create_experiment, delete_experiment, list_experiments, rename_experiment
+from dobandit.experiment.export import iso_time
 from dobandit.model.files import read_graph_or_model
+from dobandit.report.readable import printable
 
 
 @experiment_group.command("create")
 @click.argument("name")
 @click.argument("file", metavar="GRAPH_OR_MODEL_FILE", type=click.Path())
-@click.option("-k", "--budget", type=click.IntRange(min=0), help="How many variables may be set in a round at most.")
-@click.option("--policy", metavar="NAME[:KEY=VALUE,...]", help="Default: blm-lr on linear models, else bglm-ofu.")
+@click.option("--policy", metavar="NAME[:KEY=VALUE,...]", help="Default: causal-ucb.")
 @click.option("--horizon", type=click.IntRange(min=1), help="How many rounds there will be, if that is known.")
 @click.option("--seed", type=click.IntRange(min=0), help="Default: drawn at random, and kept.")
 @click.option("--lease", metavar="TIME", help=LEASE_HELP + " Default: never.")
@@ -32,14 +35,24 @@ from dobandit.model.files import read_graph_or_model
     "links",
     multiple=True,
     metavar="[NODE=]LINK",
-    help="How causes add up: logistic, probit, ... Default: identity.",
+    help="How causes add up: auto, identity, logistic, ... Default: auto with causal-ucb.",
+)
+@click.option(
+    "--effects",
+    type=click.Choice(["nonnegative", "any"]),
+    help="Whether some cause may do harm. Default: as the policy takes it.",
 )
 @click.option("--continuous", is_flag=True, help="Values are numbers from 0 to 1, not only 0 and 1.")
-@click.option("--cost", "costs", multiple=True, metavar="NAME=COST", help="Cost of a variable; 1 where not given.")
-@click.option("--total-cost", type=float, help="How much a set may cost at most.")
-@click.option("--require", multiple=True, metavar="NAME", help="A variable that every set holds.")
-@click.option("--forbid", multiple=True, metavar="NAME", help="A variable that no set holds.")
-@click.option("--exclusive", multiple=True, metavar="A,B,...", help="Variables of which a set holds at most one.")
+@click.option(
+    "--control", type=float, default=0.0, metavar="SHARE", help="Share of rounds in which nothing is set, such as 0.1."
+)
+@click.option(
+    "--stop-within",
+    type=float,
+    metavar="GAP",
+    help="Say when no allowed set can be better than the recommended one by more, such as 0.02.",
+)
+@rule_options
 @click.option("--if-exists", type=click.Choice(["error", "open"]), default="error", show_default=True)
 @common
 def create_command(
@@ -47,14 +60,21 @@ def create_command(
     file: str,
     target: str | None,
     latent: tuple[str, ...],
+    context: tuple[str, ...],
     file_format: str | None,
     links: tuple[str, ...],
     lease: str | None,
-    costs: tuple[str, ...],
-    exclusive: tuple[str, ...],
     storage: str,
     as_json: bool,
-    **rest: Any,
+    policy: str | None,
+    horizon: int | None,
+    seed: int | None,
+    continuous: bool,
+    effects: str | None,
+    control: float,
+    stop_within: float | None,
+    if_exists: str,
+    **rules: Any,
 ) -> None:
     """Begin an experiment on a graph or model file.
 
@@ -65,28 +85,33 @@ def create_command(
       dobandit experiment create spring funnel.txt --target buy -k 2
       dobandit experiment create spring funnel.txt --total-cost 5 --cost coupon=2 --exclusive email,letter \\
           --policy blm-lr:radius_scale=0.1 --horizon 2000 --lease 30m
+      dobandit experiment create spring funnel.txt -k 2 --control 0.1
     """
-    from dobandit.cli.solving import parse_costs
-
-    what = read_graph_or_model(file, format=file_format, target=target, latent=latent)
+    what = read_graph_or_model(file, format=file_format, target=target, latent=latent, context=context)
     with kept(storage) as place:
-        found = rest["if_exists"] == "open" and place.find(name) is not None
+        found = if_exists == "open" and place.find(name) is not None
         experiment = create_experiment(
             name,
             what,
             storage=place,
             lease=lease_of(lease),
             links=links_of(links, what),
-            costs=parse_costs(costs),
-            exclusive=[[one.strip() for one in group.split(",") if one.strip()] for group in exclusive],
-            **rest,
+            policy=policy,
+            horizon=horizon,
+            seed=seed,
+            continuous=continuous,
+            effects=effects,
+            control=control,
+            stop_within=stop_within,
+            if_exists=if_exists,
+            **rule_words(rules),
         )
     document = experiment.definition.document
     if as_json:
         print_json({"experiment": name, "storage": place.url, "created": not found, "definition": document})
         return
     out.say(f"experiment {name} {'opened' if found else 'created'} in {place.url}")
-    out.print_facts(out.definition_rows(experiment))
+    out.print_facts(about.definition_rows(experiment))
     click.echo()
     out.say(f"next: {out.command_line(experiment, 'ask', [name])}")
 
@@ -105,7 +130,7 @@ def list_command(storage: str, as_json: bool) -> None:
         found = list_experiments(place)
     if as_json:
         keys = ("name", "created_at", "trials", "closed", "pending")
-        rows = [(e.name, out.iso(e.created_at), e.trials, e.closed, e.trials - e.closed) for e in found]
+        rows = [(e.name, iso_time(e.created_at), e.trials, e.closed, e.trials - e.closed) for e in found]
         print_json([dict(zip(keys, row, strict=True)) for row in rows])
     elif not found:
         click.echo(f"no experiments in {place.url}; dobandit experiment create begins one")
@@ -128,9 +153,9 @@ def show_command(name: str, storage: str, as_json: bool) -> None:
     with opened(name, storage) as experiment:
         status = experiment.status()
     if as_json:
-        print_json({**out.status_document(status), "definition": experiment.definition.document})
+        print_json({**about.status_document(status), "definition": experiment.definition.document})
     else:
-        out.print_status(experiment, status)
+        about.print_status(experiment, status)
 
 
 @experiment_group.command("rename")
@@ -173,7 +198,7 @@ def delete_command(context: click.Context, name: str, yes: bool, storage: str, a
                 "deleting asks first, but standard input is not a terminal. Nothing was deleted; add --yes to delete."
             )
         trials = out.many(count_of(experiment), "trial")
-        question = out.shown(f"Delete experiment {name} with its {trials} from {experiment.storage.url}?")
+        question = printable(f"Delete experiment {name} with its {trials} from {experiment.storage.url}?")
         agreed = yes or click.confirm(question, err=True)
         if agreed:
             delete_experiment(name, experiment.storage)

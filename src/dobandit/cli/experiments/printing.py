@@ -12,15 +12,23 @@ import click
 
 from dobandit.cli.output import names, print_table
 from dobandit.cli.storage import usual_storage
+from dobandit.experiment.export import iso_time
+from dobandit.experiment.reasons import gap_words
+from dobandit.report.readable import printable
 
 if TYPE_CHECKING:
-    from dobandit.experiment.answers import BestObserved, EdgeEstimate, Status
+    from dobandit.experiment.answers import BestObserved, EdgeEstimate
     from dobandit.experiment.experiment import Experiment
     from dobandit.experiment.explanation import Explanation
-    from dobandit.experiment.trial import Trial
+    from dobandit.experiment.trial import Told, Trial
     from dobandit.policy.learner import Recommendation
 
-_MOST = 10  # variables on one line
+_VERDICTS = {
+    "fits": "fits the rounds so far",
+    "contradicted": "is contradicted by the rounds",
+    "unknown": "could not be tested against the rounds",
+}
+MOST_ON_A_LINE = 10  # variables on one line
 
 
 def document(value: Any) -> Any:
@@ -35,24 +43,12 @@ def document(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def iso(at: float | None) -> str | None:
-    """As in an export: ISO 8601 in UTC."""
-    if at is None:
-        return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-
-
 def moment(at: float | None) -> str:
     return "never" if at is None else datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def shown(text: str) -> str:
-    """Names may hold anything: control characters are shown, not obeyed."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def say(text: str) -> None:
-    click.echo(shown(text))
+    click.echo(printable(text))
 
 
 def print_facts(rows: Iterable[tuple[str, str]]) -> None:
@@ -79,6 +75,11 @@ def many(count: int, what: str) -> str:
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
+def both(items: Sequence[str]) -> str:
+    """Names in a sentence: visit, wishlist and buy."""
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+
+
 def duration(seconds: float) -> str:
     """As --lease takes it."""
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
@@ -88,7 +89,7 @@ def duration(seconds: float) -> str:
 
 
 def values(row: Mapping[str, float], nothing: str = "nothing", equals: str = " = ") -> str:
-    return names([f"{name}{equals}{value:g}" for name, value in row.items()], _MOST) if row else nothing
+    return names([f"{name}{equals}{value:g}" for name, value in row.items()], MOST_ON_A_LINE) if row else nothing
 
 
 # -- ask ---------------------------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def values(row: Mapping[str, float], nothing: str = "nothing", equals: str = " =
 
 def trial_document(trial: Trial) -> dict[str, Any]:
     told: dict[str, Any] = document(
-        {"trial": trial.number, **trial._asdict(), "lease_expires": iso(trial.lease_expires)}
+        {"trial": trial.number, **trial._asdict(), "lease_expires": iso_time(trial.lease_expires)}
     )
     del told["number"]
     return told
@@ -107,22 +108,56 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
     lease = "none: it is yours until you tell"
     if trial.lease_expires is not None:
         lease = f"until {moment(trial.lease_expires)}, then somebody else may get it"
-    guess = "none yet" if math.isnan(trial.predicted) else f"{digits(trial.predicted)}  ({span(trial.interval)})"
-    print_facts([(f"predicted E[{experiment.graph.target}]", guess), ("why", trial.why), ("lease", lease)])
-    unset = [name for name in experiment.columns.names if name not in trial.do]
+    words = experiment.interval_words
+    guess = f"{digits(trial.predicted)}  ({span(trial.interval)}; {words})"
+    guess = "none yet" if math.isnan(trial.predicted) else guess
+    facts = [(f"predicted E[{experiment.graph.target}]", guess), ("why", trial.why), ("lease", lease)]
+    if trial.context:
+        facts.insert(0, ("context", values(trial.context)))
+    if trial.size > 1:
+        facts.insert(0, ("planned for", many(trial.size, "round")))
+    print_facts(facts)
+    # What cannot happen by itself is 0 unless it is set, and the context is known.
+    unset = [name for name in experiment.columns.to_see if name not in trial.do]
     what = "a number from 0 to 1" if experiment.columns.continuous else "0 or 1"
     how = f"type this with {what} for each _, without what was not seen:"
-    if len(unset) > _MOST:
+    if trial.size > 1:
+        count = experiment.columns.count_key
+        how = (
+            f"write rows.csv with the columns {names(unset, MOST_ON_A_LINE)}, a line per round (or per distinct row, "
+            f"with a column {count}), and type this:"
+        )
+    elif len(unset) > MOST_ON_A_LINE:
         how = f"write what was seen to seen.json, as {{NAME: {what}, ...}}, and type this:"
     click.echo(f"\nCarry it out, then {how}\n")
     say(f"  {tell_command(experiment, trial, unset)}")
+
+
+def told_document(told: Told) -> dict[str, Any]:
+    said: dict[str, Any] = document({"trial": told.number, **told._asdict()})
+    del said["number"]
+    return said
+
+
+def print_told(told: Told) -> None:
+    partial = "partial"
+    if told.missing:
+        were = "was" if len(told.missing) == 1 else "were"
+        partial += f": {both(told.missing)} {were} not told"
+        partial += f", so nothing was learned about {both(told.untaught)}" if told.rounds == 1 else " in some rounds"
+    flags = {"late": told.late, "same as before": told.repeated, partial: told.partial}
+    notes = ", ".join(word for word, holds in flags.items() if holds)
+    rounds = "" if told.rounds == 1 else f" with {told.rounds:,} rounds"
+    say(f"trial {told.number} told{rounds}" + (f" ({notes})" if notes else ""))
 
 
 def tell_command(experiment: Experiment, trial: Trial, unset: Sequence[str]) -> str:
     """The command for what was seen, with places to fill in."""
     options = ["--issued", str(trial.issued)] if trial.issued > 1 else []
     seen = [f"{name}=_" for name in unset]
-    if len(seen) > _MOST:
+    if trial.size > 1:
+        options, seen = [*options, "--rows", "rows.csv"], []
+    elif len(seen) > MOST_ON_A_LINE:
         options, seen = [*options, "--json-file", "seen.json"], []
     return command_line(experiment, "tell", [experiment.name, str(trial.number), *seen], options)
 
@@ -142,14 +177,22 @@ def print_trials(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) -> N
     target = experiment.graph.target
     cells = []
     for row in rows:
-        seen = {name: value for name, value in (row["observation"] or {}).items() if name not in row["do"]}
+        batch = isinstance(row["observation"], list)
+        told = {} if batch else row["observation"] or {}
+        seen = {name: value for name, value in told.items() if name not in row["do"]}
+        settings = values(row["do"], "nothing", "=")
+        if set(row["do"].values()) == {1}:
+            settings = names(list(row["do"]), MOST_ON_A_LINE)
+        outcome = f"{seen.pop(target):g}" if target in seen else ""
+        if batch:
+            outcome = _mean_in(row["observation"], experiment)
         cells.append(
             (
                 str(row["trial"]),
                 row["state"],
-                names(list(row["do"]), _MOST) if set(row["do"].values()) == {1} else values(row["do"], "nothing", "="),
-                f"{seen.pop(target):g}" if target in seen else "",
-                values(seen, "", "="),
+                settings,
+                outcome,
+                f"{row['rounds']:,} rounds" if batch else values(seen, "", "="),
                 "" if row["predicted"] is None else digits(row["predicted"]),
                 "; ".join(_notes(row)),
             )
@@ -157,8 +200,18 @@ def print_trials(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) -> N
     print_table(["trial", "state", "set", target, "also seen", "predicted", "notes"], cells, right=[0, 3, 5])
 
 
+def _mean_in(rows: Sequence[Mapping[str, float]], experiment: Experiment) -> str:
+    """The target's mean over the rounds of a trial."""
+    key, target = experiment.columns.count_key, experiment.graph.target
+    seen = [row for row in rows if target in row]
+    rounds = sum(row[key] for row in seen)
+    return f"{sum(row[key] * row[target] for row in seen) / rounds:.3f}" if rounds else ""
+
+
 def _notes(row: Mapping[str, Any]) -> list[str]:
-    notes = [word for word in ("late", "partial") if row[word]]
+    notes = [word for word in ("control", "late", "partial") if row[word]]
+    if row["context"]:
+        notes.append("context " + values(row["context"], "", "="))
     if row["source"] != "asked":
         notes.append(row["source"])
     if row["issued"] > 1:
@@ -173,83 +226,51 @@ def _notes(row: Mapping[str, Any]) -> list[str]:
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-def status_document(status: Status) -> dict[str, Any]:
-    said: dict[str, Any] = document(status._asdict())
-    return {**said, "created_at": iso(status.created_at), "last_told_at": iso(status.last_told_at)}
-
-
-def print_status(experiment: Experiment, status: Status) -> None:
-    flags = ", ".join(f"{getattr(status, flag):,} {flag}" for flag in ("late", "partial") if getattr(status, flag))
-    states = [state for state in ("told", "pending", "failed", "abandoned") if getattr(status, state)]
-    words = [f"{getattr(status, s):,} {s}" + (f" ({flags})" if s == "told" and flags else "") for s in states]
-    mean = "none seen yet" if status.mean_target is None else f"{digits(status.mean_target)} on average"
-    say(f"experiment {status.name} in {status.storage}")
-    rows = [
-        *definition_rows(experiment),
-        ("created", moment(status.created_at)),
-        ("trials", ", ".join(words) or "none yet"),
-    ]
-    if status.expired:
-        rows.append(("to hand out again", f"{status.expired} whose lease ran out"))
-    print_facts([*rows, (f"{status.target} so far", mean), ("last told", moment(status.last_told_at))])
-
-
-def definition_rows(experiment: Experiment) -> list[tuple[str, str]]:
-    graph, document = experiment.graph, experiment.definition.document
-    rules, links = document["rules"], document["links"]
-    settable = [name for name in graph.controllable if name not in rules["forbid"]]
-    most = [] if rules["budget"] is None else [f"at most {rules['budget']}"]
-    most += [] if rules["total_cost"] is None else [f"what costs at most {rules['total_cost']:g}"]
-    rows = [
-        ("target", graph.target + (", a number from 0 to 1" if document["continuous"] else "")),
-        ("variables", f"{len(graph)}, with {graph.edge_count} edges"),
-        ("to set", f"{', '.join(most)} of {names(settable, _MOST)}"),
-    ]
-    rows += [(key, names(rules[key], _MOST)) for key in ("require", "forbid") if rules[key]]
-    rows += [("exclusive", names(group, _MOST)) for group in rules["exclusive"]]
-    rows += [("costs", values(rules["costs"]) + ", others 1")] if rules["costs"] else []
-    rows += [("hidden", names(graph.latent, _MOST))] if graph.latent else []
-    by_link: dict[str, list[str]] = {}
-    for name, link in links.items():
-        by_link.setdefault(_link(link), []).append(name)
-    rows += [("link", f"{link} for {names(nodes, _MOST)}") for link, nodes in by_link.items()]
-    return [
-        *rows,
-        ("policy", experiment.definition.policy_text),
-        ("horizon", "not known" if document["horizon"] is None else f"{document['horizon']:,} rounds"),
-        ("seed", str(document["seed"])),
-        ("lease", "none" if document["lease"] is None else duration(document["lease"])),
-    ]
-
-
-def _link(link: Any) -> str:
-    if isinstance(link, str):
-        return link
-    rest = ", ".join(f"{key} {value:g}" for key, value in link.items() if key != "name" and value)
-    return str(link["name"]) + (f" ({rest})" if rest else "")
-
-
-def print_recommendation(target: str, best: Recommendation, causal: bool, observed: BestObserved | None) -> None:
+def print_recommendation(target: str, told: Recommendation, causal: bool) -> None:
     """causal: the policy keeps a model of the causes."""
     click.echo("what the model says" if causal else "what the policy says, which keeps averages and no model")
-    guess = f"{digits(best.value)}  ({span(best.interval)})"
-    print_facts([("set", values(best.do)), (f"estimated E[{target}]", guess)])
-    click.echo("\nwhat the data alone say, without any model")
+    rows = [("set", values(told.do)), (f"estimated E[{target}]", f"{digits(told.value)}  ({span(told.interval)})")]
+    if told.nothing is not None:
+        rows.append(("doing nothing", f"{digits(told.nothing.value)}  ({span(told.nothing.interval)})"))
+    if told.uplift is not None:
+        rows.append(("uplift", f"{signed(told.uplift.value)}  ({span(told.uplift.interval)})"))
+    rows.append(("these intervals", told.interval_words))
+    if told.observed is None:
+        rows.append(("observed", f"no round with exactly this set saw {target}"))
+    else:
+        seen = f"{digits(told.observed.mean)}  ({span(told.observed.interval)}, 95%, at this round)"
+        rows.append(("observed", f"{seen} in {many(told.observed.rounds, 'round')} with exactly this set"))
+    if told.probability_best is not None:
+        rows.append(("best allowed set", f"with probability {told.probability_best:.2f}"))
+    if told.expected_loss is not None:
+        rows.append(("lost if it is not", f"{told.expected_loss:.3g} on average"))
+    if told.gap is not None:
+        rows.append(("guaranteed", gap_words(told.gap)))
+    if causal and told.verdict is not None:
+        rows.append(("the model", _VERDICTS[told.verdict]))
+    print_facts(rows)
+    for warning in told.warnings:
+        say(f"  note: {warning}")
+
+
+def print_observed(target: str, observed: BestObserved | None) -> None:
+    click.echo("what the data alone say, without any model")
     if observed is None:
         print_facts([("set", f"no answer: {target} was not seen yet")])
         return
-    mean = f"{digits(observed.mean)}  ({span(observed.interval)})"
+    mean = f"{digits(observed.mean)}  ({span(observed.interval)}, 95%, at this round)"
     rounds = f"{observed.rounds:,}"
     print_facts([("set", values(observed.do)), (f"mean of {target}", mean), ("rounds with this set", rounds)])
 
 
-def print_explanation(target: str, told: Explanation) -> None:
+def print_explanation(target: str, told: Explanation, words: str) -> None:
+    """words: what its interval promises."""
     say(f"trial {told.number}: set {values(told.do, 'nothing, only observe')}")
     rows = [
         ("why", told.why),
         ("known by then", f"{many(told.rounds, 'round')}; {many(told.pending, 'other trial')} under way"),
     ]
-    rows.append((f"estimated E[{target}]", f"{digits(told.predicted)}  ({span(told.interval)})"))
+    rows.append((f"estimated E[{target}]", f"{digits(told.predicted)}  ({span(told.interval)}; {words})"))
     if told.bonus is not None and math.isfinite(told.bonus):
         rows.append(("with optimism", f"{digits(told.optimistic)}  ({signed(told.bonus)})"))
     if told.runner_up is not None and told.margin is not None:
@@ -273,8 +294,10 @@ def print_estimates(rows: Sequence[EdgeEstimate]) -> None:
             digits(row.value),
             span((row.low, row.high)),
             str(row.rows),
-            row.status,
+            row.status + (" (outside)" if row.outside else ""),
         )
         for row in rows
     ]
     print_table(["cause", "effect", "weight", "interval", "rounds", "status"], cells, right=[2, 3, 4])
+    if any(row.outside for row in rows):
+        say("(outside): not a weight that the policy takes for granted, shown as the data have it")

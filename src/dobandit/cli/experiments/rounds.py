@@ -7,8 +7,8 @@ import io
 import click
 
 from dobandit.cli.experiments import printing as out
-from dobandit.cli.experiments.group import common, experiment_group
-from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, observation_of, standard_input
+from dobandit.cli.experiments.group import common, context_option, experiment_group, seen_options
+from dobandit.cli.experiments.inputs import LEASE_HELP, context_given, lease_of, observation_of, standard_input
 from dobandit.cli.models import parse_settings
 from dobandit.cli.output import print_json
 from dobandit.cli.storage import opened
@@ -20,21 +20,49 @@ from dobandit.experiment.storage.base import ABANDONED, FAILED
 @click.option("-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="How many rounds.")
 @click.option("--available", multiple=True, metavar="NAME", help="What can be set now; may be repeated. Default: all.")
 @click.option("--lease", metavar="TIME", help=LEASE_HELP + " Default: the experiment's.")
+@click.option(
+    "--size", type=click.IntRange(min=1), default=1, show_default=True, help="Rounds that a trial is planned for."
+)
+@click.option(
+    "--control/--no-control",
+    default=None,
+    help="Set nothing, or let the policy choose. Default: see create.",
+)
+@context_option
 @common
 def ask_command(
-    name: str, count: int, available: tuple[str, ...], lease: str | None, storage: str, as_json: bool
+    name: str,
+    count: int,
+    available: tuple[str, ...],
+    lease: str | None,
+    size: int,
+    control: bool | None,
+    context: tuple[str, ...],
+    storage: str,
+    as_json: bool,
 ) -> None:
     """Ask what to set in the next round.
 
-    With --json an object, or a list of them where -n is above 1.
+    An action that many people or machines get is one trial: --size says how many. With --json an object, or a list of
+    them where -n is above 1.
 
     \b
     Examples:
       dobandit experiment ask spring
+      dobandit experiment ask spring --size 1000
+      dobandit experiment ask spring --control
+      dobandit experiment ask spring --context mobile=1
       dobandit experiment ask spring -n 3 --available coupon --available email --lease 30m --json
     """
     with opened(name, storage) as experiment:
-        asked = experiment.ask(available or None, n=count, lease=lease_of(lease))
+        asked = experiment.ask(
+            available or None,
+            n=count,
+            lease=lease_of(lease),
+            size=size,
+            control=control,
+            context=context_given(context),
+        )
         trials = asked if isinstance(asked, list) else [asked]
     if as_json:
         documents = [out.trial_document(trial) for trial in trials]
@@ -49,7 +77,7 @@ def ask_command(
 @click.argument("name")
 @click.argument("trial", type=int)
 @click.argument("seen", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--json-file", metavar="FILE", help="What was seen as a JSON object; - is standard input.")
+@seen_options
 @click.option("--issued", type=click.IntRange(min=1), help="Which of several hand-outs is told (see ask).")
 @common
 def tell_command(
@@ -57,28 +85,30 @@ def tell_command(
     trial: int,
     seen: tuple[str, ...],
     json_file: str | None,
+    rows: str | None,
     issued: int | None,
     storage: str,
     as_json: bool,
 ) -> None:
     """Tell what was seen in a TRIAL.
 
-    Variables left out, or given as NAME=?, were not seen. The same told twice changes nothing.
+    Variables left out, or given as NAME=?, were not seen; one without any cause that was not set was 0. A trial of many
+    rounds is told at once with --rows, whose columns are the variables. The same told twice changes nothing.
 
     \b
     Examples:
       dobandit experiment tell spring 3 visit=1 buy=0
+      dobandit experiment tell spring 4 --rows monday.csv
+      printf 'visit,buy,count\n0,0,880\n1,0,105\n1,1,15\n' | dobandit experiment tell spring 5 --rows -
       echo '{"visit": 1, "buy": null}' | dobandit experiment tell spring 3 --json-file -
     """
-    observation = observation_of(seen, json_file)
+    observation = observation_of(seen, json_file, rows)
     with opened(name, storage) as experiment:
         told = experiment.tell(trial, observation, issued)
     if as_json:
-        print_json({"trial": told.number, "late": told.late, "partial": told.partial, "repeated": told.repeated})
-        return
-    flags = {"late": told.late, "partial": told.partial, "same as before": told.repeated}
-    notes = ", ".join(word for word, holds in flags.items() if holds)
-    click.echo(f"trial {told.number} told" + (f" ({notes})" if notes else ""))
+        print_json(out.told_document(told))
+    else:
+        out.print_told(told)
 
 
 @experiment_group.command("fail")
@@ -124,18 +154,25 @@ def abandon_command(name: str, trial: int, storage: str, as_json: bool) -> None:
 @click.argument("name")
 @click.argument("seen", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--do", "settings", multiple=True, metavar="NAME=VALUE", help="What was set; may be repeated.")
-@click.option("--json-file", metavar="FILE", help="What was seen as a JSON object; - is standard input.")
+@seen_options
 @common
 def record_command(
-    name: str, seen: tuple[str, ...], settings: tuple[str, ...], json_file: str | None, storage: str, as_json: bool
+    name: str,
+    seen: tuple[str, ...],
+    settings: tuple[str, ...],
+    json_file: str | None,
+    rows: str | None,
+    storage: str,
+    as_json: bool,
 ) -> None:
-    """Add a round that nobody asked for.
+    """Add a round that nobody asked for, or many with the same --do.
 
     \b
-    Example:
+    Examples:
       dobandit experiment record spring --do coupon=1 visit=1 buy=0
+      dobandit experiment record spring --do coupon=1 --rows monday.csv
     """
-    do, observation = parse_settings(settings), observation_of(seen, json_file)
+    do, observation = parse_settings(settings), observation_of(seen, json_file, rows)
     with opened(name, storage) as experiment:
         number = experiment.record(do, observation)
     if as_json:
@@ -151,8 +188,9 @@ def record_command(
 def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
     """Add rounds that happened elsewhere from a CSV FILE.
 
-    All of them, or none if one is wrong; - is standard input. A column a variable, empty where it was not seen; a
-    column do:NAME is what NAME was set to, empty where it was not set. What `export` writes can be read.
+    All of them, or none if one is wrong; - is standard input. A column per variable, empty where it was not seen;
+    a column do:NAME is what NAME was set to, empty where it was not set; a column count, how often the line was seen.
+    A line is one trial. What `export` writes can be read.
 
     \b
     Examples:
@@ -162,9 +200,9 @@ def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
     source = io.StringIO(standard_input()) if file == "-" else file
     with opened(name, storage) as experiment:
         numbers = experiment.import_history(source)
+        rounds = sum(trial.rounds for trial in experiment.stored_trials() if trial.number in numbers)
     if as_json:
-        print_json({"rounds": len(numbers), "first": numbers[0], "last": numbers[-1]})
-    elif len(numbers) == 1:
-        click.echo(f"imported 1 round as trial {numbers[0]}")
+        print_json({"rounds": rounds, "first": numbers[0], "last": numbers[-1]})
     else:
-        click.echo(f"imported {len(numbers):,} rounds as trials {numbers[0]} to {numbers[-1]}")
+        trials = f"trial {numbers[0]}" if len(numbers) == 1 else f"trials {numbers[0]} to {numbers[-1]}"
+        click.echo(f"imported {out.many(rounds, 'round')} as {trials}")

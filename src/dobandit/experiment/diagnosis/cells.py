@@ -18,8 +18,8 @@ _BY_CODE = 62  # parents up to which a pattern is a number
 _ENOUGH = 30  # rows of a pattern for a share in it
 
 
-class Table:
-    """Rounds, a row a variable."""
+class RoundsByVariable:
+    """What the rounds set and saw: one row per variable, one column per round."""
 
     def __init__(self, values: Array, was_set: NDArray[np.bool_], seen: NDArray[np.bool_]) -> None:
         self.values, self.was_set, self.seen = values, was_set, seen
@@ -32,7 +32,7 @@ class Cells(NamedTuple):
     total: Array
 
 
-def cells_of(table: Table, v: int, parents: list[int], continuous: bool) -> Cells:
+def cells_of(table: RoundsByVariable, v: int, parents: list[int], continuous: bool) -> Cells:
     """Rows that tell of v, by parent pattern; rows one by one where patterns would hardly repeat."""
     rows = ~table.was_set[v] & table.seen[v] & table.seen[parents].all(axis=0)
     x, named = table.values[v][rows], [p for p in parents if p]
@@ -50,14 +50,14 @@ def cells_of(table: Table, v: int, parents: list[int], continuous: bool) -> Cell
     return Cells(np.hstack([np.ones((len(V), len(parents) - len(named))), V]), n, total)
 
 
-def _codes(table: Table, named: list[int]) -> NDArray[np.int64]:
+def _codes(table: RoundsByVariable, named: list[int]) -> NDArray[np.int64]:
     code = np.zeros(table.values.shape[1], dtype=np.int64)
     for j, p in enumerate(named):
         code |= table.ones[p] << j
     return code
 
 
-def zeta_of(table: Table, named: list[int]) -> float | None:
+def zeta_of(table: RoundsByVariable, named: list[int]) -> float | None:
     """The least share of a parent's value among rows that agree in the other parents, of which there are enough."""
     if not 0 < len(named) <= _BY_TABLE:
         return None

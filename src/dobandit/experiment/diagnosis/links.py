@@ -53,7 +53,7 @@ def _fit(cells: Cells, link: Link, continuous: bool) -> _Fit:
     """Maximum likelihood (least squares for continuous data) by Newton's steps within the bounds."""
     V, total = cells.V, cells.total
     d = V.shape[1]
-    low, room = link.weight_range[0], link.domain[1]
+    low, room = link.nonnegative_range[0], link.domain[1]
     theta = np.full(d, low + 1.0 / (d + 1))
     if continuous:
         theta = _within_bounds(V.T @ V, V.T @ total, low, room)

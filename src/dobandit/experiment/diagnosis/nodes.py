@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.experiment.diagnosis.cells import Table, cells_of, zeta_of
+from dobandit.experiment.diagnosis.cells import RoundsByVariable, cells_of, zeta_of
+from dobandit.experiment.diagnosis.findings import on_weights
 from dobandit.experiment.diagnosis.links import tested
 from dobandit.experiment.diagnosis.parts import (
     AGREES,
@@ -18,12 +19,10 @@ from dobandit.experiment.diagnosis.parts import (
     VariableDiagnosis,
     Worst,
 )
-from dobandit.experiment.diagnosis.words import on_weights
 from dobandit.policy.learner import Learner
-from dobandit.policy.optimist_engine import OptimistEngine
 
 
-def diagnose_node(learner: Learner, table: Table, v: int) -> tuple[NodeDiagnosis, list[str]]:
+def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[NodeDiagnosis, list[str]]:
     from scipy.stats import chi2
 
     graph, continuous = learner.graph, learner.problem.continuous
@@ -57,11 +56,9 @@ def diagnose_node(learner: Learner, table: Table, v: int) -> tuple[NodeDiagnosis
 
 
 def _lambda_min(learner: Learner, v: int) -> float | None:
-    assert isinstance(learner.engine, OptimistEngine)
-    layout, gram = learner.engine.linear.layout, learner.engine.linear_state.stats.gram
-    d = int(layout.ptr[v + 1] - layout.ptr[v])
-    M = gram[int(layout.square[v]) :][: d * d].reshape(d, d)
-    return max(float(np.linalg.eigvalsh(M)[0]), 0.0) if d else None
+    beliefs = learner.engine.beliefs()
+    M = None if beliefs is None else beliefs.node(v).gram
+    return max(float(np.linalg.eigvalsh(M)[0]), 0.0) if M is not None and len(M) else None
 
 
 def corrected(nodes: list[NodeDiagnosis]) -> list[NodeDiagnosis]:

@@ -5,7 +5,8 @@ told, failed or abandoned; closing gives it the next `position` 0, 1, 2, ... Wha
 closed trials in the order of their positions. Rounds that nobody asked for enter closed.
 
 Values are JSON arrays over the experiment's columns (its observed variables, in the order of its document), null where
-a variable was not set or not seen: "[null,1,0]".
+a variable was not set or not seen: "[null,1,0]". A trial that was carried out many times over has its distinct rows,
+"[[null,0,0],[null,1,0]]", and how often each was seen, "[980,20]". A storage keeps these texts and reads none of them.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ class StoredTrial(NamedTuple):
     late: bool = False  # told after its lease ran out
     partial: bool = False  # some variable was not seen
     reason: str | None = None  # of a failure
+    context: str | None = None  # what was known before it was asked, where the graph has a context
+    size: int = 1  # how many rounds it was planned for
+    control: bool = False  # nothing was set, for a comparison
+    counts: str | None = None  # None: the observation is one row; otherwise a list of rows, and this how often each
+    rounds: int = 1  # how many rounds were seen, where it was told
 
 
 class ClosedTrial(NamedTuple):
@@ -63,6 +69,8 @@ class ClosedTrial(NamedTuple):
     state: str
     do: str
     observation: str | None
+    counts: str | None = None
+    rounds: int = 1
 
 
 class Writer(ABC):
@@ -94,8 +102,8 @@ class Writer(ABC):
 
     @abstractmethod
     def close(self, trial: StoredTrial) -> int:
-        """Store state, observation, closed_at, late, partial and reason of a pending trial, and give it the next
-        position, which is returned."""
+        """Store state, observation, counts, rounds, closed_at, late, partial and reason of a pending trial, and give it
+        the next position, which is returned."""
 
 
 class Storage(ABC):
@@ -130,7 +138,7 @@ class Storage(ABC):
 
     @abstractmethod
     def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
-        """The same as the writer's, without keeping others out."""
+        """The closed trials from `position` on, in order, without keeping others out."""
 
     @abstractmethod
     def trial(self, experiment: int, number: int) -> StoredTrial | None:

@@ -75,7 +75,7 @@ class _MemoryWriter(Writer, AbstractContextManager["_MemoryWriter"]):
                 log.pending[number] = trial = trial._replace(number=number, position=None)
             else:
                 trial = trial._replace(number=number, position=self.closed)
-                log.closed.append(ClosedTrial(self.closed, number, trial.state, trial.do, trial.observation))
+                log.closed.append(_closed(trial))
                 self.closed += 1
             log.trials.append(trial)
             self.trials += 1
@@ -95,13 +95,15 @@ class _MemoryWriter(Writer, AbstractContextManager["_MemoryWriter"]):
             state=trial.state,
             position=position,
             observation=trial.observation,
+            counts=trial.counts,
+            rounds=trial.rounds,
             closed_at=trial.closed_at,
             late=trial.late,
             partial=trial.partial,
             reason=trial.reason,
         )
         del log.pending[number]
-        log.closed.append(ClosedTrial(position, number, trial.state, old.do, trial.observation))
+        log.closed.append(_closed(log.trials[number]))
         self.closed = position + 1
         return position
 
@@ -112,6 +114,10 @@ class _MemoryWriter(Writer, AbstractContextManager["_MemoryWriter"]):
             raise not_pending(number, self.trial(number))
         self._before.append(trial)
         return trial
+
+
+def _closed(trial: StoredTrial) -> ClosedTrial:
+    return ClosedTrial(*(getattr(trial, field) for field in ClosedTrial._fields))
 
 
 class MemoryStorage(Storage):

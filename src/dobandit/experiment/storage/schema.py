@@ -16,11 +16,14 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
+    text,
 )
 
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, IMPORTED, PENDING, RECORDED, TOLD
 
-VERSIONS = ("0001",)  # all there ever were, oldest first
+VERSIONS = ("0001", "0002")  # all there ever were, oldest first
+ADDED_TO = ("0001",)  # to bring these up to date only adds columns: it takes no time, and is done when they are opened
 VERSION_TABLE = "dobandit_version"  # other programs may keep an alembic_version in the same database
 
 metadata = MetaData()
@@ -69,6 +72,12 @@ trials = Table(
     Column("late", Boolean, nullable=False),
     Column("partial", Boolean, nullable=False),
     Column("reason", Text),
+    # Defaults of the tables, not of this program: an older dobandit that is still running writes rows without these.
+    Column("context", Text),
+    Column("size", Integer, nullable=False, server_default=text("1")),
+    Column("control", Boolean, nullable=False, server_default=false()),
+    Column("counts", Text),
+    Column("rounds", Integer, nullable=False, server_default=text("1")),
     UniqueConstraint("experiment", "position", name="trials_position"),
     CheckConstraint(f"source IN ('{ASKED}', '{RECORDED}', '{IMPORTED}')", name="trials_source"),
     CheckConstraint(f"state IN ('{PENDING}', '{TOLD}', '{FAILED}', '{ABANDONED}')", name="trials_state"),

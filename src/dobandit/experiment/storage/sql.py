@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from dobandit.errors import StorageError
+from dobandit.experiment.storage import schema
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import PENDING, ClosedTrial, Storage, StoredExperiment, StoredTrial
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
@@ -116,13 +117,28 @@ class SQLStorage(Storage):
             return False
         if not self._ready:
             version = self._first(self._version)
-            if version is not None:
+            if version in schema.ADDED_TO:
+                self._bring_up_to_date(version)
+            elif version is not None:
                 check_version(version, self.url)
-                self._ready = True
+            self._ready = version is not None
         return self._ready
 
     def files(self) -> tuple[str, ...]:
         return self.database.files()
+
+    def _bring_up_to_date(self, version: str) -> None:
+        """Add what older tables lack. All or nothing, and one process alone does it."""
+        from dobandit.experiment.storage.upgrade import bring_up_to_date  # Alembic, which is needed once
+
+        with self._turn():
+            try:
+                bring_up_to_date(self.database)
+            except StorageError as error:
+                raise StorageError(
+                    f"{error} (Its tables are of version {version}, and are brought to version {schema.VERSIONS[-1]} "
+                    "before they are read.)"
+                ) from None
 
     def _refuse_foreign(self) -> None:
         with self.database.reader.connect() as connection:
@@ -212,5 +228,13 @@ class SQLStorage(Storage):
 def _reopened(trial: StoredTrial) -> StoredTrial:
     """The trial as it was before it was closed."""
     return trial._replace(
-        state=PENDING, position=None, observation=None, closed_at=None, late=False, partial=False, reason=None
+        state=PENDING,
+        position=None,
+        observation=None,
+        counts=None,
+        rounds=1,
+        closed_at=None,
+        late=False,
+        partial=False,
+        reason=None,
     )

@@ -45,7 +45,7 @@ REISSUE = (
     .where(_of_experiment, _numbered, _pending)
     .values(issued=trials.c.issued + 1, lease_expires=bindparam("lease_expires"))
 )
-CLOSED_FIELDS = ("state", "position", "observation", "closed_at", "late", "partial", "reason")
+CLOSED_FIELDS = ("state", "position", "observation", "counts", "rounds", "closed_at", "late", "partial", "reason")
 CLOSE = (
     update(trials).where(_of_experiment, _numbered, _pending).values({name: bindparam(name) for name in CLOSED_FIELDS})
 )

@@ -31,7 +31,11 @@ def schema_version(url: str) -> str | None:
 
 def upgrade(url: str) -> tuple[str, str]:
     """Bring the tables to the present version, all or nothing. Returns the versions before and after."""
-    database = open_database(url)
+    return bring_up_to_date(open_database(url))
+
+
+def bring_up_to_date(database: Database) -> tuple[str, str]:
+    """Run the migrations that are missing, in one transaction that keeps out others who would do the same."""
     absent = StorageError(
         f"{database.url} must have dobandit's tables to be upgraded, but has none. Check the address; an experiment's "
         "first start makes new tables by itself."

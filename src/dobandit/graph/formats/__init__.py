@@ -14,7 +14,7 @@ from dobandit.graph.formats.files import (
 )
 from dobandit.graph.formats.json_format import graph_of_model_document, load_json
 from dobandit.graph.formats.networkx_format import from_networkx, to_networkx
-from dobandit.graph.formats.text_files import read_text, write_atomically
+from dobandit.text_files import read_text, write_atomically
 
 __all__ = [
     "FORMATS",

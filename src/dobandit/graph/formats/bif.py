@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 
+from dobandit import limits
 from dobandit.errors import closest
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import limits
 from dobandit.graph.formats.draft import ROLES, GraphDraft
 from dobandit.graph.formats.quoting import quote, unquote
 from dobandit.graph.formats.roles import marks

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from dobandit.graph.formats import limits
+from dobandit import limits
 from dobandit.graph.formats.draft import GraphDraft
 from dobandit.graph.formats.quoting import unescape
 from dobandit.graph.formats.tokens import Tokens

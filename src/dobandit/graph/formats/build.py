@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit import limits
 from dobandit.errors import DobanditWarning, GraphError, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import limits
 from dobandit.graph.formats.draft import GraphDraft
 from dobandit.graph.ordering import natural_key
 
@@ -21,16 +21,20 @@ def build(
     latent: Iterable[str] = (),
     controllable: Iterable[str] | None = None,
     bias: Iterable[str] | None = None,
+    context: Iterable[str] = (),
 ) -> CausalGraph:
-    """The graph of a draft; `latent` is added to what the file says, the other arguments replace it."""
-    if isinstance(latent, str):
-        raise GraphError(f"latent is a list of names, but got the string {latent!r}. Write [{latent!r}].")
+    """The graph of a draft; `latent` and `context` are added to what the file says, the other arguments replace it."""
+    for role, names in (("latent", latent), ("context", context)):
+        if isinstance(names, str):
+            raise GraphError(f"{role} is a list of names, but got the string {names!r}. Write [{names!r}].")
     _name_confounders(draft)
     _refuse_bad_names(draft)
     tails, heads = _checked_edges(draft)
-    marked = (name for name, yes in draft.marks["latent"].items() if yes)
-    listed_latent = [*draft.said.get("latent", ()), *marked, *latent]
-    hidden = {name for name in listed_latent if isinstance(name, str)}  # CausalGraph refuses the others
+    listed_latent, listed_context = (
+        _added(draft, role, more) for role, more in (("latent", latent), ("context", context))
+    )
+    # CausalGraph refuses what is no string
+    hidden, given = ({name for name in names if isinstance(name, str)} for names in (listed_latent, listed_context))
     chosen = _chosen_target(draft, hidden) if target is None else target
     graph = CausalGraph.from_arrays(
         list(draft.ids),
@@ -38,11 +42,18 @@ def build(
         heads,
         chosen,
         listed_latent,
-        _said_controllable(draft, chosen, hidden) if controllable is None else controllable,
+        _said_controllable(draft, {chosen, *hidden, *given}) if controllable is None else controllable,
         _said_bias(draft, hidden) if bias is None else bias,
+        listed_context,
     )
     _warn_about_irrelevant(graph)
     return graph
+
+
+def _added(draft: GraphDraft, role: str, more: Iterable[str]) -> list[str]:
+    """Who has this role in the file, by list or mark, and who the caller adds."""
+    marked = (name for name, yes in draft.marks[role].items() if yes)
+    return [*draft.said.get(role, ()), *marked, *more]
 
 
 def _name_confounders(draft: GraphDraft) -> None:
@@ -98,13 +109,14 @@ def _checked_edges(draft: GraphDraft) -> tuple[NDArray[np.int64], NDArray[np.int
     raise draft.refuse(draft.places[again], f"each edge is listed once, but {edge} is listed before. Keep one.")
 
 
-def _said_controllable(draft: GraphDraft, target: str, hidden: Collection[str]) -> Iterable[str] | None:
+def _said_controllable(draft: GraphDraft, others: Collection[str]) -> Iterable[str] | None:
+    """What the file says; where it only says who is not, all but these and `others`, which cannot be."""
     marks = draft.marks["controllable"]
     if "controllable" in draft.said or not marks:
         return draft.said.get("controllable")
     if any(marks.values()):
         return [name for name, yes in marks.items() if yes]
-    return [n for n in draft.ids if n not in hidden and n != target and n not in marks]
+    return [name for name in draft.ids if name not in others and name not in marks]
 
 
 def _said_bias(draft: GraphDraft, hidden: Collection[str]) -> Iterable[str] | None:

@@ -4,6 +4,7 @@ dag {
   ad [exposure]                      exposures, where any is marked, are the controllable variables
   buy [outcome]                      the target
   mood [latent]                      or [unobserved]
+  mobile [context]                   known before acting; a word of ours, which dagitty passes over
   ad -> visit -> buy
   visit <-> buy                      a hidden common cause
   mood -> {ad buy}
@@ -53,15 +54,17 @@ def draft_of(text: str) -> GraphDraft:
 
 class _DagittyParser(BraceParser):
     plain = re.compile(r"(\w++)\s*+->\s*+(\w++)\s(?:\s|;)*+(?=[\w\"}])")
-    wanted = frozenset({"outcome", "latent", "unobserved", "exposure", "selected", "o", "u", "l", "e"})
+    wanted = frozenset({"outcome", "latent", "unobserved", "exposure", "selected", "context", "o", "u", "l", "e"})
 
     def mark(self, name: str, attributes: Attributes) -> None:
         marks = self.draft.marks
-        for key, (_, place) in attributes.items():
+        for key, (word, place) in attributes.items():
             if key in ("outcome", "o"):
                 self.draft.aim(name, place)
             elif key in ("exposure", "e"):
                 marks["controllable"][name] = True
+            elif key == "context":
+                self.draft.mark(key, name, word, place)
             elif key == "selected":
                 raise self._selected(name, place)
             else:
@@ -93,7 +96,7 @@ def text_of(graph: CausalGraph) -> str:
             stacklevel=3,
         )
     shown = quoted(graph.nodes, _BARE, _KEYWORDS)
-    marks = dict.fromkeys(graph.latent, "latent")
+    marks = {**dict.fromkeys(graph.latent, "latent"), **dict.fromkeys(graph.context, "context")}
     if not usual_controllable(graph):
         marks.update((name, "exposure") for name in graph.controllable)
     marks[graph.target] = "outcome"

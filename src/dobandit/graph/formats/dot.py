@@ -2,7 +2,7 @@
 
 digraph {
   target="buy";
-  mood [latent=true];                also controllable=true/false and bias=true/false
+  mood [latent=true];                also context=true, controllable=true/false, bias=true/false
   ad -> visit -> buy;
   visit -> buy [dir=both];           a hidden common cause; dir=back turns an edge round
 }

@@ -10,13 +10,13 @@ import re
 from array import array
 from collections.abc import Callable, Iterable
 
+from dobandit import limits
 from dobandit.errors import DobanditError
-from dobandit.graph.formats import limits
 from dobandit.graph.ordering import natural_key
 
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _SURROGATE = re.compile("[\ud800-\udfff]")
-ROLES = ("latent", "controllable", "bias")
+ROLES = ("latent", "controllable", "bias", "context")
 
 
 class GraphDraft:
@@ -24,7 +24,7 @@ class GraphDraft:
 
     Roles come as lists (`said`; an absent one means the default) or as marks on single nodes. A node marked
     controllable means that the unmarked ones are not; marked not controllable, that the others stay as they
-    are. A bias mark concerns its node alone.
+    are. A bias or context mark concerns its node alone.
     """
 
     def __init__(self, refuse: Callable[[int, str], DobanditError], *, merge: bool = False) -> None:

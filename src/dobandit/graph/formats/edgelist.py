@@ -2,7 +2,7 @@
 
 # comment
 target: buy
-latent: mood            also controllable: and bias:, each with a list that may be empty
+latent: mood            also controllable:, bias: and context:, each with a list that may be empty
 ad -> visit -> buy      a chain; <- and <-> are read too
 "other word" -> buy     a name with other characters than letters, digits, _ and . is quoted
 alone                   a node without edges
@@ -32,7 +32,7 @@ _TOKENS = token_pattern(
 _PLAIN = re.compile(r"([\w.]++)[ \t]*+(?:->|,|)[ \t]*+([\w.]++)[ \t]*+[\r\n]\s*+")
 _BARE = re.compile(r"[\w.]+")
 _ADVICE = 'Put names with other characters than letters, digits, _ and . in double quotes: "A-B".'
-_DIRECTIVES = ("target", "latent", "controllable", "bias")
+_DIRECTIVES = ("target", "latent", "controllable", "bias", "context")
 
 
 def draft_of(text: str) -> GraphDraft:
@@ -121,6 +121,7 @@ def text_of(graph: CausalGraph) -> str:
     roles = [("target", (graph.target,), True), ("latent", graph.latent, bool(graph.latent))]
     roles.append(("controllable", graph.controllable, not usual_controllable(graph)))
     roles.append(("bias", graph.bias, not usual_bias(graph)))
+    roles.append(("context", graph.context, bool(graph.context)))
     lines = [" ".join([f"{role}:", *(shown[n] for n in names)]) for role, names, said in roles if said]
     lines += [f"{shown[cause]} -> {shown[effect]}" for cause, effect in graph.edges]
     lines += [shown[name] for name in isolated(graph)]

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from dobandit.errors import GraphError, ParseError, closest
+from dobandit import limits
+from dobandit.errors import GraphError, ParseError, closest, located
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format, limits
+from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format
 from dobandit.graph.formats.build import build
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.text_files import read_text, write_atomically
-from dobandit.graph.formats.tokens import located
+from dobandit.text_files import read_text, write_atomically
 
 
 class _Format(NamedTuple):
@@ -58,17 +58,20 @@ def read_graph(
     latent: Iterable[str] = (),
     controllable: Iterable[str] | None = None,
     bias: Iterable[str] | None = None,
+    context: Iterable[str] = (),
 ) -> CausalGraph:
     """The graph in a file. The format is `format`, or follows from the suffix, or from how the text begins.
 
-    `latent` is added to what the file says; `target`, `controllable` and `bias` replace it.
+    `latent` and `context` are added to what the file says; `target`, `controllable` and `bias` replace it.
     """
     name = os.fspath(source)
     kind = None if format is None else _known(format)
     try:
         text = read_text(name)
         kind = kind or format_of_path(name) or sniff(text)
-        return parse_graph(text, kind, target=target, latent=latent, controllable=controllable, bias=bias)
+        return parse_graph(
+            text, kind, target=target, latent=latent, controllable=controllable, bias=bias, context=context
+        )
     except ParseError as error:
         raise error.in_source(name) from None
     except GraphError as error:
@@ -83,6 +86,7 @@ def parse_graph(
     latent: Iterable[str] = (),
     controllable: Iterable[str] | None = None,
     bias: Iterable[str] | None = None,
+    context: Iterable[str] = (),
 ) -> CausalGraph:
     """The graph in a text of this format; the other arguments are those of `read_graph`."""
     kind = _FORMATS[_known(format)]
@@ -91,7 +95,7 @@ def parse_graph(
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise ParseError("the text is empty. Write at least one edge.", line=1, column=1)
-    return build(kind.draft_of(text), target, latent, controllable, bias)
+    return build(kind.draft_of(text), target, latent, controllable, bias, context)
 
 
 def print_graph(graph: CausalGraph, format: str) -> str:

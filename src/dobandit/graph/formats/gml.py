@@ -16,8 +16,8 @@ from __future__ import annotations
 import re
 from html.entities import name2codepoint
 
+from dobandit import limits
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import limits
 from dobandit.graph.formats.draft import ROLES, GraphDraft
 from dobandit.graph.formats.roles import marks
 from dobandit.graph.formats.tokens import Tokens, token_pattern

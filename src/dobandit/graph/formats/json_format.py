@@ -22,11 +22,13 @@ from dobandit.graph.formats.roles import isolated, usual_bias, usual_controllabl
 
 __all__ = ["draft_of", "graph_of_model_document", "json_path", "load_json", "text_of"]
 
-_LISTS = ("nodes", "latent", "controllable", "bias")
+_LISTS = ("nodes", "latent", "controllable", "bias", "context")
 _GRAPH_KEYS = ("target", "edges", *_LISTS)
 _MODEL_KEYS = ("target", "nodes", "controllable", "kind")
 _EXAMPLE = 'Write {"target": "Y", "edges": [["X", "Y"]]}.'
-_NODE_KEYS = ("bias", "link", "parents", "latent", "noise")
+_FLAGS = ("latent", "context")
+_NODE_KEYS = ("bias", "link", "parents", *_FLAGS, "noise")
+_TABLE_KEYS = ("table", "bias", "parents", *_FLAGS)
 
 
 def draft_of(text: str) -> GraphDraft:
@@ -40,7 +42,7 @@ def draft_of(text: str) -> GraphDraft:
 
 
 def graph_of_model_document(document: dict[str, Any]) -> CausalGraph:
-    """The structure of a model document: parents, latent flags, and the constant where `bias` is present."""
+    """The structure of a model document: parents, latent and context flags, the constant where `bias` is present."""
     if not isinstance(document, dict):
         raise ParseError(f"a model is an object, but got {_kind(document)}.", where="$")
     return build(_draft_of_model(document))
@@ -129,8 +131,9 @@ def _draft_of_model(document: dict[str, Any]) -> GraphDraft:
     for name, node in nodes.items():
         for parent in _parents(name, node, nodes):
             draft.edge(parent, name, len(draft.tails))
-    draft.assign("latent", ((name, 0) for name in nodes if nodes[name].get("latent")))
-    draft.assign("bias", ((name, 0) for name in nodes if "bias" in nodes[name]))
+    for role in _FLAGS:
+        draft.assign(role, ((name, 0) for name in nodes if nodes[name].get(role)))
+    draft.assign("bias", ((name, 0) for name in nodes if _has_constant(nodes[name])))
     if "controllable" in document:
         draft.assign("controllable", ((name, 0) for _, name in _names(document, "controllable")))
     _aim(draft, document)
@@ -146,15 +149,31 @@ def _place_in_model(draft: GraphDraft, place: int, nodes: dict[str, Any]) -> str
     return json_path("nodes", names[draft.heads[place]], "parents", names[draft.tails[place]])
 
 
+def _has_constant(node: dict[str, Any]) -> bool:
+    """Whether the constant is a parent: a bias says so; a table has it unless hidden, or as "bias" says."""
+    if "table" in node:
+        return bool(node.get("bias", not node.get("latent", False)))
+    return "bias" in node
+
+
 def _parents(name: str, node: object, nodes: dict[str, Any]) -> Iterable[str]:
     """The names of a node's parents, after its keys are checked; weights are the model's business."""
     if not isinstance(node, dict):
         raise ParseError(f"a node is an object, but got {_kind(node)}.", where=json_path("nodes", name))
-    _refuse_unknown(node, _NODE_KEYS, "nodes", name)
-    if not isinstance(node.get("latent", False), bool):
-        where = json_path("nodes", name, "latent")
-        raise ParseError(f"latent is true or false, but got {_kind(node['latent'])}.", where=where)
-    parents = node.get("parents", {})
+    tabular = "table" in node
+    _refuse_unknown(node, _TABLE_KEYS if tabular else _NODE_KEYS, "nodes", name)
+    for flag in _FLAGS:
+        if not isinstance(node.get(flag, False), bool):
+            where = json_path("nodes", name, flag)
+            raise ParseError(f"{flag} is true or false, but got {_kind(node[flag])}.", where=where)
+    parents = node.get("parents", [] if tabular else {})
+    if tabular and isinstance(parents, list):
+        if not all(isinstance(parent, str) for parent in parents):
+            raise ParseError("parents of a table are names.", where=json_path("nodes", name, "parents"))
+        parents = dict.fromkeys(parents)
+    elif tabular:
+        where = json_path("nodes", name, "parents")
+        raise ParseError(f'parents of a table are a list ["name"], but got {_kind(parents)}.', where=where)
     if not isinstance(parents, dict):
         where = json_path("nodes", name, "parents")
         raise ParseError(f'parents is an object {{"name": weight}}, but got {_kind(parents)}.', where=where)
@@ -168,7 +187,11 @@ def _parents(name: str, node: object, nodes: dict[str, Any]) -> Iterable[str]:
 
 def text_of(graph: CausalGraph) -> str:
     """Print a graph document, one edge a line; roles that are the default are left out."""
-    said: dict[str, Iterable[str]] = {"latent": graph.latent, "nodes": tuple(isolated(graph))}
+    said: dict[str, Iterable[str]] = {
+        "latent": graph.latent,
+        "context": graph.context,
+        "nodes": tuple(isolated(graph)),
+    }
     parts = [f'  "target": {_text(graph.target)}']
     parts += [f'  "{key}": {_text(list(names))}' for key, names in said.items() if names]
     if not usual_controllable(graph):

@@ -10,9 +10,9 @@ import math
 import re
 from typing import Any
 
-from dobandit.errors import ParseError
-from dobandit.graph.formats import limits
-from dobandit.graph.formats.tokens import QUOTED, located
+from dobandit import limits
+from dobandit.errors import ParseError, located
+from dobandit.graph.formats.tokens import QUOTED
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _PARTS = re.compile(rf"(?P<text>{QUOTED})(?P<colon>\s*+:)?+|(?P<bracket>[\[{{\]}}])|(?P<word>[-+\w.]++)")

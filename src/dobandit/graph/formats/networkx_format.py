@@ -1,4 +1,4 @@
-"""networkx: a DiGraph with `target` on the graph and `latent`, `controllable`, `bias` on its nodes.
+"""networkx: a DiGraph with `target` on the graph and `latent`, `controllable`, `bias`, `context` on its nodes.
 
 networkx is imported on first use: it takes a noticeable part of a second.
 """
@@ -23,8 +23,9 @@ def from_networkx(
     latent: Iterable[str] = (),
     controllable: Iterable[str] | None = None,
     bias: Iterable[str] | None = None,
+    context: Iterable[str] = (),
 ) -> CausalGraph:
-    """A causal graph from a DiGraph. `latent` is added to the marked nodes; other arguments replace marks."""
+    """A causal graph from a DiGraph. `latent` and `context` are added to the marked nodes; the others replace marks."""
     _refuse_other_kinds(digraph)
     draft = GraphDraft(lambda _, message: GraphError(message))
     for name, attributes in digraph.nodes(data=True):
@@ -36,11 +37,11 @@ def from_networkx(
         draft.edge(cause, effect, 0)
     if digraph.graph.get("target") is not None:
         draft.aim(digraph.graph["target"], 0)
-    return build(draft, target, latent, controllable, bias)
+    return build(draft, target, latent, controllable, bias, context)
 
 
 def to_networkx(graph: CausalGraph) -> networkx.DiGraph:
-    """A DiGraph that says everything: `target` on the graph, and all three roles on each node."""
+    """A DiGraph that says everything: `target` on the graph, and all roles on each node."""
     import networkx
 
     digraph = networkx.DiGraph(target=graph.target)

@@ -8,8 +8,8 @@ from dobandit.graph.causal_graph import CausalGraph
 
 
 def usual_controllable(graph: CausalGraph) -> bool:
-    """Whether the controllable variables are the default: every observed one but the target."""
-    return len(graph.controllable) == len(graph.observed) - 1
+    """Whether the controllable variables are the default: every observed one but the target and the context."""
+    return len(graph.controllable) == len(graph.observed) - 1 - len(graph.context)
 
 
 def usual_bias(graph: CausalGraph) -> bool:
@@ -20,12 +20,15 @@ def usual_bias(graph: CausalGraph) -> bool:
 def marks(graph: CausalGraph) -> dict[str, dict[str, bool]]:
     """For each node that needs it: the marks that GraphDraft reads back into the same roles."""
     latent, settable, started = set(graph.latent), set(graph.controllable), set(graph.bias)
+    context = set(graph.context)
     explicit = not usual_controllable(graph)
     found: dict[str, dict[str, bool]] = {}
     for name in graph.nodes:
         said: dict[str, bool] = {}
         if name in latent:
             said["latent"] = True
+        elif name in context:
+            said["context"] = True
         elif explicit and name != graph.target:
             said["controllable"] = name in settable
         if (name in started) == (name in latent):

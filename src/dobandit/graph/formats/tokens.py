@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from dobandit.errors import ParseError
+from dobandit.errors import ParseError, located
 
 _SHOWN = 40
 # Possessive (`*+`), so that no text, however hostile, makes the matcher walk back.
@@ -22,13 +22,6 @@ def token_pattern(skip: str, **kinds: str) -> re.Pattern[str]:
     """
     named = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items())
     return re.compile(rf"(?:{skip})*+(?:{named}|(?P<end>\Z)|(?P<bad>[\s\S]))")
-
-
-def located(text: str, at: int, message: str) -> ParseError:
-    """The error of offset `at`, with its line and column."""
-    line = 1 + text.count("\n", 0, at) + text.count("\r", 0, at) - text.count("\r\n", 0, at)
-    column = at - max(text.rfind("\n", 0, at), text.rfind("\r", 0, at))
-    return ParseError(message, line=line, column=column)
 
 
 class Tokens:

@@ -1,0 +1,138 @@
+"""Regret of every learner in worlds drawn by seed, of every kind in `worlds.py`: those that fit and those that do not.
+
+    python benchmarks/bench_worlds.py                                      (a quick look: about two minutes)
+    python benchmarks/bench_worlds.py --first 100 --worlds 30 --runs 10
+    python benchmarks/bench_worlds.py --warm --kinds rare-patterns
+
+Per kind and learner the regret after --rounds rounds: its mean, its 95% quantile and its maximum over all runs of all
+worlds. Warm: the learner is told 5,000 rounds without intervention first. "own form": the learner is told the world's
+links, where the world has any. Learners of one world meet the same random numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dobandit import BLMLR, UCB, CausalTS, CausalUCB, EpsilonGreedy, Random, simulate
+from dobandit.policy.base import Policy
+from dobandit.policy.engine import Engine, Rounds
+from dobandit.policy.problem import Problem
+from worlds import KINDS, Case, make
+
+TOLD = 5_000
+# label: policy, the links it is told ("own": the world's)
+LEARNERS: dict[str, tuple[Policy, str]] = {
+    "CausalUCB": (CausalUCB(), "auto"),
+    "CausalUCB identity": (CausalUCB(), "identity"),
+    "CausalUCB own form": (CausalUCB(), "own"),
+    "CausalTS": (CausalTS(), "auto"),
+    "UCB": (UCB(), "identity"),
+    "UCB (0.1)": (UCB(scale=0.1), "identity"),
+    "eps-greedy (0.1)": (EpsilonGreedy(0.1), "identity"),
+    "BLM-LR (0.1) clipped": (BLMLR(radius_scale=0.1, clipped=True), "identity"),
+    "Random": (Random(), "identity"),
+}
+
+
+@dataclass(frozen=True)
+class Told(Policy):
+    """A policy whose learner has been told rounds before it begins."""
+
+    policy: Policy
+    rounds: Rounds
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def label(self) -> str:
+        return self.policy.label
+
+    def engine(self, problem: Problem) -> Engine:
+        engine = self.policy.engine(problem)
+        engine.update(self.rounds)
+        return engine
+
+
+def observed(case: Case, seed: int) -> Rounds:
+    """Rounds without intervention, as the learner's graph sees them."""
+    drawn = case.world.sample(None, TOLD, seed)
+    values = np.ones((TOLD, len(case.graph) + 1))
+    for v, name in enumerate(case.graph.nodes, start=1):
+        values[:, v] = drawn[name]
+    return Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(TOLD, dtype=np.int64))
+
+
+def groups(case: Case, wanted: list[str]) -> Iterator[tuple[object, dict[str, Policy]]]:
+    """(links, policies by label): one study each."""
+    for links in ("auto", "identity", "own"):
+        policies = {label: LEARNERS[label][0] for label in wanted if LEARNERS[label][1] == links}
+        if not policies or (links == "own" and case.world.links is None):
+            continue
+        yield (None if links == "own" else links), policies
+
+
+def regrets(case: Case, wanted: list[str], rounds: int, runs: int, seed: int, warm: bool) -> dict[str, np.ndarray]:
+    """Regret at the last round of every run, by label."""
+    found = {}
+    told = observed(case, seed) if warm else None
+    for links, policies in groups(case, wanted):
+        if told is not None:
+            policies = {label: Told(policy, told) for label, policy in policies.items()}
+        known = {"graph": case.graph, "links": links, "effects": "any"}
+        result = simulate(case.world, policies, rounds, runs, case.budget, seed, workers=1, record=[rounds], **known)
+        found |= {label: result.regret(label)[:, -1] for label in policies}
+    return found
+
+
+def measure(kind: str, seeds: range, wanted: list[str], rounds: int, runs: int, warm: bool) -> dict[str, np.ndarray]:
+    """Regrets of all runs of all worlds of a kind, by label."""
+    parts: dict[str, list[np.ndarray]] = {}
+    for seed in seeds:
+        for label, found in regrets(make(kind, seed), wanted, rounds, runs, seed, warm).items():
+            parts.setdefault(label, []).append(found)
+    return {label: np.concatenate(found) for label, found in parts.items()}
+
+
+def show(kind: str, regret: dict[str, np.ndarray], wanted: list[str]) -> None:
+    """A line per learner."""
+    for label in wanted:
+        if label in regret:
+            found = regret[label]
+            numbers = found.mean(), np.quantile(found, 0.95), found.max()
+            print(f"{kind:<24} {label:<22}" + "".join(f"{number:10.1f}" for number in numbers), flush=True)
+    print()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=list(KINDS), metavar="KIND")
+    parser.add_argument("--learners", nargs="*", choices=list(LEARNERS), default=list(LEARNERS), metavar="LEARNER")
+    parser.add_argument("--first", type=int, default=100, help="the seed of the first world (tuning used 0 to 29)")
+    parser.add_argument("--worlds", type=int, default=2, help="worlds per kind")
+    parser.add_argument("--runs", type=int, default=5, help="runs per world and learner")
+    parser.add_argument("--rounds", type=int, default=2_000)
+    parser.add_argument("--warm", action="store_true", help=f"tell {TOLD:,} rounds without intervention first")
+    given = parser.parse_args()
+    start = time.perf_counter()
+    seeds = range(given.first, given.first + given.worlds)
+    state = "warm" if given.warm else "cold"
+    print(f"Regret after {given.rounds:,} rounds, {state}; worlds {seeds}, {given.runs} runs each\n")
+    print(f"{'kind':<24} {'learner':<22}{'mean':>10}{'95%':>10}{'maximum':>10}")
+    every: dict[str, list[np.ndarray]] = {}
+    for kind in given.kinds:
+        regret = measure(kind, seeds, given.learners, given.rounds, given.runs, given.warm)
+        show(kind, regret, given.learners)
+        for label, found in regret.items():
+            every.setdefault(label, []).append(found)
+    whole = {label: np.concatenate(parts) for label, parts in every.items() if len(parts) == len(given.kinds)}
+    show("all kinds", whole, given.learners)
+    print(f"{time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

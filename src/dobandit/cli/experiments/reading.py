@@ -1,0 +1,233 @@
+"""The commands recommend, best-observed, explain, estimates, diagnose, trials and export."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from dobandit.cli.experiments import printing as out
+from dobandit.cli.experiments.group import common, context_option, count_of, experiment_group
+from dobandit.cli.experiments.inputs import context_given, settings_of
+from dobandit.cli.output import print_json
+from dobandit.cli.storage import opened
+from dobandit.errors import ExperimentError
+from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
+
+_SHOWN = 50  # trials in a table that nobody asked to be longer
+
+
+@experiment_group.command("recommend")
+@click.argument("name")
+@click.option("--available", multiple=True, metavar="NAME", help="What can be set; may be repeated. Default: all.")
+@context_option
+@common
+def recommend_command(
+    name: str, available: tuple[str, ...], context: tuple[str, ...], storage: str, as_json: bool
+) -> None:
+    """Say which set looks best.
+
+    By the model's estimate, beside doing nothing and what was observed; and, apart from that, by the data alone.
+
+    \b
+    Examples:
+      dobandit experiment recommend spring
+      dobandit experiment recommend spring --context mobile=1
+      dobandit experiment recommend spring --available coupon --json
+    """
+    with opened(name, storage) as experiment:
+        known = context_given(context)
+        recommended = experiment.recommend(available or None, context=known)
+        observed = experiment.best_observed(available or None, context=known)
+        causal = experiment.learner.keeps_model
+    if as_json:
+        print_json(out.document({**recommended._asdict(), "best_observed": observed}))
+    else:
+        out.print_recommendation(experiment.graph.target, recommended, causal)
+        click.echo()
+        out.print_observed(experiment.graph.target, observed)
+
+
+@experiment_group.command("evaluate")
+@click.argument("name")
+@click.option("--do", "settings", multiple=True, metavar="NAME=VALUE", help="What is set; may be repeated.")
+@context_option
+@common
+def evaluate_command(
+    name: str, settings: tuple[str, ...], context: tuple[str, ...], storage: str, as_json: bool
+) -> None:
+    """Say what is known of a set of your choice.
+
+    As for the recommended one: its value beside doing nothing, what was observed, how likely it is to be the best.
+    Without --do, of doing nothing.
+
+    \b
+    Examples:
+      dobandit experiment evaluate spring --do coupon=1
+      dobandit experiment evaluate spring --do email=1 --context mobile=1 --json
+    """
+    with opened(name, storage) as experiment:
+        told = experiment.evaluate(settings_of(settings), context=context_given(context))
+        causal = experiment.learner.keeps_model
+    if as_json:
+        print_json(out.document(told))
+    else:
+        out.print_recommendation(experiment.graph.target, told, causal)
+
+
+@experiment_group.command("best-observed")
+@click.argument("name")
+@click.option("--available", multiple=True, metavar="NAME", help="What can be set; may be repeated. Default: all.")
+@context_option
+@common
+def best_observed_command(
+    name: str, available: tuple[str, ...], context: tuple[str, ...], storage: str, as_json: bool
+) -> None:
+    """Say which set the data alone speak for.
+
+    The model has no part in it. With --context, only rounds in which these variables had these values count.
+
+    \b
+    Examples:
+      dobandit experiment best-observed spring
+      dobandit experiment best-observed spring --context mobile=1 --json
+    """
+    with opened(name, storage) as experiment:
+        observed = experiment.best_observed(available or None, context=context_given(context))
+    if as_json:
+        print_json(out.document(observed))
+    else:
+        out.print_observed(experiment.graph.target, observed)
+
+
+@experiment_group.command("explain")
+@click.argument("name")
+@click.argument("trial", type=int)
+@common
+def explain_command(name: str, trial: int, storage: str, as_json: bool) -> None:
+    """Explain why a TRIAL sets what it sets.
+
+    Everything is computed from what was known when it was asked.
+
+    \b
+    Example:
+      dobandit experiment explain spring 3
+    """
+    with opened(name, storage) as experiment:
+        told, words = experiment.explain(trial), experiment.interval_words
+    if as_json:
+        document = out.document(told)
+        print_json({"trial": document.pop("number"), **document})
+    else:
+        out.print_explanation(experiment.graph.target, told, words)
+
+
+@experiment_group.command("estimates")
+@click.argument("name")
+@common
+def estimates_command(name: str, storage: str, as_json: bool) -> None:
+    """List every edge's weight, with its interval.
+
+    "By itself" is how likely the effect is without its causes. Status: solved; singular, where some combination of
+    causes was never seen; or separable, where the data alone would ask for infinite weights.
+
+    \b
+    Example:
+      dobandit experiment estimates spring
+    """
+    with opened(name, storage) as experiment:
+        rows = experiment.estimates()
+    if as_json:
+        print_json(out.document(rows))
+    else:
+        out.print_estimates(rows)
+
+
+@experiment_group.command("diagnose")
+@click.argument("name")
+@common
+def diagnose_command(name: str, storage: str, as_json: bool) -> None:
+    """Say whether the data agree with the model.
+
+    \b
+    Example:
+      dobandit experiment diagnose spring
+    """
+    with opened(name, storage) as experiment:
+        diagnosis = experiment.diagnose()
+    if as_json:
+        print_json(out.document(diagnosis.to_document()))
+    else:
+        for line in diagnosis.lines():
+            out.say(line)
+
+
+@experiment_group.command("trials")
+@click.argument("name")
+@click.option("--state", type=click.Choice([PENDING, TOLD, FAILED, ABANDONED]), help="Only those.")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N. Default: 50; with --json, all.")
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+@common
+def trials_command(
+    name: str, state: str | None, last: int | None, everything: bool, storage: str, as_json: bool
+) -> None:
+    """List the trials.
+
+    \b
+    Examples:
+      dobandit experiment trials spring --state pending
+      dobandit experiment trials spring --last 20 --json
+    """
+    with opened(name, storage) as experiment:
+        rows = [row for row in experiment.trials() if state in (None, row["state"])]
+    found = len(rows)
+    if not everything and (last or not as_json):
+        rows = rows[-(last or _SHOWN) :]
+    if as_json:
+        print_json(rows)
+    elif not rows:
+        click.echo(f"no {state or ''} trials".replace("  ", " "))
+    else:
+        out.print_trials(experiment, rows)
+        if not last and len(rows) < found:
+            click.echo(f"the last {len(rows)} of {found:,}; --last N or --all shows more", err=True)
+
+
+@experiment_group.command("export")
+@click.argument("name")
+@click.argument("file", type=click.Path())
+@click.option("--format", "kind", type=click.Choice(["csv", "parquet"]), help="Default: by the ending of FILE.")
+@click.option("--force", is_flag=True, help="Replace FILE where it exists.")
+@common
+def export_command(name: str, file: str, kind: str | None, force: bool, storage: str, as_json: bool) -> None:
+    """Write the whole log to a FILE.
+
+    FILE ends with .csv or .parquet; - is CSV on standard output. For JSON see `dobandit experiment trials --json`.
+
+    \b
+    Examples:
+      dobandit experiment export spring spring.csv
+      dobandit experiment export spring - | head
+    """
+    ending = "csv" if file == "-" else file.rpartition(".")[2].lower()
+    kind = kind or ending
+    if kind not in ("csv", "parquet"):
+        raise ExperimentError(f"an export is .csv or .parquet, but got {file!r}. Change the ending, or add --format.")
+    if file == "-" and (as_json or kind != "csv"):
+        raise ExperimentError(
+            "standard output takes CSV. Give a file; for JSON see `dobandit experiment trials --json`."
+        )
+    if file != "-" and os.path.exists(file) and not force:
+        raise ExperimentError(f"an export makes a new file, but {file} exists. Choose another name, or add --force.")
+    with opened(name, storage) as experiment:
+        if file == "-":
+            sys.stdout.buffer.write((experiment.to_csv() or "").encode())
+            sys.stdout.buffer.flush()
+            return
+        (experiment.to_csv if kind == "csv" else experiment.to_parquet)(file)
+        trials = count_of(experiment)
+    if as_json:
+        print_json({"file": file, "format": kind, "trials": trials})
+    else:
+        out.say(f"wrote {out.many(trials, 'trial')} to {file}")

@@ -1,0 +1,94 @@
+"""The options that say which actions are allowed, the same for every command that takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from dobandit.errors import InterventionError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("-k", "--budget", type=click.IntRange(min=0), help="How many variables may be set at most."),
+    click.option(
+        "--lever",
+        "levers",
+        multiple=True,
+        metavar="NAME=VALUE,...",
+        help="What a variable may be set to, such as price=0,1; 1 where not given.",
+    ),
+    click.option("--cost", "costs", multiple=True, metavar="NAME=COST", help="Cost of a variable; 1 where not given."),
+    click.option("--total-cost", type=float, help="How much a set may cost at most."),
+    click.option("--require", multiple=True, metavar="NAME", help="A variable that every set holds."),
+    click.option("--forbid", multiple=True, metavar="NAME", help="A variable that no set holds."),
+    click.option("--exclusive", multiple=True, metavar="A,B,...", help="Variables of which a set holds at most one."),
+    click.option(
+        "--smaller/--full-size",
+        default=None,
+        help="Whether sets count that could be larger. Default: where they can be best.",
+    ),
+)
+
+
+def rule_options(command: F) -> F:
+    """Add the options of `Rules`; the command gets them as keywords, for `rule_words`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def rule_words(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules among a command's keywords, as `rules_of`, `solve` and `create_experiment` take them: the budget, and
+    of the others those that were said."""
+    words = {
+        "levers": parse_levers(given["levers"]),
+        "costs": parse_costs(given["costs"]),
+        "total_cost": given["total_cost"],
+        "require": given["require"],
+        "forbid": given["forbid"],
+        "exclusive": [_split(group) for group in given["exclusive"]],
+        "smaller": given["smaller"],
+    }
+    said = {word: value for word, value in words.items() if value is not None and value not in ({}, [], ())}
+    return {"budget": given["budget"], **said}
+
+
+def parse_costs(costs: Iterable[str]) -> dict[str, float]:
+    """NAME=COST pairs."""
+    return {name: cost for name, (cost,) in _pairs("--cost", "COST", "X3=2", costs, most=1).items()}
+
+
+def parse_levers(levers: Iterable[str]) -> dict[str, tuple[float, ...]]:
+    """NAME=VALUE,... pairs: what each variable may be set to."""
+    return _pairs("--lever", "VALUE,...", "X3=0,1", levers)
+
+
+def shown_action(do: Mapping[str, float]) -> str:
+    """An action for a table: names, and values other than 1."""
+    return "{" + ", ".join(name if value == 1 else f"{name}={value:g}" for name, value in do.items()) + "}"
+
+
+def _pairs(
+    option: str, what: str, example: str, pairs: Iterable[str], most: int | None = None
+) -> dict[str, tuple[float, ...]]:
+    """Numbers by name; the last = separates, since names may hold one."""
+    parsed: dict[str, tuple[float, ...]] = {}
+    for pair in pairs:
+        name, separator, values = pair.rpartition("=")
+        try:
+            numbers = tuple(float(value) for value in _split(values)) if separator and name else ()
+        except ValueError:
+            numbers = ()
+        if not numbers or (most is not None and len(numbers) > most):
+            raise InterventionError(f"{option} takes NAME={what}, such as {option} {example}, but got {pair!r}.")
+        if name in parsed:
+            raise InterventionError(f"each variable is given once, but {option} {name} is given twice. Keep one.")
+        parsed[name] = numbers
+    return parsed
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,254 @@
+"""What a node looks like is learned: a mixture of a straight line, a curve and a table, weighted by how well each has
+predicted the rows so far.
+
+V: a row of parents, the constant first.  c, s: how often a pattern of V was seen, and how often X was 1 then.
+straight   X = 1 with probability theta . V: weighted least squares (`estimators.WeightedSquares`)
+curved     f(theta . V), f the node's link, or the logistic one: maximum a posteriori on the pattern counts, with the
+           precision PRIOR on every weight; its covariance is the inverse Hessian
+table      any probability for each pattern: (s + k p) / (c + k), p what the other members say of the pattern and
+           k = BACK imagined rows: of a pattern that nobody has seen the others speak, of one seen often the counts do
+Each member's log-likelihood is of predictions made before the row (prequential), so that a member that bends to the
+data gains nothing by it; the weights are a softmax of these, without a threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import inlined, kernel
+from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row
+from dobandit.estimation.mle import Patterns, add_pattern, find_pattern, start_patterns
+from dobandit.estimation.statistics import Layout, Statistics, factorise, gather, invert_factor, start_statistics
+from dobandit.model.link_kernels import EXPONENTIAL, RATIONAL, LinkArrays, link_slope, link_value
+
+STRAIGHT, CURVED, TABLE = 0, 1, 2
+MEMBERS = ("straight", "curved", "table")
+PRIOR = 0.1  # precision of each weight of a curve: a standard deviation of about 3
+BACK = 1.0
+_SURE = 1e-9
+_NEWTON = 3  # steps per fit; the last fit is the start of the next
+_ALWAYS = 64  # rows up to which a curve is fitted after each of them
+
+
+class Mixture(NamedTuple):
+    """What stays fixed. has[v, k]: whether member k is there for node v."""
+
+    ridge: float
+    straight: WeightedSquares
+    links: LinkArrays
+    has: NDArray[np.bool_]  # (n + 1, 3)
+
+
+class Mixed(NamedTuple):
+    """What has been learned."""
+
+    theta: NDArray[np.float64]  # of the straight members
+    stats: Statistics
+    clock: NDArray[np.int64]
+    patterns: Patterns  # counts; its theta is that of the curves
+    covariance: NDArray[np.float64]  # of the curves, like Statistics.inverse
+    evidence: NDArray[np.float64]  # (n + 1, 3) log-likelihood of the predictions
+    weight: NDArray[np.float64]  # (n + 1, 3) softmax of the evidence
+    told: NDArray[np.float64]  # (n + 1,) log-likelihood of the mixture's predictions (`estimation.anytime`)
+    due: NDArray[np.int64]  # (n + 1,) rows at which a curve is fitted again
+
+
+def mixture(
+    layout: Layout, links: LinkArrays, has: NDArray[np.bool_], ridge: float, floor: float, room: int
+) -> tuple[Mixture, Mixed]:
+    """The estimator and its state before any round. Patterns are counted at every node, straight lines too: intervals
+    that hold at every round are made of the counts (`estimation.anytime`)."""
+    stats, nodes = start_statistics(layout, ridge), len(layout.ptr) - 1
+    counted: NDArray[np.bool_] = np.asarray(has.any(axis=1))
+    patterns = start_patterns(layout, counted, room)
+    sizes = np.diff(layout.ptr)
+    covariance = np.concatenate([np.eye(size).ravel() / PRIOR for size in sizes])
+    weight = has / np.maximum(has.sum(axis=1, keepdims=True), 1)
+    state = Mixed(
+        stats.theta,
+        stats,
+        np.zeros(2, dtype=np.int64),
+        patterns,
+        covariance,
+        np.zeros((nodes, 3)),
+        weight.astype(np.float64),
+        np.zeros(nodes),
+        np.zeros(nodes, dtype=np.int64),
+    )
+    return Mixture(ridge, WeightedSquares(ridge, floor), links, has), state
+
+
+@inlined
+def within(p: float, low: float) -> float:
+    return min(max(p, low), 1.0 - low)
+
+
+@inlined
+def straight_mean(layout: Any, state: Any, v: int, row: Any) -> float:
+    total = 0.0
+    for j in range(layout.ptr[v + 1] - layout.ptr[v]):
+        total += row[j] * state.theta[layout.ptr[v] + j]
+    return total
+
+
+@kernel
+def curved_mean(layout: Any, links: Any, state: Any, v: int, row: Any) -> float:
+    """f at theta . V, drawn towards its middle by how little theta . V is known (MacKay's approximation)."""
+    start, at = layout.ptr[v], layout.square[v]
+    d = layout.ptr[v + 1] - start
+    x = variance = 0.0
+    for i in range(d):
+        x += row[i] * state.patterns.theta[start + i]
+        for j in range(d):
+            variance += row[i] * state.covariance[at + i * d + j] * row[j]
+    shift = links.parameter[v]
+    return link_value(links, v, shift + (x - shift) / math.sqrt(1.0 + 0.3927 * variance))
+
+
+@kernel
+def member_means(layout: Any, mix: Any, state: Any, v: int, row: Any, out: Any) -> None:
+    """What each member says of a pattern, and of all together in out[3]."""
+    floor = 1.0 / (state.stats.rows[v] + 2.0)
+    others = weight = 0.0
+    if mix.has[v, STRAIGHT]:
+        out[STRAIGHT] = within(straight_mean(layout, state, v, row), floor)
+        others += state.weight[v, STRAIGHT] * out[STRAIGHT]
+        weight += state.weight[v, STRAIGHT]
+    if mix.has[v, CURVED]:
+        out[CURVED] = within(curved_mean(layout, mix.links, state, v, row), _SURE)
+        others += state.weight[v, CURVED] * out[CURVED]
+        weight += state.weight[v, CURVED]
+    out[3] = others
+    if mix.has[v, TABLE]:
+        prior = others / weight if weight > 1e-12 else middle_of(mix, v, out)
+        d = layout.ptr[v + 1] - layout.ptr[v]
+        k = state.patterns.table[state.patterns.table_ptr[v] + find_pattern(state.patterns, v, d, row)]
+        seen = state.patterns.seen[state.patterns.first[v] + k] if k >= 0 else 0.0
+        ones = state.patterns.total[state.patterns.first[v] + k] if k >= 0 else 0.0
+        out[TABLE] = (ones + BACK * prior) / (seen + BACK)
+        out[3] += state.weight[v, TABLE] * out[TABLE]
+
+
+@inlined
+def middle_of(mix: Any, v: int, out: Any) -> float:
+    """The mean of the members besides the table, where none of them has any weight left."""
+    total = count = 0.0
+    for k in range(2):
+        if mix.has[v, k]:
+            total += out[k]
+            count += 1.0
+    return total / count if count > 0.0 else 0.5
+
+
+@learn.of(Mixture)
+def learn_mixture(mix: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
+    """Judge the members by the row, then let each learn from it."""
+    stats, patterns = state.stats, state.patterns
+    for v in range(1, len(layout.ptr) - 1):
+        row = stats.row
+        if not gather(layout, values, was_set, v, row):
+            continue
+        d = layout.ptr[v + 1] - layout.ptr[v]
+        judge(layout, mix, state, v, row, values[v])
+        add_pattern(patterns, v, d, row, find_pattern(patterns, v, d, row), 1.0, values[v])
+        if mix.has[v, CURVED] and stats.rows[v] >= state.due[v]:
+            fit_curve(layout, mix.links, state, v)
+            state.due[v] = stats.rows[v] + 1 + max(stats.rows[v] - _ALWAYS, 0) // 16
+        learn_weighted_row(mix.straight, layout, stats, v, values[v])
+
+
+@inlined
+def log_chance(p: float, x: float) -> float:
+    return math.log(p if x > 0.5 else 1.0 - p)
+
+
+@kernel
+def judge(layout: Any, mix: Any, state: Any, v: int, row: Any, x: float) -> None:
+    """Add log P(x) of each member's prediction to its evidence, and weigh the members anew."""
+    means = state.patterns.work[0:4]
+    member_means(layout, mix, state, v, row, means)
+    state.told[v] += log_chance(within(means[3], _SURE), x)
+    best = -math.inf
+    for k in range(3):
+        if mix.has[v, k]:
+            p = within(means[k], _SURE)
+            state.evidence[v, k] += log_chance(p, x)
+            best = max(best, state.evidence[v, k])
+    total = 0.0
+    for k in range(3):
+        state.weight[v, k] = math.exp(state.evidence[v, k] - best) if mix.has[v, k] else 0.0
+        total += state.weight[v, k]
+    for k in range(3):
+        state.weight[v, k] /= total
+
+
+@kernel
+def fit_curve(layout: Any, links: Any, state: Any, v: int) -> None:
+    """A few Newton steps towards the maximum a posteriori from where the last fit ended; leaves theta and its
+    covariance. A step that leaps is cut: a curve far out is flat, and Newton would not come back."""
+    patterns, start, at = state.patterns, layout.ptr[v], layout.square[v]
+    d = layout.ptr[v + 1] - start
+    theta = patterns.theta[start : start + d]
+    grad, step = patterns.work[0:d], patterns.work[d : 2 * d]
+    hess = patterns.work[3 * d : 3 * d + d * d]
+    for turn in range(_NEWTON + 1):
+        for i in range(d):
+            grad[i] = -PRIOR * theta[i]
+            for j in range(d):
+                hess[i * d + j] = PRIOR if i == j else 0.0
+        for k in range(patterns.used[v]):
+            base, cell = patterns.row_ptr[v] + k * d, patterns.first[v] + k
+            x = 0.0
+            for j in range(d):
+                x += patterns.rows[base + j] * theta[j]
+            p, slope = within(link_value(links, v, x), 1e-6), link_slope(links, v, x)
+            rest = (patterns.total[cell] - patterns.seen[cell] * p) * slope / (p * (1.0 - p))
+            curve = patterns.seen[cell] * slope * slope / (p * (1.0 - p))
+            for i in range(d):
+                if patterns.rows[base + i] != 0.0:
+                    grad[i] += rest * patterns.rows[base + i]
+                    for j in range(i + 1):
+                        hess[i * d + j] += curve * patterns.rows[base + i] * patterns.rows[base + j]
+        if not factorise(hess, d):
+            return
+        if turn == _NEWTON:
+            break
+        far = newton(hess, grad, step, theta, d)
+        if links.code[v] == EXPONENTIAL or links.code[v] == RATIONAL:
+            for j in range(d):
+                theta[j] = max(theta[j], 0.0)  # these links begin at 0
+        if far < 1e-8:
+            break
+    invert_factor(hess, d)
+    for i in range(d):
+        for j in range(i + 1):
+            total = 0.0
+            for m in range(i, d):
+                total += hess[m * d + i] * hess[m * d + j]
+            state.covariance[at + i * d + j] = total
+            state.covariance[at + j * d + i] = total
+
+
+@kernel
+def newton(factor: Any, grad: Any, step: Any, theta: Any, d: int) -> float:
+    """Move theta by the Newton step, at most 2 in any coordinate; returns how far it went."""
+    for i in range(d):
+        total = grad[i]
+        for m in range(i):
+            total -= factor[i * d + m] * step[m]
+        step[i] = total / factor[i * d + i]
+    longest = 0.0
+    for i in range(d - 1, -1, -1):
+        total = step[i]
+        for m in range(i + 1, d):
+            total -= factor[m * d + i] * step[m]
+        step[i] = total / factor[i * d + i]
+        longest = max(longest, abs(step[i]))
+    share = min(1.0, 2.0 / longest) if longest > 0.0 else 1.0
+    for i in range(d):
+        theta[i] += share * step[i]
+    return share * longest

@@ -1,0 +1,151 @@
+"""What was seen in one trial: a row, or many, which the log keeps as distinct rows with how often each was seen.
+
+The order in which rows are told does not matter: they are sorted by their texts, and equal ones counted together. So
+the same rows in another order, or summed up with counts, are the same content, and teach the same to the last bit.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from dobandit.checks import shown
+from dobandit.errors import InterventionError, ObservationError, ParseError
+from dobandit.experiment.rounds import Columns
+from dobandit.experiment.row_texts import Row, batch_text
+from dobandit.experiment.tables import MOST_ROUNDS, Numbered, Spoken, is_file, is_frame, numbered_rows, text_of
+
+# What was seen in a trial: {"visit": 1, "buy": 0}, a list of such rows, a pandas.DataFrame, the path of a CSV file or
+# an open text file.
+Seen = Any
+
+
+class Batch(NamedTuple):
+    """What a trial brought, as the log keeps it.
+
+    rounds   how many rounds, counts included
+    missing  variables whose values were not told in some round
+    untaught  variables that some round says nothing about, for want of these values
+    """
+
+    observation: str
+    counts: str | None
+    rounds: int
+    partial: bool
+    missing: tuple[str, ...] = ()
+    untaught: tuple[str, ...] = ()
+
+
+class _Text(io.StringIO):
+    """The text of a file, which knows where it is from."""
+
+    source: str | None = None
+
+
+def at_hand(seen: Seen) -> Seen:
+    """What has to be read, read: this may take long, and while a trial is being closed nobody else can write."""
+    if isinstance(seen, (str, os.PathLike)):
+        try:
+            text = _Text(text_of(seen))
+        except ParseError as error:
+            raise error.in_source(os.fspath(seen)) from None
+        text.source = os.fspath(seen)
+        return text
+    if is_file(seen):
+        return _Text(text_of(seen))
+    if isinstance(seen, Iterator):
+        return list(seen)
+    return seen
+
+
+def batch_of(seen: Any, columns: Columns, do_row: Row, known: Row | None = None) -> Batch:
+    """What was seen where `do_row` was set, given what was known before (the context).
+
+    seen  a mapping, or rows: mappings, a pandas.DataFrame, the path of a CSV file, or an open text file; see `at_hand`
+    """
+    if is_file(seen) or is_frame(seen) or (isinstance(seen, Iterable) and not _is_row(seen)):
+        return _many(seen, columns, do_row, known)
+    if isinstance(seen, Mapping) and columns.count_key in seen:
+        return _many([seen], columns, do_row, known)
+    return one_row(columns.observation_row(seen, do_row, known)[0], 1, columns, do_row)
+
+
+def one_row(row: Row, count: int, columns: Columns, do_row: Row) -> Batch:
+    """The batch of one distinct row."""
+    return _counted({columns.encode(row): count}, columns, do_row)
+
+
+def _is_row(seen: Any) -> bool:
+    """Whether this is a single row; a row of a pandas frame is iterable, too."""
+    return isinstance(seen, (Mapping, bytes)) or hasattr(seen, "to_dict")
+
+
+def _many(seen: Any, columns: Columns, do_row: Row, known: Row | None) -> Batch:
+    try:
+        source = numbered_rows(seen, columns)
+        found: dict[str, int] = {}
+        for number, row, times in _grouped(source.rows):
+            try:
+                said = _said(row, source, columns, do_row)
+                if said is not None and said.times:
+                    text = columns.encode(columns.observation_row(said.observation, do_row, known)[0])
+                    found[text] = found.get(text, 0) + said.times * times
+            except (InterventionError, ObservationError, ParseError) as error:
+                if source.unit == "line":
+                    raise ParseError(str(error), where=f"line {number}", line=number) from None
+                raise ObservationError(f"row {number}: {error}") from None
+    except ParseError as error:
+        source_name = getattr(seen, "source", None)
+        if isinstance(source_name, str):
+            raise error.in_source(source_name) from None
+        raise
+    if not found:
+        raise ObservationError(
+            "a trial is told with at least one row, but there is none. Mark it as failed, if nothing was seen."
+        )
+    return _counted(found, columns, do_row)
+
+
+def _grouped(rows: Iterable[tuple[int, Any]]) -> Iterable[tuple[int, Any, int]]:
+    """Equal rows together, with the place of the first and how many there are: a thousand rows of 0 and 1 are few."""
+    groups: dict[Any, list[Any]] = {}
+    for number, row in rows:
+        try:
+            key = tuple(row.items()) if type(row) is dict or isinstance(row, Mapping) else tuple(row)
+            group = groups.get(key)
+        except TypeError:  # no row at all, or with a value that is none: for the reader to say
+            key, group = (number, id(row)), None
+        if group is None:
+            groups[key] = [number, row, 1]
+        else:
+            group[2] += 1
+    return ((number, row, times) for number, row, times in groups.values())
+
+
+def _said(row: Any, source: Numbered, columns: Columns, do_row: Row) -> Spoken | None:
+    if type(row) is dict and columns.holds(row):
+        return Spoken(None, row)  # the common case: names of variables, numbers
+    if not isinstance(row, Mapping) and source.unit == "row" and not isinstance(row, tuple):
+        raise ObservationError(f"a row of what was seen maps names to values, but got {shown(row)}.")
+    said = source.spoken(row)
+    if said is not None and said.do and columns.do_row(said.do) != do_row:
+        raise InterventionError(
+            f"what was set is the trial's own, but this row says that {shown(dict(said.do))} was set. Leave the do: "
+            "columns out, or record the row as a round of its own."
+        )
+    return said
+
+
+def _counted(found: dict[str, int], columns: Columns, do_row: Row) -> Batch:
+    rounds = sum(found.values())
+    if rounds > MOST_ROUNDS:
+        raise ObservationError(
+            f"a trial has at most {MOST_ROUNDS:,} rounds, but got {rounds:,}. Tell a part, and record the rest."
+        )
+    partial = [columns.values(text) for text in found if "null" in text]
+    missing = {name for row in partial for name in columns.missing(row)}
+    untaught = {name for row in partial for name in columns.untaught(row, do_row)}
+    in_order = (tuple(name for name in columns.names if name in names) for names in (missing, untaught))
+    return Batch(*batch_text(found), rounds, bool(partial), *in_order)

@@ -1,0 +1,108 @@
+"""A diagnosis in sentences, and in JSON's values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import listed
+from dobandit.experiment.diagnosis.parts import CONTRADICTS, UNTESTED, Array, Bin, Calibration, NodeDiagnosis
+from dobandit.policy.graph_evidence import Finding
+
+_MISSING = 0.1  # share of rounds that may miss a variable without a warning
+
+
+def on_missing(names: tuple[str, ...], seen: NDArray[np.bool_]) -> Iterator[str]:
+    for name, missing in zip(names, np.mean(~seen[1:], axis=1).tolist(), strict=True):
+        if missing > _MISSING:
+            yield (
+                f"{name!r} was not seen in {missing:.0%} of the rounds, which then tell nothing of it and of its "
+                "direct effects. Record it, or leave it out of the graph."
+            )
+
+
+def on_weights(node: NodeDiagnosis, V: Array, parents: list[str], continuous: bool) -> Iterator[str]:
+    """Why a node's weights cannot be told, and the way out. `parents`: '' is the constant."""
+    if not node.rows:
+        yield (
+            f"No round tells of {node.name!r}: it was set, or it or one of its causes was not seen, in every one. "
+            "Leave it unset in some rounds, and record its causes."
+        )
+    elif node.status == "separable":
+        yield f"The rounds that tell of {node.name!r} ask for infinite weights. More rounds will settle them."
+    if not node.rows or node.identified:
+        return
+    ends = zip(V.min(axis=0).tolist(), V.max(axis=0).tolist(), parents, strict=True)
+    fixed = {name: low for low, high, name in ends if low == high and name}
+    rounds = f"in every round that tells of {node.name!r}"
+    for name, value in fixed.items():
+        if value == 0.0:
+            yield f"{name!r} was 0 {rounds}: its effect was never seen. Set it in some rounds."
+        elif "" in parents:
+            effect = f"its effect cannot be told from the bias of {node.name!r}"
+            yield f"{name!r} was {value:g} {rounds}: {effect}. Have it at 0 in some rounds, by do if need be."
+    alike: dict[bytes, list[str]] = {}
+    for j, name in enumerate(parents):
+        if name and (name not in fixed or (fixed[name] and "" not in parents)):
+            alike.setdefault(V[:, j].tobytes(), []).append(name)
+    for names in alike.values():
+        if len(names) > 1:
+            yield f"{listed(names)} were equal {rounds}: their effects cannot be told apart. Set one without the other."
+    if not fixed and all(len(names) == 1 for names in alike.values()):
+        what = "values" if continuous else "patterns"
+        yield f"The causes of {node.name!r} showed too few {what} to tell its weights apart. Set other combinations."
+
+
+def calibration_lines(whole: Calibration | None, recent: Calibration | None) -> Iterator[str]:
+    for title, part in (("All rounds", whole), ("Last half", recent)):
+        if part:
+            yield (
+                f"  {title} ({part.count:,}): predicted {part.predicted:.3f}, observed {part.observed:.3f}, "
+                f"z = {part.z:+.2f}, Brier score {part.brier:.3f}."
+            )
+    if recent:
+        yield "  The verdict rests on the last half: a learner's first predictions are off while it learns."
+        for row in recent.bins:
+            yield (
+                f"  predicted {row.predicted:.3f}: observed {row.observed:.3f} [{row.low:.3f}, {row.high:.3f}] "
+                f"in {row.rounds:,} rounds"
+            )
+
+
+def node_lines(node: NodeDiagnosis) -> Iterator[str]:
+    if node.verdict == UNTESTED or node.p is None or node.corrected is None:
+        yield f"{node.name!r}: {node.rows:,} rows; its link cannot be tested on them: too few different causes seen."
+        return
+    verb = "contradict" if node.verdict == CONTRADICTS else "agree with"
+    yield (
+        f"{node.name!r}: {node.rows:,} rows {verb} its link (chi-square {node.statistic:.1f}, df {node.df}, "
+        f"p = {node.p:.2g}, {node.corrected:.2g} with all nodes counted)."
+    )
+    if node.verdict == CONTRADICTS and node.worst is not None:
+        worst = node.worst
+        where = "where it is worst" if worst.ones is None else f"with {listed(worst.ones) or 'no cause'} at 1"
+        yield (
+            f"  {where} it was {worst.observed:.3f} on average, fitted {worst.fitted:.3f}, in {worst.count:,} rows. "
+            "Another link, a missing cause or a wrong edge can be the reason."
+        )
+
+
+def graph_lines(found: tuple[Finding, ...]) -> Iterator[str]:
+    for finding in found:
+        yield f"The rounds speak against the graph (10^{finding.log10:.1f} to 1, {finding.rows:,} rows):"
+        yield f"  {finding.advice}"
+
+
+def plain(value: Any) -> Any:
+    """What JSON can say."""
+    if isinstance(value, (Bin, Finding)):
+        return plain(value._asdict())
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,56 @@
+"""Short texts about trials: why a set was chosen, and how a trial was closed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dobandit.experiment.storage.base import ABANDONED, FAILED
+from dobandit.policy.engine import Choice
+
+if TYPE_CHECKING:
+    from dobandit.policy.learner import Learner
+
+
+def closed_words(state: str, reason: str | None) -> str:
+    if state == FAILED:
+        return f"marked as failed ({reason})" if reason else "marked as failed"
+    return "abandoned" if state == ABANDONED else state
+
+
+ALWAYS = "with 95%, at every round you look"
+
+
+def gap_words(gap: float) -> str:
+    """What a guaranteed gap means."""
+    return f"no allowed action is better by more than {gap:.3g}, {ALWAYS}"
+
+
+def may_stop(gap: float | None, within: float | None) -> bool:
+    """Whether the experiment has reached what it was to reach."""
+    return gap is not None and within is not None and gap <= within
+
+
+def with_doubts(why: str, doubts: tuple[str, ...]) -> str:
+    """A reason, with what the rounds say against the graph that it rests on."""
+    return f"{why}; but the rounds speak against the graph: {'; '.join(doubts)} (see diagnose)" if doubts else why
+
+
+def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) -> str:
+    """Why the policy chose a set."""
+    if math.isnan(choice.value):
+        if learner.keeps_model:
+            return "observing without intervening first, to learn what the variables do by themselves"
+        return f"{learner.label} compares nothing in this round"
+    if math.isnan(predicted) or not math.isfinite(choice.value):
+        return "not tried yet"
+    if not learner.keeps_model and choice.value == predicted:
+        return f"largest mean of {target} so far: {predicted:.3f}"
+    if not learner.keeps_model:
+        return f"largest index: mean {predicted:.3f} + {choice.value - predicted:.3f} for having been tried so little"
+    unproved = "" if choice.proved else "; the search stopped before it was proved best"
+    if choice.value >= 1.0:
+        return f"estimate {predicted:.3f}, and too little is known to rule out that E[{target}] is 1{unproved}"
+    bonus = choice.value - predicted
+    sign = "+" if bonus >= 0 else "-"
+    return f"largest optimistic E[{target}]: estimate {predicted:.3f} {sign} {abs(bonus):.3f}{unproved}"

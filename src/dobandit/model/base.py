@@ -1,0 +1,159 @@
+"""CausalModel: what every model of a world offers, whatever its nodes are made of.
+
+Inference, oracles, worlds and studies ask a model for no more than this:
+    graph, target, links, continuous, noise    what there is
+    is_linear, nonnegative                     what may be relied on
+    sample, draw                               random worlds
+    free_node                                  P(node | parents) once some nodes are set, for exact inference
+    node_arrays                                the same for compiled loops
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.checks import is_whole
+from dobandit.errors import ModelError
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.links import Link
+from dobandit.model.weights import Do, fixed_values
+
+if TYPE_CHECKING:
+    import os
+
+    from dobandit.model.link_kernels import NodeArrays
+
+Array = NDArray[np.float64]
+_CHUNK = 1 << 15  # samples per block: a node's row stays in the cache
+_MOST_VALUES = 1 << 32
+_MOST_AT_ONCE = 1 << 22  # values per block, for graphs with very many nodes
+
+
+class FreeNode(Protocol):
+    """A node that is not set, with the values of its set parents folded in.
+
+    parents  ids of the parents that are free too
+    affine   whether its mean follows from its parents' means alone
+    """
+
+    @property
+    def parents(self) -> tuple[int, ...]: ...
+
+    @property
+    def affine(self) -> bool: ...
+
+    def mean(self, means: Array) -> float:
+        """E[node] from the means of all nodes by id; right where the node is affine."""
+
+    def table(self) -> Array:
+        """P(node = 1 | free parents): one axis of length 2 per free parent."""
+
+    def given(self, columns: list[Array]) -> Array:
+        """P(node = 1) in many worlds: a column of 0 and 1 per free parent."""
+
+
+class CausalModel(ABC):
+    """A causal graph together with how likely each node is, given its parents."""
+
+    continuous = False
+
+    graph: CausalGraph
+    links: tuple[Link, ...] | None = None  # by node, in the graph's order; None where nodes have no links
+    noise: Array  # by id
+
+    @property
+    def target(self) -> str:
+        return self.graph.target
+
+    @property
+    @abstractmethod
+    def is_linear(self) -> bool:
+        """Whether every node's mean is the weighted sum of its parents' values (in the paper's words: a BLM)."""
+
+    @property
+    @abstractmethod
+    def nonnegative(self) -> bool:
+        """Whether no parent ever makes its child less likely, so that one more variable set to 1 never lowers
+        E[target]. The paper's algorithms and sets of exactly K variables rest on this."""
+
+    @abstractmethod
+    def free_node(self, v: int, fixed: Array) -> FreeNode:
+        """Node v where the nodes with a value in `fixed` (by id, NaN: free) are set."""
+
+    @abstractmethod
+    def node_arrays(self) -> NodeArrays:
+        """The nodes for compiled loops."""
+
+    @abstractmethod
+    def _means_into(self, out: Array, v: int, values: Array) -> None:
+        """Put v's mean given its parents into `out`, a number per draw; `values` is (ids, draws)."""
+
+    def sample(
+        self,
+        do: Do | None = None,
+        size: int = 1,
+        rng: np.random.Generator | int | None = None,
+        *,
+        latent: bool = False,
+    ) -> dict[str, NDArray[Any]]:
+        """`size` independent draws under do(...): an array by name, hidden variables only when asked for.
+
+        The random numbers used for a node do not depend on `do`, so two calls with equally seeded generators
+        compare interventions on common random numbers.
+        """
+        if not is_whole(size) or size < 0:
+            raise ModelError(f"size must be a whole number from 0, but got {size!r}.")
+        if size * len(self.graph) > _MOST_VALUES:
+            raise ModelError(
+                f"{size} draws of {len(self.graph)} nodes are more than {_MOST_VALUES:,} values. Draw in several calls."
+            )
+        if rng is not None and not isinstance(rng, np.random.Generator) and not (is_whole(rng) and rng >= 0):
+            raise ModelError(f"rng is a NumPy generator or a whole number from 0, but got {rng!r}.")
+        fixed = fixed_values(self.graph, do, continuous=self.continuous)
+        out = np.empty((len(self.graph) + 1, size), dtype=np.float64 if self.continuous else np.uint8)
+        start = 0
+        for values, _ in self.draw(fixed, int(size), np.random.default_rng(rng)):
+            out[:, start : start + values.shape[1]] = values
+            start += values.shape[1]
+        shown = self.graph.nodes if latent else self.graph.observed
+        return {name: out[self.graph.index(name)] for name in shown}
+
+    def draw(self, fixed: Array, size: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
+        """Blocks of draws (ids, block): the values, and each node's mean given its parents. Buffers are reused."""
+        ids = len(self.graph) + 1
+        most = max(1, min(_CHUNK, _MOST_AT_ONCE // ids))
+        buffers = np.empty((2, ids, min(most, size)))
+        for start in range(0, size, most):
+            block = min(most, size - start)
+            values, means = buffers[:, :, :block]
+            values[0] = means[0] = 1.0
+            for v in range(1, ids):
+                uniform = rng.random(block)
+                jitter = rng.random(block) if self.noise[v] else None
+                if not math.isnan(fixed[v]):
+                    values[v] = means[v] = fixed[v]
+                    continue
+                self._means_into(means[v], v, values)
+                self._realise(values[v], means[v], uniform, jitter, self.noise[v])
+            yield values, means
+
+    def _realise(self, out: Array, mean: Array, uniform: Array, jitter: Array | None, noise: float) -> None:
+        """Turn a node's conditional means into values."""
+        if jitter is not None:
+            mean = mean + (2.0 * jitter - 1.0) * noise * np.minimum(mean, 1.0 - mean)
+        np.less(uniform, mean, out=out)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.graph!r})"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file (JSON) that every command reads."""
+        from dobandit.model.files import write_model
+
+        write_model(self, path)

@@ -1,0 +1,237 @@
+"""TableModel: a causal graph whose binary nodes are 1 with probabilities that tables list, one per parents' pattern.
+
+Any distribution of binary variables that fits the graph is such a model: interactions, exceptions and effects that
+change their sign are no more trouble than sums. Simulations use it for worlds that are not what a learner believes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dobandit.errors import ModelError, closest
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.base import CausalModel
+from dobandit.model.free_nodes import TableNode
+from dobandit.model.links import identity
+
+if TYPE_CHECKING:
+    import os
+
+    from dobandit.model.bglm import WeightedModel
+    from dobandit.model.link_kernels import NodeArrays
+
+Array = NDArray[np.float64]
+TableLike = ArrayLike | Mapping[Any, float]
+MOST_PARENTS = 20  # a table of 2^20 entries
+_SAME = 1e-12  # a step down this small is rounding
+
+
+class TableModel(CausalModel):
+    """A model of binary variables by conditional probability tables.
+
+    tables  by node, P(node = 1 | parents): an array with one axis of length 2 per parent, in the order of
+            `graph.parents(node)`, a number for a node without parents; or a mapping from the parents' values in that
+            order, {(0, 0): 0.1, (0, 1): 0.1, (1, 0): 0.1, (1, 1): 0.9}
+
+    >>> graph = CausalGraph([("mail", "buy"), ("coupon", "buy")], target="buy")
+    >>> model = TableModel(graph, {"mail": 0.5, "coupon": 0.2, "buy": [[0.1, 0.1], [0.1, 0.9]]})
+    >>> model.nonnegative
+    True
+    """
+
+    tables: dict[str, Array]  # read-only arrays
+
+    def __init__(self, graph: CausalGraph, tables: Mapping[str, TableLike]) -> None:
+        if not isinstance(graph, CausalGraph):
+            raise ModelError(f"a model stands on a CausalGraph, but got {type(graph).__name__}.")
+        if not isinstance(tables, Mapping):
+            raise ModelError(f"tables are a mapping from nodes to tables, but got {type(tables).__name__}.")
+        for name in tables:
+            if name not in graph:
+                raise ModelError(f"tables are given by node, but {name!r} is none.{closest(str(name), graph.nodes)}")
+        missing = [name for name in graph.nodes if name not in tables]
+        if missing:
+            raise ModelError(f"every node needs a table, but {missing[0]!r} has none. Add it.", node=missing[0])
+        self.graph = graph
+        self.tables = {name: _table(name, tables[name], graph.parents(name)) for name in graph.nodes}
+        self.noise = np.zeros(len(graph) + 1)
+        self._freeze()
+
+    @classmethod
+    def of(cls, model: WeightedModel) -> TableModel:
+        """The tables of a binary model with weights: the same distribution of all variables."""
+        if model.continuous:
+            raise ModelError("tables are of variables of 0 and 1, but the model is continuous. Give a BinaryGLM.")
+        free = np.full(len(model.graph) + 1, math.nan)
+        free[0] = 1.0
+        for name in model.graph.nodes:
+            _refuse_many(name, model.graph.parents(name))
+        nodes = {name: model.free_node(v, free) for v, name in enumerate(model.graph.nodes, start=1)}
+        return cls(model.graph, {name: node.table() for name, node in nodes.items()})
+
+    @property
+    def is_linear(self) -> bool:
+        """False: it has no weights that a linear pass could use, even where the tables happen to be sums."""
+        return False
+
+    @cached_property
+    def nonnegative(self) -> bool:
+        return all(
+            bool(np.all(np.diff(table, axis=axis) >= -_SAME))
+            for table in self.tables.values()
+            for axis in range(table.ndim)
+        )
+
+    def probability(self, name: str, parents: Mapping[str, float]) -> float:
+        """P(name = 1 | parents): values of its parents by name."""
+        return float(self.tables[name][tuple(int(parents[parent]) for parent in self.graph.parents(name))])
+
+    def knowing(self, context: Mapping[str, float]) -> TableModel:
+        """The model in which these variables are known and gone; their causes must be among them."""
+        graph = self.graph
+        left = [name for name in graph.nodes if name not in context]
+        place = {name: i for i, name in enumerate(left)}
+        edges = [(place[a], place[b]) for a, b in graph.edges if a in place and b in place]
+        ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
+        started = [name for name in left if graph.has_bias(name) or set(graph.parents(name)) & context.keys()]
+        # From arrays: variables that cannot matter were warned about when the model's graph was made.
+        roles = (graph.target, graph.latent, graph.controllable, started)
+        smaller = CausalGraph.from_arrays(left, ends[:, 0], ends[:, 1], *roles)
+        tables: dict[str, TableLike] = {}
+        for name in left:
+            at = tuple(int(context[p]) if p in context else slice(None) for p in graph.parents(name))
+            kept = [p for p in graph.parents(name) if p not in context]
+            # The smaller graph may order its nodes differently.
+            axes = [kept.index(parent) for parent in smaller.parents(name)]
+            tables[name] = np.asarray(self.tables[name][at]).transpose(axes)
+        return TableModel(smaller, tables)
+
+    # -- what inference and worlds ask for --------------------------------------------------------------------------
+
+    def free_node(self, v: int, fixed: Array) -> TableNode:
+        parents = self._parents(v)
+        at = tuple(slice(None) if math.isnan(fixed[p]) else int(fixed[p]) for p in parents)
+        kept = tuple(p for p in parents if math.isnan(fixed[p]))
+        return TableNode(kept, np.asarray(self.tables[self.graph.nodes[v - 1]][at]))
+
+    def node_arrays(self) -> NodeArrays:
+        from dobandit.model.link_kernels import TABLE, NodeArrays, link_arrays  # needs Numba
+
+        arrays = self.graph.arrays
+        theta = np.zeros(len(arrays.parent))
+        links = link_arrays((identity,) * len(self.graph), [0.0] * len(self.graph))
+        flat = [self._flat(v) for v in range(1, len(self.graph) + 1)]
+        starts = np.cumsum([0, *map(len, flat)])
+        for v in range(1, len(self.graph) + 1):
+            named = [s for s in range(arrays.parent_ptr[v], arrays.parent_ptr[v + 1]) if arrays.parent[s] > 0]
+            theta[named] = 2.0 ** np.arange(len(named))
+            links.code[v], links.parameter[v] = TABLE, float(starts[v - 1])
+        return NodeArrays(theta, links, np.concatenate(flat))
+
+    def _means_into(self, out: Array, v: int, values: Array) -> None:
+        pattern = np.zeros(out.shape, dtype=np.intp)
+        for j, p in enumerate(self._parents(v)):
+            pattern += values[p].astype(np.intp) << j
+        np.take(self._flat(v), pattern, out=out)
+
+    def _parents(self, v: int) -> list[int]:
+        """Ids of v's parents without the constant."""
+        arrays = self.graph.arrays
+        return [p for p in arrays.parent[arrays.parent_ptr[v] : arrays.parent_ptr[v + 1]].tolist() if p]
+
+    def _flat(self, v: int) -> Array:
+        """v's table by the number of its parents' pattern: bit j is the j-th parent."""
+        return self.tables[self.graph.nodes[v - 1]].ravel(order="F")
+
+    # -- a value among values ---------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TableModel)
+            and self.graph == other.graph
+            and all(np.array_equal(table, other.tables[name]) for name, table in self.tables.items())
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.graph, *(table.tobytes() for table in self.tables.values())))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._freeze()  # arrays come writable out of a pickle
+
+    def _freeze(self) -> None:
+        for array in (self.noise, *self.tables.values()):
+            array.setflags(write=False)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> TableModel:
+        """Read a model file whose nodes have tables; errors tell the JSON path."""
+        from dobandit.model.files import read_model
+
+        model = read_model(path)
+        if not isinstance(model, TableModel):
+            raise ModelError(f"{path} holds a {type(model).__name__}. Read it with read_model.")
+        return model
+
+
+def _refuse_many(name: str, parents: tuple[str, ...]) -> None:
+    if len(parents) > MOST_PARENTS:
+        raise ModelError(
+            f"a table has 2^(number of parents) entries, and the most parents are {MOST_PARENTS}, but {name!r} has "
+            f"{len(parents)}. Use a BinaryGLM.",
+            node=name,
+        )
+
+
+def _table(name: str, given: TableLike, parents: tuple[str, ...]) -> Array:
+    """A node's table, checked."""
+    _refuse_many(name, parents)
+    shape = (2,) * len(parents)
+    if isinstance(given, Mapping):
+        given = _from_patterns(name, given, parents)
+    try:
+        entries = np.asarray(given)
+    except ValueError:  # lists of different lengths
+        entries = np.asarray(None)
+    if entries.shape != shape or entries.dtype.kind not in "iuf":
+        what = f"one axis of length 2 for each of {', '.join(parents)}" if parents else "a number"
+        came = f"shape {entries.shape}" if entries.dtype.kind in "iuf" else f"{given!r:.60}"
+        raise ModelError(f"the table of {name!r} has shape {shape} ({what}), but got {came}.", node=name)
+    table = entries.astype(np.float64) + 0.0  # a copy; -0.0 becomes 0.0, so that equal models hash equally
+    bad = ~((table >= 0.0) & (table <= 1.0))
+    if bad.any():
+        where = np.argwhere(bad)[0].tolist()
+        at = " with " + ", ".join(f"{p}={x}" for p, x in zip(parents, where, strict=True)) if parents else ""
+        raise ModelError(
+            f"the table of {name!r} holds probabilities from 0 to 1, but{at} it is {table[tuple(where)]:g}.", node=name
+        )
+    return table
+
+
+def _from_patterns(name: str, given: Mapping[Any, float], parents: tuple[str, ...]) -> Array:
+    """An array from {(0, 1): 0.3, ...}; with one parent, {0: 0.1, 1: 0.3} is as good."""
+    table = np.full((2,) * len(parents), math.nan)
+    for key, value in given.items():
+        pattern = tuple(key) if isinstance(key, Iterable) else (key,)
+        if len(pattern) != len(parents) or any(x not in (0, 1) for x in pattern):
+            raise ModelError(
+                f"the table of {name!r} maps values of ({', '.join(parents)}), 0 or 1 each, but got {key!r}.", node=name
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ModelError(f"the table of {name!r} holds numbers, but at {key!r} got {value!r}.", node=name)
+        table[tuple(map(int, pattern))] = value
+    absent = [p for p in product((0, 1), repeat=len(parents)) if p not in given and math.isnan(table[p])]
+    if absent:
+        raise ModelError(
+            f"the table of {name!r} has an entry for every pattern of ({', '.join(parents)}), but {absent[0]} has "
+            "none. Add it.",
+            node=name,
+        )
+    return table

@@ -1,0 +1,125 @@
+"""The lowest and highest E[Y | do(S)] that the nodes' intervals allow, for any signs: one pass backwards per action.
+
+low(v), high(v): the interval of P(X = 1 | parents' pattern v).  one, zero: the states after s with X at 1 and 0.
+    highest(s) = max over p in [low(v), high(v)] of p highest(one) + (1 - p) highest(zero),   lowest(s) alike.
+p is chosen for each state of the frontier, which allows for more than one choice per pattern would: if every interval
+holds its probability, E[Y | do(S)] lies between lowest and highest at the start.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import inlined, kernel
+from dobandit.estimation.anytime import LikelihoodSets, likelihood_sets, pattern_intervals
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.frontier import Frontier, frontier_of
+from dobandit.oracle.joint_pattern import JointPattern
+from dobandit.oracle.listing import Listing, members_before, pick_best, propose, score
+
+
+class AnytimeValues(NamedTuple):
+    """The oracle: actions, the frontier, intervals by pattern, and scratch."""
+
+    listing: Listing
+    sets: LikelihoodSets
+    frontier: Frontier
+    low: NDArray[np.float64]  # (patterns,)
+    high: NDArray[np.float64]  # (patterns,)
+    lowest: NDArray[np.float64]  # by state
+    highest: NDArray[np.float64]  # by state
+    known: NDArray[np.float64]  # (depths,) value given to a node, NaN: free
+    lower: NDArray[np.float64]  # (count,) of each action; listing.values holds the upper ones
+    joint: JointPattern | None  # what scores actions where no guarantee is asked for
+
+
+def anytime_values(
+    graph: CausalGraph, listing: Listing, layout: Any, mix: Any, joint: JointPattern | None = None
+) -> AnytimeValues | None:
+    """The oracle for the actions of a list; None where the frontier is too wide for exact passes."""
+    frontier = frontier_of(graph, listing.order)
+    if frontier is None:
+        return None
+    patterns, states = int(frontier.table_ptr[-1]), int(frontier.state_ptr[-1])
+    return AnytimeValues(
+        listing,
+        likelihood_sets(layout, mix),
+        frontier,
+        low=np.zeros(patterns),
+        high=np.zeros(patterns),
+        lowest=np.zeros(states),
+        highest=np.zeros(states),
+        known=np.full(len(listing.order), math.nan),
+        lower=np.zeros(len(listing.values)),
+        joint=joint,
+    )
+
+
+@kernel
+def fill_intervals(layout: Any, oracle: Any, state: Any, nats: float, fixed: Any) -> None:
+    """The interval of every pattern of every node that can come up where `fixed` is set or known (NaN: free).
+
+    nats = log(n / delta), n the nodes that matter.
+    """
+    for depth in range(len(oracle.listing.order)):
+        part = slice(oracle.frontier.table_ptr[depth], oracle.frontier.table_ptr[depth + 1])
+        low, high = oracle.low[part], oracle.high[part]
+        pattern_intervals(layout, oracle.sets, state, oracle.listing.order[depth], nats, fixed, low, high)
+
+
+@inlined
+def bound_states(oracle: Any, depth: int, last: bool) -> None:
+    """The pass backwards over the node at `depth`."""
+    frontier, lowest, highest, known = oracle.frontier, oracle.lowest, oracle.highest, oracle.known[depth]
+    here, after, base = frontier.state_ptr[depth], frontier.state_ptr[depth + 1], frontier.table_ptr[depth]
+    for s in range(here, after):
+        low = oracle.low[base + frontier.pattern[s]] if math.isnan(known) else known
+        high = oracle.high[base + frontier.pattern[s]] if math.isnan(known) else known
+        one, zero = after + frontier.next_one[s], after + frontier.next_zero[s]
+        up, down = (1.0, 0.0) if last else (highest[one], highest[zero])
+        p = high if up >= down else low
+        highest[s] = p * up + (1.0 - p) * down
+        up, down = (1.0, 0.0) if last else (lowest[one], lowest[zero])
+        p = low if up >= down else high
+        lowest[s] = p * up + (1.0 - p) * down
+
+
+@kernel
+def bound_actions(oracle: Any, fixed: Any) -> None:
+    """oracle.lower[i] and oracle.listing.values[i]: the ends of E[Y] of action i, from the intervals as they stand."""
+    listing, known = oracle.listing, oracle.known
+    depths, member = len(listing.order), listing.member
+    for i in range(len(listing.values)):
+        first = listing.first[i] if i else 0
+        at = members_before(member, i, first)
+        for depth in range(first, depths):
+            known[depth] = fixed[listing.order[depth]]
+            if at < member.shape[1] and member[i, at] == depth:
+                known[depth] = listing.member_to[i, at]
+                at += 1
+        for depth in range(depths - 1, -1, -1):
+            bound_states(oracle, depth, depth == depths - 1)
+        oracle.lower[i], listing.values[i] = oracle.lowest[0], oracle.highest[0]
+
+
+@kernel
+def bound_all(oracle: Any, layout: Any, state: Any, nats: float, fixed: Any) -> None:
+    """Intervals of every pattern, then the ends of E[Y] of every action."""
+    fill_intervals(layout, oracle, state, nats, fixed)
+    bound_actions(oracle, fixed)
+
+
+@score.of(AnytimeValues)
+def score_anytime(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """The upper ends, where rho of the target is log(n / delta); without optimism, what the estimate says."""
+    if rho[layout.target] > 0.0:
+        bound_all(oracle, layout, state, rho[layout.target], fixed)
+    else:
+        score(oracle.joint, layout, state, rho, fixed)
+
+
+propose.of(AnytimeValues)(pick_best)

@@ -1,0 +1,82 @@
+"""What no allowed action exceeds, for any links and any signs: one interval pass downwards.
+
+[low_v, high_v] holds E[v | do(A)] for every allowed action A. Parents that are binary are 0 or 1 in each world, so the
+weighted sum x of a node lies in a range that its weights give, and its mean lies in an interval that its parents'
+intervals give; E[f(x)] is then at most the concave envelope of f over the range at the largest mean, and at least the
+convex envelope at the smallest. Envelopes are taken over a grid: f does not decrease, so between two grid points it is
+at most its value at the upper one and at least that at the lower one, and the bounds hold up to rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.model.base import CausalModel
+from dobandit.model.bglm import WeightedModel
+from dobandit.model.links import Link, identity
+from dobandit.oracle.actions import Allowed
+
+Array = NDArray[np.float64]
+_CELLS = 200
+_MOST_NODES = 5_000  # beyond, the pass would take longer than a second
+
+
+def highest_mean(model: CausalModel, allowed: Allowed) -> float:
+    """An upper bound of E[Y] over all allowed actions; the budget is not looked at. 1 for models without weights."""
+    if not isinstance(model, WeightedModel) or len(model.graph) > _MOST_NODES:
+        return 1.0
+    arrays = model.graph.arrays
+    low, high = np.zeros(len(model.graph) + 1), np.zeros(len(model.graph) + 1)
+    low[0] = high[0] = 1.0
+    settled = np.zeros(len(low), dtype=bool)  # the same in every world, whatever is done
+    settled[0] = True
+    required = set(allowed.required)
+    for v in range(1, len(low)):
+        values = allowed.values.get(v, ())
+        if v in required:
+            low[v], high[v] = min(values), max(values)
+            settled[v] = len(values) == 1
+            continue
+        slots = slice(arrays.parent_ptr[v], arrays.parent_ptr[v + 1])
+        theta, parent = model.theta[slots], arrays.parent[slots]
+        positive = theta >= 0.0
+        means = (
+            float(theta @ np.where(positive, low[parent], high[parent])),
+            float(theta @ np.where(positive, high[parent], low[parent])),
+        )
+        link = model.links[v - 1]
+        if link == identity:
+            low[v], high[v] = means
+        else:
+            least, most = np.where(settled[parent], low[parent], 0.0), np.where(settled[parent], high[parent], 1.0)
+            reach = (
+                float(theta @ np.where(positive, least, most)),
+                float(theta @ np.where(positive, most, least)),
+            )
+            low[v], high[v] = mean_range(link, reach, means)
+        low[v], high[v] = min(max(low[v], 0.0), 1.0), min(max(high[v], 0.0), 1.0)
+        low[v], high[v] = min((low[v], *values)), max((high[v], *values))
+    return float(high[arrays.target])
+
+
+def mean_range(link: Link, reach: tuple[float, float], means: tuple[float, float]) -> tuple[float, float]:
+    """Between which numbers E[f(x)] lies for x within `reach` with a mean between `means`."""
+    x = np.linspace(*reach, _CELLS + 1) if reach[1] > reach[0] else np.array(reach)
+    f = np.asarray(link.value(x), dtype=float)
+    above = np.concatenate([f[1:], f[-1:]])
+    below = np.concatenate([f[:1], f[:-1]])
+    low, high = (min(max(mean, reach[0]), reach[1]) for mean in means)
+    return -concave_at(x, -below, low), concave_at(x, above, high)
+
+
+def concave_at(x: Array, y: Array, at: float) -> float:
+    """The upper concave envelope of the points (x, y), x ascending, at one place: the largest chord over it."""
+    left, right = x <= at, x >= at
+    best = float(y[x == at].max()) if np.any(x == at) else -np.inf
+    xl, yl, xr, yr = x[left], y[left], x[right], y[right]
+    width = xr[None, :] - xl[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(width > 0.0, (at - xl[:, None]) / width, 0.0)
+    chords = yl[:, None] + share * (yr[None, :] - yl[:, None])
+    return max(best, float(chords.max())) if chords.size else best

@@ -1,0 +1,153 @@
+"""The action with a large index where there are too many to list: greedy, then exchanges, on any index.
+
+A lever is a variable and a value. From what is required, the lever that raises the index most is taken until none does
+or the rules allow no more; then levers are exchanged for others while that raises it. Nothing is proved of the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import kernel
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.actions import Actions, Allowed
+from dobandit.oracle.listing import TIE, Listing, listing_of, prepare, propose, score_first
+
+_EXCHANGES = 3  # rounds of exchanges at most
+
+
+class Climb(NamedTuple):
+    """The oracle: an index over a list of one row, and levers."""
+
+    listing: Listing  # of one row: what was found
+    inner: Any  # an oracle over that list
+    id: NDArray[np.int64]  # (levers,)
+    to: NDArray[np.float64]  # (levers,)
+    place: NDArray[np.int64]  # (levers,) where in `order` its variable stands
+    cost: NDArray[np.float64]  # (levers,)
+    required: int  # the first so many levers are always taken
+    clash: NDArray[np.bool_]  # (levers, levers) which exclude each other
+    most: int  # levers that may be taken
+    money: float
+    full: bool  # whether levers are taken as long as any may be, whatever the index says
+    taken: NDArray[np.int64]  # (most,) levers
+    best: NDArray[np.int64]  # (most,) scratch
+    report: NDArray[np.float64]  # (3,) index, bound (none is known), actions looked at
+
+
+def climb(graph: CausalGraph, allowed: Allowed, order: list[int], make_inner: Any) -> Climb:
+    """The oracle for the allowed actions. make_inner: an index over a list of actions."""
+    rules, required = allowed.rules, allowed.required
+    levers = [(v, allowed.values[v][-1]) for v in required]
+    levers += [(v, to) for v in allowed.candidates for to in allowed.values[v]]
+    names = [graph.nodes[v - 1] for v, _ in levers]
+    most = allowed.most + len(required)
+    row = Actions(np.zeros((1, most), dtype=np.int32), np.zeros((1, most)))
+    listing = listing_of(order, row)
+    depth = {v: i for i, v in enumerate(order)}
+    groups = [set(group) for group in rules.exclusive]
+    clash = np.array(
+        [[a == b or any({a, b} <= group for group in groups) for b in names] for a in names], dtype=np.bool_
+    ).reshape(len(names), len(names))
+    money = float("inf") if rules.total_cost is None else float(rules.total_cost) * (1 + 1e-12)
+    return Climb(
+        listing,
+        make_inner(listing),
+        np.array([v for v, _ in levers], dtype=np.int64),
+        np.array([to for _, to in levers]),
+        np.array([depth.get(v, len(order)) for v, _ in levers], dtype=np.int64),
+        np.array([rules.unit_cost(name) if rules.total_cost is not None else 0.0 for name in names]),
+        len(required),
+        clash,
+        most,
+        money,
+        allowed.full_only,
+        np.zeros(max(most, 1), dtype=np.int64),
+        np.zeros(max(most, 1), dtype=np.int64),
+        np.zeros(3),
+    )
+
+
+@kernel
+def evaluate(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, count: int) -> float:
+    """The index of the first `count` levers taken."""
+    listing = c.listing
+    ids, to, member, member_to = listing.ids[0], listing.to[0], listing.member[0], listing.member_to[0]
+    for i in range(len(ids)):
+        ids[i], to[i], member[i], member_to[i] = 0, 0.0, len(listing.order), 0.0
+    for i in range(count):
+        lever = c.taken[i]
+        ids[i], to[i] = c.id[lever], c.to[lever]
+        j = i  # in the order of the pass
+        while j > 0 and member[j - 1] > c.place[lever]:
+            member[j], member_to[j] = member[j - 1], member_to[j - 1]
+            j -= 1
+        member[j], member_to[j] = c.place[lever], c.to[lever]
+    listing.first[0] = 0
+    score_first(c.inner, layout, state, rho, fixed)
+    c.report[2] += 1.0
+    return listing.values[0]
+
+
+@kernel
+def fits(c: Any, lever: int, count: int, but: int) -> bool:
+    """Whether a lever goes with those taken, without the one at place `but`."""
+    money = c.money - c.cost[lever]
+    for i in range(count):
+        if i != but:
+            if c.clash[lever, c.taken[i]]:
+                return False
+            money -= c.cost[c.taken[i]]
+    return money >= 0.0
+
+
+@kernel
+def best_at(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int, shift: int) -> float:
+    """Put the best lever that fits at a place of `taken` (count: how many are taken then); the index it gives, -1 and
+    nothing changed where none fits."""
+    before, best, found = c.taken[place], -1.0, -1
+    for k in range(len(c.id)):
+        lever = (k + shift) % len(c.id)
+        if lever < c.required or not fits(c, lever, count, place):
+            continue
+        c.taken[place] = lever
+        value = evaluate(c, layout, state, rho, fixed, count)
+        if found < 0 or value > best + TIE:
+            best, found = value, lever
+    c.taken[place] = found if found >= 0 else before
+    return best
+
+
+@propose.of(Climb)
+def propose_climbed(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
+    """Greedy, then exchanges. Equal levers in an order that the round draws."""
+    shift = int(draws[0] * len(c.id))
+    c.report[2] = 0.0
+    prepare(c.inner, layout, state)
+    count = c.required
+    for i in range(count):
+        c.taken[i] = i
+    value = evaluate(c, layout, state, rho, fixed, count)
+    while count < c.most:
+        found = best_at(c, layout, state, rho, fixed, count, count + 1, shift)
+        if found < 0.0 or (found <= value and not c.full):
+            break
+        value = found
+        count += 1
+    for _ in range(_EXCHANGES):
+        before = value
+        for place in range(c.required, count):
+            old = c.taken[place]
+            found = best_at(c, layout, state, rho, fixed, place, count, shift)
+            if found > value + TIE:
+                value = found
+            else:
+                c.taken[place] = old
+        if value <= before + TIE:
+            break
+    c.listing.values[0] = evaluate(c, layout, state, rho, fixed, count)
+    c.report[0], c.report[1] = c.listing.values[0], np.inf
+    return 0

@@ -1,0 +1,125 @@
+"""Actions to choose from, as a list that is walked so that neighbours share work.
+
+Every objective here is a pass over the target's ancestors in topological order: what was computed for the variables
+before the first one on which an action differs from the action before it stays valid, and only the rest is computed
+again. A search has a list of one row, into which it writes what it finds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import by_type, inlined, kernel
+from dobandit.oracle.actions import Action, Actions
+
+# Values this close (relative, at least absolute) are ties: rounding must not choose for us.
+TIE = 1e-9
+IDLE = -1  # the index of setting nothing but what is required
+
+
+class Listing(NamedTuple):
+    """The target's ancestors in topological order, the target last, and actions on them."""
+
+    order: NDArray[np.int64]  # (depths,) ids
+    ids: NDArray[np.int32]  # (count, size) ids; 0 for none
+    to: NDArray[np.float64]  # (count, size) the values they are set to
+    member: NDArray[np.int64]  # (count, size) where in `order` an action's variables stand, ascending; depths for none
+    member_to: NDArray[np.float64]  # (count, size) the values, in the order of `member`
+    first: NDArray[np.int64]  # (count,) depth from which an action differs from the one before it
+    values: NDArray[np.float64]  # (count,) scratch: the index of each action
+
+    @property
+    def actions(self) -> Actions:
+        return Actions(self.ids, self.to)
+
+
+def listing_of(order: list[int], actions: Actions) -> Listing:
+    """A list of given actions, reordered so that neighbours share the most work."""
+    depths, (ids, to) = len(order), actions
+    place = np.full(max([*order, int(ids.max(initial=0))]) + 1, depths, dtype=np.int64)
+    place[order] = np.arange(depths)
+    member = place[ids]
+    inside = np.argsort(member, axis=1, kind="stable")
+    member, member_to = np.take_along_axis(member, inside, axis=1), np.take_along_axis(to, inside, axis=1)
+    member_to = np.where(member == depths, 0.0, member_to)
+    keys = np.concatenate([member, member_to], axis=1)
+    ranking = np.lexsort(keys.T[::-1]) if member.shape[1] else np.arange(len(ids))
+    ids, to = np.ascontiguousarray(ids[ranking]), np.ascontiguousarray(to[ranking])
+    member, member_to = np.ascontiguousarray(member[ranking]), np.ascontiguousarray(member_to[ranking])
+    first = np.zeros(len(ids), dtype=np.int64)
+    if member.shape[1]:
+        differs = (member[1:] != member[:-1]) | (member_to[1:] != member_to[:-1])
+        first[1:] = np.where(differs, np.minimum(member[1:], member[:-1]), depths).min(axis=1)
+    return Listing(np.array(order, dtype=np.int64), ids, to, member, member_to, first, np.zeros(len(ids)))
+
+
+def write_row(listing: Listing, action: Action) -> None:
+    """Make an action the only row of a list."""
+    place = {v: depth for depth, v in enumerate(listing.order.tolist())}
+    depths = len(place)
+    held = sorted((place.get(v, depths), to) for v, to in zip(action.ids, action.values, strict=True))
+    listing.ids[0], listing.to[0], listing.member[0], listing.member_to[0] = 0, 0.0, depths, 0.0
+    listing.ids[0, : len(held)], listing.to[0, : len(held)] = action.ids, action.values
+    for i, (depth, to) in enumerate(held):
+        listing.member[0, i], listing.member_to[0, i] = depth, to
+
+
+@by_type
+def score(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """oracle.listing.values[i] = the largest E[Y] of action i that the regions allow.
+
+    state: what an estimator knows; rho: radii by id; fixed: the context, NaN where a node is free.
+    """
+
+
+@by_type
+def prepare(oracle: Any, layout: Any, state: Any) -> None:
+    """Work out what `score_first` needs and no action changes; once per round, for searches."""
+
+
+@by_type
+def score_first(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """The index of the list's first action alone."""
+
+
+@by_type
+def propose(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> Any:
+    """The row of oracle.listing with the largest index; equal ones are told apart by the first of the round's draws."""
+
+
+def pick_best(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
+    """Look at every action."""
+    score(oracle, layout, state, rho, fixed)
+    return pick(oracle.listing.values, draws[0])
+
+
+@inlined
+def members_before(member: Any, i: int, depth: int) -> int:
+    """How many variables of action i stand before `depth`."""
+    count = 0
+    while count < member.shape[1] and member[i, count] < depth:
+        count += 1
+    return count
+
+
+@kernel
+def pick(values: Any, uniform: float) -> int:
+    """The index of the largest value; ties are broken by the given uniform number."""
+    best = values[0]
+    for i in range(1, len(values)):
+        best = max(best, values[i])
+    floor = best - TIE * max(1.0, abs(best))
+    ties = 0
+    for i in range(len(values)):
+        if values[i] >= floor:
+            ties += 1
+    wanted = min(int(uniform * ties), ties - 1)
+    for i in range(len(values)):
+        if values[i] >= floor:
+            if wanted == 0:
+                return i
+            wanted -= 1
+    return 0

@@ -1,0 +1,144 @@
+"""What a mixture says of every parent pattern of every node, and how sure it is of a sum over patterns.
+
+D(v): how much E[Y] moves with p_X(v), left in `influence` by the oracle.  p: the mixture's mean; p_k: member k's.
+A node's share in the variance of E[Y] is
+    sum over members k of weight_k (q_k + b_k^2),
+q_k: the variance of sum_v D(v) p_k(v) under member k alone (straight: g' A g with g = sum_v D(v) v; curved: with f'
+in g; table: sum_v D(v)^2 Var p(v)).  b_k = sum_v D(v) (p_k(v) - p(v)): how far the members disagree.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import kernel
+from dobandit.estimation.mixture import BACK, CURVED, STRAIGHT, TABLE, member_means
+from dobandit.estimation.mle import find_pattern
+from dobandit.model.link_kernels import link_slope
+
+_LITTLE = 1e-6  # members with less weight are passed over
+
+
+class PatternTables(NamedTuple):
+    """Numbers by pattern; those of depth i begin at table_ptr[i]. Bit j: the j-th parent that is not the constant."""
+
+    mix: Any  # the estimator, which knows the members of each node
+    table_ptr: NDArray[np.int64]  # (depths + 1,)
+    member: NDArray[np.float64]  # (patterns, 3) what each member says
+    mean: NDArray[np.float64]  # p
+    slope: NDArray[np.float64]  # f' of the curve
+    spread: NDArray[np.float64]  # Var p of the table
+    influence: NDArray[np.float64]  # D
+    row: NDArray[np.float64]  # (D,) scratch
+    along: NDArray[np.float64]  # (D,) scratch
+    out: NDArray[np.float64]  # (4,) scratch
+
+
+def pattern_tables(mix: Any, table_ptr: NDArray[np.int64], widest: int) -> PatternTables:
+    """Tables for nodes with at most `widest` parents."""
+    patterns = int(table_ptr[-1])
+    mean, slope, spread, influence = np.zeros((4, patterns))
+    row, along = np.zeros((2, max(widest, 1)))
+    return PatternTables(
+        mix, table_ptr, np.zeros((patterns, 3)), mean, slope, spread, influence, row, along, np.zeros(4)
+    )
+
+
+@kernel
+def fill_tables(layout: Any, order: Any, tables: Any, state: Any) -> None:
+    """What the members say of every pattern of every node."""
+    mix, row = tables.mix, tables.row
+    for depth in range(len(order)):
+        v = order[depth]
+        start = layout.ptr[v]
+        d = layout.ptr[v + 1] - start
+        first = 1 if d > 0 and layout.parent[start] == 0 else 0
+        base = tables.table_ptr[depth]
+        for pattern in range(tables.table_ptr[depth + 1] - base):
+            at = base + pattern
+            if d == 0:  # it cannot happen by itself
+                tables.mean[at] = 0.0
+                continue
+            if first:
+                row[0] = 1.0
+            for j in range(first, d):
+                row[j] = float((pattern >> (j - first)) & 1)
+            member_means(layout, mix, state, v, row, tables.out)
+            for k in range(3):
+                tables.member[at, k] = tables.out[k]
+            tables.mean[at] = tables.out[3]
+            if mix.has[v, CURVED]:
+                x = 0.0
+                for j in range(d):
+                    x += row[j] * state.patterns.theta[start + j]
+                tables.slope[at] = link_slope(mix.links, v, x)
+            if mix.has[v, TABLE]:
+                table_spread(layout, tables, state, v, d, at)
+
+
+@kernel
+def table_spread(layout: Any, tables: Any, state: Any, v: int, d: int, at: int) -> None:
+    """The variance of a cell: that of its counts, and what the imagined rows take over from the others' variance."""
+    patterns, row = state.patterns, tables.row
+    k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, row)]
+    seen = patterns.seen[patterns.first[v] + k] if k >= 0 else 0.0
+    p = tables.member[at, TABLE]
+    p = min(max(p, 1.0 / (seen + 2.0)), 1.0 - 1.0 / (seen + 2.0))
+    prior = BACK / (seen + BACK)
+    square = layout.square[v]
+    others = 0.0
+    if tables.mix.has[v, STRAIGHT]:
+        for i in range(d):
+            for j in range(d):
+                others += row[i] * state.stats.inverse[square + i * d + j] * row[j]
+    tables.spread[at] = p * (1.0 - p) / (seen + BACK + 1.0) + prior * prior * min(others, 0.25)
+
+
+@kernel
+def node_variance(layout: Any, tables: Any, state: Any, v: int, depth: int) -> float:
+    """The share of a free node in the variance of E[Y]."""
+    base, end = tables.table_ptr[depth], tables.table_ptr[depth + 1]
+    total = 0.0
+    for k in range(3):
+        share = state.weight[v, k]
+        if share < _LITTLE:
+            continue
+        apart = 0.0
+        for at in range(base, end):
+            apart += tables.influence[at] * (tables.member[at, k] - tables.mean[at])
+        spread = 0.0
+        if k == TABLE:
+            for at in range(base, end):
+                spread += tables.influence[at] * tables.influence[at] * tables.spread[at]
+        else:
+            spread = line_variance(layout, tables, state, v, base, end, k == CURVED)
+        total += share * (spread + apart * apart)
+    return total
+
+
+@kernel
+def line_variance(layout: Any, tables: Any, state: Any, v: int, base: int, end: int, curved: bool) -> float:
+    """g' A g of a straight line or a curve."""
+    start, square, g = layout.ptr[v], layout.square[v], tables.along
+    d = layout.ptr[v + 1] - start
+    first = 1 if d > 0 and layout.parent[start] == 0 else 0
+    for j in range(d):
+        g[j] = 0.0
+    for at in range(base, end):
+        share = tables.influence[at] * (tables.slope[at] if curved else 1.0)
+        if share == 0.0:
+            continue
+        if first:
+            g[0] += share
+        for j in range(first, d):
+            if ((at - base) >> (j - first)) & 1:
+                g[j] += share
+    covariance = state.covariance if curved else state.stats.inverse
+    total = 0.0
+    for i in range(d):
+        for j in range(d):
+            total += g[i] * covariance[square + i * d + j] * g[j]
+    return max(total, 0.0)

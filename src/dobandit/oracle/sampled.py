@@ -1,0 +1,190 @@
+"""The best action of a model drawn from what is believed (Thompson's rule): E[Y | do(S)] under a sample of every node.
+
+z: standard normal numbers, from the round's uniform ones.  A: the covariance of a node's weights, A = L L'.
+straight   theta + L z, and of it theta . v for each pattern v
+curved     f((theta + L z) . v)
+table      p(v) + sqrt(Var p(v)) z, held within [0, 1]: a number per pattern
+Where a node is a mixture, one member is drawn by its weight, and speaks for the node in this round. The plain index, of
+intervals and of what looks best, is that of the oracle inside.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import by_type, kernel
+from dobandit.estimation.estimators import Sums
+from dobandit.estimation.mixture import CURVED, STRAIGHT, TABLE
+from dobandit.estimation.statistics import Layout, factorise
+from dobandit.model.link_kernels import link_value
+from dobandit.oracle.joint_field import JointField, fill_field, score_row
+from dobandit.oracle.joint_linear import JointLinear
+from dobandit.oracle.joint_pattern import JointPattern, walk_patterns
+from dobandit.oracle.listing import Listing, pick, propose, score
+from dobandit.oracle.pattern_tables import fill_tables
+
+_MOST_DRAWN = 64  # numbers per node: patterns beyond share them
+_TINY = 1e-12
+
+
+class Sampled(NamedTuple):
+    """The oracle: one with a joint bonus, and room for a sample."""
+
+    listing: Listing
+    joint: Any  # JointLinear, JointPattern or JointField
+    first: NDArray[np.int64]  # (depths,) where a node's numbers begin among the round's
+    room: NDArray[np.int64]  # (depths,) how many there are, the first of which draws the member
+    theta: NDArray[np.float64]  # by slot: the sample of straight lines
+    still: NDArray[np.float64]  # (n + 1,) no optimism
+    factor: NDArray[np.float64]  # (D * D,) scratch: L
+    line: NDArray[np.float64]  # (D,) scratch
+
+
+def sampled(layout: Layout, joint: Any) -> Sampled:
+    """The oracle around another."""
+    sizes = np.diff(layout.ptr)[joint.listing.order]
+    cells = np.diff(joint.tables.table_ptr) if hasattr(joint, "tables") else np.zeros(len(sizes), dtype=np.int64)
+    room = 1 + np.maximum(sizes, np.minimum(cells, _MOST_DRAWN))
+    first = 1 + np.concatenate([[0], np.cumsum(room)[:-1]])
+    widest = max(int(sizes.max(initial=1)), 1)
+    nodes = len(layout.ptr) - 1
+    line, factor = np.zeros(widest), np.zeros(widest * widest)
+    return Sampled(joint.listing, joint, first, room, np.zeros(int(layout.ptr[-1])), np.zeros(nodes), factor, line)
+
+
+def draws_of(oracle: Sampled) -> int:
+    """How many random numbers a round takes: one for ties, then those of every node."""
+    return int(1 + oracle.room.sum())
+
+
+@kernel
+def normal(u: float) -> float:
+    """The standard normal number at the quantile u (Acklam's approximation: nine digits)."""
+    u = min(max(u, _TINY), 1.0 - _TINY)
+    if 0.02425 <= u <= 0.97575:
+        q = u - 0.5
+        r = q * q
+        top = ((-39.69683028665376 * r + 220.9460984245205) * r - 275.9285104469687) * r + 138.3577518672690
+        top = (top * r - 30.66479806614716) * r + 2.506628277459239
+        low = ((-54.47609879822406 * r + 161.5858368580409) * r - 155.6989798598866) * r + 66.80131188771972
+        return q * top / ((low * r - 13.28068155288572) * r + 1.0)
+    q = math.sqrt(-2.0 * math.log(min(u, 1.0 - u)))
+    top = ((-0.007784894002430293 * q - 0.3223964580411365) * q - 2.400758277161838) * q - 2.549732539343734
+    top = (top * q + 4.374664141464968) * q + 2.938163982698783
+    low = ((0.007784695709041462 * q + 0.3224671290700398) * q + 2.445134137142996) * q + 3.754408661907416
+    tail = top / (low * q + 1.0)
+    return tail if u < 0.5 else -tail
+
+
+@kernel
+def draw_line(s: Any, at: int, d: int, theta: Any, covariance: Any, draws: Any, first: int) -> None:
+    """s.line = theta + L z; theta itself where rounding has left A without a factor."""
+    for i in range(d * d):
+        s.factor[i] = covariance[at + i]
+    sound = factorise(s.factor, d)
+    for i in range(d):
+        total = theta[i]
+        if sound:
+            for j in range(i + 1):
+                total += s.factor[i * d + j] * normal(draws[first + j])
+        s.line[i] = total
+
+
+@kernel
+def draw_node(s: Any, layout: Any, tables: Any, state: Any, v: int, depth: int, draws: Any) -> None:
+    """Put a sample of every pattern of v into tables.mean; s.line is that of the weights, where it is a line."""
+    start, base, end = layout.ptr[v], tables.table_ptr[depth], tables.table_ptr[depth + 1]
+    d, at = layout.ptr[v + 1] - start, layout.square[v]
+    first, room = s.first[depth], s.room[depth]
+    member, left = -1, draws[first]
+    for k in range(3):
+        if tables.mix.has[v, k] and (member < 0 or left >= 0.0):
+            member = k
+            left -= state.weight[v, k]
+    if member == TABLE:
+        for cell in range(base, end):
+            z = normal(draws[first + 1 + (cell - base) % (room - 1)])
+            p = tables.member[cell, TABLE] + math.sqrt(tables.spread[cell]) * z
+            tables.mean[cell] = min(max(p, 0.0), 1.0)
+        return
+    if member == STRAIGHT:
+        draw_line(s, at, d, state.theta[start : start + d], state.stats.inverse, draws, first + 1)
+    else:
+        draw_line(s, at, d, state.patterns.theta[start : start + d], state.covariance, draws, first + 1)
+    constant = 1 if layout.parent[start] == 0 else 0
+    for cell in range(base, end):
+        x = s.line[0] if constant else 0.0
+        for j in range(constant, d):
+            if ((cell - base) >> (j - constant)) & 1:
+                x += s.line[j]
+        p = link_value(tables.mix.links, v, x) if member == CURVED else x
+        tables.mean[cell] = min(max(p, 0.0), 1.0)
+
+
+@by_type
+def score_drawn(joint: Any, s: Any, layout: Any, state: Any, fixed: Any, draws: Any) -> None:
+    """Draw a model, and leave E[Y] of every action under it in the list."""
+
+
+@score_drawn.of(JointLinear)
+def score_drawn_lines(joint: Any, s: Any, layout: Any, state: Any, fixed: Any, draws: Any) -> None:
+    """Weights of every node, and one pass."""
+    order = joint.listing.order
+    for depth in range(len(order)):
+        v = order[depth]
+        start = layout.ptr[v]
+        d = layout.ptr[v + 1] - start
+        mean = state.theta[start : start + d]
+        draw_line(s, layout.square[v], d, mean, state.stats.inverse, draws, s.first[depth] + 1)
+        for j in range(d):
+            s.theta[start + j] = s.line[j]
+    score(joint, layout, Sums(s.theta, state.stats, state.clock), s.still, fixed)
+
+
+@score_drawn.of(JointPattern)
+def score_drawn_patterns(joint: Any, s: Any, layout: Any, state: Any, fixed: Any, draws: Any) -> None:
+    """Probabilities of every pattern, and one pass over the joint distribution."""
+    order = joint.listing.order
+    fill_tables(layout, order, joint.tables, state)
+    for depth in range(len(order)):
+        if layout.ptr[order[depth] + 1] > layout.ptr[order[depth]]:
+            draw_node(s, layout, joint.tables, state, order[depth], depth, draws)
+    walk_patterns(joint, layout, state, 0.0, fixed)
+
+
+@score_drawn.of(JointField)
+def score_drawn_field(joint: Any, s: Any, layout: Any, state: Any, fixed: Any, draws: Any) -> None:
+    """Probabilities of every pattern, weights of nodes with many parents, and one pass with nodes as if independent."""
+    order = joint.listing.order
+    fill_field(joint, layout, state)
+    for depth in range(len(order)):
+        v = order[depth]
+        start = layout.ptr[v]
+        d = layout.ptr[v + 1] - start
+        if d > 0:
+            draw_node(s, layout, joint.tables, state, v, depth, draws)
+            if joint.tables.table_ptr[depth + 1] == joint.tables.table_ptr[depth]:
+                for j in range(d):
+                    joint.line[start + j] = s.line[j]
+    for i in range(len(joint.listing.values)):
+        score_row(layout, joint, state, fixed, 0.0, i)
+
+
+@score.of(Sampled)
+def score_plain(s: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """The index of the oracle inside: estimates, and how far an interval reaches."""
+    score(s.joint, layout, state, rho, fixed)
+
+
+@propose.of(Sampled)
+def propose_sampled(s: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
+    """The best action of the drawn model; without optimism, that of the estimate."""
+    if rho[layout.target] <= 0.0:
+        score(s.joint, layout, state, rho, fixed)
+    else:
+        score_drawn(s.joint, s, layout, state, fixed, draws)
+    return pick(s.listing.values, draws[0])

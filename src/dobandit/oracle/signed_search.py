@@ -1,0 +1,222 @@
+"""The best action of a known linear model with effects of any sign, proved: depth-first search over options.
+
+Options are tried in the order of what they can gain at most (`signed_bound`); once the bound of the rest falls to the
+best known value the rest is cut off. Variables that are required but may be set to several values are decided first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import kernel
+from dobandit.oracle.branch_and_bound import TOLERANCE, note, sort_candidates
+from dobandit.oracle.exhaustive import Limits
+from dobandit.oracle.options import Options
+from dobandit.oracle.passes import toggle
+from dobandit.oracle.signed_bound import most_added, path_ranges
+
+_NODES_AT_ONCE = 256  # between looks at the clock
+_WORK_AT_ONCE = 1_000_000
+
+
+class SignedSearch(NamedTuple):
+    """The stack. Rows are depths: options taken so far; candidates are options."""
+
+    exact: bool
+    maximal: bool
+    costly: bool
+    cost: NDArray[np.float64]  # (options,)
+    taken: NDArray[np.bool_]  # (groups,)
+    seen: NDArray[np.int64]  # (kinds,) scratch: the last count in which a kind was met
+    open: NDArray[np.bool_]  # (n + 1,) scratch: variables that may still be set
+    low: NDArray[np.float64]  # (n + 1,) scratch: the interval of a
+    high: NDArray[np.float64]  # (n + 1,)
+    candidate: NDArray[np.int32]  # (depths, options)
+    gain: NDArray[np.float64]  # (depths, options) at most
+    sharp: NDArray[np.float64]  # (depths, options) exactly, by option (the others: by position)
+    width: NDArray[np.int64]  # (depths,)
+    position: NDArray[np.int64]  # (depths,) the next to try
+    value: NDArray[np.float64]  # (depths,)
+    money: NDArray[np.float64]  # (depths,) cost that is left
+    ceiling: NDArray[np.float64]  # (depths,) what nothing below exceeds
+    depth: NDArray[np.int64]  # (1,) -1: done
+    explored: NDArray[np.int64]  # (1,)
+    counts: NDArray[np.int64]  # (1,) how often `seen` was used
+    top_value: NDArray[np.float64]  # (wanted,) descending
+    top_set: NDArray[np.int32]  # (wanted, depth) options, -1 for none
+
+
+class SignedFound(NamedTuple):
+    """What a search came to."""
+
+    best: list[tuple[list[int], float]]  # options (-1: none) and value, best first
+    bound: float  # of what was not looked at; -1 if nothing is left
+    done: bool
+    explored: int
+
+
+def search_options(options: Options, wanted: int, limits: Limits, known: tuple[list[int], float] | None) -> SignedFound:
+    """Search until done, or until a limit is reached. `known` is an action to beat, for a list of one."""
+    s, p, t = start_search(options, wanted, options.depth + 1), options.passes, options.table
+    if known is not None:
+        s.top_set[0, : len(known[0])], s.top_value[0] = known[0], known[1]
+    block = max(1, min(_NODES_AT_ONCE, _WORK_AT_ONCE // max(len(p.parent) + len(t.node), 1)))
+    advance(p, t, s, 0)  # compiles it, which is not the search's time
+    limits.restart()
+    while s.depth[0] >= 0 and not limits.reached(int(s.explored[0])):
+        advance(p, t, s, int(min(block, limits.sets - int(s.explored[0]))))
+    done = bool(s.depth[0] < 0)
+    best = [(s.top_set[i].tolist(), float(s.top_value[i])) for i in range(wanted) if s.top_value[i] >= 0.0]
+    return SignedFound(best, -1.0 if done else float(remaining_bound(t, s)), done, int(s.explored[0]))
+
+
+def root_bound(options: Options) -> float:
+    """What no allowed action exceeds, by the bound at the root alone."""
+    options.restart()
+    return float(start_search(options, 1, 1).ceiling[0])
+
+
+def start_search(options: Options, wanted: int, rows: int) -> SignedSearch:
+    """A search at its root, with room for so many depths; -1.0 stands for no value."""
+    options.restart()
+    t, nodes, count = options.table, len(options.passes.ids), len(options.table.node)
+    columns = max(count, 1)
+    s = SignedSearch(
+        options.exact,
+        options.maximal,
+        options.has_costs,
+        t.cost,
+        np.zeros(options.group_count + 1, dtype=np.bool_),
+        np.zeros(options.group_count + nodes + 1, dtype=np.int64),
+        np.zeros(nodes, dtype=np.bool_),
+        np.zeros(nodes),
+        np.zeros(nodes),
+        np.zeros((rows, columns), dtype=np.int32),
+        np.zeros((rows, columns)),
+        np.zeros((rows, columns)),
+        np.zeros(rows, dtype=np.int64),
+        np.zeros(rows, dtype=np.int64),
+        np.zeros(rows),
+        np.full(rows, options.money),
+        np.zeros(rows),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.full(wanted, -1.0),
+        np.full((wanted, max(options.depth, 1)), -1, dtype=np.int32),
+    )
+    s.candidate[0, :count] = np.arange(count)
+    s.value[0] = options.passes.means[-1]
+    settle(options.passes, t, s, 0, count, options.depth)
+    return s
+
+
+@kernel
+def fits(t: Any, s: Any, k: int, i: int) -> bool:
+    """Whether option i may be taken besides those taken down to depth k."""
+    v, fitting = t.node[i], s.cost[i] <= s.money[k]
+    for j in range(t.group_ptr[v], t.group_ptr[v + 1]):
+        fitting = fitting and not s.taken[t.group[j]]
+    return fitting
+
+
+@kernel
+def settle(p: Any, t: Any, s: Any, k: int, count: int, most: int) -> None:
+    """At a new action: keep the options that still fit, bound their gains, sort them, and note the action."""
+    s.explored[0] += 1
+    left = most - k
+    kept = 0
+    for i in range(count):
+        option = s.candidate[k, i]
+        if left > 0 and fits(t, s, k, option):
+            s.candidate[k, kept] = option
+            kept += 1
+    if left > 1:
+        for i in range(kept):
+            s.open[t.node[s.candidate[k, i]]] = True
+        path_ranges(p, s)
+        for i in range(kept):
+            s.open[t.node[s.candidate[k, i]]] = False
+    for i in range(kept):
+        option = s.candidate[k, i]
+        v = t.node[option]
+        step = t.to[option] - p.means[v]
+        s.sharp[k, option] = step * p.paths[v]
+        s.gain[k, i] = max(step * s.low[v], step * s.high[v]) if left > 1 else s.sharp[k, option]
+    s.width[k], s.position[k] = kept, 0
+    sort_candidates(s, k, kept)
+    s.ceiling[k] = s.value[k] + most_added(t, s, k, 0, left)
+    if k >= len(t.must) and (left == 0 if s.exact else not s.maximal or not can_grow(p, t, s, k, left)):
+        note(s, k)
+
+
+@kernel
+def can_grow(p: Any, t: Any, s: Any, k: int, left: int) -> bool:
+    if left > 0:
+        for i in range(len(t.node)):
+            if not p.is_set[t.node[i]] and fits(t, s, k, i):
+                return True
+    return False
+
+
+@kernel
+def bound(t: Any, s: Any, k: int) -> float:
+    """The most that any action below depth k can be worth, with the options not yet tried."""
+    if k < len(t.must):
+        return s.ceiling[k]
+    left = s.top_set.shape[1] - k
+    return min(s.ceiling[k], s.value[k] + most_added(t, s, k, s.position[k], left))
+
+
+@kernel
+def advance(p: Any, t: Any, s: Any, nodes: int) -> None:
+    """Go on for so many actions, or until the search is done (depth -1)."""
+    stop = s.explored[0] + nodes
+    k = s.depth[0]
+    while k >= 0 and s.explored[0] < stop:
+        required = k < len(t.must)
+        while required and s.position[k] < s.width[k] and t.node[s.candidate[k, s.position[k]]] != t.must[k]:
+            s.position[k] += 1
+        i = s.position[k]
+        if i >= s.width[k] or bound(t, s, k) <= s.top_value[len(s.top_value) - 1] + TOLERANCE:
+            k -= 1
+            if k >= 0:
+                leave(p, t, s, k)
+                s.position[k] += 1
+            continue
+        option = s.candidate[k, i]
+        v = t.node[option]
+        p.to[v] = t.to[option]
+        s.value[k + 1] = toggle(p, v)
+        for j in range(t.group_ptr[v], t.group_ptr[v + 1]):
+            s.taken[t.group[j]] = True
+        s.money[k + 1] = s.money[k] - s.cost[option]
+        rest = 0
+        for j in range(0 if required else i + 1, s.width[k]):
+            if t.node[s.candidate[k, j]] != v:
+                s.candidate[k + 1, rest] = s.candidate[k, j]
+                rest += 1
+        k += 1
+        settle(p, t, s, k, rest, s.top_set.shape[1])
+    s.depth[0] = k
+
+
+@kernel
+def leave(p: Any, t: Any, s: Any, k: int) -> None:
+    """Set free the variable that led from depth k to k + 1."""
+    v = t.node[s.candidate[k, s.position[k]]]
+    toggle(p, v)
+    for j in range(t.group_ptr[v], t.group_ptr[v + 1]):
+        s.taken[t.group[j]] = False
+
+
+@kernel
+def remaining_bound(t: Any, s: Any) -> float:
+    """The most that an action not yet looked at can be worth, and at least the last value in the list."""
+    most = s.top_value[len(s.top_value) - 1]
+    for k in range(s.depth[0] + 1):
+        most = max(most, bound(t, s, k))
+    return most

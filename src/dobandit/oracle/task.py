@@ -1,0 +1,174 @@
+"""Task: one question about a known model, and each oracle's answer to it, in ids.
+
+A problem is monotone if no edge has a negative weight and variables are only ever set to 1: then one more variable
+never lowers E[Y] (paper, Appendix G), and E[Y] of a linear model is submodular. `submodular` is asked for by whatever
+relies on it; all other problems take the general way (`options`, `signed_search`, `signed_greedy`).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple, cast
+
+from dobandit.errors import InferenceError
+from dobandit.model.base import CausalModel
+from dobandit.model.bglm import WeightedModel
+from dobandit.oracle.actions import Action, Allowed
+from dobandit.oracle.exhaustive import Limits, best_by_enumeration
+from dobandit.oracle.rules import Rules
+
+_FEW_SETS = 2_000  # looked at one by one before Numba is loaded
+_SEARCH_MEMORY = 40_000_000  # candidates x depths that branch and bound may hold; also actions x variables of a list
+_SETS_BY_INFERENCE = 20_000
+TOLERANCE = 1e-12  # a bound this close to a value proves it
+
+
+class Answer(NamedTuple):
+    """What an oracle found: the best actions with their values, best first."""
+
+    best: list[tuple[Action, float]]
+    bound: float
+    optimal: bool
+    factor: float | None
+    explored: int
+
+
+def allowed_actions(model: CausalModel, rules: Rules) -> Allowed:
+    """The actions worth looking at: what has no path to the target is not set unless it must, and then to one value."""
+    graph = model.graph
+    useless = {graph.index(name) for name in graph.irrelevant}
+    relevant = set(graph.arrays.controllable.tolist()) - useless
+    allowed = Allowed(graph, rules, model.nonnegative and rules.at_one, relevant)
+    for v in useless.intersection(allowed.required):
+        allowed.values[v] = allowed.values[v][-1:]
+    return allowed
+
+
+class Task:
+    """What is asked: the best `top` of the actions that `rules` allow on a model, within limits."""
+
+    def __init__(self, model: CausalModel, rules: Rules, top: int, limits: Limits) -> None:
+        self.model, self.top, self.limits = model, top, limits
+        self.allowed = allowed_actions(model, rules)
+        self.monotone = model.nonnegative and rules.at_one
+
+    @property
+    def weighted(self) -> WeightedModel:
+        """The model, for the oracles of linear ones: those have weights."""
+        return cast(WeightedModel, self.model)
+
+    @cached_property
+    def submodular(self) -> bool:
+        """Whether the oracles for monotone problems fit: they hold no variable in two exclusive groups, and do not ask
+        whether a set can grow."""
+        rules, names = self.allowed.rules, self.allowed.names
+        members = [name for group in rules.groups(names) for name in group]
+        overlapping = len(members) > len(set(members))
+        maximal = rules.smaller is False and not self.allowed.budget_alone
+        return self.model.is_linear and self.monotone and not overlapping and not maximal
+
+    def fitting(self, oracle: str) -> str:
+        """The oracle that "auto" stands for, or the one asked for."""
+        if oracle == "branch-and-bound" and not self.model.is_linear:
+            raise InferenceError(
+                "branch and bound needs a linear model, whose gains bound each other, but some link is not the "
+                "identity. Use the oracle 'auto'."
+            )
+        if oracle != "auto":
+            return oracle
+        count = self.allowed.count()
+        if not self.model.is_linear:
+            return "exhaustive" if count <= _SETS_BY_INFERENCE else "greedy"
+        if count <= _FEW_SETS and self.model.graph.edge_count < 20_000:
+            return "exhaustive"
+        options = sum(map(len, self.allowed.values.values()))
+        rows = self.allowed.most + len(self.allowed.required) + 1
+        fits = options * rows * (1 if self.submodular else 2) <= _SEARCH_MEMORY
+        return "branch-and-bound" if fits else "greedy"
+
+    def exhaustive(self) -> Answer:
+        """Every action; where a limit comes first, with a bound from one interval pass."""
+        found = best_by_enumeration(self.model, self.allowed, self.top, self.limits)
+        best = [(action, value) for value, action in found.best]
+        value = best[0][1]
+        bound = value if found.proved else max(value, self._interval_bound())
+        return Answer(best, bound, found.proved, None, found.looked)
+
+    def branch_and_bound(self) -> Answer:
+        """A search that proves what it finds; where a limit comes first, the greedy action counts too."""
+        wanted = min(self.top, self.allowed.count())
+        if wanted * self.allowed.most > _SEARCH_MEMORY:
+            raise InferenceError(
+                f"{wanted:,} sets of up to {self.allowed.most} variables are too many to list. Lower top."
+            )
+        best, bound, done, explored = self._submodular_search(wanted) if self.submodular else self._search(wanted)
+        listing = sorted(best.items(), key=lambda entry: -round(entry[1], 12))[: self.top]
+        value = listing[0][1]
+        bound = max(value, min(bound, 1.0))
+        optimal = done or (self.top == 1 and bound <= value + TOLERANCE)
+        factor = None if optimal else value / bound if bound > 0.0 else 1.0
+        return Answer(listing, bound, optimal, factor, explored)
+
+    def greedy(self) -> Answer:
+        """Step by step: with its factor where E[Y] is submodular, else with a bound that holds whatever the effects."""
+        if self.submodular:
+            from dobandit.oracle.greedy import Arrays, greedy
+
+            arrays = Arrays(self.weighted, self.allowed)
+            # Stopped half-way it would give a smaller set, which the rules may not allow.
+            found = greedy(arrays, None if self.allowed.rules.smaller is False else self.limits)
+            best = [(arrays.action(found.chosen), found.value)]
+            return Answer(best, found.bound, found.bound <= found.value + TOLERANCE, found.factor, found.looked)
+        if self.model.is_linear:
+            from dobandit.oracle.options import Options
+            from dobandit.oracle.signed_greedy import signed_greedy
+            from dobandit.oracle.signed_search import root_bound
+
+            options = Options(self.weighted, self.allowed)
+            steps = signed_greedy(options, self.limits)
+            action, value, looked, bound = options.action(steps.chosen), steps.value, steps.looked, root_bound(options)
+        else:
+            from dobandit.oracle.lazy_greedy import lazy_greedy, objective_of
+
+            objective = objective_of(self.model, self.allowed, self.monotone)
+            action, looked = lazy_greedy(objective, self.allowed, lazy=self.monotone, limits=self.limits)
+            value, bound = objective.final(action), 1.0
+        bound = max(value, min(bound, self._interval_bound()))
+        # A simulated value proves nothing.
+        optimal = self.model.is_linear and bound <= value + TOLERANCE
+        return Answer([(action, value)], bound, optimal, None, looked)
+
+    def _interval_bound(self) -> float:
+        from dobandit.oracle.bounds import highest_mean
+
+        return min(highest_mean(self.model, self.allowed), 1.0)
+
+    def _submodular_search(self, wanted: int) -> tuple[dict[Action, float], float, bool, int]:
+        from dobandit.oracle.branch_and_bound import search_sets
+        from dobandit.oracle.greedy import Arrays, greedy
+
+        arrays = Arrays(self.weighted, self.allowed)
+        sizes_count = self.top > 1 or self.allowed.rules.smaller is False
+        exact_size = sizes_count and self.allowed.full_only and self.allowed.budget_alone
+        found = search_sets(arrays, wanted, exact_size, self.limits)
+        best, bound = {arrays.action(chosen): value for chosen, value in found.sets}, found.bound
+        if not found.done:  # then the greedy set may be better
+            start = greedy(arrays)
+            bound = min(bound, start.bound)
+            if self.top > 1 or start.value > max(best.values(), default=-1.0) + TOLERANCE:
+                best.setdefault(arrays.action(start.chosen), start.value)
+        return best, bound, found.done, found.explored
+
+    def _search(self, wanted: int) -> tuple[dict[Action, float], float, bool, int]:
+        from dobandit.oracle.options import Options
+        from dobandit.oracle.signed_greedy import signed_greedy
+        from dobandit.oracle.signed_search import search_options
+
+        options = Options(self.weighted, self.allowed)
+        start = signed_greedy(options)
+        known = (start.chosen, start.value) if self.top == 1 else None
+        found = search_options(options, wanted, self.limits, known)
+        best = {options.action(chosen): value for chosen, value in found.best}
+        if not found.done:
+            best.setdefault(options.action(start.chosen), start.value)
+        return best, found.bound, found.done, found.explored

@@ -1,0 +1,73 @@
+"""Beliefs: what a policy that keeps a model knows of each node. The only place that knows offsets into flat arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.estimation.estimators import Estimator, State, status_of
+from dobandit.estimation.statistics import Layout, Statistics
+from dobandit.model.links import Link
+
+Array = NDArray[np.float64]
+
+
+class NodeBelief(NamedTuple):
+    """A node's weights and how well they are known: {theta: ||theta - estimate||_M <= radius}.
+
+    parents  ids, 0 for the constant
+    gram     M (d, d);  inverse: M^+;  null: the projector on the directions that no row has shown
+    rows     rounds that said something about the node
+    status   "solved", "singular" (some combination of parents was never seen) or "separable" (the data alone would ask
+             for infinite weights)
+    """
+
+    parents: list[int]
+    theta: Array
+    gram: Array
+    inverse: Array
+    null: Array
+    rows: int
+    status: str
+    radius: float
+    link: Link
+
+
+class Beliefs:
+    """What is known of every node."""
+
+    def __init__(
+        self, layout: Layout, estimator: Estimator, state: State, radii: Array, links: tuple[Link, ...]
+    ) -> None:
+        self.layout, self.radii, self.links = layout, radii, links
+        self._estimator, self._state = estimator, state
+
+    @property
+    def theta(self) -> Array:
+        """Every weight, in the order of the graph's slots."""
+        return self._state.theta
+
+    @property
+    def stats(self) -> Statistics:
+        """The sums of every node, flat, for compiled passes."""
+        return self._state.stats
+
+    def node(self, v: int) -> NodeBelief:
+        """What is known of node v."""
+        layout, stats = self.layout, self._state.stats
+        slots = slice(int(layout.ptr[v]), int(layout.ptr[v + 1]))
+        square = slice(int(layout.square[v]), int(layout.square[v + 1]))
+        d = slots.stop - slots.start
+        return NodeBelief(
+            layout.parent[slots].tolist(),
+            self.theta[slots],
+            stats.gram[square].reshape(d, d),
+            stats.inverse[square].reshape(d, d),
+            stats.null[square].reshape(d, d),
+            int(stats.rows[v]),
+            status_of(self._estimator, layout, self._state, v),
+            float(self.radii[v]),
+            self.links[v - 1],
+        )

@@ -1,0 +1,208 @@
+"""The engine of policies whose optimism is about E[Y] as a whole (`CausalUCB`): answers come from the index itself."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import PolicyError
+from dobandit.estimation.anytime import keep_order
+from dobandit.estimation.estimators import rows_with_room, weighted_squares
+from dobandit.estimation.mixture import CURVED, STRAIGHT, TABLE, mixture
+from dobandit.estimation.statistics import layout_of
+from dobandit.model.links import auto, identity
+from dobandit.oracle.actions import Action, Actions
+from dobandit.oracle.anytime_values import anytime_values
+from dobandit.oracle.climb import climb
+from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
+from dobandit.oracle.joint_field import joint_field
+from dobandit.oracle.joint_linear import joint_linear
+from dobandit.oracle.joint_pattern import joint_pattern
+from dobandit.oracle.listing import Listing, listing_of, write_row
+from dobandit.policy.anytime_intervals import AnytimeIntervals
+from dobandit.policy.causal_pending import expect_round
+from dobandit.policy.engine import WORDS_ALWAYS, WORDS_NOW, Array, Chance, Estimate, Situation
+from dobandit.policy.model_engine import ModelEngine, OracleMaker, score_actions
+from dobandit.policy.oracles import listed
+from dobandit.policy.posterior import Posterior
+from dobandit.policy.problem import Problem
+from dobandit.policy.region import Bonus
+
+MOST_ACTIONS = 20_000  # looked at one by one
+_MOST_WORK = 4_000_000  # actions x states of the frontier
+_MOST_STATES = 1 << 14
+_MOST_EXPECTED = 100
+_RIDGE, _FLOOR = 1.0, 0.05  # of the weighted sums
+_ROOM = 256  # patterns per node at first
+DELTA = 0.05  # of all intervals of all actions, contexts and rounds together
+Z95 = 1.959963984540054
+
+
+def members_of(problem: Problem) -> NDArray[np.bool_]:
+    """(n + 1, 3) which members each node's belief has: the promised one, or all where the link is to be learned."""
+    layout = layout_of(problem.graph)
+    has = np.zeros((len(layout.ptr) - 1, 3), dtype=np.bool_)
+    for v, link in enumerate(problem.links, start=1):
+        parents = layout.parent[layout.ptr[v] : layout.ptr[v + 1]]
+        few = np.count_nonzero(parents) <= MOST_PARENTS
+        has[v, STRAIGHT] = link in (identity, auto)
+        has[v, CURVED] = link != identity and (link != auto or few)
+        has[v, TABLE] = link == auto and few
+    return has
+
+
+def joint_oracle(estimator: Any) -> OracleMaker:
+    """The joint bonus: exact where that can be, else with nodes as if independent; searched where there are too many
+    actions to list."""
+
+    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
+        graph, allowed = problem.graph, problem.allowed(available)
+        many = listing is None and allowed.count() > MOST_ACTIONS
+        if problem.is_linear:
+            if many:
+                return climb(graph, allowed, problem.order, lambda row: joint_linear(graph, row))
+            return joint_linear(graph, listing or listed(problem, available))
+        order = np.array(problem.order, dtype=np.int64)
+        frontier = frontier_of(graph, order, _MOST_STATES)
+        work = math.inf if frontier is None else float(frontier.state_ptr[-1] * (1 if listing else allowed.count()))
+        if many:
+            return climb(graph, allowed, problem.order, lambda row: joint_field(graph, row, estimator))
+        if frontier is None or work > _MOST_WORK:
+            return joint_field(graph, listing or listed(problem, available), estimator)
+        return joint_pattern(graph, listing or listed(problem, available), estimator, frontier)
+
+    return make
+
+
+def anytime_oracle(estimator: Any) -> OracleMaker:
+    """The upper ends of the intervals that hold at every round; without optimism, what the estimate says."""
+
+    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
+        graph, count = problem.graph, problem.allowed(available).count()
+        frontier = frontier_of(graph, np.array(problem.order, dtype=np.int64))
+        if frontier is None or (listing is None and count > MOST_ACTIONS):
+            what = "the graph is too wide for exact passes" if frontier is None else f"there are {count:,} of them"
+            raise PolicyError(
+                f"guarantee=True computes an interval for every action, up to {MOST_ACTIONS:,} of them, but {what}. "
+                "Lower the budget, or leave guarantee out: predictions still have these intervals."
+            )
+        listing = listing or listed(problem, available)
+        joint = joint_pattern(graph, listing, estimator, frontier)
+        return anytime_values(graph, listing, layout_of(graph), estimator, joint)
+
+    return make
+
+
+class CausalEngine(ModelEngine):
+    """A model engine whose predictions are those of its own index; their intervals hold at every round where variables
+    are 0 or 1, and are by standard errors elsewhere."""
+
+    def predict(self, action: Action, context: NDArray[np.float64]) -> Estimate:
+        plan = self._single
+        listing = plan.oracle.listing
+        write_row(listing, action)
+        score_actions(plan, self.state, context, -1)
+        value = min(max(float(listing.values[0]), 0.0), 1.0)
+        if self.anytime is not None:  # a smoothed estimate may lie outside of a set of likely ones: then it is let in
+            low, high = self.anytime.interval(self.state, action, context, DELTA)
+            return Estimate(value, min(low, value), max(high, value))
+        middle = float(listing.values[0])
+        score_actions(plan, self.state, context, 0)
+        reach = float(listing.values[0]) - middle
+        low, high = (min(max(end, 0.0), 1.0) for end in (middle - reach, middle + reach))
+        return Estimate(value, low, high)
+
+    @property
+    def interval_words(self) -> str:
+        return WORDS_NOW if self.anytime is None else WORDS_ALWAYS
+
+    @cached_property
+    def anytime(self) -> AnytimeIntervals | None:
+        """The intervals that hold at every round; None for numbers between 0 and 1."""
+        return None if self.problem.continuous else AnytimeIntervals(self.problem, self.plan.estimator)
+
+    @property
+    def has_gap(self) -> bool:
+        return not self.problem.continuous and not self.searches
+
+    def gap(self, action: Action, now: Situation) -> float | None:
+        if self.anytime is None or self.searches:
+            return None
+        actions = self._plan_for(now.available).oracle.listing.actions
+        return self.anytime.gap(self.state, action, actions, now.context, DELTA)
+
+    def chance(self, action: Action, now: Situation) -> Chance | None:
+        if self.searches or not self._posterior.possible:
+            return None
+        plan = self._plan_for(now.available)
+        score_actions(plan, self.state, now.context, 0)
+        listing, most = plan.oracle.listing, self._posterior.most_compared
+        likely = np.argsort(-listing.values, kind="stable")[:most]  # the others would hardly ever be best
+        others = [listing.actions.row(int(i)) for i in likely]
+        return self._posterior.chance(self.state, action, others, now.context)
+
+    @cached_property
+    def _posterior(self) -> Posterior:
+        return Posterior(self.problem, self.plan.estimator, self.plan.layout)
+
+    def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
+        """A batch of very many teaches what a few dozen would, as far as choosing goes: nearly all there is to know."""
+        plan = self.plan
+        state, _ = rows_with_room(plan.estimator, plan.layout, state)
+        means, row = np.ones(len(plan.rho)), np.zeros(len(state.stats.row))
+        squares, varies = self.state.stats.theta, not self.problem.continuous
+        for _ in range(min(size, _MOST_EXPECTED)):
+            expect_round(plan.estimator, plan.layout, state, squares, fixed, was_set, means, row, varies)
+        return state
+
+    @cached_property
+    def _single(self) -> Any:
+        """A plan for one action, whichever: its list has room for every variable. Its optimism is that of a 95%
+        interval."""
+        room = np.zeros((1, len(self.problem.graph)))
+        listing = listing_of(self.problem.order, Actions(room.astype(np.int32), room))
+        oracle = self._make_oracle(self.problem, listing, None)
+        return self.plan._replace(oracle=oracle, index=self.plan.index._replace(scale=Z95))
+
+
+class GuaranteedEngine(CausalEngine):
+    """Chooses by the upper ends of the intervals that hold at every round."""
+
+    def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
+        """What is expected was predicted by nobody: the tables' own code speaks for it (`estimation.anytime`)."""
+        balance = np.zeros(len(self.plan.rho))
+        keep_order(state, balance, False)
+        state = super()._expect(state, fixed, was_set, size)
+        keep_order(state, balance, True)
+        return state
+
+
+def beliefs_at_start(problem: Problem, has: NDArray[np.bool_]) -> tuple[Any, Any]:
+    """The estimator for beliefs with the given members (`members_of`) and its state before any round; straight lines
+    for continuous values, which have no patterns to count."""
+    layout = layout_of(problem.graph)
+    if problem.continuous:
+        return weighted_squares(layout, _RIDGE, _FLOOR)
+    return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM)
+
+
+def causal_engine(problem: Problem, has: NDArray[np.bool_], scale: float, guarantee: bool = False) -> CausalEngine:
+    """The engine for beliefs with the given members (`members_of`).
+
+    scale      how many standard errors the optimism reaches
+    guarantee  choose by the intervals that hold at every round instead
+    """
+    if problem.continuous and guarantee:
+        raise PolicyError(
+            "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, or "
+            "give continuous=False."
+        )
+    estimator, state = beliefs_at_start(problem, has)
+    if guarantee:
+        nats = Bonus(math.log(len(problem.order) / DELTA))
+        return GuaranteedEngine(problem, estimator, state, nats, anytime_oracle(estimator))
+    return CausalEngine(problem, estimator, state, Bonus(scale), joint_oracle(estimator))

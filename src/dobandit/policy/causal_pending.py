@@ -1,0 +1,121 @@
+"""What rounds under way are expected to teach a learner with a joint bonus, so that parallel workers try different
+actions. As in `pending`, the estimates stay where they are: only what is unsure shrinks, and time passes.
+
+e: means under the action, parents counted as independent.  A row of parents is expected to be e with the variances
+e (1 - e), and weighs 1 / (p (1 - p)) as a real one would; a table's cell is expected to be seen P(pattern) times.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dobandit.compiled import by_type, kernel
+from dobandit.estimation.estimators import WeightedSquares
+from dobandit.estimation.mixture import CURVED, TABLE, Mixture, fit_curve, member_means
+from dobandit.estimation.mle import add_pattern, find_pattern
+from dobandit.estimation.statistics import add_row
+from dobandit.oracle.joint_field import pattern_chance
+from dobandit.policy.pending import settle
+
+MOST_TABULATED = 6  # parents of a node whose cells are expected one by one
+_RARE = 1e-3  # patterns less likely than this teach nothing worth the work
+
+
+@by_type
+def expect_round(
+    estimator: Any, layout: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any, varies: bool
+) -> None:
+    """Take the expectation of one round in. squares: the least-squares estimate, which stays; means, row: scratch."""
+
+
+@kernel
+def expect_line(layout: Any, stats: Any, floor: float, v: int, means: Any, row: Any, varies: bool) -> None:
+    """The expected row of node v in its weighted sums."""
+    start = layout.ptr[v]
+    d = layout.ptr[v + 1] - start
+    p = min(max(means[v], floor), 1.0 - floor)
+    root = 1.0 / math.sqrt(p * (1.0 - p))
+    expected = 0.0
+    for j in range(d):
+        row[j] = root * means[layout.parent[start + j]]
+        expected += row[j] * stats.theta[start + j]
+    add_row(layout, stats, v, row, expected)
+    for j in range(d):
+        mean = means[layout.parent[start + j]]
+        if varies and 1e-10 < mean < 1.0 - 1e-10:
+            for i in range(d):
+                row[i] = 0.0
+            row[j] = root * math.sqrt(mean * (1.0 - mean))
+            add_row(layout, stats, v, row, row[j] * stats.theta[start + j])
+
+
+@expect_round.of(WeightedSquares)
+def expect_straight(
+    estimator: Any, layout: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any, varies: bool
+) -> None:
+    """Straight lines only."""
+    means[0] = 1.0
+    for v in range(1, len(layout.ptr) - 1):
+        total = 0.0
+        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+            total += state.theta[slot] * means[layout.parent[slot]]
+        means[v] = min(max(total, 0.0), 1.0) if math.isnan(fixed[v]) else fixed[v]
+        if not was_set[v]:
+            expect_line(layout, state.stats, estimator.floor, v, means, row, varies)
+    settle(layout, state.stats, squares)
+    state.clock[0] += 1
+
+
+@expect_round.of(Mixture)
+def expect_mixture(
+    mix: Any, layout: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any, varies: bool
+) -> None:
+    """Lines, curves and tables."""
+    means[0] = 1.0
+    for v in range(1, len(layout.ptr) - 1):
+        start = layout.ptr[v]
+        d = layout.ptr[v + 1] - start
+        first = 1 if d > 0 and layout.parent[start] == 0 else 0
+        counted = mix.has[v, CURVED] or mix.has[v, TABLE]
+        if counted and d - first <= MOST_TABULATED:
+            total = expect_cells(mix, layout, state, v, means, row, not was_set[v])
+        else:
+            total = 0.0
+            for slot in range(start, start + d):
+                total += state.theta[slot] * means[layout.parent[slot]]
+        means[v] = min(max(total, 0.0), 1.0) if math.isnan(fixed[v]) else fixed[v]
+        if not was_set[v]:
+            expect_line(layout, state.stats, mix.straight.floor, v, means, row, varies)
+    settle(layout, state.stats, squares)
+    state.clock[0] += 1
+
+
+@kernel
+def expect_cells(mix: Any, layout: Any, state: Any, v: int, means: Any, row: Any, teaches: bool) -> float:
+    """The mean of v over its parents' patterns; where the round teaches, each pattern counts as seen P times."""
+    start, patterns = layout.ptr[v], state.patterns
+    d = layout.ptr[v + 1] - start
+    first = 1 if d > 0 and layout.parent[start] == 0 else 0
+    if d == 0:
+        return 0.0
+    total, out = 0.0, patterns.work[0:4]
+    for pattern in range(1 << (d - first)):
+        chance = pattern_chance(layout, means, v, pattern, -1)
+        if chance < _RARE:
+            continue
+        if first:
+            row[0] = 1.0
+        for j in range(first, d):
+            row[j] = float((pattern >> (j - first)) & 1)
+        member_means(layout, mix, state, v, row, out)
+        p = out[3]
+        total += chance * p
+        if teaches:
+            slot = find_pattern(patterns, v, d, row)
+            known = patterns.table[patterns.table_ptr[v] + slot] >= 0
+            if known or patterns.used[v] < patterns.capacity[v]:
+                add_pattern(patterns, v, d, row, slot, chance, chance * p)
+    if teaches and mix.has[v, CURVED]:
+        fit_curve(layout, mix.links, state, v)
+    return total

@@ -1,0 +1,87 @@
+"""CausalTS: what CausalUCB believes, and Thompson's rule instead of a bonus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dobandit.errors import PolicyError
+from dobandit.estimation.statistics import layout_of
+from dobandit.oracle.actions import Action, actions_of
+from dobandit.oracle.listing import Listing, listing_of
+from dobandit.oracle.sampled import draws_of, sampled
+from dobandit.policy.base import Policy
+from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle, members_of
+from dobandit.policy.engine import Engine, Situation
+from dobandit.policy.model_engine import ModelPlan, OracleMaker, propose_action
+from dobandit.policy.problem import Problem
+from dobandit.policy.region import Bonus
+
+_C = 2.0  # standard errors, of the intervals of weights
+
+
+@dataclass(frozen=True)
+class CausalTS(Policy):
+    """Draw a model from what is believed, and play the action that is best in it.
+
+    The beliefs are those of CausalUCB. Which model is drawn is a function of the round's random numbers, so that runs
+    are repeatable. It looks at every allowed action, of which there may be 20,000.
+
+    >>> import dobandit as dob
+    >>> learner = dob.CausalTS().start(dob.paper.G1.graph, budget=3, seed=0)
+    >>> sorted(learner.propose()) <= sorted(dob.paper.G1.graph.controllable)
+    True
+    """
+
+    name: ClassVar[str] = "causal-ts"
+    links: ClassVar[str] = "auto"
+
+    @property
+    def label(self) -> str:
+        return "CausalTS"
+
+    def engine(self, problem: Problem) -> Engine:
+        count = problem.allowed().count()
+        if count > MOST_ACTIONS:
+            raise PolicyError(
+                f"CausalTS looks at every allowed action, up to {MOST_ACTIONS:,} of them, but there are {count:,}. "
+                "Lower the budget, or use CausalUCB, which searches."
+            )
+        estimator, state = beliefs_at_start(problem, members_of(problem))
+        return SamplingEngine(problem, estimator, state, Bonus(_C), sampled_oracle(estimator))
+
+
+def sampled_oracle(estimator: Any) -> OracleMaker:
+    """The oracle of the joint bonus, with a sample in its place when something is chosen."""
+    joint = joint_oracle(estimator)
+
+    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
+        return sampled(layout_of(problem.graph), joint(problem, listing, available))
+
+    return make
+
+
+class SamplingEngine(CausalEngine):
+    """A causal engine whose index is E[Y] under a drawn model."""
+
+    def __init__(self, problem: Problem, *parts: Any) -> None:
+        super().__init__(problem, *parts)
+        self.draws = max(draws_of(self.plan.oracle), Engine.draws)
+
+    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
+        listing = self._drawn(self._plan_for(now.available), now)
+        return [(listing.actions.row(i), value) for i, value in enumerate(listing.values.tolist())]
+
+    def index_of(self, action: Action, now: Situation) -> float:
+        """E[Y] of one action, whether listed or not, in the model that this round draws."""
+        listing = listing_of(self.problem.order, actions_of([action]))
+        plan = self.plan._replace(oracle=self._make_oracle(self.problem, listing, None))
+        return float(self._drawn(plan, now).values[0])
+
+    def _drawn(self, plan: ModelPlan, now: Situation) -> Listing:
+        """The actions with their values in the drawn model."""
+        state = self._expecting(now.pending)
+        propose_action(plan, state, now.context, now.draws, int(state.clock[0]))
+        listing: Listing = plan.oracle.listing
+        return listing

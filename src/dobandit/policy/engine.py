@@ -1,0 +1,269 @@
+"""The protocol of an engine: a policy at work on one problem. Everything here speaks of ids and arrays, never of names.
+
+Situation: all that is known before acting.  Choice: what to set.  Rounds: what was learned, a batch.
+A policy of your own implements `choose`, `update`, `predict`, `best` and `compared`; `run` has a plain default, so that
+it works in simulations too (see CONTRIBUTING.md).
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.oracle.actions import NOTHING, Action, Actions
+
+if TYPE_CHECKING:
+    from dobandit.policy.beliefs import Beliefs
+    from dobandit.policy.problem import Problem
+    from dobandit.policy.recording import Recorder
+    from dobandit.policy.world import World
+
+Array = NDArray[np.float64]
+WORDS_NOW = "95%, at this round"
+WORDS_ALWAYS = "holds with 95% at every round you look"
+UNIFORMS = 3  # random numbers in a round, unless an engine asks for more: tie-breaking, whether to explore, where
+
+
+class Interval(NamedTuple):
+    """Two ends."""
+
+    low: float
+    high: float
+
+
+class Estimate(NamedTuple):
+    """E[target] of an action with the ends of its interval; value NaN: nothing is known that would tell."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Chance(NamedTuple):
+    """How likely an action is to be the best, by what is known, and how far it falls short of the best on average."""
+
+    best: float
+    loss: float
+
+
+class Pending(NamedTuple):
+    """An action that is under way: its context, and how many rounds it will bring."""
+
+    action: Action
+    context: Array
+    size: int = 1
+
+
+class Situation(NamedTuple):
+    """All that is known before acting.
+
+    draws      the round's random numbers, as many as the engine's `draws`
+    context    (n + 1,) the value of each context variable by id, 1 for the constant, NaN elsewhere
+    available  ids of the variables that can be set now (None: all that the rules allow)
+    pending    actions that are under way: what they are expected to teach counts as known
+    """
+
+    draws: Array
+    context: Array
+    available: tuple[int, ...] | None = None
+    pending: tuple[Pending, ...] = ()
+
+
+class Choice(NamedTuple):
+    """What to set, and the index that made the policy choose it (NaN: nothing was compared).
+
+    proved: no allowed action has a larger index; False where a search stopped early, or for greedy
+    """
+
+    action: Action
+    value: float
+    proved: bool = True
+
+
+class Rounds(NamedTuple):
+    """Rounds to learn from, a row each.
+
+    values   (rows, n + 1) values by id, NaN where a variable was not seen; 1 for the constant
+    was_set  (rows, n + 1) which variables were set
+    counts   (rows,) how often the row happened: learning from it is learning from that many equal rows in a row
+    """
+
+    values: Array
+    was_set: NDArray[np.bool_]
+    counts: NDArray[np.int64]
+
+
+def one_round(values: Array, was_set: NDArray[np.bool_]) -> Rounds:
+    """A single round as a batch."""
+    return Rounds(values[None, :], was_set[None, :], np.ones(1, dtype=np.int64))
+
+
+class Draws(NamedTuple):
+    """The random numbers of a stretch of simulated rounds, a row each: the world's (one per node) and the policy's."""
+
+    world: Array
+    policy: Array
+
+
+class Engine(ABC):
+    """A policy at work on one problem: what to set next, given what was learned so far.
+
+    problem  what it works on; never changed
+    draws    how many random numbers `choose` needs in a round; it has no others
+
+    What an engine knows is a function of the rounds it was told, in their order: an experiment is started again by
+    telling its log anew, and a simulated run is repeated by its seed. Ids are those of `problem.graph`: node v is
+    `problem.graph.nodes[v - 1]`, and 0 is the constant.
+
+    >>> import numpy as np
+    >>> import dobandit as dob
+    >>> engine = dob.UCB().start(dob.paper.G4.graph, budget=2, effects="nonnegative").engine
+    >>> now = Situation(np.array([0.0, 0.5, 0.5]), no_context(len(engine.problem.graph)))
+    >>> engine.choose(now)
+    Choice(action=Action(ids=(1, 2), values=(1.0, 1.0)), value=inf, proved=True)
+    """
+
+    problem: Problem
+    draws: int = UNIFORMS
+
+    @abstractmethod
+    def choose(self, now: Situation) -> Choice:
+        """What to set next.
+
+        now  the round's random numbers, the context, what can be set, and what is under way
+
+        Returns an action that the rules allow, of the variables that can be set now, with the index that spoke for it
+        (NaN where nothing was compared). Changes nothing that can be seen: asked twice, it answers the same.
+        """
+
+    @abstractmethod
+    def update(self, rounds: Rounds) -> None:
+        """Learn from rounds, in their order.
+
+        rounds  a row per round, NaN where a variable was not seen; they may set other variables than `choose` would,
+                to other values (rounds that were recorded or imported)
+
+        A batch teaches what its rows do one by one, and a row with count c what c equal rows do; but where a row has a
+        count, the order of the batch is lost, and intervals that rest on it may be wider.
+        """
+
+    @abstractmethod
+    def predict(self, action: Action, context: Array) -> Estimate:
+        """E[target] of an action, without optimism, with its interval.
+
+        action   what is set, whether the rules allow it or not
+        context  (n + 1,) the value of each context variable by id, 1 for the constant, NaN elsewhere
+
+        Returns low <= value <= high, all from 0 to 1; a value of NaN, in [0, 1], where nothing is known that would
+        tell.
+        """
+
+    @abstractmethod
+    def best(self, now: Situation) -> Choice:
+        """The allowed action that looks best without optimism, with the value that it seems to have; the first of
+        equals. `now` says what can be set, and the context; its random numbers are of no account."""
+
+    @abstractmethod
+    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
+        """The actions that `choose` compares in this situation, with their indices: among them the chosen one, whose
+        index is the largest. Empty where it compares nothing. This is what explanations are made of."""
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """Rounds taken in so far, counts included, whatever was seen in them."""
+
+    def update_unordered(self, rounds: Rounds) -> None:
+        """Learn from rounds whose order is lost, such as the summed up rows of one trial; default: as they come.
+        Engines whose guarantees rest on the order override this."""
+        self.update(rounds)
+
+    def beliefs(self) -> Beliefs | None:
+        """What is known of each node; None where no model is kept."""
+        return None
+
+    @property
+    def interval_words(self) -> str:
+        """What the intervals of `predict` promise, for people."""
+        return "by the policy's own measure"
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether `gap` can promise anything."""
+        return False
+
+    def gap(self, action: Action, now: Situation) -> float | None:
+        """By how much any other action that can be chosen now may be better than this one at most, at least 0: true
+        with 95% at every round one looks. None where the engine cannot promise it."""
+        return None
+
+    def chance(self, action: Action, now: Situation) -> Chance | None:
+        """How likely the action is to be best of those that can be chosen now; None where that cannot be told."""
+        return None
+
+    def actions(self) -> Actions | None:
+        """Every action it may choose besides setting nothing; None where there is no list."""
+        return None
+
+    def copy(self) -> Self:
+        """One that knows the same, and learns by itself from now on. The problem, which never changes, is shared."""
+        return copy.deepcopy(self, {id(self.problem): self.problem})
+
+    def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
+        """Play rounds against a simulated world. Compiled engines override this, and make the same choices; the
+        default calls `choose` and `update` once per round.
+
+        world     draws what is seen
+        recorder  is told each round's action, context and reward
+        draws     the random numbers, a row per round
+        """
+        for world_draws, policy_draws in zip(draws.world, draws.policy, strict=True):
+            context = world.context(world_draws)
+            action = self.choose(Situation(policy_draws, context)).action
+            seen = world.play(action, world_draws)
+            recorder.note(action, context, float(seen.values[0, self.problem.graph.arrays.target]))
+            self.update(seen)
+
+
+def no_context(nodes: int) -> Array:
+    """The context of a graph with `nodes` named nodes in which nothing is known before acting."""
+    context = np.full(nodes + 1, np.nan)
+    context[0] = 1.0
+    return context
+
+
+def copied(state: Any, done: dict[int, Any] | None = None) -> Any:
+    """A state's named tuples with copies of their arrays; an array that stands in two places still does."""
+    done = {} if done is None else done
+    if isinstance(state, np.ndarray):
+        if id(state) not in done:
+            done[id(state)] = state.copy()
+        return done[id(state)]
+    return type(state)(*(copied(part, done) for part in state)) if isinstance(state, tuple) else state
+
+
+__all__ = [
+    "NOTHING",
+    "UNIFORMS",
+    "WORDS_ALWAYS",
+    "WORDS_NOW",
+    "Action",
+    "Actions",
+    "Chance",
+    "Choice",
+    "Draws",
+    "Engine",
+    "Estimate",
+    "Interval",
+    "Pending",
+    "Rounds",
+    "Situation",
+    "copied",
+    "no_context",
+    "one_round",
+]

@@ -1,0 +1,304 @@
+"""The engine of policies that keep a model: an estimator, an index and an oracle that know nothing of each other.
+
+estimator  what the rounds say of each node (`estimation.estimators`)
+index      how far optimism reaches around the estimate (`policy.region`)
+oracle     which allowed action has the largest optimistic E[Y] (closed form, boxed, per pattern, search, greedy)
+BLM-LR = least squares + region(rho_t) + closed form. The parts are named tuples; kernels pick the code for each part by
+its type, so that any combination runs compiled, in `ask`/`tell` and in simulations alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import kernel
+from dobandit.errors import InterventionError
+from dobandit.estimation.anytime import keep_order
+from dobandit.estimation.estimators import Estimator, State, learn, rows_with_room
+from dobandit.estimation.statistics import Layout, layout_of
+from dobandit.oracle.actions import Action, Actions, actions_of
+from dobandit.oracle.listing import IDLE, TIE, Listing, listing_of, propose, score
+from dobandit.policy.beliefs import Beliefs
+from dobandit.policy.engine import Array, Choice, Draws, Engine, Estimate, Pending, Rounds, Situation, copied
+from dobandit.policy.intervals import target_interval
+from dobandit.policy.pending import expect
+from dobandit.policy.problem import Problem
+from dobandit.policy.recording import Recorder, record
+from dobandit.policy.region import end_round, initialising, set_radii
+from dobandit.policy.world import World, act, linear_value, see_context
+
+_KEPT_ORACLES = 32  # lists of actions for different available variables
+OracleMaker = Callable[[Problem, Listing | None, tuple[int, ...] | None], Any]
+
+
+class ModelPlan(NamedTuple):
+    """What stays fixed while a learner runs, and its scratch."""
+
+    estimator: Any
+    index: Any
+    oracle: Any
+    layout: Layout
+    thresholds: NDArray[np.float64]  # (n + 1,) what lambda_min has to reach before optimism begins
+    rho: NDArray[np.float64]  # (n + 1,) scratch
+    idle_ids: NDArray[np.int32]  # what is set while initialising: what is required
+    idle_to: NDArray[np.float64]
+
+
+@kernel
+def propose_action(plan: Any, state: Any, context: Any, draws: Any, t: int) -> int:
+    """Line 9 of Algorithm 1, line 5 of Algorithm 3: the row of the oracle's list to play after t rounds, IDLE while
+    initialising. t < 0: the best row under the plain estimate."""
+    if t >= 0 and initialising(plan.index, state.clock):
+        return IDLE
+    set_radii(plan.index, plan.layout.ptr, t, plan.rho)
+    return propose(plan.oracle, plan.layout, state, plan.rho, context, draws)
+
+
+@kernel
+def score_actions(plan: Any, state: Any, context: Any, t: int) -> None:
+    """The index of every listed action after t rounds; t < 0: without optimism."""
+    set_radii(plan.index, plan.layout.ptr, t, plan.rho)
+    score(plan.oracle, plan.layout, state, plan.rho, context)
+
+
+@kernel
+def learn_rounds(plan: Any, state: Any, values: Any, was_set: Any, counts: Any) -> None:
+    """Rounds in their order, each as often as it counts."""
+    for t in range(len(values)):
+        for _ in range(counts[t]):
+            learn(plan.estimator, plan.layout, state, values[t], was_set[t])
+            end_round(plan.index.initial, plan.layout, plan.thresholds, state.stats, state.clock)
+
+
+@kernel
+def run_rounds(plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any) -> None:
+    """See the context, propose, act, record, learn."""
+    layout, listing = plan.layout, plan.oracle.listing
+    listed = tape.expected.shape[1] > 0
+    for t in range(len(world_draws)):
+        pattern = see_context(world, world_draws[t]) if len(world.context) > 0 else 0
+        index = propose_action(plan, state, world.known, policy_draws[t], state.clock[0])
+        ids, to = (listing.ids[index], listing.to[index]) if index >= 0 else (plan.idle_ids, plan.idle_to)
+        act(world, ids, to, world_draws[t])
+        expected = tape.expected[pattern, index] if listed else linear_value(world, ids, to)
+        record(tape, pattern, index, expected, world.values[layout.target])
+        learn(plan.estimator, layout, state, world.values, world.was_set)
+        end_round(plan.index.initial, layout, plan.thresholds, state.stats, state.clock)
+
+
+class ModelEngine(Engine):
+    """An estimator, an index and an oracle at work.
+
+    make_oracle  the oracle for the variables that can be set now, or for the actions of a given list
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        estimator: Estimator,
+        state: State,
+        index: Any,
+        make_oracle: OracleMaker,
+        thresholds: NDArray[np.float64] | None = None,
+    ) -> None:
+        nodes, idle = len(problem.graph) + 1, actions_of([problem.idle()])
+        self.problem, self.state, self._make_oracle = problem, state, make_oracle
+        self.plan = ModelPlan(
+            estimator,
+            index,
+            make_oracle(problem, None, None),
+            layout_of(problem.graph),
+            np.zeros(nodes) if thresholds is None else thresholds,
+            np.zeros(nodes),
+            idle.ids[0],
+            idle.values[0],
+        )
+        self._plans: dict[tuple[int, ...], ModelPlan] = {}
+        self._expected: tuple[int, tuple[Pending, ...], State | None] = (0, (), None)
+
+    @property
+    def rounds(self) -> int:
+        return int(self.state.clock[0])
+
+    @property
+    def searches(self) -> bool:
+        """Whether the oracle searches, without a list of all actions."""
+        return hasattr(self.plan.oracle, "report")
+
+    def actions(self) -> Actions | None:
+        return None if self.searches else self.plan.oracle.listing.actions
+
+    def copy(self) -> Self:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.state, twin._expected = copied(self.state), (0, (), None)
+        return twin
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def update(self, rounds: Rounds) -> None:
+        if len(rounds.counts) == 1 and rounds.counts[0] == 1:
+            return self._update(rounds)
+        if (rounds.counts > 1).any():
+            return self.update_unordered(rounds)
+        return self._update_many(rounds)
+
+    def update_unordered(self, rounds: Rounds) -> None:
+        if not hasattr(self.state, "told"):
+            return self._update_many(rounds)
+        balance = np.zeros(len(self.plan.rho))
+        keep_order(self.state, balance, False)
+        self._update_many(rounds)
+        return keep_order(self.state, balance, True)
+
+    def _update_many(self, rounds: Rounds) -> None:
+        done, ends = 0, np.cumsum(rounds.counts)
+        while done < len(ends):
+            self.state, room = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
+            start = int(ends[done - 1]) if done else 0
+            stop = max(int(np.searchsorted(ends, start + room, side="right")), done + 1)  # equal rows are one pattern
+            part = slice(done, stop)
+            self._update(Rounds(rounds.values[part], rounds.was_set[part], rounds.counts[part]))
+            done = stop
+
+    def _update(self, rounds: Rounds) -> None:
+        self.state, _ = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
+        learn_rounds(self.plan, self.state, *rounds)
+
+    # -- choosing ------------------------------------------------------------------------------------------------
+
+    def choose(self, now: Situation) -> Choice:
+        plan, state = self._plan_for(now.available), self._expecting(now.pending)
+        index = propose_action(plan, state, now.context, now.draws, int(state.clock[0]))
+        return self._choice(plan, int(index))
+
+    def best(self, now: Situation) -> Choice:
+        plan = self._plan_for(now.available)
+        if self.searches:
+            return self._choice(plan, int(propose_action(plan, self.state, now.context, np.zeros(self.draws), -1)))
+        score_actions(plan, self.state, now.context, -1)
+        return self._choice(plan, int(np.argmax(plan.oracle.listing.values)))
+
+    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
+        plan, state = self._plan_for(now.available), self._expecting(now.pending)
+        if initialising(plan.index, state.clock):
+            return []
+        if self.searches:
+            return self._searched(now)
+        score_actions(plan, state, now.context, int(state.clock[0]))
+        listing = plan.oracle.listing
+        return [(listing.actions.row(i), value) for i, value in enumerate(listing.values.tolist())]
+
+    def index_of(self, action: Action, now: Situation) -> float:
+        """The index of one action, whether listed or not."""
+        listing = listing_of(self.problem.order, actions_of([action]))
+        plan = self.plan._replace(oracle=self._make_oracle(self.problem, listing, None))
+        state = self._expecting(now.pending)
+        score_actions(plan, state, now.context, int(state.clock[0]))
+        return float(plan.oracle.listing.values[0])
+
+    def _choice(self, plan: ModelPlan, index: int) -> Choice:
+        if index == IDLE:
+            return Choice(self.problem.idle(), math.nan)
+        action = plan.oracle.listing.actions.row(index)
+        if not self.searches:
+            return Choice(action, float(plan.oracle.listing.values[index]))
+        order = np.argsort(action.ids)
+        action = Action(tuple(action.ids[i] for i in order), tuple(action.values[i] for i in order))
+        value, bound, _ = plan.oracle.report.tolist()
+        return Choice(action, value, bound <= value + TIE * max(1.0, abs(value)))
+
+    def _searched(self, now: Situation) -> list[tuple[Action, float]]:
+        """A search has no list: the second best set lacks one of the best set's variables, since more never hurts."""
+        if getattr(self.plan.oracle, "greedy", False):
+            return []
+        best = self.choose(now)
+        graph, found = self.problem.graph, [(best.action, best.value)]
+        for v in best.action.ids:
+            ids = now.available if now.available is not None else tuple(map(graph.index, graph.controllable))
+            try:
+                other = self.choose(now._replace(available=tuple(i for i in ids if i != v)))
+            except InterventionError:  # a required variable, or no set without it
+                continue
+            found.append((other.action, other.value))
+        return found
+
+    def _plan_for(self, available: tuple[int, ...] | None) -> ModelPlan:
+        """The plan over the actions that can be chosen now."""
+        if available is None:
+            return self.plan
+        if available not in self._plans:
+            if len(self._plans) >= _KEPT_ORACLES:
+                self._plans.pop(next(iter(self._plans)))
+            self._plans[available] = self.plan._replace(oracle=self._make_oracle(self.problem, None, available))
+        return self._plans[available]
+
+    def _expecting(self, pending: tuple[Pending, ...]) -> State:
+        """The state with what pending actions are expected to teach. To be read at once: the next call changes it.
+
+        Kept from call to call while no round was told and actions were only added, so that many asks in a row are
+        quick; every action takes the same steps either way, so that the result is the same, bit for bit.
+        """
+        if not pending:
+            return self.state
+        rounds, known, state = self._expected
+        if state is None or rounds != self.rounds or not _same(known, pending[: len(known)]):
+            known, state = (), copied(self.state)
+        for one in pending[len(known) :]:
+            was_set = np.zeros(len(self.plan.rho), dtype=np.bool_)
+            was_set[list(one.action.ids)] = True
+            state = self._expect(state, one.action.over(one.context), was_set, one.size)
+        self._expected = (self.rounds, pending, state)
+        return state
+
+    def _expect(self, state: State, fixed: Array, was_set: NDArray[np.bool_], size: int) -> State:
+        """Take in what so many rounds of an action are expected to teach."""
+        plan, problem = self.plan, self.problem
+        means, row = np.ones(len(plan.rho)), np.zeros(len(state.stats.row))
+        sums = plan.layout, problem.link_arrays, plan.index, plan.thresholds, state.stats, state.clock
+        estimates = self.state.theta, self.state.stats.theta
+        for _ in range(size):
+            expect(*sums, *estimates, fixed, was_set, means, row, not problem.continuous)
+        return state
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    def predict(self, action: Action, context: NDArray[np.float64]) -> Estimate:
+        low, value, high = target_interval(self.beliefs(), self.problem, action.over(context))
+        return Estimate(value, low, high)
+
+    @property
+    def interval_words(self) -> str:
+        return "of the policy's confidence regions, at this round"
+
+    def beliefs(self) -> Beliefs:
+        rho = np.zeros(len(self.plan.rho))
+        set_radii(self.plan.index, self.plan.layout.ptr, self.rounds, rho)
+        return Beliefs(self.plan.layout, self.plan.estimator, self.state, rho, self.problem.links)
+
+    # -- simulation ----------------------------------------------------------------------------------------------
+
+    def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
+        if self.searches and not world.model.is_linear:  # what is not listed is valued by a linear pass there
+            super().run(world, recorder, draws)
+            return
+        done = 0
+        while True:  # also without rounds, which only compiles
+            self.state, room = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
+            part = slice(done, done + room)
+            run_rounds(self.plan, self.state, world.arrays, recorder.tape, draws.world[part], draws.policy[part])
+            done += room
+            if done >= len(draws.world):
+                return
+
+
+def _same(known: tuple[Pending, ...], given: tuple[Pending, ...]) -> bool:
+    return len(known) == len(given) and all(
+        a.action == b.action and a.size == b.size and np.array_equal(a.context, b.context, equal_nan=True)
+        for a, b in zip(known, given, strict=True)
+    )

@@ -1,0 +1,207 @@
+"""How likely an action is to be the best: E[target] of many actions under draws of all that is not known.
+
+D: draws.  Each draw gives every node one of its members, by their weights, and that member's parameters:
+straight   theta ~ N(estimate, inverse of M), the probabilities cut to [0, 1]
+curved     theta ~ N(maximum a posteriori, inverse Hessian)
+table      each cell ~ Beta(s + k p, c - s + k (1 - p)): c rows, s of them ones, k = BACK imagined rows with the
+           probability p that the draw gives another member
+E[Y | do(S)] of every draw is exact: a pass over the frontier, or over means where everything is a line.
+The random numbers are a function of the problem's seed and the number of rounds, so that asking twice answers the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import kernel
+from dobandit.estimation.mixture import BACK, CURVED, STRAIGHT, TABLE, Mixture
+from dobandit.estimation.mle import find_pattern
+from dobandit.estimation.statistics import Layout
+from dobandit.model.links import auto, logistic
+from dobandit.oracle.actions import Action, actions_of
+from dobandit.oracle.frontier import Frontier, frontier_of
+from dobandit.oracle.listing import Listing, listing_of
+from dobandit.policy.engine import Chance
+from dobandit.policy.problem import Problem
+
+Array = NDArray[np.float64]
+DRAWS = 400
+MOST_COMPARED = 200  # actions
+_FEWEST_COMPARED = 20
+_MOST_WORK = 1e8  # draws x actions x states
+_MOST_STATES = 1 << 14
+_TIE = 1e-9
+_STREAM = 0xBE57  # keeps these random numbers apart from those that choose
+
+
+class Posterior:
+    """Draws for one problem. Asking changes nothing of the state."""
+
+    def __init__(self, problem: Problem, estimator: Any, layout: Layout) -> None:
+        self.problem, self.estimator, self.layout = problem, estimator, layout
+        order = np.array(problem.order, dtype=np.int64)
+        self.frontier = frontier_of(problem.graph, order, _MOST_STATES) if isinstance(estimator, Mixture) else None
+
+    @property
+    def possible(self) -> bool:
+        """Whether E[Y] of a draw can be computed: a frontier that is not too wide, or lines."""
+        return self.frontier is not None or self.problem.is_linear
+
+    @property
+    def most_compared(self) -> int:
+        """How many actions are worth the work."""
+        states = len(self.problem.order) if self.frontier is None else int(self.frontier.state_ptr[-1])
+        return int(min(max(_MOST_WORK / (DRAWS * states), _FEWEST_COMPARED), MOST_COMPARED))
+
+    def chance(self, state: Any, action: Action, others: list[Action], context: Array) -> Chance:
+        """How often `action` is best among all, equals counted, and how much is lost by it on average."""
+        rows = [action, *(other for other in others if other != action)]
+        values = self.values(state, rows, context)
+        best = values.max(axis=1)
+        return Chance(float(np.mean(values[:, 0] >= best - _TIE)), float(np.mean(best - values[:, 0])))
+
+    def values(self, state: Any, actions: list[Action], context: Array, draws: int = DRAWS) -> Array:
+        """(draws, actions) E[Y] of each action under each draw."""
+        rng = np.random.default_rng([self.problem.seed, int(state.clock[0]), _STREAM])
+        listing = listing_of(self.problem.order, actions_of(actions))
+        out = np.zeros((draws, len(actions)))
+        if self.frontier is None:
+            theta = self._weights(state, rng, draws)
+            draw_means(self.layout, listing, theta, context, np.zeros(len(self.layout.ptr) - 1), out)
+        else:
+            tables, scratch = self._tables(state, rng, draws), np.zeros(int(self.frontier.state_ptr[-1]))
+            known = np.full(len(self.problem.order), math.nan)
+            draw_values(self.frontier, listing, tables, context, scratch, known, out)
+        row_of = {listing.actions.row(i): i for i in range(len(actions))}  # a list may be in another order
+        return out[:, [row_of[action] for action in actions]]
+
+    def _weights(self, state: Any, rng: np.random.Generator, draws: int) -> Array:
+        """(draws, weights) where everything is a line."""
+        theta = np.zeros((draws, len(state.theta)))
+        for v in self.problem.order:
+            part = slice(self.layout.ptr[v], self.layout.ptr[v + 1])
+            theta[:, part] = _normal(rng, draws, state.theta[part], self._square(state.stats.inverse, v))
+        return theta
+
+    def _tables(self, state: Any, rng: np.random.Generator, draws: int) -> Array:
+        """(draws, patterns) the probability of every pattern of every node, in the frontier's numbering."""
+        frontier: Any = self.frontier
+        tables = np.zeros((draws, int(frontier.table_ptr[-1])))
+        for depth, v in enumerate(self.problem.order):
+            if self.layout.ptr[v + 1] > self.layout.ptr[v]:  # else it cannot happen by itself
+                part = slice(frontier.table_ptr[depth], frontier.table_ptr[depth + 1])
+                tables[:, part] = self._node(state, rng, draws, v)
+        return tables
+
+    def _node(self, state: Any, rng: np.random.Generator, draws: int, v: int) -> Array:
+        layout, mix = self.layout, self.estimator
+        part = slice(layout.ptr[v], layout.ptr[v + 1])
+        rows = _patterns(layout.parent[part])
+        said: dict[int, Array] = {}
+        if mix.has[v, STRAIGHT]:
+            theta = _normal(rng, draws, state.theta[part], self._square(state.stats.inverse, v))
+            said[STRAIGHT] = np.clip(theta @ rows.T, 0.0, 1.0)
+        if mix.has[v, CURVED]:
+            theta = _normal(rng, draws, state.patterns.theta[part], self._square(state.covariance, v))
+            link = self.problem.links[v - 1]
+            said[CURVED] = np.clip((logistic() if link == auto else link).probability(theta @ rows.T), 0.0, 1.0)
+        weight = state.weight[v].copy()
+        if mix.has[v, TABLE]:
+            lines = np.array([weight[k] if k in said else 0.0 for k in (STRAIGHT, CURVED)])
+            lines = lines if lines.sum() > 1e-12 else np.array([float(k in said) for k in (STRAIGHT, CURVED)])
+            prior = _picked(rng, said, lines) if lines.sum() > 0.0 else np.full((draws, len(rows)), 0.5)
+            prior = np.clip(prior, 1e-3, 1.0 - 1e-3)
+            seen, ones = np.zeros((2, len(rows)))
+            count_patterns(state.patterns, v, rows.shape[1], rows, seen, ones)
+            said[TABLE] = rng.beta(ones + BACK * prior, seen - ones + BACK * (1.0 - prior))
+        return _picked(rng, said, weight)
+
+    def _square(self, flat: Array, v: int) -> Array:
+        size, at = int(self.layout.ptr[v + 1] - self.layout.ptr[v]), int(self.layout.square[v])
+        return flat[at : at + size * size].reshape(size, size)
+
+
+def _picked(rng: np.random.Generator, said: dict[int, Array], weight: Array) -> Array:
+    """Of each draw the rows of one member, picked by the weights."""
+    kinds = sorted(k for k in said if k < len(weight))
+    shares = np.cumsum([weight[k] for k in kinds])
+    uniform = rng.random(len(next(iter(said.values())))) * shares[-1]
+    which = np.minimum(np.searchsorted(shares, uniform, side="right"), len(kinds) - 1)
+    return np.stack([said[k] for k in kinds])[which, np.arange(len(which))]
+
+
+def _normal(rng: np.random.Generator, draws: int, mean: Array, covariance: Array) -> Array:
+    """By eigenvalues: rounding may leave a covariance with one that is slightly below 0."""
+    values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
+    return mean + rng.standard_normal((draws, len(mean))) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+
+
+def _patterns(parents: NDArray[Any]) -> Array:
+    """Every pattern of a node's parents, bit j that of the j-th that is not the constant."""
+    first = 1 if len(parents) and parents[0] == 0 else 0
+    bits = len(parents) - first
+    rows = np.ones((1 << bits, len(parents)))
+    rows[:, first:] = (np.arange(1 << bits)[:, None] >> np.arange(bits)) & 1
+    return rows
+
+
+@kernel
+def count_patterns(patterns: Any, v: int, d: int, rows: Any, seen: Any, ones: Any) -> None:
+    """How often each row was seen at node v, and how often v was 1 then."""
+    for i in range(len(rows)):
+        k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, rows[i])]
+        if k >= 0:
+            seen[i], ones[i] = patterns.seen[patterns.first[v] + k], patterns.total[patterns.first[v] + k]
+
+
+@kernel
+def draw_values(
+    frontier: Frontier, listing: Listing, tables: Any, fixed: Any, value: Any, known: Any, out: Any
+) -> None:
+    """out[d, i] = E[Y] of action i under draw d: a pass backwards over the frontier."""
+    depths, member = len(listing.order), listing.member
+    for i in range(out.shape[1]):
+        at = 0
+        for depth in range(depths):
+            known[depth] = fixed[listing.order[depth]]
+            if at < member.shape[1] and member[i, at] == depth:
+                known[depth] = listing.member_to[i, at]
+                at += 1
+        for d in range(out.shape[0]):
+            for depth in range(depths - 1, -1, -1):
+                here, after = frontier.state_ptr[depth], frontier.state_ptr[depth + 1]
+                base, given = frontier.table_ptr[depth], known[depth]
+                for s in range(here, after):
+                    p = tables[d, base + frontier.pattern[s]] if math.isnan(given) else given
+                    if depth == depths - 1:
+                        value[s] = p
+                    else:
+                        one, zero = value[after + frontier.next_one[s]], value[after + frontier.next_zero[s]]
+                        value[s] = p * one + (1.0 - p) * zero
+            out[d, i] = value[0]
+
+
+@kernel
+def draw_means(layout: Layout, listing: Listing, theta: Any, fixed: Any, means: Any, out: Any) -> None:
+    """out[d, i] = E[Y] of action i under draw d, where everything is a line."""
+    member, order = listing.member, listing.order
+    means[0] = 1.0
+    for i in range(out.shape[1]):
+        for d in range(out.shape[0]):
+            at = 0
+            for depth in range(len(order)):
+                v = order[depth]
+                means[v] = fixed[v]
+                if at < member.shape[1] and member[i, at] == depth:
+                    means[v] = listing.member_to[i, at]
+                    at += 1
+                elif math.isnan(fixed[v]):
+                    total = 0.0
+                    for j in range(layout.ptr[v], layout.ptr[v + 1]):
+                        total += theta[d, j] * means[layout.parent[j]]
+                    means[v] = min(max(total, 0.0), 1.0)
+            out[d, i] = means[order[len(order) - 1]]

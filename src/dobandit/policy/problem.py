@@ -1,0 +1,147 @@
+"""What a policy is started on: a graph without hidden variables, the rules of the game, and what is promised of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.checks import is_whole, shown, whole_number
+from dobandit.errors import GraphError, InterventionError, ModelError, PolicyError
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.latent import project_graph
+from dobandit.model.bglm import LinkLike, links_by_node
+from dobandit.model.links import Link, auto, identity, logistic
+from dobandit.oracle.actions import Action, Allowed, order_of
+from dobandit.oracle.rules import Rules
+
+if TYPE_CHECKING:
+    from dobandit.model.link_kernels import LinkArrays
+
+Links = LinkLike | Mapping[str, LinkLike] | None
+EFFECTS = ("nonnegative", "any")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A graph (hidden variables already removed), the rules, and what is known beforehand.
+
+    effects  "nonnegative": no cause makes an effect less likely; "any": some may do harm
+    whole    the graph as it was given, where it had hidden variables
+    """
+
+    graph: CausalGraph
+    rules: Rules
+    horizon: int | None
+    seed: int
+    links: tuple[Link, ...]
+    continuous: bool
+    effects: str = "nonnegative"
+    whole: CausalGraph | None = None
+
+    @cached_property
+    def is_linear(self) -> bool:
+        return all(link == identity for link in self.links)
+
+    @property
+    def monotone(self) -> bool:
+        """Whether one more variable set never lowers E[Y]: effects are nonnegative, and variables are set to 1 only."""
+        return self.effects == "nonnegative" and self.rules.at_one
+
+    @property
+    def budget(self) -> int:
+        """The most variables that an action can set."""
+        return len(self.graph.controllable) if self.rules.budget is None else self.rules.budget
+
+    @cached_property
+    def link_arrays(self) -> LinkArrays:
+        """The links for kernels, over the sums that weights up to 1 can give; a curve where the link is not known."""
+        from dobandit.model.link_kernels import link_arrays  # needs Numba, which a `tell` does not
+
+        degrees = np.diff(self.graph.arrays.parent_ptr)[1:]
+        links = [logistic() if link == auto else link for link in self.links]
+        return link_arrays(links, [float(max(d, 1)) for d in degrees])
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Ids of the target's ancestors and the target, in topological order."""
+        return order_of(self.graph)
+
+    @cached_property
+    def context_ids(self) -> NDArray[np.int32]:
+        """Ids of the variables whose values are known before acting."""
+        return self.graph.arrays.context
+
+    def allowed(self, available: tuple[int, ...] | None = None, relevant: bool = True) -> Allowed:
+        """The allowed actions, of the variables that can be set now; `relevant`: only of those that can matter."""
+        rules = self.rules
+        if available is not None:
+            rules = rules.limited(self.graph.nodes[v - 1] for v in available)
+        return Allowed(self.graph, rules, self.monotone, set(self.order) if relevant else None)
+
+    def idle(self) -> Action:
+        """Setting nothing but what is required, each to its largest value."""
+        ids = sorted(self.graph.index(name) for name in self.rules.require)
+        return Action(tuple(ids), tuple(self.rules.values_of(self.graph.nodes[v - 1])[-1] for v in ids))
+
+    def sets_in_words(self) -> str:
+        """Which sizes of sets are tried, and why."""
+        allowed = self.allowed()
+        return f"{allowed.sizes_in_words()}: {allowed.reason_in_words()}"
+
+    def with_effects(self, effects: str) -> Problem:
+        return replace(self, effects=effects)
+
+
+def problem_of(
+    graph: CausalGraph,
+    rules: Rules | int,
+    horizon: int | None = None,
+    seed: int = 0,
+    links: Links = None,
+    continuous: bool = False,
+    effects: str = "nonnegative",
+) -> Problem:
+    """Check the rules of the game (or a mere budget) once, and remove hidden variables."""
+    if not isinstance(graph, CausalGraph):
+        raise GraphError(
+            f"the graph must be a CausalGraph, but got {type(graph).__name__}. Pass model.graph, or read one with "
+            "read_graph or from_networkx."
+        )
+    by_node = links_by_node(graph, links)
+    if graph.latent or continuous:  # hidden variables are removed, and numbers between 0 and 1 learned, linearly
+        by_node = tuple(identity if link == auto else link for link in by_node)
+    nonlinear = [name for name, link in zip(graph.nodes, by_node, strict=True) if link != identity]
+    if nonlinear and graph.latent:
+        raise ModelError(
+            f"hidden variables are handled in linear models only, but {nonlinear[0]!r} has the "
+            f"{by_node[graph.index(nonlinear[0]) - 1].name} link. Use identity links, or observe every variable."
+        )
+    if nonlinear and continuous:
+        raise ModelError(f"a continuous model is linear, but {nonlinear[0]!r} has another link. Use identity links.")
+    if horizon is not None and (not is_whole(horizon) or horizon < 1):
+        raise PolicyError(
+            f"horizon must be a whole number from 1, or None if it is not known, but got {shown(horizon)}."
+        )
+    whole_number("seed", seed, 0, PolicyError)
+    if effects not in EFFECTS:
+        raise PolicyError(f"effects are 'nonnegative' (no cause does harm) or 'any', but got {effects!r}.")
+    rules = rules if isinstance(rules, Rules) else Rules(rules)
+    rules.candidates(graph)  # raises where no action is allowed
+    if not continuous:
+        for name, values in rules.levers.items():
+            if not set(values) <= {0.0, 1.0}:
+                raise InterventionError(
+                    f"a variable of 0 and 1 is set to 0 or 1, but {name!r} has the levers {values}. "
+                    "Give continuous=True for numbers between."
+                )
+    projected = project_graph(graph)
+    if graph.latent:
+        by_node = (identity,) * len(projected)
+    known = None if horizon is None else int(horizon)
+    whole = graph if graph.latent else None
+    return Problem(projected, rules, known, int(seed), by_node, bool(continuous), effects, whole)

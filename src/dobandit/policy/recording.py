@@ -1,0 +1,83 @@
+"""What a simulated run leaves behind: the curves of regret and reward, and which actions were played how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import inlined
+from dobandit.oracle.actions import Action, Actions
+
+Array = NDArray[np.float64]
+SAME = 1e-12  # values this close are equally good
+
+
+class Tape(NamedTuple):
+    """The arrays that compiled rounds write to.
+
+    Column i of `expected` is E[Y] of listed action i, its last column that of setting nothing (but what is required);
+    a row per pattern of the context variables. Without a list there is no column.
+    """
+
+    expected: Array  # (patterns, actions + 1)
+    best: Array  # (patterns,) the largest E[Y] of an allowed action
+    grid: NDArray[np.int64]  # rounds at which the curves are recorded, ascending, from 1
+    regret: Array  # (grid,) cumulative expected regret
+    reward: Array  # (grid,) cumulative Y
+    plays: NDArray[np.int64]  # (actions + 1,)
+    total: Array  # (2,) running regret and reward
+    at: NDArray[np.int64]  # (3,) rounds played, next grid point, rounds in which an optimal action was played
+
+
+class Recorder:
+    """Records one run.
+
+    value     E[Y] of an action given a context (by the learner's ids): the truth that regret is measured by
+    patterns  which row of `tape.best` a context belongs to
+    actions   the actions that are listed, for engines that play others than by number
+    """
+
+    def __init__(
+        self,
+        tape: Tape,
+        value: Callable[[Action, Array], float],
+        context_ids: NDArray[np.int32],
+        actions: Actions | None = None,
+    ) -> None:
+        self.tape, self._value, self._context_ids = tape, value, context_ids
+        rows = [] if actions is None else [actions.row(i) for i in range(len(actions.ids))]
+        self._number = {row: i for i, row in enumerate(rows)}
+
+    def note(self, action: Action, context: Array, reward: float) -> None:
+        """Count a round."""
+        bits = context[self._context_ids] > 0.5
+        pattern = int(sum(1 << i for i in np.flatnonzero(bits).tolist()))
+        record(self.tape, pattern, self._number.get(action, -1), self._value(action, context), reward)
+
+
+def blank_tape(expected: Array, best: Array, grid: NDArray[np.int64]) -> Tape:
+    """A tape before the first round."""
+    points, plays = len(grid), np.zeros(expected.shape[1], dtype=np.int64)
+    return Tape(
+        expected, best, grid, np.zeros(points), np.zeros(points), plays, np.zeros(2), np.zeros(3, dtype=np.int64)
+    )
+
+
+@inlined
+def record(tape: Any, pattern: int, index: int, expected: float, reward: float) -> None:
+    """Count a round in which listed action `index` was played (-1: nothing, or none of the list), whose E[Y] is
+    `expected`, and Y was `reward`."""
+    tape.total[0] += tape.best[pattern] - expected
+    tape.total[1] += reward
+    if len(tape.plays) > 0:
+        tape.plays[index] += 1
+    tape.at[0] += 1
+    tape.at[2] += expected >= tape.best[pattern] - SAME
+    k = tape.at[1]
+    if k < len(tape.grid) and tape.grid[k] == tape.at[0]:
+        tape.regret[k] = tape.total[0]
+        tape.reward[k] = tape.total[1]
+        tape.at[1] += 1

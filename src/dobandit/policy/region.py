@@ -1,0 +1,82 @@
+"""The paper's index: how far each node's region reaches around its estimate, and when optimism begins.
+
+rho_v: radius of {theta: ||theta - estimate||_M <= rho_v}.  t: rounds taken in.
+BLM-LR takes rho_t of Algorithm 3 (or of Lemma 11) from the first round, BGLM-OFU rho of Algorithm 1 after an
+initialisation in which nothing is set (Eq. 3).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dobandit.compiled import by_type, inlined, kernel
+from dobandit.estimation import confidence
+from dobandit.estimation.statistics import reaches_lambda
+
+RHO_PAPER, RHO_LEMMA, RHO_MLE = 0, 1, 2
+
+_radius_blm_lr = kernel(confidence.radius_blm_lr)
+_radius_lemma11 = kernel(confidence.radius_lemma11)
+_radius_bglm_ofu = kernel(confidence.radius_bglm_ofu)
+_anytime_delta = kernel(confidence.anytime_delta)
+
+
+class Region(NamedTuple):
+    """A policy's numbers, as the kernels need them."""
+
+    radius: int  # RHO_PAPER: rho_t with n; RHO_LEMMA: with d; RHO_MLE: 3/kappa sqrt(log(1/delta))
+    scale: float
+    delta: float
+    anytime: bool  # delta shrinks with t, for want of a horizon (RHO_MLE only: the others hold for all t)
+    n: int  # counts the constant and Y
+    kappa: float
+    initial: int  # rounds without intervention; -1: until lambda_min reaches the thresholds
+
+
+class Bonus(NamedTuple):
+    """Optimism by so many standard errors of E[Y], from the first round on."""
+
+    scale: float
+    initial: int = 0
+
+
+@by_type
+def set_radii(index: Any, ptr: Any, t: int, rho: Any) -> None:
+    """rho[v] = how far optimism reaches at node v after t rounds; t < 0: 0, the plain estimate without optimism."""
+
+
+@set_radii.of(Bonus)
+def set_bonus(bonus: Any, ptr: Any, t: int, rho: Any) -> None:
+    for v in range(1, len(rho)):
+        rho[v] = bonus.scale if t >= 0 else 0.0
+
+
+@set_radii.of(Region)
+def set_region(region: Any, ptr: Any, t: int, rho: Any) -> None:
+    for v in range(1, len(rho)):
+        if t < 0:
+            rho[v] = 0.0
+        elif region.radius == RHO_PAPER:
+            rho[v] = _radius_blm_lr(t, region.n, region.delta, region.scale)
+        elif region.radius == RHO_LEMMA:
+            rho[v] = _radius_lemma11(t, ptr[v + 1] - ptr[v], region.delta, region.scale)
+        else:
+            delta = _anytime_delta(max(t, 1), region.delta) if region.anytime else region.delta
+            rho[v] = _radius_bglm_ofu(region.kappa, delta, region.scale)
+
+
+@inlined
+def initialising(region: Any, clock: Any) -> bool:
+    """Whether nothing is set yet, to learn what the variables do by themselves."""
+    return clock[0] < region.initial if region.initial >= 0 else clock[1] == 0
+
+
+@kernel
+def end_round(initial: int, layout: Any, thresholds: Any, stats: Any, clock: Any) -> None:
+    """Count the round, and end the initialisation when every node's lambda_min is large enough (Eq. 3)."""
+    clock[0] += 1
+    if initial < 0 and clock[1] == 0:
+        for v in range(1, len(layout.ptr) - 1):
+            if not reaches_lambda(layout, stats, v, thresholds[v]):
+                return
+        clock[1] = 1

@@ -1,0 +1,157 @@
+"""A model as a world to act in: every round takes one uniform number per node, whatever is set.
+
+Hidden variables are drawn like the others, but the learner sees only its own ids (`seen`). Context variables do not
+depend on what is set, so that they can be drawn before an action is chosen and come out the same afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import inlined, kernel
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.base import CausalModel
+from dobandit.model.inference import linear_pass
+from dobandit.model.link_kernels import IDENTITY, TABLE, LinkArrays, link_value
+from dobandit.oracle.actions import Action
+from dobandit.policy.engine import Rounds, no_context
+
+Array = NDArray[np.float64]
+_linear_pass = kernel(linear_pass)
+
+
+class WorldArrays(NamedTuple):
+    """The model's arrays, and scratch for one round."""
+
+    ptr: NDArray[np.int64]
+    parent: NDArray[np.int32]
+    theta: Array
+    links: LinkArrays
+    tables: Array  # flat; see NodeArrays
+    noise: Array
+    continuous: bool
+    target: int
+    seen: NDArray[np.int64]  # (learner's n + 1,) world id of each of the learner's ids
+    context: NDArray[np.int32]  # the learner's ids of the context variables
+    drawn_first: NDArray[np.int64]  # world ids of the context variables, causes first
+    drawn: Array  # (n + 1,) values of the round
+    fixed: Array  # (n + 1,) what is set, NaN: free
+    means: Array  # (n + 1,)
+    values: Array  # (learner's n + 1,) what the learner sees
+    was_set: NDArray[np.bool_]  # (learner's n + 1,)
+    known: Array  # (learner's n + 1,) the context, NaN elsewhere
+
+
+class World:
+    """The world that a learner on `graph` (the model's own, its projection, or another on the same names) acts in."""
+
+    def __init__(self, model: CausalModel, graph: CausalGraph) -> None:
+        self.model, self.graph = model, graph
+        arrays, nodes = model.graph.arrays, len(model.graph) + 1
+        kept = model.node_arrays()
+        seen = np.array([0] + [model.graph.index(name) for name in graph.nodes], dtype=np.int64)
+        self.arrays = WorldArrays(
+            arrays.parent_ptr,
+            arrays.parent,
+            kept.theta,
+            kept.links,
+            kept.tables,
+            model.noise,
+            model.continuous,
+            arrays.target,
+            seen,
+            graph.arrays.context,
+            np.sort(seen[graph.arrays.context]),
+            np.ones(nodes),
+            np.full(nodes, math.nan),
+            np.ones(nodes),
+            np.ones(len(graph) + 1),
+            np.zeros(len(graph) + 1, dtype=np.bool_),
+            no_context(len(graph)),
+        )
+
+    def context(self, uniforms: Array) -> Array:
+        """The values of the context variables in a round, by the learner's ids, NaN elsewhere."""
+        see_context(self.arrays, uniforms)
+        return self.arrays.known.copy()
+
+    def play(self, action: Action, uniforms: Array) -> Rounds:
+        """One round: what the learner sees."""
+        ids, to = np.array(action.ids, dtype=np.int32), np.array(action.values, dtype=np.float64)
+        act(self.arrays, ids, to, uniforms)
+        values, was_set = self.arrays.values[None, :].copy(), self.arrays.was_set[None, :].copy()
+        return Rounds(values, was_set, np.ones(1, dtype=np.int64))
+
+
+@inlined
+def draw_node(world: Any, v: int, uniform: float) -> float:
+    """The value of node v, given those of its parents."""
+    x = 0.0
+    for slot in range(world.ptr[v], world.ptr[v + 1]):
+        x += world.theta[slot] * world.drawn[world.parent[slot]]
+    code = world.links.code[v]
+    if code == IDENTITY:
+        mean = x
+    elif code == TABLE:
+        mean = world.tables[int(world.links.parameter[v] + x)]
+    else:
+        mean = link_value(world.links, v, x)
+    mean = min(max(mean, 0.0), 1.0)
+    if world.continuous:
+        return mean + (2.0 * uniform - 1.0) * world.noise[v] * min(mean, 1.0 - mean)
+    return 1.0 if uniform < mean else 0.0
+
+
+@kernel
+def see_context(world: Any, uniforms: Any) -> int:
+    """Draw the context variables into `known`; returns which of their 2^c patterns came (0 where there are none)."""
+    for i in range(len(world.drawn_first)):
+        v = world.drawn_first[i]
+        world.drawn[v] = draw_node(world, v, uniforms[v - 1])
+    code = 0
+    for i in range(len(world.context)):
+        value = world.drawn[world.seen[world.context[i]]]
+        world.known[world.context[i]] = value
+        code |= int(value > 0.5) << i
+    return code
+
+
+@inlined
+def act(world: Any, ids: Any, to: Any, uniforms: Any) -> None:
+    """Set the learner's ids to their values (0: no id), draw the rest, and leave what the learner sees in `values` and
+    `was_set`."""
+    seen, fixed, drawn, values, was_set = world.seen, world.fixed, world.drawn, world.values, world.was_set
+    for i in range(len(was_set)):
+        was_set[i] = False
+    for i in range(len(ids)):
+        if ids[i] > 0:
+            was_set[ids[i]] = True
+            fixed[seen[ids[i]]] = to[i]
+    for v in range(1, len(drawn)):
+        drawn[v] = draw_node(world, v, uniforms[v - 1]) if math.isnan(fixed[v]) else fixed[v]
+    for i in range(len(ids)):
+        if ids[i] > 0:
+            fixed[seen[ids[i]]] = math.nan
+    for i in range(1, len(values)):
+        values[i] = drawn[seen[i]]
+
+
+@kernel
+def linear_value(world: Any, ids: Any, to: Any) -> float:
+    """E[Y] of an action in a linear world, given the context that was seen last."""
+    for i in range(len(ids)):
+        if ids[i] > 0:
+            world.fixed[world.seen[ids[i]]] = to[i]
+    for i in range(len(world.context)):
+        world.fixed[world.seen[world.context[i]]] = world.known[world.context[i]]
+    _linear_pass(world.ptr, world.parent, world.theta, world.fixed, world.means)
+    for i in range(len(ids)):
+        if ids[i] > 0:
+            world.fixed[world.seen[ids[i]]] = math.nan
+    for i in range(len(world.context)):
+        world.fixed[world.seen[world.context[i]]] = math.nan
+    return world.means[world.target]

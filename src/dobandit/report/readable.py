@@ -1,0 +1,77 @@
+"""Numbers and names as people read them, and names made harmless for terminals, Markdown and HTML."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Mapping
+from html import escape
+
+NOT_KNOWN = "–"
+
+
+def amount(x: float) -> str:
+    """A number with about three digits: 637, 40.4, 0.012; thousands are separated."""
+    if not math.isfinite(x):
+        return NOT_KNOWN
+    size = abs(x)
+    if size < 5e-7:
+        return "0"
+    if round(size, 1) >= 100:
+        return f"{x:,.0f}"
+    return f"{x:.1f}" if size >= 0.995 else f"{x:.2g}"
+
+
+def headline_amount(x: float) -> str:
+    """A number for a title: no decimals from 10 on."""
+    return f"{x:,.0f}" if math.isfinite(x) and abs(x) >= 10 else amount(x)
+
+
+def signed(x: float) -> str:
+    """A difference: +12.3."""
+    text = amount(x)
+    return text if text.startswith("-") or text in ("0", NOT_KNOWN) else f"+{text}"
+
+
+def percent(share: float) -> str:
+    """A share with one decimal; never 100% or 0% unless it is so."""
+    if not math.isfinite(share):
+        return NOT_KNOWN
+    text = f"{100 * share:.1f}%"
+    if text == "100.0%" and share < 1:
+        return ">99.9%"
+    return "<0.1%" if text == "0.0%" and share > 0 else text
+
+
+def counted(count: int, noun: str) -> str:
+    """ "1 round", "10,000 rounds"."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def action_words(do: Mapping[str, float]) -> str:
+    """What is set: names, with the value where it is not 1: "coupon, price = 0"; "nothing" where nothing is."""
+    parts = [name if value == 1 else f"{name} = {value:g}" for name, value in do.items()]
+    return ", ".join(parts) or "nothing"
+
+
+def printable(text: str) -> str:
+    """Control characters shown, not obeyed: names may hold anything."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def shortened(text: str, most: int) -> str:
+    """At most `most` characters, with an ellipsis where some are missing."""
+    text = printable(text)
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def columns(text: str) -> int:
+    """How many character cells the text takes: East Asian characters take two, combining ones none."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
+
+
+def markdown(text: str) -> str:
+    """The text as it stands, whatever Markdown would make of it; punctuation that is harmless within a line stays."""
+    return escape(re.sub(r"([\\`*_\[\]|~$#])", r"\\\1", printable(text)), quote=False)

@@ -1,0 +1,103 @@
+"""Beyond the paper: its experiments with the policies that it does not have, and worlds that its policies do not fit.
+
+interaction  two causes of the target work only together, which no sum of effects can say
+harm         some causes do harm, so that smaller sets can be better than larger ones
+The learners are told the graph alone; BLM-LR reads it as it must: linear, with harm as no effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.base import CausalModel
+from dobandit.model.bglm import BinaryGLM
+from dobandit.model.links import identity
+from dobandit.model.tables import TableModel
+from dobandit.policy.base import Policy
+from dobandit.policy.blm_lr import BLMLR
+from dobandit.policy.causal_ts import CausalTS
+from dobandit.policy.causal_ucb import CausalUCB
+from dobandit.policy.engine import Engine
+from dobandit.policy.epsilon_greedy import EpsilonGreedy
+from dobandit.policy.problem import Problem
+from dobandit.policy.ucb import UCB
+from dobandit.simulation.reproduce import REPLICATIONS, paper_study
+from dobandit.simulation.study import Study, study_of
+
+ROUNDS, BUDGET = 2_000, 2
+OURS = ("CausalUCB", "CausalTS")
+
+
+def interaction() -> CausalModel:
+    """A coupon works only for those who read the mail; advertising and the site add a little each."""
+    edges = [("ad", "visit"), ("site", "visit"), ("visit", "buy"), ("mail", "buy"), ("coupon", "buy")]
+    graph = CausalGraph(edges, target="buy", controllable=["ad", "site", "mail", "coupon"])
+    together = [[[0.10, 0.40], [0.10, 0.40]], [[0.05, 0.35], [0.40, 0.70]]]  # mail, coupon, visit
+    by_parents = {
+        (mail, coupon, visit): together[mail][coupon][visit] for mail in (0, 1) for coupon in (0, 1) for visit in (0, 1)
+    }
+    order = [("mail", "coupon", "visit").index(name) for name in graph.parents("buy")]
+    buy = {tuple(key[i] for i in order): chance for key, chance in by_parents.items()}
+    visit = {(a, b): 0.1 + 0.35 * a + 0.35 * b for a in (0, 1) for b in (0, 1)}
+    roots = {"ad": 0.3, "site": 0.3, "mail": 0.2, "coupon": 0.2}
+    return TableModel(graph, {**roots, "visit": visit, "buy": buy})
+
+
+def harm() -> CausalModel:
+    """Advertising brings visits and annoys; the best set is smaller than the budget allows."""
+    edges = [("ad", "visit"), ("mail", "visit"), ("ad", "annoyed"), ("mail", "annoyed"), ("popup", "annoyed")]
+    edges += [("visit", "buy"), ("annoyed", "buy"), ("popup", "buy")]
+    graph = CausalGraph(edges, target="buy", controllable=["ad", "mail", "popup"])
+    weights = {"ad": 0.3, "mail": 0.3, "popup": 0.3, "visit": 0.15, "annoyed": 0.05, "buy": 0.5}
+    arrows = {
+        ("ad", "visit"): 0.35,
+        ("mail", "visit"): 0.4,
+        ("ad", "annoyed"): 0.45,
+        ("mail", "annoyed"): 0.05,
+        ("popup", "annoyed"): 0.4,
+        ("visit", "buy"): 0.4,
+        ("annoyed", "buy"): -0.4,
+        ("popup", "buy"): -0.05,
+    }
+    return BinaryGLM(graph, weights | arrows)
+
+
+WORLDS = {"interaction": interaction, "harm": harm}
+
+
+@dataclass(frozen=True)
+class Linear(Policy):
+    """Another policy that takes every link for the identity, whatever the others learn."""
+
+    policy: Policy
+
+    @property
+    def label(self) -> str:
+        return self.policy.label
+
+    def engine(self, problem: Problem) -> Engine:
+        return self.policy.engine(replace(problem, links=(identity,) * len(problem.graph)))
+
+
+def our_policies() -> dict[str, Policy]:
+    """The policies that the paper does not have."""
+    return dict(zip(OURS, (CausalUCB(), CausalTS()), strict=True))
+
+
+def extended_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -> Study:
+    """One of the paper's experiments with our policies too, on the same random numbers."""
+    study = paper_study(name, replications, seed)
+    return replace(study, policies=study.policies | our_policies())
+
+
+def world_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -> Study:
+    """One of WORLDS, of which the learners know the graph alone."""
+    policies: dict[str, Policy] = {
+        **our_policies(),
+        "BLM-LR": Linear(BLMLR(radius_scale=0.1, clipped=True)),
+        "UCB": UCB(),
+        "UCB (scaled)": UCB(scale=0.1),
+        "eps-greedy (0.1)": EpsilonGreedy(0.1),
+    }
+    return study_of(WORLDS[name](), policies, ROUNDS, replications, BUDGET, seed, links="auto", effects="any")

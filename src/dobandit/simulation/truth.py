@@ -1,0 +1,86 @@
+"""What every action is truly worth in a study's world: E[Y | do(action)] in each context, and the best of them."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import SimulationError
+from dobandit.model.base import CausalModel
+from dobandit.model.conditioning import given
+from dobandit.model.inference import expect
+from dobandit.oracle.actions import Action, Actions
+from dobandit.oracle.result import OracleResult
+from dobandit.oracle.solve import solve
+from dobandit.policy.engine import no_context
+from dobandit.policy.problem import Problem
+
+Array = NDArray[np.float64]
+_MOST_CONTEXT = 10  # variables: 2^10 patterns, each with a best action of its own
+
+
+class Truth:
+    """Values by action and context; each is worked out once.
+
+    best      (patterns,) the largest E[Y] of an allowed action in each context
+    patterns  contexts in the order of their numbers: bit i is the i-th context variable
+    """
+
+    def __init__(self, model: CausalModel, problem: Problem) -> None:
+        self.model, self.problem = model, problem
+        names = problem.graph.context
+        if len(names) > _MOST_CONTEXT or (names and model.continuous):
+            raise SimulationError(
+                f"a study has at most {_MOST_CONTEXT} context variables of 0 and 1, since each of their patterns has a "
+                f"best action of its own, but got {len(names)}{' of numbers' if model.continuous else ''}. "
+                "Make fewer of them context."
+            )
+        self.patterns = [self._pattern(bits[::-1]) for bits in product((0.0, 1.0), repeat=len(names))]
+        self._known: dict[tuple[Action, bytes], float] = {}
+        self.answers: list[OracleResult] = [solve(given(model, self._context(p)), problem.rules) for p in self.patterns]
+        self.best = np.array([answer.value for answer in self.answers])
+
+    def _pattern(self, bits: tuple[float, ...]) -> Array:
+        context = no_context(len(self.problem.graph))
+        context[self.problem.context_ids] = bits
+        return context
+
+    def _context(self, pattern: Array) -> dict[str, float]:
+        graph = self.problem.graph
+        return {name: float(pattern[graph.index(name)]) for name in graph.context}
+
+    def value(self, action: Action, context: Array) -> float:
+        """E[Y] of an action in a context (by id)."""
+        key = action, context.tobytes()
+        if key not in self._known:
+            graph = self.problem.graph
+            self._known[key] = expect(self.model, {**self._context(context), **action.named(graph)}).value
+        return self._known[key]
+
+    def table(self, actions: Actions | None) -> Array:
+        """(patterns, actions + 1): the value of each action, and that of setting nothing but what is required at the
+        end. No columns without a list."""
+        if actions is None:
+            return np.zeros((len(self.patterns), 0))
+        rows = [*(actions.row(i) for i in range(len(actions.ids))), self.problem.idle()]
+        table = np.array([[self.value(row, pattern) for row in rows] for pattern in self.patterns])
+        self.best = np.maximum(self.best, table.max(axis=1))  # an approximate oracle may have missed it
+        return table
+
+    def chance(self) -> Array:
+        """(patterns,) how likely each context is."""
+        names = self.model.graph.context
+        if not names:
+            return np.ones(1)
+        found = []
+        for pattern in self.patterns:
+            context, chance = self._context(pattern), 1.0
+            so_far: dict[str, float] = {}
+            for name in names:  # in topological order, and all causes of a context variable are context
+                p = expect(self.model, so_far)[name]
+                chance *= p if context[name] else 1.0 - p
+                so_far[name] = context[name]
+            found.append(chance)
+        return np.array(found)

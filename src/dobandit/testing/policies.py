@@ -1,0 +1,429 @@
+"""PolicySuite: whether a policy keeps the contract of `Policy` and `Engine`, on small problems of every kind.
+
+    from dobandit.testing.policies import PolicySuite
+    from my_package import MyPolicy
+
+    class TestMyPolicy(PolicySuite):
+        policies = [MyPolicy(), MyPolicy(setting=2.0)]
+
+pytest collects the subclass and runs every test over every policy and problem. A problem that a policy refuses with one
+of dobandit's errors is skipped, with what the policy said; one at least must be taken.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NoReturn
+from unittest import SkipTest
+
+import numpy as np
+
+from dobandit.errors import DobanditError, DobanditWarning, InterventionError
+from dobandit.model.bglm import WeightedModel
+from dobandit.policy.base import Policy
+from dobandit.policy.engine import (
+    NOTHING,
+    Action,
+    Actions,
+    Array,
+    Choice,
+    Engine,
+    Estimate,
+    Pending,
+    Rounds,
+    Situation,
+)
+from dobandit.policy.problem import Problem
+from dobandit.policy.registry import policy_from_document, policy_from_spec, policy_to_document, policy_to_spec
+from dobandit.policy.world import World
+from dobandit.simulation.simulate import run_study
+from dobandit.simulation.study import Study, study_of
+from dobandit.testing.problems import CASES, Case
+
+Maker = Callable[[WeightedModel], Policy]
+_ROUNDS = 24  # played before most questions
+_SAME = 1e-9  # numbers this close are equal: sums in another order may differ in the last digits
+
+
+class PolicySuite:
+    """The tests. A subclass whose name starts with `Test` says which policies they are for.
+
+    policies  the policies; or functions that get a problem's model and give a policy, for one that must know it
+    cases     the problems; default: all of `dobandit.testing.problems.CASES`
+    """
+
+    policies: Sequence[Policy | Maker] = ()
+    cases: Sequence[Case] = CASES
+
+    def pytest_generate_tests(self, metafunc: Any) -> None:
+        """Run each test over every policy, and over every problem where it asks for one."""
+        if "policy" in metafunc.fixturenames:
+            names = [item.label if isinstance(item, Policy) else item.__name__ for item in self.policies]
+            metafunc.parametrize("policy", self.policies, ids=names)
+        if "case" in metafunc.fixturenames:
+            metafunc.parametrize("case", self.cases, ids=[case.name for case in self.cases])
+
+    # -- the policy itself -----------------------------------------------------------------------------------------
+
+    def test_it_takes_some_problem(self, policy: Policy | Maker) -> None:
+        said = []
+        for case in self.cases:
+            problem = case.problem
+            try:
+                with unwarned():
+                    made(policy, case).engine(problem)
+            except DobanditError as error:
+                said.append(f"{case.name}: {error}")
+        if len(said) == len(self.cases):
+            fail("a policy takes some problem of the suite, but this one refuses them all:\n" + "\n".join(said))
+
+    def test_it_is_a_value(self, policy: Policy | Maker) -> None:
+        one, other = (made(policy, self.cases[0]) for _ in range(2))
+        check(one == other and hash(one) == hash(other), f"equal policies are equal, with equal hashes: {one!r}.")
+        check(bool(one.label.strip()), "a policy has a label for tables and figures, but this one's is empty.")
+
+    def test_files_and_the_command_line_hold_it_by_name(self, policy: Policy | Maker) -> None:
+        model = self.cases[0].model
+        it = made(policy, self.cases[0])
+        document = policy_to_document(it)
+        again = policy_from_document(json.loads(json.dumps(document, allow_nan=False)), model)
+        check(again == it, f"a policy read from its own JSON is the same, but {it!r} became {again!r}.")
+        if all(isinstance(value, (int, float, str)) for value in it.settings().values()) or it.name == "fixed":
+            spec = policy_to_spec(it)
+            again = policy_from_spec(spec, model)
+            check(again == it, f"a policy read from its own text {spec!r} is the same, but {it!r} became {again!r}.")
+
+    # -- choosing --------------------------------------------------------------------------------------------------
+
+    def test_questions_are_repeatable_and_change_nothing(self, policy: Policy | Maker, case: Case) -> None:
+        engine, quiet = started(policy, case), started(policy, case)
+        for now, rounds in played(engine, case):
+            for situation in (now, now._replace(pending=some_pending(engine, now))):
+                check_same_choice(engine.choose(situation), engine.choose(situation), "asked twice")
+                check_same_choice(engine.best(situation), engine.best(situation), "asked twice for the best")
+                engine.compared(situation)
+                engine.predict(engine.choose(situation).action, situation.context)
+            check_same_choice(engine.choose(now), quiet.choose(now), "after many questions, and without")
+            check(engine.rounds == quiet.rounds, f"questions are no rounds, but {engine.rounds} were counted.")
+            for each in (engine, quiet):
+                each.update(rounds)
+
+    def test_what_it_chooses_is_allowed(self, policy: Policy | Maker, case: Case) -> None:
+        engine = started(policy, case)
+        for now, rounds in played(engine, case):
+            for available in (None, *some_available(case.problem, now.draws)):
+                here = now._replace(available=available)
+                if available is not None and refuses(engine, here):
+                    continue  # one that plays a single action may not be able to
+                check_allowed(engine.choose(here).action, case.problem, available, "choose")
+                check_allowed(engine.best(here).action, case.problem, available, "best")
+                here = here._replace(pending=some_pending(engine, here))
+                check_allowed(engine.choose(here).action, case.problem, available, "choose with pending actions")
+            engine.update(rounds)
+
+    def test_what_it_compares_explains_its_choice(self, policy: Policy | Maker, case: Case) -> None:
+        engine = started(policy, case)
+        for now, rounds in played(engine, case):
+            choice, compared = engine.choose(now), list(engine.compared(now))
+            if compared and not math.isnan(choice.value):
+                index = dict(compared)
+                check(choice.action in index, f"compared has what was chosen, but lacks {choice.action}: {compared}.")
+                check(
+                    close(index[choice.action], choice.value),
+                    f"{choice.action} has the index {choice.value} for choose, but {index[choice.action]} in compared.",
+                )
+                most = max(index.values())
+                check(
+                    not choice.proved or close(choice.value, most) or choice.value > most,
+                    f"the chosen action has the largest index, but {choice.value} is below {most}.",
+                )
+            for action, _ in compared:
+                check_allowed(action, case.problem, None, "compared")
+            engine.update(rounds)
+
+    def test_predictions_lie_in_their_intervals(self, policy: Policy | Maker, case: Case) -> None:
+        engine = started(policy, case)
+        for now, rounds in played(engine, case):
+            for action in {engine.choose(now).action, engine.best(now).action, case.problem.idle(), NOTHING}:
+                check_estimate(engine.predict(action, now.context), action)
+            engine.update(rounds)
+
+    # -- learning --------------------------------------------------------------------------------------------------
+
+    def test_a_batch_single_rounds_and_counts_teach_the_same(self, policy: Policy | Maker, case: Case) -> None:
+        engine, rows = started(policy, case), []
+        for _, rounds in played(engine, case):
+            engine.update(rounds)
+            rows.append(rounds)
+        counts = 1 + np.arange(len(rows)) % 3
+        batch = Rounds(
+            np.concatenate([row.values for row in rows]), np.concatenate([row.was_set for row in rows]), counts
+        )
+        by_count, in_a_batch, one_by_one = (started(policy, case) for _ in range(3))
+        by_count.update(batch)
+        in_a_batch.update(
+            Rounds(batch.values.repeat(counts, 0), batch.was_set.repeat(counts, 0), np.ones(counts.sum(), np.int64))
+        )
+        for row, count in zip(rows, counts.tolist(), strict=True):
+            for _ in range(count):
+                one_by_one.update(row)
+        check_same_knowledge(one_by_one, in_a_batch, case, "rounds told one by one, and in a batch")
+        check_same_knowledge(one_by_one, by_count, case, "rounds told one by one, and by their counts", intervals=False)
+
+    def test_rounds_are_counted(self, policy: Policy | Maker, case: Case) -> None:
+        engine = started(policy, case)
+        check(engine.rounds == 0, f"an engine starts with 0 rounds, but says {engine.rounds}.")
+        for count, (_, rounds) in enumerate(played(engine, case)):
+            engine.update(rounds)
+            check(engine.rounds == count + 1, f"after {count + 1} rounds the engine says {engine.rounds}.")
+        engine.update(rounds._replace(counts=np.array([5])))
+        check(engine.rounds == _ROUNDS + 5, f"a row that happened 5 times is 5 rounds, but it says {engine.rounds}.")
+        engine.update(Rounds(rounds.values[:0], rounds.was_set[:0], rounds.counts[:0]))
+        check(engine.rounds == _ROUNDS + 5, f"no rows are no rounds, but the engine now says {engine.rounds}.")
+
+    def test_a_copy_learns_by_itself(self, policy: Policy | Maker, case: Case) -> None:
+        engine, witness = started(policy, case), started(policy, case)
+        for _, rounds in played(engine, case):
+            engine.update(rounds)
+            witness.update(rounds)
+        twin = engine.copy()
+        check_same_knowledge(engine, twin, case, "an engine, and its copy")
+        for _, rounds in played(twin, case, seed=2):
+            twin.update(rounds)
+        check(twin.rounds == 2 * engine.rounds, f"a copy learned, and now the engine says {engine.rounds} rounds.")
+        check_same_knowledge(engine, witness, case, "an engine whose copy learned, and one without a copy")
+
+    def test_values_that_were_not_seen_do_not_break_it(self, policy: Policy | Maker, case: Case) -> None:
+        engine, rng = started(policy, case), np.random.default_rng(3)
+        for t, (now, rounds) in enumerate(played(engine, case)):
+            unseen = (rng.random(rounds.values.shape) < (1.0 if t < 5 else 0.4)) & ~rounds.was_set
+            unseen[:, 0] = False
+            engine.update(rounds._replace(values=np.where(unseen, np.nan, rounds.values)))
+            check_allowed(engine.choose(now).action, case.problem, None, "choose")
+            check_estimate(engine.predict(engine.best(now).action, now.context), engine.best(now).action)
+        check(engine.rounds == _ROUNDS, f"a round with values not seen is a round, but it says {engine.rounds}.")
+
+    def test_rounds_that_nobody_asked_for_do_not_break_it(self, policy: Policy | Maker, case: Case) -> None:
+        """Recorded and imported rounds may set any variables, to any value."""
+        engine, world = started(policy, case), World(case.model, case.problem.graph)
+        rng, graph = np.random.default_rng(4), case.problem.graph
+        others = [graph.index(name) for name in graph.nodes if name not in (graph.target, *graph.context)]
+        for now, _ in played(engine, case):
+            ids = [v for v in others if rng.random() < 0.5]
+            action = Action(tuple(ids), tuple(rng.integers(0, 2, len(ids)).astype(float).tolist()))
+            engine.update(world.play(action, rng.random(len(case.model.graph))))
+            check_allowed(engine.choose(now).action, case.problem, None, "choose")
+            check_estimate(engine.predict(action, now.context), action)
+
+    # -- simulation ------------------------------------------------------------------------------------------------
+
+    def test_a_simulated_run_is_the_plain_loop(self, policy: Policy | Maker, case: Case) -> None:
+        started(policy, case)
+        it = made(policy, case)
+        study = self._study(case, {"its own": it, "plain": _Plain(it)}, replications=2)
+        with unwarned():
+            result = run_study(study, workers=1)
+            plays = [result.plays(label) for label in ("its own", "plain")]
+        rule = "`run` plays as choose and update do on the same random numbers, but the {} differ."
+        for what in ("regret", "reward"):
+            own, plain = (getattr(result, what)(label) for label in ("its own", "plain"))
+            check(np.allclose(own, plain, rtol=0, atol=_SAME), rule.format(f"curves of the {what}"))
+        same = all(np.array_equal(plays[0][action], plays[1][action]) for action in plays[0])
+        check(same, rule.format("actions"))
+
+    def test_results_do_not_depend_on_the_number_of_workers(self, policy: Policy | Maker, case: Case) -> None:
+        started(policy, case)
+        study = self._study(case, {"it": made(policy, case)}, replications=5)
+        with unwarned():
+            one, three = (run_study(study, workers=workers) for workers in (1, 3))
+        for what in ("regret", "reward", "plays"):
+            same = np.array_equal(getattr(one, f"all_{what}"), getattr(three, f"all_{what}"))
+            check(same, f"a replication is a function of the seed and its number, but the {what} depends on workers.")
+
+    def _study(self, case: Case, policies: dict[str, Policy], replications: int) -> Study:
+        study = study_of(case.model, policies, _ROUNDS, replications, case.rules, seed=5, record="every")
+        try:
+            with unwarned():
+                for policy in policies.values():
+                    policy.engine(study.problem)
+        except DobanditError as error:  # the horizon of a study is its rounds: too few for some
+            raise SkipTest(f"refused: {error}") from None
+        return study
+
+
+# -- what the tests are made of ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def unwarned() -> Iterator[None]:
+    """Without dobandit's warnings: a policy may say that a problem does not suit it well, and take it all the same."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DobanditWarning)
+        yield
+
+
+def made(policy: Policy | Maker, case: Case) -> Policy:
+    """The policy for a problem."""
+    return policy if isinstance(policy, Policy) else policy(case.model)
+
+
+def started(policy: Policy | Maker, case: Case) -> Engine:
+    """The policy at work on a problem; the test is skipped where it refuses."""
+    problem = case.problem
+    try:
+        with unwarned():
+            return made(policy, case).engine(problem)
+    except DobanditError as error:
+        raise SkipTest(f"refused: {error}") from None
+
+
+def played(engine: Engine, case: Case, seed: int = 1) -> Iterator[tuple[Situation, Rounds]]:
+    """Rounds of the world: what is known before acting, and what comes of the engine's choice; the caller lets the
+    engine learn."""
+    rng, world = np.random.default_rng(seed), World(case.model, case.problem.graph)
+    for _ in range(_ROUNDS):
+        draws = rng.random(len(case.model.graph))
+        now = Situation(rng.random(engine.draws), world.context(draws))
+        yield now, world.play(engine.choose(now).action, draws)
+
+
+def some_available(problem: Problem, draws: Array) -> list[tuple[int, ...]]:
+    """Some variables that can be set now: the required ones alone, and with one more each."""
+    graph, required = problem.graph, {problem.graph.index(name) for name in problem.rules.require}
+    others = [graph.index(name) for name in graph.controllable if graph.index(name) not in required]
+    pick = others[int(draws[0] * len(others))] if others else 0
+    found = [required, required | {pick}, required | {v for v in others if v != pick}]
+    return [tuple(sorted(ids - {0})) for ids in found]
+
+
+def some_pending(engine: Engine, now: Situation) -> tuple[Pending, ...]:
+    """The choice of this moment as under way, once and three times."""
+    action = engine.choose(now).action
+    return Pending(action, now.context), Pending(action, now.context, 3)
+
+
+def fail(message: str) -> NoReturn:
+    raise AssertionError(message)
+
+
+def check(holds: bool, message: str) -> None:
+    """Fail with a message of one's own: pytest rewrites no assertions of installed packages."""
+    if not holds:
+        fail(message)
+
+
+def close(one: float, other: float) -> bool:
+    """Whether two numbers are equal, NaN and infinite ones included."""
+    return bool(np.isclose(one, other, rtol=_SAME, atol=_SAME, equal_nan=True))
+
+
+def check_same_choice(one: Choice, other: Choice, when: str) -> None:
+    check(
+        one.action == other.action and close(one.value, other.value),
+        f"a choice is a function of what was told and of the situation, but {when}: {one} and {other}.",
+    )
+
+
+def refuses(engine: Engine, now: Situation) -> bool:
+    """Whether there is nothing that the policy could do in a situation, and it says so."""
+    try:
+        engine.choose(now)
+    except InterventionError:
+        return True
+    return False
+
+
+def check_allowed(action: Action, problem: Problem, available: tuple[int, ...] | None, who: str) -> None:
+    """Fail unless the rules allow an action of the variables that can be set now."""
+    graph, rules = problem.graph, problem.rules
+    check(isinstance(action, Action), f"{who} gives an Action, but got {action!r}.")
+    check(
+        list(action.ids) == sorted({*action.ids}) and len(action.ids) == len(action.values),
+        f"an action has ascending ids with a value each, but {who} gives {action}.",
+    )
+    check(
+        all(type(v) is int and 1 <= v <= len(graph) for v in action.ids),
+        f"ids are whole numbers from 1 to {len(graph)}, but {who} gives {action}.",
+    )
+    names = {graph.nodes[v - 1]: value for v, value in zip(action.ids, action.values, strict=True)}
+    off = [name for name in names if name not in graph.controllable or name in rules.forbid]
+    check(not off, f"{who} sets {off}, which are not controllable or are forbidden.")
+    missing = [name for name in rules.require if name not in names]
+    check(not missing, f"{who} does not set {missing}, which are required.")
+    odd = {name: value for name, value in names.items() if value not in rules.values_of(name)}
+    check(not odd, f"{who} sets {odd}, which are no levers.")
+    check(rules.allows(names), f"{who} sets {sorted(names)} together, which the budget, costs or groups rule out.")
+    absent = [v for v in action.ids if available is not None and v not in available]
+    check(not absent, f"{who} sets the ids {absent}, but only {available} can be set now.")
+
+
+def check_estimate(estimate: Estimate, action: Action) -> None:
+    """Fail unless low <= value <= high, all from 0 to 1; a value of NaN says that nothing is known."""
+    value, low, high = estimate
+    check(0 <= low <= high <= 1, f"the interval of {action} lies within [0, 1], but got [{low}, {high}].")
+    inside = math.isnan(value) or low - _SAME <= value <= high + _SAME
+    check(inside, f"a prediction lies in its interval, but {action} has {value} in [{low}, {high}].")
+
+
+def check_same_knowledge(one: Engine, other: Engine, case: Case, whose: str, intervals: bool = True) -> None:
+    """Fail where two engines would choose or predict differently. Without intervals: these may rest on the order of
+    rounds, which counts have lost."""
+    check(one.rounds == other.rounds, f"{whose}, are {one.rounds} and {other.rounds} rounds.")
+    for now, _ in played(one.copy(), case, seed=6):
+        choices = one.choose(now), other.choose(now)
+        check(choices[0].action == choices[1].action, f"{whose}, lead to {choices[0]} and {choices[1]}.")
+        check(close(choices[0].value, choices[1].value), f"{whose}, lead to {choices[0]} and {choices[1]}.")
+        estimates = [engine.predict(choices[0].action, now.context) for engine in (one, other)]
+        same = all(map(close, *estimates)) if intervals else close(estimates[0].value, estimates[1].value)
+        check(same, f"{whose}, predict {estimates[0]} and {estimates[1]} for {choices[0].action}.")
+
+
+@dataclass(frozen=True)
+class _Plain(Policy):
+    """A policy whose engine runs simulations by the plain loop."""
+
+    policy: Policy
+
+    @property
+    def label(self) -> str:
+        return f"plain {self.policy.label}"
+
+    def engine(self, problem: Problem) -> Engine:
+        return _PlainEngine(self.policy.engine(problem))
+
+
+class _PlainEngine(Engine):
+    """Asks another engine everything, and leaves `run` as it stands."""
+
+    def __init__(self, inner: Engine) -> None:
+        self.inner, self.problem, self.draws = inner, inner.problem, inner.draws
+
+    def choose(self, now: Situation) -> Choice:
+        return self.inner.choose(now)
+
+    def update(self, rounds: Rounds) -> None:
+        self.inner.update(rounds)
+
+    def predict(self, action: Action, context: Array) -> Estimate:
+        return self.inner.predict(action, context)
+
+    def best(self, now: Situation) -> Choice:
+        return self.inner.best(now)
+
+    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
+        return self.inner.compared(now)
+
+    @property
+    def rounds(self) -> int:
+        return self.inner.rounds
+
+    def actions(self) -> Actions | None:
+        return self.inner.actions()
+
+    def copy(self) -> _PlainEngine:
+        return _PlainEngine(self.inner.copy())

@@ -1,0 +1,99 @@
+"""Draws from what a learner believes: exact passes, the right spread, the same answer twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dobandit as dob
+from dobandit.policy.engine import NOTHING, Action, Rounds, Situation, no_context
+
+GRAPH = dob.CausalGraph([("A", "M"), ("B", "M"), ("M", "Y"), ("B", "Y")], target="Y")
+CHOICES = [NOTHING, *(Action((v,), (1.0,)) for v in (1, 2, 3))]
+
+
+def world(seed):
+    a, b, m = (float(x) for x in np.random.default_rng(seed).uniform(0.05, 0.3, 3))
+    return dob.BinaryGLM(
+        GRAPH,
+        {"A": 0.3, "B": 0.4, "M": 0.1, "Y": 0.05, ("A", "M"): a, ("B", "M"): b, ("M", "Y"): 0.2 + m, ("B", "Y"): a * b},
+    )
+
+
+def learned(model, rows, seed=0, **settings):
+    """A learner that has seen rows without any action."""
+    learner = dob.CausalUCB().start(GRAPH, budget=1, effects="any", seed=seed, **settings)
+    drawn = model.sample({}, size=rows, rng=seed)
+    values = np.column_stack([np.ones(rows), *(drawn[name] for name in GRAPH.nodes)]).astype(float)
+    learner.engine.update(Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(rows, dtype=np.int64)))
+    return learner
+
+
+@pytest.mark.parametrize("links", ["auto", "identity", "logistic"])
+def test_draws_settle_on_the_truth_as_the_estimate_does(links):
+    model = world(1)
+    learner = learned(model, 20_000, links=links)
+    values = learner.engine._posterior.values(learner.engine.state, CHOICES, no_context(4))
+    for i, action in enumerate(CHOICES):
+        estimate = learner.engine.predict(action, no_context(4))
+        assert values[:, i].mean() == pytest.approx(estimate.value, abs=0.01)
+        assert 0.0 < values[:, i].std() < 0.05
+        if links != "logistic":
+            assert estimate.value == pytest.approx(dob.expect(model, action.named(GRAPH)).value, abs=0.04)
+
+
+def test_numbers_are_drawn_by_a_pass_over_means():
+    learner = dob.CausalUCB().start(GRAPH, budget=1, effects="any", continuous=True)
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        a, b = rng.random(2)
+        m = 0.5 * a + 0.2 * b
+        learner.update({}, {"A": a, "B": b, "M": m, "Y": 0.8 * m})
+    told = learner.assess()
+    assert told.do == {"M": 1}
+    assert told.probability_best > 0.9
+    assert told.gap is None
+    assert told.interval_words == "95%, at this round"
+
+
+def test_the_chance_is_a_function_of_seed_and_rounds():
+    learner, again, other = (learned(world(2), 200, seed) for seed in (0, 0, 1))
+    now = Situation(np.zeros(3), no_context(4))
+    chances = [one.engine.chance(CHOICES[3], now) for one in (learner, learner, again, other)]
+    assert chances[0] == chances[1] == chances[2] != chances[3]
+    total = sum(learner.engine.chance(action, now).best for action in CHOICES)
+    assert total == pytest.approx(1.0, abs=0.02)  # only ties count twice
+    assert all(learner.engine.chance(action, now).loss >= 0.0 for action in CHOICES)
+
+
+@pytest.mark.parametrize("links", ["auto", "identity"])
+def test_the_gap_is_the_largest_upper_end_of_the_others_above_the_lower_end(links):
+    learner = learned(world(3), 500, links=links)
+    now = Situation(np.zeros(3), no_context(4))
+    ends = {
+        action: learner.engine.anytime.interval(learner.engine.state, action, now.context, 0.05) for action in CHOICES
+    }
+    for action in CHOICES:
+        most = max(end.high for other, end in ends.items() if other != action)
+        assert learner.engine.gap(action, now) == pytest.approx(max(most - ends[action].low, 0.0), abs=1e-9)
+    assert learner.gap() == learner.engine.gap(learner.engine.best(now).action, now)
+
+
+def test_a_guarantee_chooses_the_largest_upper_end():
+    learner = dob.CausalUCB(guarantee=True).start(GRAPH, budget=1, effects="any", seed=0)
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        now = Situation(rng.random(3), no_context(4))
+        choice = learner.engine.choose(now)
+        bounds = learner.engine.anytime.bounds(learner.engine.state, learner.engine.actions(), now.context, 0.05)
+        assert choice.value == pytest.approx(bounds.high.max(), abs=1e-9)
+        do = choice.action.named(GRAPH)
+        seen = world(4).sample(do, size=1, rng=number)
+        learner.update(do, {name: int(values[0]) for name, values in seen.items()})
+    busy = learner.propose(pending=[learner.propose()] * 20)
+    assert busy in [action.named(GRAPH) for action in CHOICES]
+    with pytest.raises(dob.errors.PolicyError, match="numbers between"):
+        dob.CausalUCB(guarantee=True).start(GRAPH, budget=1, continuous=True)
+    with pytest.raises(dob.errors.PolicyError, match="True or False"):
+        dob.CausalUCB(guarantee=1)
+    assert dob.CausalUCB(guarantee=True).settings() == {"guarantee": True}
