@@ -82,6 +82,18 @@ def mixture(
     return Mixture(ridge, WeightedSquares(ridge, floor), links, has), state
 
 
+_FORMS = ("a straight line", "a curve", "a table by pattern")
+
+
+def form_in_words(estimator: Any, state: Any, v: int) -> str:
+    """Which member carries the weight at node v: "a table by pattern (97%)"; "" where there is only one."""
+    if not isinstance(estimator, Mixture) or estimator.has[v].sum() < 2:
+        return ""
+    weight = state.weight[v]
+    best = int(np.argmax(weight))
+    return f"{_FORMS[best]} ({100 * weight[best]:.0f}%)"
+
+
 @inlined
 def within(p: float, low: float) -> float:
     return min(max(p, low), 1.0 - low)

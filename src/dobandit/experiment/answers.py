@@ -31,7 +31,8 @@ class BestObserved(NamedTuple):
 
 class EdgeEstimate(NamedTuple):
     """cause is None for the bias: how likely the effect is by itself. status as in `Learner.estimate`; outside: the
-    estimate lies outside of what the policy takes for granted, such as a harm where effects should do none."""
+    estimate lies outside of what the policy takes for granted, such as a harm where effects should do none; form: what
+    the effect looks like by the data, where that is learned."""
 
     cause: str | None
     effect: str
@@ -41,6 +42,7 @@ class EdgeEstimate(NamedTuple):
     rows: int
     status: str
     outside: bool = False
+    form: str = ""
 
 
 def best_observed(
@@ -101,7 +103,7 @@ def edge_estimates(learner: Learner) -> list[EdgeEstimate]:
         node = learner.estimate(effect)
         weights = [(None, node.bias)] if node.bias is not None else []
         rows += [
-            EdgeEstimate(cause, effect, weight.value, weight.low, weight.high, node.rows, node.status, weight.outside)
+            EdgeEstimate(cause, effect, *weight[:3], node.rows, node.status, weight.outside, node.form)
             for cause, weight in [*weights, *node.parents.items()]
         ]
     return rows

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.estimation.estimators import Estimator, State, status_of
+from dobandit.estimation.mixture import form_in_words
 from dobandit.estimation.statistics import Layout, Statistics
 from dobandit.model.links import Link
 
@@ -20,6 +21,7 @@ class NodeBelief(NamedTuple):
     parents  ids, 0 for the constant
     gram     M (d, d);  inverse: M^+;  null: the projector on the directions that no row has shown
     rows     rounds that said something about the node
+    form     what the node looks like by the data, in words; "" where that was promised
     status   "solved", "singular" (some combination of parents was never seen) or "separable" (the data alone would ask
              for infinite weights)
     """
@@ -33,6 +35,7 @@ class NodeBelief(NamedTuple):
     status: str
     radius: float
     link: Link
+    form: str = ""
 
 
 class Beliefs:
@@ -70,4 +73,5 @@ class Beliefs:
             status_of(self._estimator, layout, self._state, v),
             float(self.radii[v]),
             self.links[v - 1],
+            form_in_words(self._estimator, self._state, v),
         )

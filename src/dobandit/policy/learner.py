@@ -43,7 +43,8 @@ class NodeEstimate(NamedTuple):
     """What is known of a node: the weight of each parent and of the constant (bias; None where it has none).
 
     status: "solved", "singular" (some combination of parents was never seen) or "separable" (the data alone would ask
-    for infinite weights). radius: rho, of {theta: ||theta - estimate||_M <= rho}.
+    for infinite weights). radius: rho, of {theta: ||theta - estimate||_M <= rho}. form: what the node looks like by the
+    data, such as "a table by pattern (97%)", where that is learned; the weights are then those of a straight line.
     """
 
     parents: dict[str, WeightEstimate]
@@ -51,6 +52,7 @@ class NodeEstimate(NamedTuple):
     rows: int
     status: str
     radius: float
+    form: str = ""
 
 
 class Worth(NamedTuple):
@@ -263,7 +265,7 @@ class Learner:
             weights.append(WeightEstimate(min(max(theta, ends[0]), ends[1]), low, high, outside))
         bias = weights.pop(0) if self.graph.has_bias(name) else None
         parents = dict(zip(self.graph.parents(name), weights, strict=True))
-        return NodeEstimate(parents, bias, node.rows, node.status, node.radius)
+        return NodeEstimate(parents, bias, node.rows, node.status, node.radius, node.form)
 
     @property
     def keeps_model(self) -> bool:

@@ -113,7 +113,8 @@ def create_command(
     out.say(f"experiment {name} {'opened' if found else 'created'} in {place.url}")
     out.print_facts(about.definition_rows(experiment))
     click.echo()
-    out.say(f"next: {out.command_line(experiment, 'ask', [name])}")
+    known = [f"--context {one}=_" for one in experiment.graph.context]
+    out.say(" ".join([f"next: {out.command_line(experiment, 'ask', [name])}", *known]))
 
 
 @experiment_group.command("list")

@@ -299,5 +299,9 @@ def print_estimates(rows: Sequence[EdgeEstimate]) -> None:
         for row in rows
     ]
     print_table(["cause", "effect", "weight", "interval", "rounds", "status"], cells, right=[2, 3, 4])
+    forms = {row.effect: row.form for row in rows if row.form and row.cause is not None}
+    if forms:
+        say("what each looks like by the rounds so far; its weights above are those of a straight line")
+        print_facts(forms.items())
     if any(row.outside for row in rows):
         say("(outside): not a weight that the policy takes for granted, shown as the data have it")
