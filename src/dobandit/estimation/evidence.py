@@ -181,7 +181,7 @@ def log_ratio(watch: Any, state: Any, i: int, a: int) -> float:
 
 @kernel
 def shifted(watch: Any, state: Any, i: int, a: int, shift: int) -> float:
-    """The same for one shift. The likelihood has one peak over the grid: walk up to it, and add what lies around."""
+    """The evidence of one shift. The likelihood has one peak over the grid: walk up to it, and add what lies around."""
     log_p, log_q, grid = watch.log_p, watch.log_q, watch.log_p.shape[1]
     total = 0.0
     for k in range(watch.patterns[i]):

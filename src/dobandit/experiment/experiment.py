@@ -107,8 +107,9 @@ class Experiment(AskedLog):
         return self._assessed(None, available, context)
 
     def evaluate(self, do: Do | None, *, context: Mapping[str, object] | None = None) -> Recommendation:
-        """The same for an action of your choice, whether the rules allow it or not: {"coupon": 1}; {} is doing nothing.
+        """All that `recommend` says, of an action of your choice, whether the rules allow it or not.
 
+        do       what is set: {"coupon": 1}; {} is doing nothing
         context  the value of each context variable, where the graph has some
         """
         return self._assessed({} if do is None else do, None, context)
