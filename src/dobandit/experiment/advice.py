@@ -10,9 +10,7 @@ from dobandit.experiment.diagnosis.parts import AGREES
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
-    from dobandit.oracle.actions import Action
     from dobandit.policy.learner import Learner, Recommendation
-    from dobandit.policy.problem import Problem
 
 FITS, CONTRADICTED, UNKNOWN = "fits", "contradicted", "unknown"
 MOST_DIAGNOSED = 20_000  # rounds: beyond, a recommendation would wait for the diagnosis
@@ -63,7 +61,7 @@ def advice(told: Recommendation, verdict: Verdict, learner: Learner, doubts: tup
 
 def _warnings(told: Recommendation, learner: Learner) -> Iterator[str]:
     target, action = learner.graph.target, learner.action(told.do)
-    if not allows(learner.problem, action):
+    if not learner.problem.allows(action):
         yield "The rules of the experiment do not allow this action."
     if told.observed is None:
         if told.do or learner.rounds:
@@ -77,16 +75,3 @@ def _warnings(told: Recommendation, learner: Learner) -> Iterator[str]:
             )
     if told.do and told.uplift is not None and told.uplift.interval.low <= 0.0:
         yield "It is not certain yet that this is better than doing nothing: the interval of the uplift reaches 0."
-
-
-def allows(problem: Problem, action: Action) -> bool:
-    """Whether the rules allow an action. Doing nothing always is: control rounds do it."""
-    rules, names = problem.rules, [problem.graph.nodes[v - 1] for v in action.ids]
-    if not names:
-        return True
-    possible = {*rules.candidates(problem.graph), *rules.require}
-    return (
-        set(rules.require) <= set(names) <= possible
-        and all(to in rules.values_of(name) for name, to in zip(names, action.values, strict=True))
-        and rules.allows([name for name in names if name not in rules.require])
-    )

@@ -154,7 +154,7 @@ class AskedLog(ExperimentLog):
             predicted, low, high = replica.predict(action, context)
         else:
             choice = replica.learner.engine.choose(replica.situation(number, wish.available, under_way, context))
-            action, value = choice.action, choice.value
+            action, value = replica.learner.problem.checked(choice.action, replica.learner.label), choice.value
             predicted, low, high = replica.predict(action, context)
             why = with_doubts(reason_for(choice, predicted, self.graph.target, replica.learner), replica.doubts)
         why = f"{why}; may stop: {gap_words(within)}" if within is not None and stop else why

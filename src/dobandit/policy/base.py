@@ -133,6 +133,11 @@ def require_nonnegative(problem: Problem, label: str, clipped: bool) -> Problem:
     return problem.with_effects("nonnegative")
 
 
+def require_bool(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise PolicyError(f"{name} is True or False, but got {value!r}.")
+
+
 def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise PolicyError(f"{name} is one of {listed(choices)}, but got {value!r}.{closest(str(value), choices)}")

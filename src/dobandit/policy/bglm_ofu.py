@@ -24,7 +24,7 @@ from dobandit.estimation.estimators import maximum_likelihood
 from dobandit.estimation.statistics import layout_of
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.links import Link, LinkBounds, identity
-from dobandit.policy.base import Policy, positive, require_choice, require_nonnegative
+from dobandit.policy.base import Policy, positive, require_bool, require_choice, require_nonnegative
 from dobandit.policy.engine import Engine
 from dobandit.policy.model_engine import ModelEngine
 from dobandit.policy.oracles import ORACLES, REGIONS, linear_engine, per_pattern_oracle
@@ -65,6 +65,7 @@ class BGLMOFU(Policy):
 
     def __post_init__(self) -> None:
         positive("radius_scale", self.radius_scale, zero=True)
+        require_bool("clipped", self.clipped)
         positive("lambda_scale", self.lambda_scale, zero=True)
         positive("c", self.c)
         require_choice("region", self.region, REGIONS)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from dobandit.errors import PolicyError
 from dobandit.estimation.confidence import DEFAULT_DELTA, checked_delta, delta_blm_lr
-from dobandit.policy.base import Policy, positive, require_choice, require_nonnegative
+from dobandit.policy.base import Policy, positive, require_bool, require_choice, require_nonnegative
 from dobandit.policy.engine import Engine
 from dobandit.policy.oracles import ORACLES, REGIONS, linear_engine
 from dobandit.policy.problem import Problem
@@ -41,6 +41,7 @@ class BLMLR(Policy):
 
     def __post_init__(self) -> None:
         positive("radius_scale", self.radius_scale, zero=True)
+        require_bool("clipped", self.clipped)
         require_choice("region", self.region, REGIONS)
         require_choice("oracle", self.oracle, ORACLES)
         require_choice("radius", self.radius, ("paper", "lemma"))

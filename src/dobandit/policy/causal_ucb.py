@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dobandit.errors import PolicyError
-from dobandit.policy.base import Policy
+from dobandit.policy.base import Policy, require_bool
 from dobandit.policy.causal_engine import causal_engine, members_of
 from dobandit.policy.engine import Engine
 from dobandit.policy.problem import Problem
@@ -36,8 +35,7 @@ class CausalUCB(Policy):
     guarantee: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.guarantee, bool):
-            raise PolicyError(f"guarantee is True or False, but got {self.guarantee!r}.")
+        require_bool("guarantee", self.guarantee)
 
     @property
     def label(self) -> str:

@@ -224,7 +224,7 @@ class Engine(ABC):
         """
         for world_draws, policy_draws in zip(draws.world, draws.policy, strict=True):
             context = world.context(world_draws)
-            action = self.choose(Situation(policy_draws, context)).action
+            action = self.problem.checked(self.choose(Situation(policy_draws, context)).action, type(self).__name__)
             seen = world.play(action, world_draws)
             recorder.note(action, context, float(seen.values[0, self.problem.graph.arrays.target]))
             self.update(seen)

@@ -294,7 +294,7 @@ class Learner:
     def best(self, available: Iterable[str] | None = None, context: Context | None = None) -> Recommendation:
         """The action that looks best under the estimate, without optimism; the first of equals."""
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
-        action = self.engine.best(now).action
+        action = self.problem.checked(self.engine.best(now).action, self.label)
         return self._predicted(action, now)
 
     def assess(
@@ -303,7 +303,7 @@ class Learner:
         """An action (None: the best) beside doing nothing and the other allowed actions: all of a `Recommendation` that
         needs no log."""
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
-        action = self.engine.best(now).action if do is None else self.action(do)
+        action = self.problem.checked(self.engine.best(now).action, self.label) if do is None else self.action(do)
         told = self._predicted(action, now)
         idle = self._predicted(NOTHING, now)
         uplift = None

@@ -58,11 +58,12 @@ class Posterior:
         return int(min(max(_MOST_WORK / (DRAWS * states), _FEWEST_COMPARED), MOST_COMPARED))
 
     def chance(self, state: Any, action: Action, others: list[Action], context: Array) -> Chance:
-        """How often `action` is best among all, equals counted, and how much is lost by it on average."""
+        """How often `action` is best among all, equals in equal parts, and how much is lost by it on average."""
         rows = [action, *(other for other in others if other != action)]
         values = self.values(state, rows, context)
         best = values.max(axis=1)
-        return Chance(float(np.mean(values[:, 0] >= best - _TIE)), float(np.mean(best - values[:, 0])))
+        equals = values >= best[:, None] - _TIE
+        return Chance(float(np.mean(equals[:, 0] / equals.sum(axis=1))), float(np.mean(best - values[:, 0])))
 
     def values(self, state: Any, actions: list[Action], context: Array, draws: int = DRAWS) -> Array:
         """(draws, actions) E[Y] of each action under each draw."""

@@ -83,6 +83,30 @@ class Problem:
             rules = rules.limited(self.graph.nodes[v - 1] for v in available)
         return Allowed(self.graph, rules, self.monotone, set(self.order) if relevant else None)
 
+    def allows(self, action: Action) -> bool:
+        """Whether the rules allow an action. Doing nothing always is: control rounds do it."""
+        rules = self.rules
+        if not all(0 < v <= len(self.graph) for v in action.ids):
+            return False
+        names = [self.graph.nodes[v - 1] for v in action.ids]
+        if not names or action == self.idle():
+            return True
+        possible = {*rules.candidates(self.graph), *rules.require}
+        return (
+            set(rules.require) <= set(names) <= possible
+            and all(to in rules.values_of(name) for name, to in zip(names, action.values, strict=True))
+            and rules.allows([name for name in names if name not in rules.require])
+        )
+
+    def checked(self, action: Action, label: str) -> Action:
+        """The action, or PolicyError where the rules do not allow what a policy chose."""
+        if not self.allows(action):
+            raise PolicyError(
+                f"a policy keeps to the rules of its problem, but {label} chose {action}, which they do not allow. "
+                "Mend the policy."
+            )
+        return action
+
     def idle(self) -> Action:
         """Setting nothing but what is required, each to its largest value."""
         ids = sorted(self.graph.index(name) for name in self.rules.require)

@@ -66,7 +66,8 @@ class Truth:
             return np.zeros((len(self.patterns), 0))
         rows = [*(actions.row(i) for i in range(len(actions.ids))), self.problem.idle()]
         table = np.array([[self.value(row, pattern) for row in rows] for pattern in self.patterns])
-        self.best = np.maximum(self.best, table.max(axis=1))  # an approximate oracle may have missed it
+        if table.shape[1] > 1:  # an approximate oracle may have missed one of the list
+            self.best = np.maximum(self.best, table[:, :-1].max(axis=1))
         return table
 
     def chance(self) -> Array:
