@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,9 +36,9 @@ class Tape(NamedTuple):
 class Recorder:
     """Records one run.
 
-    value     E[Y] of an action given a context (by the learner's ids): the truth that regret is measured by
-    patterns  which row of `tape.best` a context belongs to
-    actions   the actions that are listed, for engines that play others than by number
+    value        E[Y] of an action given a context (by the learner's ids): the truth that regret is measured by
+    context_ids  ids of the context variables, whose values number the rows of `tape.best`
+    actions      the actions that are listed, for engines that play others than by number
     """
 
     def __init__(
@@ -47,9 +48,13 @@ class Recorder:
         context_ids: NDArray[np.int32],
         actions: Actions | None = None,
     ) -> None:
-        self.tape, self._value, self._context_ids = tape, value, context_ids
-        rows = [] if actions is None else [actions.row(i) for i in range(len(actions.ids))]
-        self._number = {row: i for i, row in enumerate(rows)}
+        self.tape, self._value, self._context_ids, self._actions = tape, value, context_ids, actions
+
+    @cached_property
+    def _number(self) -> dict[Action, int]:
+        """Where each listed action stands; compiled rounds, which play by number, have no need of it."""
+        count = 0 if self._actions is None else len(self._actions.ids)
+        return {self._actions.row(i): i for i in range(count)}  # type: ignore[union-attr]
 
     def note(self, action: Action, context: Array, reward: float) -> None:
         """Count a round."""
