@@ -1,12 +1,17 @@
-"""One experiment for all segments, against pooling them and against one experiment per segment.
+"""One experiment for all segments, against pooling them and against one experiment per segment, over random funnels.
 
-Two funnels in which the best action depends on the segment. In the first, segments share how strongly things act (a
-logistic funnel: whoever visits anyway is better given a coupon); in the second nothing is shared (push works on phones
-only, e-mail elsewhere only). Loss per round is against the best action for each round's own segment.
-Usage: bench_segments.py [rounds] [runs]
+Segments (mobile or not; in the wider funnels also returning or not) are known before acting; e-mail and push bring
+visits, visits and a coupon bring purchases, all by logistic curves drawn by seed. How much the segments share:
+all       each lever acts alike everywhere; only the level differs by segment
+purchases visits have curves of their own in every segment, purchases act alike
+nothing   every segment has curves of its own
+In every funnel the best action depends on the segment. Loss per round is against the best action for each round's own
+segment: its mean over funnels and runs, and what 95% of the runs stay below.
+Usage: bench_segments.py [rounds] [runs] [funnels] [seed of the first funnel]
 """
 
 import sys
+import zlib
 from itertools import product
 
 import numpy as np
@@ -14,54 +19,89 @@ import numpy as np
 import dobandit as dob
 from dobandit.model.conditioning import given
 
-ROUNDS, RUNS = (int(a) for a in (sys.argv[1:] + ["1000", "100"][len(sys.argv) - 1 :])[:2])
-EDGES = [(a, "visit") for a in ("mobile", "email", "push")] + [(a, "buy") for a in ("mobile", "visit", "coupon")]
+ROUNDS, RUNS, FUNNELS, FIRST = (int(a) for a in (sys.argv[1:] + ["1000", "10", "20", "100"][len(sys.argv) - 1 :])[:4])
+LEVERS = ("email", "push", "coupon")
+SHARED = ("all", "purchases", "nothing")
+GAP = 0.02  # how much better the best action of a segment is than its second best, at least
 
 
-def graph_of(context):
-    return dob.CausalGraph(
-        EDGES, "buy", controllable=["email", "push", "coupon"], context=["mobile"] if context else []
-    )
+def graph_of(segments, known=True):
+    causes = {"visit": [*segments, "email", "push"], "buy": [*segments, "visit", "coupon"]}
+    edges = [(cause, effect) for effect, names in causes.items() for cause in names]
+    return dob.CausalGraph(edges, "buy", controllable=LEVERS, context=segments if known else [], nodes=segments)
 
 
-def shared(context):
-    """Phones visit anyway, so a coupon is better there; elsewhere an e-mail brings people in."""
-    weights = {"mobile": 0.0, "email": -2.0, "push": -2.0, "coupon": -2.0, "visit": -2.0, "buy": -2.5}
-    weights |= {("mobile", "visit"): 3.0, ("email", "visit"): 2.2, ("push", "visit"): 0.8}
-    weights |= {("mobile", "buy"): -0.3, ("visit", "buy"): 2.2, ("coupon", "buy"): 0.9}
-    return dob.BinaryGLM(graph_of(context), weights, links="logistic")
+def draw(rng, segments, share):
+    """Tables of a funnel."""
+    patterns = list(product((0, 1), repeat=len(segments)))
+
+    def node(alike, strength):
+        level = rng.normal(-1.5, 0.5) + rng.normal(0.0, 1.2, len(patterns))
+        effects = np.where(rng.random((len(patterns), 2)) < 0.3, 0.0, rng.uniform(0.3, strength, (len(patterns), 2)))
+        if alike:
+            level, effects = level[0] + np.array(patterns) @ rng.normal(0.0, 1.5, len(segments)), effects[:1]
+        odds = level[:, None, None] + effects[:, :1, None] * [[0], [1]] + effects[:, 1:, None] * [[0, 1]]
+        return (1.0 / (1.0 + np.exp(-odds))).reshape((2,) * (len(segments) + 2))
+
+    tables = {"visit": node(share == "all", 3.0), "buy": node(share != "nothing", 2.5)}
+    return tables | dict.fromkeys(segments, 0.5) | dict.fromkeys(LEVERS, 0.1)
 
 
-def apart(context):
-    """On phones push works and e-mail does nothing; elsewhere it is the other way round."""
-    graph = graph_of(context)
-
-    def table(names, chance):
-        order = [names.index(name) for name in graph.parents("visit" if "email" in names else "buy")]
-        return {tuple(key[i] for i in order): chance(*key) for key in product((0, 1), repeat=3)}
-
-    visit = table(["mobile", "email", "push"], lambda m, e, p: 0.15 + 0.4 * (p if m else e))
-    buy = table(["mobile", "visit", "coupon"], lambda m, v, c: 0.05 + 0.05 * m + 0.4 * v + 0.08 * c)
-    return dob.TableModel(graph, {"mobile": 0.5, "email": 0.1, "push": 0.1, "coupon": 0.1, "visit": visit, "buy": buy})
+def funnel(seed, segments, share):
+    """A funnel's tables, of which the best action depends on the segment, by at least GAP in each."""
+    for attempt in range(5_000):
+        rng = np.random.default_rng([zlib.crc32(share.encode()), len(segments), seed, attempt])
+        tables = draw(rng, segments, share)
+        tops = [dob.solve(world, budget=1, oracle="exhaustive", top=2).top for world in each_segment(tables, segments)]
+        if all(top[0][1] - top[1][1] >= GAP for top in tops) and len({tuple(top[0][0]) for top in tops}) > 1:
+            return tables
+    raise RuntimeError(f"no funnel with seed {seed} has a best action that depends on the segment by {GAP}.")
 
 
-def regret_of(world, rounds, runs=RUNS):
-    result = dob.simulate(world, [dob.CausalUCB()], rounds, runs, budget=1, seed=3, links="auto", effects="any")
+def world_of(tables, segments, known=True):
+    return dob.TableModel(graph_of(segments, known), arranged(tables, graph_of(segments, known), segments))
+
+
+def arranged(tables, graph, segments):
+    """Tables with the axes in the order of the graph's parents."""
+    own = {"visit": [*segments, "email", "push"], "buy": [*segments, "visit", "coupon"]}
+    return {
+        name: np.transpose(table, [own[name].index(p) for p in graph.parents(name)]) if name in own else table
+        for name, table in tables.items()
+    }
+
+
+def each_segment(tables, segments):
+    world = world_of(tables, segments)
+    for values in product((0, 1), repeat=len(segments)):
+        yield given(world, dict(zip(segments, values, strict=True)))
+
+
+def regret_of(world, rounds, seed):
+    known = {"links": "auto", "effects": "any", "workers": 1, "record": [rounds]}
+    result = dob.simulate(world, [dob.CausalUCB()], rounds, RUNS, budget=1, seed=seed, **known)
     return result.regret(result.labels[0])[:, -1], result.best
 
 
+def losses(seed, segments, share):
+    """Loss in ROUNDS rounds of every run: contextual, per segment, pooled."""
+    tables = funnel(seed, segments, share)
+    one, best = regret_of(world_of(tables, segments), ROUNDS, seed)
+    pooled, pooled_best = regret_of(world_of(tables, segments, known=False), ROUNDS, seed)
+    part = ROUNDS // 2 ** len(segments)
+    each = sum(regret_of(world, part, seed)[0] for world in each_segment(tables, segments))
+    return one, each, pooled + ROUNDS * (best - pooled_best)
+
+
 def main():
-    print(
-        f"CausalUCB, links learned, {ROUNDS:,} rounds, {RUNS} runs: loss per round, and what 95% of the runs stay below"
-    )
-    for title, funnel in (("segments that share effects", shared), ("segments that share nothing", apart)):
-        one, best = regret_of(funnel(True), ROUNDS)
-        pooled, pooled_best = regret_of(funnel(False), ROUNDS)
-        pooled = pooled + ROUNDS * (best - pooled_best)
-        each = sum(regret_of(given(funnel(True), {"mobile": m}), ROUNDS // 2)[0] for m in (0, 1))
-        print(f"\n{title}; the best action for each: E[buy] = {best:.3f}")
-        for name, regret in (("one contextual experiment", one), ("one per segment", each), ("pooled", pooled)):
-            print(f"  {name:28}{regret.mean() / ROUNDS:>9.4f}{np.quantile(regret, 0.95) / ROUNDS:>9.4f}")
+    seeds = range(FIRST, FIRST + FUNNELS)
+    print(f"CausalUCB, links learned, {ROUNDS:,} rounds, funnels {seeds}, {RUNS} runs each: loss per round\n")
+    print(f"{'segments share':<16}{'segments':>10}{'contextual':>18}{'one per segment':>18}{'pooled':>18}")
+    for segments in (["mobile"], ["mobile", "returning"]):
+        for share in SHARED:
+            found = np.concatenate([losses(seed, segments, share) for seed in seeds], axis=1) / ROUNDS
+            cells = "".join(f"{row.mean():>10.4f}{np.quantile(row, 0.95):>8.4f}" for row in found)
+            print(f"{share:<16}{2 ** len(segments):>10}{cells}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
     python benchmarks/bench_worlds.py                                      (a quick look: about two minutes)
     python benchmarks/bench_worlds.py --first 100 --worlds 30 --runs 10
     python benchmarks/bench_worlds.py --warm --kinds rare-patterns
+    python benchmarks/bench_worlds.py --learners CausalUCB "CausalUCB safe" "CausalUCB own form" KL-UCB --worlds 20
 
 Per kind and learner the regret after --rounds rounds: its mean, its 95% quantile and its maximum over all runs of all
-worlds. Warm: the learner is told 5,000 rounds without intervention first. "own form": the learner is told the world's
-links, where the world has any. Learners of one world meet the same random numbers.
+worlds; worst: the largest share of Random's mean in the same world that a run lost. Warm: the learner is told 5,000
+rounds without intervention first. "own form": the learner is told the world's links, or that nodes are tables by
+pattern where the world has no links. Learners of one world meet the same random numbers.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ import argparse
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from dobandit import BLMLR, UCB, CausalTS, CausalUCB, EpsilonGreedy, Random, simulate
+from dobandit import BLMLR, KLUCB, UCB, CausalTS, CausalUCB, EpsilonGreedy, Random, simulate
+from dobandit.estimation.mixture import TABLE
 from dobandit.policy.base import Policy
+from dobandit.policy.causal_engine import causal_engine
 from dobandit.policy.engine import Engine, Rounds
 from dobandit.policy.problem import Problem
 from worlds import KINDS, Case, make
@@ -28,15 +33,33 @@ TOLD = 5_000
 # label: policy, the links it is told ("own": the world's)
 LEARNERS: dict[str, tuple[Policy, str]] = {
     "CausalUCB": (CausalUCB(), "auto"),
+    "CausalUCB safe": (CausalUCB(safe=True), "auto"),
     "CausalUCB identity": (CausalUCB(), "identity"),
     "CausalUCB own form": (CausalUCB(), "own"),
     "CausalTS": (CausalTS(), "auto"),
+    "KL-UCB": (KLUCB(), "identity"),
     "UCB": (UCB(), "identity"),
     "UCB (0.1)": (UCB(scale=0.1), "identity"),
     "eps-greedy (0.1)": (EpsilonGreedy(0.1), "identity"),
     "BLM-LR (0.1) clipped": (BLMLR(radius_scale=0.1, clipped=True), "identity"),
     "Random": (Random(), "identity"),
 }
+
+
+@dataclass(frozen=True)
+class Tabular(Policy):
+    """CausalUCB that takes every node for a table by pattern, and for nothing else."""
+
+    links: ClassVar[str] = "auto"
+
+    @property
+    def label(self) -> str:
+        return "CausalUCB of tables"
+
+    def engine(self, problem: Problem) -> Engine:
+        has = np.zeros((len(problem.graph) + 1, 3), dtype=bool)
+        has[1:, TABLE] = True
+        return causal_engine(problem, has, 2.0)
 
 
 @dataclass(frozen=True)
@@ -71,9 +94,10 @@ def groups(case: Case, wanted: list[str]) -> Iterator[tuple[object, dict[str, Po
     """(links, policies by label): one study each."""
     for links in ("auto", "identity", "own"):
         policies = {label: LEARNERS[label][0] for label in wanted if LEARNERS[label][1] == links}
-        if not policies or (links == "own" and case.world.links is None):
-            continue
-        yield (None if links == "own" else links), policies
+        if links == "own" and case.world.links is None:
+            links, policies = "auto", dict.fromkeys(policies, Tabular())
+        if policies:
+            yield (None if links == "own" else links), policies
 
 
 def regrets(case: Case, wanted: list[str], rounds: int, runs: int, seed: int, warm: bool) -> dict[str, np.ndarray]:
@@ -98,13 +122,17 @@ def measure(kind: str, seeds: range, wanted: list[str], rounds: int, runs: int, 
     return {label: np.concatenate(found) for label, found in parts.items()}
 
 
-def show(kind: str, regret: dict[str, np.ndarray], wanted: list[str]) -> None:
-    """A line per learner."""
+def show(kind: str, regret: dict[str, np.ndarray], wanted: list[str], runs: int) -> None:
+    """A line per learner. Worst: the largest regret of a run as a share of Random's mean in the same world."""
+    random = regret["Random"].reshape(-1, runs).mean(axis=1) if "Random" in regret else None
     for label in wanted:
         if label in regret:
             found = regret[label]
             numbers = found.mean(), np.quantile(found, 0.95), found.max()
-            print(f"{kind:<24} {label:<22}" + "".join(f"{number:10.1f}" for number in numbers), flush=True)
+            line = f"{kind:<24} {label:<22}" + "".join(f"{number:10.1f}" for number in numbers)
+            if random is not None:
+                line += f"{np.max(found.reshape(-1, runs) / random[:, None]):10.0%}"
+            print(line, flush=True)
     print()
 
 
@@ -122,15 +150,15 @@ def main() -> None:
     seeds = range(given.first, given.first + given.worlds)
     state = "warm" if given.warm else "cold"
     print(f"Regret after {given.rounds:,} rounds, {state}; worlds {seeds}, {given.runs} runs each\n")
-    print(f"{'kind':<24} {'learner':<22}{'mean':>10}{'95%':>10}{'maximum':>10}")
+    print(f"{'kind':<24} {'learner':<22}{'mean':>10}{'95%':>10}{'maximum':>10}{'worst':>10}")
     every: dict[str, list[np.ndarray]] = {}
     for kind in given.kinds:
         regret = measure(kind, seeds, given.learners, given.rounds, given.runs, given.warm)
-        show(kind, regret, given.learners)
+        show(kind, regret, given.learners, given.runs)
         for label, found in regret.items():
             every.setdefault(label, []).append(found)
     whole = {label: np.concatenate(parts) for label, parts in every.items() if len(parts) == len(given.kinds)}
-    show("all kinds", whole, given.learners)
+    show("all kinds", whole, given.learners, given.runs)
     print(f"{time.perf_counter() - start:.0f} s")
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from functools import partial
 
 import numpy as np
+import pytest
 
 from dobandit import (
     BGLMOFU,
     BLMLR,
+    KLUCB,
     UCB,
     BinaryGLM,
     CausalGraph,
@@ -19,8 +22,12 @@ from dobandit import (
     Fixed,
     LinearModel,
     Random,
+    create_experiment,
+    open_experiment,
     paper,
 )
+from dobandit.errors import DobanditError
+from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import Pending, Situation
 from dobandit.policy.learner import Learner
@@ -61,6 +68,7 @@ CASES = {
     "logistic-ofu": (LOGISTIC, 2, BGLMOFU(radius_scale=0.1, initial=15), {}),
     "logistic-lambda": (LOGISTIC, 2, BGLMOFU(radius_scale=0.1, lambda_scale=0.0), {}),
     "ucb": (paper.G4, 2, UCB(scale=0.5), {}),
+    "kl-ucb": (paper.G4, 2, KLUCB(), {}),
     "epsilon": (paper.G4, 2, EpsilonGreedy(epsilon=0.2), {}),
     "random": (paper.G4, 2, Random(), {}),
     "fixed": (paper.G4, 2, Fixed(["X3", "X5"]), {}),
@@ -71,7 +79,7 @@ CASES = {
     "causal": (paper.G5, 2, CausalUCB(), {}),
     "causal-auto": (HARMFUL, 2, CausalUCB(), {"links": "auto", "levers": {"A": (0, 1)}}),
 }
-ARMS = ("ucb", "full-arms", "epsilon", "random", "fixed")
+ARMS = ("ucb", "kl-ucb", "full-arms", "epsilon", "random", "fixed")
 
 
 def links_of(model):
@@ -216,3 +224,45 @@ class PlainLog:
         do = self.trials[number]["do"]
         self.close(number, "told", rows[0], late)
         self.trials[number] |= {"rows": self.in_order(do, rows)}
+
+
+G4, G5 = paper.G4, paper.G5
+FAST = BLMLR(radius_scale=0.1)
+TWINS = CausalGraph([(f"X{i}", "Y") for i in range(1, 5)], target="Y")
+
+
+def make(storage=None, graph=G4.graph, budget=2, policy=FAST, name="spring", **more):
+    more = {"seed": 7} | more
+    return create_experiment(name, graph, budget, policy, storage or MemoryStorage(), **more)
+
+
+def case(name, storage=None, **more):
+    model, budget, policy, _ = CASES[name]
+    return make(storage, model.graph, budget, policy, **settings_of(name), **more)
+
+
+def again(experiment, clock=time.time):
+    """The same experiment in an object that knows nothing yet."""
+    return open_experiment(experiment.name, experiment.storage, clock)
+
+
+def refused(kind, call, *words):
+    with pytest.raises(kind) as caught:
+        call()
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+    assert isinstance(caught.value, DobanditError)
+    return str(caught.value)
+
+
+def whole_log(experiment):
+    return list(experiment.stored_trials())
+
+
+def played(name, rounds=30, storage=None, **more):
+    experiment = case(name, storage, **more)
+    model, rng = CASES[name][0], np.random.default_rng(2)
+    for _ in range(rounds):
+        trial = experiment.ask()
+        experiment.tell(trial.number, drawn(model, trial.do, rng.random(len(model.graph))))
+    return experiment

@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, linprog, lsq_linear
+from scipy.special import rel_entr
 
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel
@@ -475,6 +476,32 @@ class UCBTranscription(_Arms):
             for total, plays in zip(self.total, self.plays, strict=True)
         ]
         return self.arms[pick(bounds, u[0])]
+
+
+class KLUCBTranscription(_Arms):
+    """The largest q with n_i KL(mean_i, q) <= ln t + c ln ln t, by bisection; arms not yet played come first."""
+
+    def __init__(self, graph: CausalGraph, budget: int, c: float = 0.0) -> None:
+        super().__init__(graph, budget)
+        self.c = c
+
+    def propose(self, u: Sequence[float]) -> Set:
+        unplayed = [arm for arm, plays in zip(self.arms, self.plays, strict=True) if plays == 0]
+        if unplayed:
+            return unplayed[int(u[0] * len(unplayed))]
+        log_t = math.log(self.told + 1)
+        level = log_t + self.c * math.log(max(log_t, 1.0))
+        bounds = [self.bound(total / plays, level / plays) for total, plays in zip(self.total, self.plays, strict=True)]
+        return self.arms[pick(bounds, u[0])]
+
+    @staticmethod
+    def bound(mean: float, most: float) -> float:
+        low, high = mean, 1.0
+        for _ in range(60):
+            q = (low + high) / 2
+            divergence = float(rel_entr(mean, q) + rel_entr(1 - mean, 1 - q))
+            low, high = (q, high) if divergence <= most else (low, q)
+        return low
 
 
 class EpsilonGreedyTranscription(_Arms):

@@ -26,15 +26,22 @@ _HOME = {
     "Expectation": "dobandit.model.inference",
     "expect": "dobandit.model.inference",
     "project": "dobandit.model.projection",
+    "Network": "dobandit.model.network",
     "read_model": "dobandit.model.files",
     "solve": "dobandit.oracle.solve",
     "OracleResult": "dobandit.oracle.result",
     "Rules": "dobandit.oracle.rules",
+    "possibly_optimal": "dobandit.oracle.possibly_optimal",
     "CausalUCB": "dobandit.policy.causal_ucb",
     "CausalTS": "dobandit.policy.causal_ts",
     "BLMLR": "dobandit.policy.blm_lr",
     "BGLMOFU": "dobandit.policy.bglm_ofu",
     "UCB": "dobandit.policy.ucb",
+    "KLUCB": "dobandit.policy.kl_ucb",
+    "BestSet": "dobandit.policy.best_set",
+    "LUCB": "dobandit.policy.lucb",
+    "find_best": "dobandit.simulation.find_best",
+    "BestFound": "dobandit.simulation.find_best",
     "EpsilonGreedy": "dobandit.policy.epsilon_greedy",
     "Fixed": "dobandit.policy.yardsticks",
     "Random": "dobandit.policy.yardsticks",
@@ -48,9 +55,14 @@ _HOME = {
     "rename_experiment": "dobandit.experiment.catalogue",
     "Experiment": "dobandit.experiment.experiment",
     "Trial": "dobandit.experiment.trial",
+    "fit": "dobandit.fitting.fit",
+    "Fit": "dobandit.fitting.fit",
+    "rank": "dobandit.report.ranking",
     "simulate": "dobandit.report.result",
     "simulate_many": "dobandit.report.result",
     "load_result": "dobandit.report.result",
+    "losses_figure": "dobandit.report.losses",
+    "FunctionModel": "dobandit.simulation.function_model",
     "SimulationResult": "dobandit.report.result",
 }
 _MODULES = {"errors": "dobandit.errors", "links": "dobandit.model.links", "paper": "dobandit.paper"}
@@ -65,6 +77,8 @@ if TYPE_CHECKING:
     from dobandit.experiment.catalogue import rename_experiment as rename_experiment
     from dobandit.experiment.experiment import Experiment as Experiment
     from dobandit.experiment.trial import Trial as Trial
+    from dobandit.fitting.fit import Fit as Fit
+    from dobandit.fitting.fit import fit as fit
     from dobandit.graph.causal_graph import CausalGraph as CausalGraph
     from dobandit.graph.formats import from_networkx as from_networkx
     from dobandit.graph.formats import parse_graph as parse_graph
@@ -80,26 +94,34 @@ if TYPE_CHECKING:
     from dobandit.model.inference import expect as expect
     from dobandit.model.linear import LinearModel as LinearModel
     from dobandit.model.links import Link as Link
+    from dobandit.model.network import Network as Network
     from dobandit.model.projection import project as project
     from dobandit.model.random_models import random_model as random_model
     from dobandit.model.tables import TableModel as TableModel
+    from dobandit.oracle.possibly_optimal import possibly_optimal as possibly_optimal
     from dobandit.oracle.result import OracleResult as OracleResult
     from dobandit.oracle.rules import Rules as Rules
     from dobandit.oracle.solve import solve as solve
+    from dobandit.policy.best_set import BestSet as BestSet
     from dobandit.policy.bglm_ofu import BGLMOFU as BGLMOFU
     from dobandit.policy.blm_lr import BLMLR as BLMLR
     from dobandit.policy.causal_ts import CausalTS as CausalTS
     from dobandit.policy.causal_ucb import CausalUCB as CausalUCB
     from dobandit.policy.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
+    from dobandit.policy.kl_ucb import KLUCB as KLUCB
     from dobandit.policy.learner import Learner as Learner
+    from dobandit.policy.lucb import LUCB as LUCB
     from dobandit.policy.ucb import UCB as UCB
     from dobandit.policy.yardsticks import Fixed as Fixed
     from dobandit.policy.yardsticks import Oracle as Oracle
     from dobandit.policy.yardsticks import Random as Random
+    from dobandit.report.losses import losses_figure as losses_figure
+    from dobandit.report.ranking import rank as rank
     from dobandit.report.result import SimulationResult as SimulationResult
     from dobandit.report.result import load_result as load_result
     from dobandit.report.result import simulate as simulate
     from dobandit.report.result import simulate_many as simulate_many
+    from dobandit.simulation.function_model import FunctionModel as FunctionModel
 
 
 def __getattr__(name: str) -> object:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 _MOST_SHOWN = 80
@@ -17,6 +19,13 @@ def whole_number(name: str, value: object, least: int, error: type[Exception]) -
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise error(f"{name} must be a whole number from {least}, but got {shown(value)}.")
     return int(value)
+
+
+def absent(value: object) -> bool:
+    """Whether a value stands for "not seen": None, NaN, or what pandas has for them."""
+    if value is None or (isinstance(value, (float, np.floating)) and math.isnan(value)):
+        return True
+    return type(value).__name__ in ("NAType", "NaTType")
 
 
 def shown(value: object) -> str:

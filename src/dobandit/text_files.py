@@ -1,27 +1,39 @@
-"""Text files, read within the limit and written at once."""
+"""Text files, read within the limit and written at once; compressed ones (.gz) are like any other."""
 
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import secrets
 import stat
+import zlib
 from pathlib import Path
+from typing import BinaryIO
 
 from dobandit import limits
 from dobandit.errors import DobanditError, ParseError, located
 
+_GZIP = b"\x1f\x8b"  # what a compressed file begins with; no UTF-8 text does
 
-def read_text(path: str | os.PathLike[str]) -> str:
-    """The file's UTF-8 text; never more of it in memory than the limit. ParseError without the file's name."""
+
+def read_text(path: str | os.PathLike[str], too_large: str = "Split the graph.") -> str:
+    """The file's UTF-8 text, unpacked where it is compressed; never more of it in memory than the limit. ParseError
+    without the file's name.
+
+    too_large  the way out where there is more
+    """
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             data = file.read(limits.MAX_BYTES + 1) if size <= limits.MAX_BYTES else b""
+            if data.startswith(_GZIP):
+                file.seek(0)
+                data = _unpacked(file)
     except (OSError, ValueError) as error:
         raise ParseError(f"the file cannot be read ({_reason(error)}). Check the path.") from None
     if max(size, len(data)) > limits.MAX_BYTES:
-        raise ParseError(f"a file has at most {limits.MAX_BYTES} bytes, but this one has more. Split the graph.")
+        raise ParseError(f"a file has at most {limits.MAX_BYTES} bytes, but this one has more. {too_large}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -30,8 +42,23 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise located(before, len(before), message) from None
 
 
+def _unpacked(file: BinaryIO) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=file) as packed:
+            return packed.read(limits.MAX_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ParseError(f"the compressed file is damaged ({error}). Compress it again.") from None
+
+
+def without_gz(path: str | os.PathLike[str]) -> Path:
+    """The path without the ending of a compressed file: what is left tells what is in it."""
+    whole = Path(path)
+    return whole.with_suffix("") if whole.suffix.lower() == ".gz" else whole
+
+
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write text or bytes so that at every moment the path holds the old file or the new one, whole."""
+    """Write text or bytes so that at every moment the path holds the old file or the new one, whole; compressed where
+    the path ends in .gz."""
     goal = os.path.realpath(path)  # through a link, so that the link stays
     draft = f"{goal}.{secrets.token_hex(4)}.tmp"
     try:
@@ -39,6 +66,8 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
         if old is not None and not stat.S_ISREG(old.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
         data = content.encode() if isinstance(content, str) else content
+        if Path(path).suffix.lower() == ".gz":
+            data = gzip.compress(data, mtime=0)  # no date: equal contents are equal files
         try:
             with open(draft, "xb") as file:
                 file.write(data)

@@ -42,14 +42,18 @@ def confounded(tmp_path):
 
 
 def test_check_reports_the_witness(confounded):
-    report = json.loads(dobandit("check", confounded, "-k", 2, "--json").stdout)
+    report = json.loads(dobandit("check", confounded, "-k", 2, "--json", code=1).stdout)
     assert report["valid"] is True
     assert report["admissible"] is False
     assert report["witness"] == {"hidden": "U", "paths": [["U", "A"], ["U", "B"]]}
     assert report["arms"] == 3
     assert report["parents"]["B"] == 2
-    text = dobandit("check", confounded, "-k", 2).stdout
+    assert report["refused_by"][0] == "project"
+    assert "--always-set A" in report["ways_on"]
+    text = dobandit("check", confounded, "-k", 2, code=1).stdout
     assert "not admissible" in text
+    assert "refused by" in text
+    assert "--policy ucb" in text
     assert "3 sets of exactly 2" in text
 
 

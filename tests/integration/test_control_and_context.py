@@ -233,7 +233,9 @@ def test_what_has_no_cause_at_all_is_0_where_nobody_sets_it():
     assert (told.partial, told.missing, told.untaught) == (False, (), ())
     assert experiment.trial(0)["observation"][other] == 0
     assert experiment.tell(trial, {"visit": 1, "buy": 0, "mobile": 0, other: 0}).repeated
-    experiment.record({}, {other: 1, "visit": 0, "buy": 0, "mobile": 1})  # somebody else did it
+    with pytest.raises(ObservationError, match="can only be other than 0 where it is set"):
+        experiment.record({}, {other: 1, "visit": 0, "buy": 0, "mobile": 1})
+    experiment.record({other: 1}, {"visit": 0, "buy": 0, "mobile": 1})  # somebody else did it
     assert experiment.trial(1)["observation"][other] == 1
     with pytest.raises(ObservationError, match="at least one variable"):
         experiment.record({"email": 1}, {})

@@ -32,7 +32,18 @@ def test_the_policy_of_the_page_keeps_the_contract(tmp_path):
     assert "skipped" not in done.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("module", ["policy.base", "policy.engine", "policy.learner", "oracle.rules"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "policy.base",
+        "policy.engine",
+        "policy.learner",
+        "oracle.rules",
+        "oracle.possibly_optimal",
+        "graph.hiding",
+        "graph.borders",
+    ],
+)
 def test_the_examples_in_docstrings_say_what_happens(module):
     done = doctest.testmod(import_module(f"dobandit.{module}"))
     assert done.attempted

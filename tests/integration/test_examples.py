@@ -57,8 +57,31 @@ def test_the_funnel_goes_on_where_it_was_after_a_restart(tmp_path):
     assert without_times[0] == without_times[1]
 
 
+def test_ignoring_a_hidden_cause_picks_the_wrong_set_and_the_ways_on_the_right_one():
+    printed = run("hidden_cause.py", "--quick")
+    picks = dict(re.findall(r"^(.+?)  +[\d.]+ +[\d.]+  (\w+)$", printed, re.MULTILINE))
+    assert picks.pop("the season ignored") == "email"
+    assert set(picks.values()) == {"coupon"}
+    assert len(picks) == 4
+    assert "hide='auto'" in printed
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
 def test_every_example_explains_itself(name):
     printed = run(name, "--help")
     assert "usage:" in printed
     assert "--quick" in printed
+
+
+def test_the_study_of_misspecification_writes_its_table_and_figure(tmp_path):
+    printed = run("misspecification.py", "--quick", "--out", str(tmp_path))
+    assert printed.count("CausalUCB, told sums") == 5
+    assert (tmp_path / "losses.txt").read_text().strip() in printed
+    assert (tmp_path / "losses.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_from_data_ranks_and_goes_on(tmp_path):
+    printed = run("from_data.py", "--quick", "--folder", str(tmp_path))
+    assert "looks best" in printed
+    assert "knows the same: True" in printed
+    assert {path.name for path in tmp_path.iterdir()} == {"visits.csv", "funnel.json", "ranking.png"}

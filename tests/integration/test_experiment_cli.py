@@ -73,14 +73,16 @@ def refused(done):
 def test_create_says_what_was_made_and_what_comes_next(run):
     text = run("experiment", "create", "a b", "graph.txt", "-k", 2, "--seed", 5, "--lease", "30m").out
     assert "experiment a b created in sqlite:///dobandit.db" in text
-    assert "at most 2 of coupon, email, visit; sets of at most 2, nothing included: effects may do harm" in text
+    assert "to set     at most 2 of coupon, email, visit\n" in text
+    assert "sizes      sets of at most 2, nothing included: effects may do harm\n" in text
     assert "auto for buy, coupon, email, visit" in text
     assert "some cause may do harm" in text
     assert "causal-ucb" in text
     assert "30m" in text
     assert "next: dobandit experiment ask 'a b'" in text
     text = run("experiment", "create", "b", "graph.txt", "-k", 2, *PAPER).out
-    assert "at most 2 of coupon, email, visit; sets of exactly 2: one more variable never lowers the target" in text
+    assert "to set     at most 2 of coupon, email, visit\n" in text
+    assert "sizes      sets of exactly 2: one more variable never lowers the target here\n" in text
     assert "no cause does harm" in text
     text = run("experiment", "create", "c", "graph.txt", "-k", 2, "--full-size").out
     assert "sets of exactly 2: smaller ones were ruled out" in text
@@ -92,7 +94,8 @@ def test_create_takes_levers_contexts_and_effects(run):
     assert document["rules"]["levers"] == {"coupon": [0.0, 1.0]}
     assert document["graph"]["context"] == ["email"]
     text = run("experiment", "show", "s").out
-    assert "at most 1 of coupon=0 or 1, visit; sets of at most 1, nothing included: variables can be set to" in text
+    assert "at most 1 of coupon (0 or 1), visit\n" in text
+    assert "sets of at most 1, nothing included: variables can be set to other values than 1\n" in text
     assert "email, known before acting" in text
     assert "no cause does harm" in text
 

@@ -66,8 +66,8 @@ def command(*arguments):
 def test_it_is_simulated_beside_ours_and_learns():
     policies = [ThompsonArms(), "thompson-arms:prior=4", "random"]
     result = dob.simulate(dob.paper.G4, policies, rounds=400, replications=3, seed=1)
-    assert result.labels == ["Thompson arms", "Thompson arms [thompson-arms:prior=4]", "Random"]
-    assert result.regret("Thompson arms")[:, -1].mean() < result.regret("Random")[:, -1].mean()
+    assert result.labels == ["Thompson arms (prior 1)", "Thompson arms (prior 4)", "Random"]
+    assert result.regret("Thompson arms (prior 1)")[:, -1].mean() < result.regret("Random")[:, -1].mean()
 
 
 def test_a_saved_study_holds_it(tmp_path):

@@ -162,17 +162,28 @@ def test_the_estimates_have_the_signs_of_the_truth(shop):
     assert shop.diagnose().lines()
 
 
+def counted(experiment):
+    """Rows and ones of every pattern of causes of every node of the graph as it was given."""
+    engine = experiment.learner.engine
+    patterns = engine.state.patterns
+    found = {}
+    for v in range(1, len(GRAPH) + 1):
+        cells = slice(int(patterns.first[v]), int(patterns.first[v] + patterns.used[v]))
+        found[GRAPH.nodes[v - 1]] = patterns.seen[cells].sum(), patterns.total[cells].sum()
+    return found
+
+
 def test_the_log_goes_elsewhere_and_back(shop, tmp_path):
     text = shop.to_csv()
     fresh = created(f"sqlite:///{tmp_path}/copy.db")
     fresh.import_history(io.StringIO(text))
     assert fresh.learner.rounds == TRIALS * SIZE
-    assert knowledge(fresh, ordered=False) == knowledge(
-        shop, ordered=False
-    )  # a trial's rows are entries of their own here
+    # A trial's rows are entries of their own here, in the order of the file: what rests on order (intervals, and the
+    # evidence for causes that the graph lacks) may differ, what was counted may not.
+    assert counted(fresh) == counted(shop)
     for mobile in (0, 1):
-        ours, theirs = (one.recommend(context={"mobile": mobile}) for one in (fresh, shop))
-        assert (ours.do, ours.value, ours.observed) == (theirs.do, theirs.value, theirs.observed)
+        ours, theirs = (one.evaluate({"email": 1}, context={"mobile": mobile}) for one in (fresh, shop))
+        assert ours.observed == theirs.observed
     by_rows = created(MemoryStorage())
     by_rows.import_history(shop.to_pandas())
     assert knowledge(by_rows) == knowledge(fresh)
@@ -189,7 +200,7 @@ def test_the_command_line_says_the_same(shop, url, capsys):
         return capsys.readouterr().out
 
     shown = " ".join(run("show", "shop").split())
-    assert "at most 2 of email, popup, price=0 or 1; sets of at most 2, nothing included" in shown
+    assert "to set at most 2 of email, popup, price (0 or 1) sizes sets of at most 2, nothing included" in shown
     assert "context mobile, known before acting" in shown
     assert "buy in control rounds" in shown
     best = json.loads(run("recommend", "shop", "--context", "mobile=0", "--json"))

@@ -16,6 +16,7 @@ TRUTH = CausalGraph([*GRAPH.edges, ("ad", "buy")], target="buy", controllable=["
 WEIGHTS = {"ad": 0.3, "mail": 0.3, "visit": 0.2, "buy": 0.1, ("ad", "visit"): 0.1, ("mail", "visit"): 0.5}
 WEIGHTS |= {("visit", "buy"): 0.2, ("ad", "buy"): 0.6}
 FOUND = "'buy' depends on 'ad' beyond its causes"
+RECKONED = f"{FOUND}, which the learner now reckons with"
 
 
 def told(world, graph, storage, policy, trials=4):
@@ -40,13 +41,16 @@ def test_a_wrong_graph_is_said_everywhere(storage):
     (finding,) = diagnosis.graph
     assert (finding.node, finding.extra, finding.rows) == ("buy", "ad", 400)
     assert any("add the edge ad -> buy" in line for line in diagnosis.lines())
+    assert f"The learner reckons with a cause that the graph lacks: {FOUND}." in diagnosis.notes
+    assert [each.cause for each in experiment.estimates() if each.effect == "buy"] == [None, "ad", "visit"]
+    assert experiment.recommend().do == {"ad": 1}
     (document,) = json.loads(json.dumps(diagnosis.to_document()))["graph"]
     assert document == finding._asdict()
     assert experiment.ask(control=False).why.endswith(
-        f"; but the rounds speak against the graph: {FOUND} (see diagnose)"
+        f"; but the rounds speak against the graph: {RECKONED} (see diagnose)"
     )
     assert FOUND not in experiment.ask(control=True).why
-    assert experiment.recommend().warnings[0] == f"The rounds speak against the graph: {FOUND}. See diagnose."
+    assert experiment.recommend().warnings[0] == f"The rounds speak against the graph: {RECKONED}. See diagnose."
     assert experiment.recommend().verdict == "contradicted"
     again = open_experiment("spring", storage=storage)
     assert again.recommend() == experiment.recommend()

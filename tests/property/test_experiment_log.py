@@ -223,7 +223,11 @@ class Session:
         value = st.one_of(st.integers(0, 1), st.floats(0, 1)) if self.continuous else st.integers(0, 1)
         absent = self.draw(st.sets(st.sampled_from(self.graph.nodes), max_size=1))
         free = [name for name in self.graph.nodes if name not in do and name not in absent]
-        return {name: self.draw(value) for name in free}
+        return {name: self.draw(value) if self.can_happen(name) else 0 for name in free}
+
+    def can_happen(self, name):
+        """Whether a variable may be other than 0 where nobody sets it: it has a cause, or a bias."""
+        return bool(self.graph.parents(name)) or name in self.graph.bias
 
     def check(self):
         stored, plain = list(self.experiment.stored_trials()), self.plain

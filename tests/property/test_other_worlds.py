@@ -15,6 +15,7 @@ import pytest
 from dobandit import (
     BGLMOFU,
     BLMLR,
+    KLUCB,
     UCB,
     BinaryGLM,
     CausalGraph,
@@ -148,6 +149,7 @@ WORLDS = {
 }
 POLICIES = [
     UCB(),
+    KLUCB(),
     EpsilonGreedy(0.2),
     Random(),
     BLMLR(radius_scale=0.1, clipped=True),

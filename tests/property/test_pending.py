@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import transcription as tr
-from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, Oracle, Random, paper
+from dobandit import BGLMOFU, BLMLR, KLUCB, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, Oracle, Random, paper
 from dobandit.errors import InterventionError
 from dobandit.estimation import estimators
 from dobandit.model.links import logistic
@@ -33,7 +33,7 @@ LINEAR = {
     "BLMOFU boxed": BGLMOFU(radius_scale=0.1, initial=2, region="boxed", oracle="exhaustive"),
 }
 GENERAL = BGLMOFU(radius_scale=0.1, initial=2, kappa=0.1)
-MODEL_FREE = {"UCB": UCB(), "eps-greedy": EpsilonGreedy(0.3), "Random": Random()}
+MODEL_FREE = {"UCB": UCB(), "KL-UCB": KLUCB(), "eps-greedy": EpsilonGreedy(0.3), "Random": Random()}
 OPTIMISTS = {**LINEAR, "BGLMOFU logistic": GENERAL}
 EVERY = {**OPTIMISTS, **MODEL_FREE}
 optimists = pytest.mark.parametrize("name", OPTIMISTS)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import transcription as tr
-from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, Oracle, Random, paper
+from dobandit import BGLMOFU, BLMLR, KLUCB, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, Oracle, Random, paper
 from dobandit.errors import DobanditError, DobanditWarning, InterventionError
 from dobandit.model.links import logistic
 from dobandit.oracle.actions import Action
@@ -170,6 +170,7 @@ CASES = [
     Case("BLMOFU search", lambda g: BGLMOFU(radius_scale=0.1, initial=3, region="boxed", oracle="branch-and-bound")),
     Case("BGLMOFU logistic", lambda g: BGLMOFU(radius_scale=0.1, initial=3, kappa=0.1), LOGISTIC),
     Case("UCB", lambda g: UCB(scale=0.5)),
+    Case("KL-UCB", lambda g: KLUCB()),
     Case("eps-greedy", lambda g: EpsilonGreedy(0.3)),
     Case("Random", lambda g: Random()),
     Case("Fixed", lambda g: Fixed(sorted(g.allowed(g.graph.controllable)[-1]) if g.feasible else g.require)),
@@ -499,7 +500,7 @@ def test_available_is_as_if_all_else_were_forbidden(case, game, seed):
 
 @every_policy
 def test_the_arms_are_the_maximal_allowed_sets(case):
-    if case.name not in ("UCB", "eps-greedy", "Random"):
+    if case.name not in ("UCB", "KL-UCB", "eps-greedy", "Random"):
         return
     game = Game(paper.G5.graph, None, {"X2": 0, "X3": 15, "X4": 7}, 25, ["X4"], ["X5"], [["X2", "X6"], ["X6", "X3"]])
     assert set(arms_of(case.start(game))) == set(game.maximal(game.graph.controllable))
@@ -508,7 +509,9 @@ def test_the_arms_are_the_maximal_allowed_sets(case):
     assert len(every) == len(set(every))
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.name in ("UCB", "eps-greedy", "Random")], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c.name in ("UCB", "KL-UCB", "eps-greedy", "Random")], ids=lambda c: c.name
+)
 @pytest.mark.parametrize("effects", ["nonnegative", "any"])
 def test_smaller_sets_are_arms_where_no_larger_one_can_be_played(case, effects):
     """A learner that is told the rounds anew knows of them too."""

@@ -671,8 +671,9 @@ def test_policies_that_do_not_fit_the_model_are_refused():
     with pytest.raises(PolicyError, match="BLM-LR is for linear models"):
         run_study(study(LOGISTIC, [BLMLR()]))
     hidden = random_model("parallel", 5, seed=0, latent=1, link="logistic")
-    with pytest.raises(ModelError, match="hidden variables are handled in linear models only"):
-        run_study(study(hidden, [UCB()]))
+    with pytest.raises(ModelError, match="share are handled in linear models only"):
+        run_study(study(hidden, [BGLMOFU(initial=3)]))
+    run_study(study(hidden, [UCB()]))
     with pytest.raises(InterventionError, match="only controllable variables"):
         run_study(study(policies=[Fixed(["X9"])]))
 
@@ -697,7 +698,7 @@ def test_a_recording_that_would_not_fit_in_memory_is_refused():
 
 def test_labels_tell_policies_apart():
     policies = study(policies=[BLMLR(), BLMLR(radius_scale=0.1), BGLMOFU(initial=5), UCB(0.1)]).policies
-    assert list(policies) == ["BLM-LR", "BLM-LR [blm-lr:radius_scale=0.1]", "BLM-OFU", "UCB (0.1)"]
+    assert list(policies) == ["BLM-LR (radius scale 1)", "BLM-LR (radius scale 0.1)", "BLM-OFU", "UCB (0.1)"]
     assert list(study(LOGISTIC, BGLMOFU(initial=5)).policies) == ["BGLM-OFU"]
     assert list(study(policies={"mine": "ucb"}).policies) == ["mine"]
 

@@ -294,7 +294,7 @@ def test_variables_without_a_path_are_never_set():
 def test_binary_models_refuse_other_values():
     with pytest.raises(InterventionError, match=r"set to 0 or 1.*'X3' to 0\.5"):
         dob.solve(dob.paper.G1, 1, levers={"X3": (0.5, 1)})
-    with pytest.raises(InterventionError, match="levers is about controllable"):
+    with pytest.raises(InterventionError, match="levers are of controllable"):
         dob.solve(dob.paper.G1, 1, levers={"Q": (0, 1)})
     with pytest.raises(TypeError, match="'lever'"):
         dob.solve(dob.paper.G1, 1, lever={"X3": (0, 1)})

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import transcription as tr
-from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, LinearModel, Random, paper
+from dobandit import BGLMOFU, BLMLR, KLUCB, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, LinearModel, Random, paper
 from dobandit.model.links import exponential, identity, logistic
 from dobandit.policy.engine import Situation, no_context
 from worlds import blms, quietly, relaxed
@@ -208,6 +208,8 @@ def test_bglm_ofu_on_other_links(kind, budget):
 BASELINES = {
     "UCB": (UCB(), tr.UCBTranscription, {}),
     "UCB (0.1)": (UCB(0.1), tr.UCBTranscription, {"scale": 0.1}),
+    "KL-UCB": (KLUCB(), tr.KLUCBTranscription, {}),
+    "KL-UCB (3)": (KLUCB(3), tr.KLUCBTranscription, {"c": 3.0}),
     "eps-greedy (0.1)": (EpsilonGreedy(0.1), tr.EpsilonGreedyTranscription, {"epsilon": 0.1}),
     "eps-greedy (0)": (EpsilonGreedy(0.0), tr.EpsilonGreedyTranscription, {"epsilon": 0.0}),
     "Random": (Random(), tr.RandomTranscription, {}),

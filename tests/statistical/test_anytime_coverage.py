@@ -19,7 +19,7 @@ from dobandit.estimation.anytime import likelihood_sets, predicted_length
 from dobandit.estimation.estimators import learn
 from dobandit.estimation.log_likelihood import node_loss
 from dobandit.model.links import exponential, identity, logistic, probit
-from dobandit.oracle.anytime_values import anytime_values, bound_all
+from dobandit.oracle.anytime_values import anytime_values, bound_actions, fill_intervals
 from dobandit.policy.anytime_intervals import AnytimeIntervals
 from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.problem import problem_of
@@ -163,6 +163,7 @@ def test_more_rows_make_narrower_intervals():
         drawn = model.sample((), rounds, rng)
         values = np.column_stack([np.ones(rounds), *(drawn[name] for name in model.graph.nodes)])
         engine.update(Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(rounds, dtype=np.int64)))
-        bound_all(oracle, engine.plan.layout, engine.state, math.log(4 / DELTA), no_context(4))
+        fill_intervals(engine.plan.layout, oracle, engine.state, math.log(4 / DELTA), no_context(4))
+        bound_actions(oracle, no_context(4))
         widths.append(float((oracle.listing.values - oracle.lower).mean()))
     assert all(wider > 1.5 * narrower for wider, narrower in itertools.pairwise(widths))

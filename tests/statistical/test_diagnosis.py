@@ -13,8 +13,8 @@ from scipy.stats import binom, chisquare
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.tools.sm_exceptions import DomainWarning
 
-from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, LinearModel, paper
-from dobandit.experiment.diagnosis import AGREES, CONTRADICTS, FAR, LEVEL, UNTESTED, diagnose
+from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, CausalUCB, LinearModel, paper
+from dobandit.experiment.diagnosis import AGREES, CONTRADICTS, FAR, LEARNED, LEVEL, UNTESTED, diagnose
 from dobandit.model.links import exponential, logistic, probit, rational
 from dobandit.policy.engine import Rounds
 
@@ -102,6 +102,32 @@ def test_interactions_contradict_a_linear_node(name):
     counts = np.asarray(WRONG[name])[int("a" in node.worst.ones), int("b" in node.worst.ones)]
     assert node.worst.observed == pytest.approx(counts, abs=5 * 0.5 / math.sqrt(node.worst.count))
     assert any("Another link" in line for line in diagnosis.lines())
+
+
+HARM = {"effects": "any", "policy": CausalUCB()}
+
+
+@pytest.mark.parametrize("link", ["identity", "logistic"])
+def test_harm_contradicts_nobody_who_allows_for_it(link):
+    """A cause that does harm, in a model whose weights may have any sign: false alarms as seldom as the level says."""
+    chance = [[0.4, 0.1], [0.7, 0.4]]
+    if link == "logistic":
+        chance = logistic(0.0)(np.array([[0.2, -1.8], [1.7, -0.3]]))
+    alarms = [
+        node_of(diagnosed(FORK, fork(np.random.default_rng([5, run]), 500, chance), links=link, **HARM)).p < 0.05
+        for run in range(100)
+    ]
+    assert sum(alarms) <= binom.ppf(1.0 - LUCK, len(alarms), 0.05)
+    diagnosis = diagnosed(FORK, fork(np.random.default_rng(0), 5000, WRONG["xor"]), links=link, **HARM)
+    assert diagnosis.contradictions == ("Y",)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_no_pattern_contradicts_a_node_that_is_learned(name):
+    diagnosis = diagnosed(FORK, fork(np.random.default_rng(0), 5000, WRONG[name]), **HARM)
+    assert not diagnosis.contradictions
+    assert node_of(diagnosis).verdict == LEARNED
+    assert any("learned from them, pattern by pattern" in line for line in diagnosis.lines())
 
 
 def test_a_logistic_node_contradicts_a_linear_one_but_not_itself():

@@ -10,8 +10,9 @@ from scipy.stats import binom
 from dobandit import UCB, BinaryGLM, CausalGraph, CausalUCB, Random, TableModel
 from dobandit.model.links import logistic
 from dobandit.oracle.actions import NOTHING
-from dobandit.policy.engine import Rounds, Situation
+from dobandit.policy.engine import Draws, Rounds, Situation
 from dobandit.policy.graph_evidence import HIDDEN_CAUSE, MISSING_EDGE, GraphEvidence
+from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
 
 ALPHA = 0.01
@@ -80,6 +81,32 @@ def test_right_graphs_are_seldom_accused(name, policy):
     missing = 0.1 if name == "linear" else 0.0
     alarms = [play(world, world.graph, policy, 200, run, 2, missing=missing)[0] for run in range(runs)]
     assert at_most(sum(alarm is not None for alarm in alarms), runs, ALPHA)
+
+
+@pytest.mark.parametrize("name", ["linear", "logistic", "tables"])
+def test_right_graphs_are_seldom_revised(name):
+    """What the learner does about it, in compiled rounds after 300 recorded ones: at most 1% of runs are revised."""
+    world, runs, rounds = RIGHT[name], 25, 300
+    fresh = CausalUCB().start(world.graph, 1, effects="any").engine
+    place, count = World(world, world.graph), len(fresh.actions().ids)
+    revised = 0
+    for run in range(runs):
+        rng, engine = np.random.default_rng([12, run]), fresh.copy()
+        for _ in range(2):
+            engine.update(observed(world, 150, rng))
+        tape = blank_tape(np.zeros((1, count + 1)), np.zeros(1), np.array([rounds]))
+        draws = Draws(rng.random((rounds, len(world.graph))), rng.random((rounds, engine.draws)))
+        engine.run(place, Recorder(tape, lambda *_: 0.0, np.zeros(0, dtype=np.int32), fresh.actions()), draws)
+        assert engine.rounds == 600
+        revised += bool(engine.revisions)
+    assert at_most(revised, runs, ALPHA)
+
+
+def observed(world, rows, rng):
+    """Rounds without intervention."""
+    drawn = world.sample(None, rows, rng)
+    values = np.column_stack([np.ones(rows), *(drawn[name] for name in world.graph.nodes)]).astype(float)
+    return Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(rows, dtype=np.int64))
 
 
 def test_the_bound_holds_where_it_is_loose_enough_to_be_tried():

@@ -19,6 +19,7 @@ from dobandit.estimation.mle import (
     STATUS_WORDS,
     add_to_patterns,
     due,
+    find_pattern,
     fit_node,
     grown,
     rows_that_fit,
@@ -353,3 +354,17 @@ def test_two_links_of_ones_own_have_a_table_each():
     arrays = link_arrays([ARCTAN, exponential, squashed], [2.0, 2.0, 2.0])
     for v, truth in ((1, ARCTAN), (2, exponential), (3, squashed)):
         assert link_value(arrays, v, 0.7) == pytest.approx(float(truth.value(0.7)), abs=1e-12)
+
+
+@pytest.mark.parametrize("parents", [1, 6, 40])
+def test_the_hash_of_a_pattern_overflows_nowhere_and_is_that_of_the_kernel(parents):
+    """NumPy's numbers warn of what compiled ones pass over in silence."""
+    at = Fit(logistic(), parents)
+    plain = getattr(find_pattern, "py_func", find_pattern)
+    found = set()
+    for row in np.random.default_rng(parents).integers(2, size=(64, parents)).astype(float):
+        with np.errstate(all="raise"):
+            slot = plain(at.patterns, at.v, at.d, row)
+        assert slot == find_pattern(at.patterns, at.v, at.d, row)
+        found.add(slot)
+    assert len(found) > 1

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dobandit import BLMLR, CausalGraph
+from dobandit.estimation.estimators import start_with_shares
 from dobandit.estimation.statistics import REFRESH, add_row, layout_of, reaches_lambda, refresh, start_statistics
 from worlds import graphs, relaxed
 
@@ -234,3 +235,19 @@ def test_a_row_enters_where_the_node_was_not_set_and_it_and_its_parents_were_see
         np.testing.assert_array_equal(node.gram, gram[name])
         np.testing.assert_array_equal(stats.rhs[layout.ptr[v] : layout.ptr[v + 1]], rhs[name])
         np.testing.assert_allclose(node.theta, np.linalg.solve(gram[name], rhs[name]), atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_shares_begin_with_the_moments_of_a_uniform_simplex(d):
+    """Means and covariance of weights that are uniform among the nonnegative ones with a sum of at most 1, within five
+    standard errors of a large sample; and the sums agree with the inverse and the estimate."""
+    node = Node(d, 1.0)
+    start_with_shares(node.layout, node.stats)
+    part = slice(node.layout.ptr[node.v], node.layout.ptr[node.v + 1])
+    size = 200_000
+    drawn = np.random.default_rng(0).dirichlet(np.ones(d + 1), size)[:, :d]
+    products = np.einsum("ki,kj->kij", drawn - 1.0 / (d + 1), drawn - 1.0 / (d + 1))
+    assert np.all(np.abs(drawn.mean(axis=0) - node.stats.theta[part]) <= 5.0 * drawn.std(axis=0) / size**0.5)
+    assert np.all(np.abs(products.mean(axis=0) - node.square("inverse")) <= 5.0 * products.std(axis=0) / size**0.5)
+    np.testing.assert_allclose(node.square("gram") @ node.square("inverse"), np.eye(d), atol=1e-12)
+    np.testing.assert_allclose(node.square("gram") @ node.stats.theta[part], node.stats.rhs[part], rtol=1e-12)

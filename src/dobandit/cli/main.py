@@ -10,14 +10,16 @@ from importlib import import_module
 import click
 
 from dobandit import __version__
+from dobandit.cli.spelling import as_command
 from dobandit.errors import DobanditError, DobanditWarning
 
 _HOMES = {
     "check": "models.check",
     "project": "models.project_command",
-    "expect": "models.expect_command",
-    "paper": "models.paper_command",
+    "expect": "expecting.expect_command",
+    "paper": "expecting.paper_command",
     "solve": "solving.solve_command",
+    "rank": "ranking.rank_command",
     "simulate": "studies.simulate_command",
     "report": "studies.report_command",
     "reproduce": "studies.reproduce_command",
@@ -51,6 +53,7 @@ def cli() -> None:
       dobandit expect model.json --do coupon=1 --do email=0
       dobandit project model.json -o observed.json
       dobandit solve model.json -k 3
+      dobandit rank visits.csv funnel.txt --target buy -k 2
       dobandit simulate model.json --policy blm-lr --policy ucb --rounds 2000 -k 2
       dobandit reproduce
       dobandit experiment create spring funnel.txt -k 2
@@ -76,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         hint = f" See '{error.ctx.command_path} --help'." if isinstance(error, click.UsageError) and error.ctx else ""
         _fail(_one_line(error.format_message()) + hint)
     except DobanditError as error:
-        _fail(_one_line(str(error)))
+        _fail(_one_line(as_command(str(error))))
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped.", err=True)
         sys.exit(130)
@@ -103,4 +106,4 @@ def _one_line(text: str) -> str:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    click.echo(f"warning: {_one_line(str(message))}", err=True)
+    click.echo(f"warning: {_one_line(as_command(str(message)))}", err=True)

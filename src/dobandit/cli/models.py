@@ -1,33 +1,40 @@
-"""Commands on graphs and models: check, project, expect, paper."""
+"""Commands on graphs and models: check, project."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dobandit.cli.hidden import hidden_report, hidden_rows, hide_of, hide_option
+from dobandit.cli.networks import BINARISE_OPTION, states_given
 from dobandit.cli.output import json_option, names, print_json, print_table
+from dobandit.cli.spelling import as_command
 from dobandit.errors import DobanditError, InterventionError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS, print_graph, write_graph
-from dobandit.graph.latent import admissible
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.files import print_model, read_graph_or_model, read_model, write_model
-from dobandit.model.inference import METHODS, expect
+from dobandit.model.files import print_model, read_graph_or_model, write_model
 from dobandit.model.projection import project
+from dobandit.model.tables import TableModel
 
 _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 
+CONTEXT_OPTION = click.option(
+    "--context", multiple=True, metavar="NAME", help="A variable that is observed before acting; may be repeated."
+)
 GRAPH_OPTIONS = [
     click.option("--target", help="The variable to make likely (overrides the file)."),
     click.option("--latent", multiple=True, metavar="NAME", help="A hidden variable; may be repeated."),
-    click.option(
-        "--context", multiple=True, metavar="NAME", help="A variable that is observed before acting; may be repeated."
-    ),
+    CONTEXT_OPTION,
+    hide_option,
     click.option("--format", "file_format", type=click.Choice(FORMATS), help="Format of a graph file."),
+    BINARISE_OPTION,
+    click.option("--structure-only", is_flag=True, help="BIF: take the graph alone, however many states there are."),
 ]
 
 
@@ -41,15 +48,22 @@ def graph_options(command: Any) -> Any:
 @click.argument("file", type=click.Path())
 @graph_options
 @click.option("-k", "--budget", type=click.IntRange(min=0), help="How many variables may be set at once.")
+@click.option("--always-set", multiple=True, metavar="NAME", help="A variable that every round sets; may be repeated.")
 @click.option("--horizon", type=click.IntRange(min=1), default=10_000, show_default=True, help="Rounds to learn in.")
 @json_option
+@click.pass_context
 def check(
+    click_context: click.Context,
     file: str,
     target: str | None,
     latent: tuple[str, ...],
     context: tuple[str, ...],
+    hide: tuple[str, ...],
     file_format: str | None,
+    binarise: tuple[str, ...],
+    structure_only: bool,
     budget: int | None,
+    always_set: tuple[str, ...],
     horizon: int,
     as_json: bool,
 ) -> None:
@@ -58,30 +72,47 @@ def check(
     For a model also: which effects are harmful (have a negative weight), which of the paper's assumptions hold, what
     the algorithms are then guaranteed over the horizon, and how many rounds of pure observation BGLM-OFU begins with.
 
+    Ends with exit code 1 where hidden causes cannot be removed, and says which commands refuse the graph, and what can
+    be done about it.
+
     \b
     Examples:
       dobandit check funnel.txt --target buy --latent mood --context mobile -k 2
+      dobandit check funnel.txt --hide auto
       dobandit check model.json --json
+      dobandit check network.bif.gz --target dysp --binarise age=adult,old
     """
     try:
-        what = read_graph_or_model(file, format=file_format, target=target, latent=latent, context=context)
-        report = describe(what, budget)
+        what = read_graph_or_model(
+            file,
+            format=file_format,
+            target=target,
+            latent=latent,
+            context=context,
+            binarise=states_given(binarise),
+            structure_only=structure_only,
+            tables=True,
+        )
+        report = describe(what, budget, hide, always_set)
         if isinstance(what, WeightedModel):
-            report["theory"] = theory(what, horizon)
+            removable = report["hide"] and report["admissible"] and what.is_linear
+            report["theory"] = theory(project(what, report["hide"]) if removable else what, horizon)
     except DobanditError as error:
         if as_json:
-            print_json({"valid": False, "error": str(error)})
+            print_json({"valid": False, "error": as_command(str(error))})
         raise
     if as_json:
         print_json(report)
     else:
         print_report(file, report)
+    click_context.exit(0 if report["admissible"] else 1)
 
 
-def describe(what: CausalGraph | CausalModel, budget: int | None) -> dict[str, Any]:
+def describe(
+    what: CausalGraph | CausalModel, budget: int | None, hide: Sequence[str] = (), always_set: Sequence[str] = ()
+) -> dict[str, Any]:
     """The facts that `check` reports."""
-    graph = what if isinstance(what, CausalGraph) else what.graph
-    answer = admissible(graph)
+    graph = what if isinstance(what, CausalGraph) else what.structure
     settable = len(graph.controllable)
     if budget is not None and budget > settable:
         raise InterventionError(
@@ -99,15 +130,17 @@ def describe(what: CausalGraph | CausalModel, budget: int | None) -> dict[str, A
         "context": list(graph.context),
         "cannot_matter": list(graph.irrelevant),
         "bias": list(graph.bias),
-        "admissible": bool(answer),
-        "witness": None,
+        **hidden_report(graph, hide, always_set, budget),
         "budget": budget,
         "arms": None if budget is None else count_of(settable, budget),
         "sets_up_to_budget": None if budget is None else count_up_to(settable, budget),
         "parents": {name: len(graph.parents(name)) for name in graph.nodes},
     }
-    if answer.witness is not None:
-        report["witness"] = {"hidden": answer.witness.hidden, "paths": [list(path) for path in answer.witness.paths]}
+    if isinstance(what, TableModel):
+        report["nonnegative"] = what.nonnegative
+        report["tables"] = {name: table.ndim for name, table in what.tables.items() if name not in what.parts}
+        report["hidden_states"] = dict(what.parts)
+        report["ones"] = {name: list(states) for name, states in what.ones.items()}
     if isinstance(what, WeightedModel):
         report["linear"] = what.is_linear
         report["nonnegative"] = what.nonnegative
@@ -151,7 +184,7 @@ def theory(model: Any, horizon: int) -> dict[str, Any]:
     needed = None
     if not known.obstacle and known.D <= _MOST_PARENTS:
         needed = lambda_min_rounds(model, known.thresholds(), min(horizon, 1_000_000), np.random.default_rng(0))
-    sentences = known.in_words()
+    sentences = [as_command(sentence) for sentence in known.in_words()]
     if needed is not None:
         sentences.append(f"In a simulation the lambda_min rule ended the initialisation after {needed:,} rounds.")
     return {
@@ -180,23 +213,12 @@ def finite(value: float) -> float | None:
 
 
 def print_report(file: str, report: dict[str, Any]) -> None:
-    witness = report["witness"]
-    if witness:
-        first, second = (" -> ".join(path) for path in witness["paths"])
-        hidden = (
-            f"not admissible: hidden {witness['hidden']} reaches {witness['paths'][0][-1]} ({first}) and its "
-            f"descendant {witness['paths'][1][-1]} ({second})"
-        )
-    elif report["latent"]:
-        hidden = "admissible: a linear model's hidden variables can be removed (dobandit project)"
-    else:
-        hidden = "no hidden variables"
     rows = [
         (report["kind"], f"valid: {report['nodes']} nodes, {report['edges']} edges"),
         ("target", report["target"]),
         ("controllable", names(report["controllable"])),
         ("latent", names(report["latent"])),
-        ("hidden structure", hidden),
+        *hidden_rows(report),
     ]
     if report["context"]:
         rows.insert(3, ("context", f"{names(report['context'])} (observed before acting)"))
@@ -204,6 +226,14 @@ def print_report(file: str, report: dict[str, Any]) -> None:
         rows.append(("cannot matter", f"{names(report['cannot_matter'])} (no path to {report['target']})"))
     if "linear" in report:
         rows.append(("links", "linear (every link is the identity)" if report["linear"] else "not linear"))
+    if "tables" in report:
+        rows.append(("probabilities", "tables, one entry per pattern of the parents"))
+    if report.get("hidden_states"):
+        rows.append(
+            ("several states", f"{names(sorted(set(report['hidden_states'].values())))} (kept as hidden states)")
+        )
+    if report.get("ones"):
+        rows.append(("1 means", names([f"{name}={'|'.join(states)}" for name, states in report["ones"].items()])))
     if report.get("harmful"):
         edges = [f"{edge['cause']} -> {edge['effect']} ({edge['weight']:g})" for edge in report["harmful"]]
         rows.append(("harmful effects", names(edges)))
@@ -211,6 +241,8 @@ def print_report(file: str, report: dict[str, Any]) -> None:
         exactly, up_to = (said(report[key]) for key in ("arms", "sets_up_to_budget"))
         rows.append(("sets to choose from", f"{exactly} of exactly {report['budget']}; {up_to} of at most as many"))
     print_table(["", file], rows)
+    if report["ways_on"]:
+        click.echo(report["ways_on"])
     for sentence in report.get("theory", {}).get("in_words", ()):
         click.echo(f" - {sentence}")
     biased = set(report["bias"])
@@ -230,7 +262,10 @@ def project_command(
     target: str | None,
     latent: tuple[str, ...],
     context: tuple[str, ...],
+    hide: tuple[str, ...],
     file_format: str | None,
+    binarise: tuple[str, ...],
+    structure_only: bool,
     output: str | None,
     as_json: bool,
 ) -> None:
@@ -244,9 +279,17 @@ def project_command(
       dobandit project model.json -o observed.json
       dobandit project funnel.dagitty --target buy -o observed.dot
     """
-    what = read_graph_or_model(file, format=file_format, target=target, latent=latent, context=context)
+    what = read_graph_or_model(
+        file,
+        format=file_format,
+        target=target,
+        latent=latent,
+        context=context,
+        binarise=states_given(binarise),
+        structure_only=structure_only,
+    )
     if isinstance(what, CausalGraph):
-        graph = project(what)
+        graph = project(what, hide_of(hide))
         text = print_graph(graph, file_format or format_of_suffix(file) or "edgelist")
         if output:
             write_graph(graph, output, format=None if format_of_suffix(output) else file_format)
@@ -257,16 +300,17 @@ def project_command(
             raise ModelError(
                 "hidden variables are removed from linear models, but this one has tables. Project its graph."
             )
-        model = project(what)
+        model = project(what, hide_of(hide))
         graph, text = model.graph, print_model(model)
         if output:
             write_model(model, output)
     before = what if isinstance(what, CausalGraph) else what.graph
+    removed = [name for name in before.nodes if name not in graph]
     if as_json:
         print_json(
             {
                 "kind": "graph" if isinstance(what, CausalGraph) else "model",
-                "removed": list(before.latent),
+                "removed": removed,
                 "nodes": len(graph),
                 "edges": graph.edge_count,
                 "output": output,
@@ -274,7 +318,7 @@ def project_command(
             }
         )
     elif output:
-        click.echo(f"removed {names(before.latent)}; wrote {len(graph)} nodes, {graph.edge_count} edges to {output}")
+        click.echo(f"removed {names(removed)}; wrote {len(graph)} nodes, {graph.edge_count} edges to {output}")
     else:
         click.echo(text, nl=not text.endswith("\n"))
 
@@ -283,92 +327,3 @@ def format_of_suffix(path: str) -> str | None:
     from dobandit.graph.formats import format_of_path
 
     return format_of_path(Path(path))
-
-
-@click.command("expect")
-@click.argument("file", type=click.Path())
-@click.option("--do", "settings", multiple=True, metavar="NAME=VALUE", help="Set a variable; may be repeated.")
-@click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True)
-@click.option("--samples", type=click.IntRange(min=2), default=100_000, show_default=True, help="For Monte Carlo.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For Monte Carlo.")
-@json_option
-def expect_command(file: str, settings: tuple[str, ...], method: str, samples: int, seed: int, as_json: bool) -> None:
-    """Means of every variable of a model FILE under an intervention.
-
-    \b
-    Examples:
-      dobandit expect model.json
-      dobandit expect model.json --do coupon=1 --do email=0 --json
-    """
-    model = read_model(file)
-    answer = expect(model, parse_settings(settings), method, samples=samples, seed=seed)
-    if as_json:
-        document = {"means": answer.means, "method": answer.method, "standard_error": answer.standard_error}
-        if answer.samples:
-            document |= {"standard_errors": answer.standard_errors, "samples": answer.samples}
-        print_json(document)
-        return
-    errors = answer.standard_errors
-    rows = [
-        (name + (" (target)" if name == answer.target else ""), f"{mean:.6f}")
-        + ((f"{errors[name]:.6f}",) if errors else ())
-        for name, mean in answer.means.items()
-    ]
-    done = ", ".join(settings) or "nothing set"
-    how = f"Monte Carlo, {answer.samples:,} samples" if answer.samples else f"exact, {answer.method}"
-    columns = ["variable", "mean", "standard error"] if errors else ["variable", "mean"]
-    print_table(columns, rows, title=f"do({done}): {how}", right=[1, 2])
-
-
-def parse_settings(settings: tuple[str, ...]) -> dict[str, float]:
-    """NAME=VALUE pairs; the last = separates, since names may hold one."""
-    do: dict[str, float] = {}
-    for setting in settings:
-        name, separator, value = setting.rpartition("=")
-        if not separator or not name:
-            raise InterventionError(f"--do takes NAME=VALUE, such as --do X3=1, but got {setting!r}.")
-        if name in do:
-            raise InterventionError(f"each variable is set once, but --do {name} is given twice.")
-        try:
-            do[name] = float(value)
-        except ValueError:
-            raise InterventionError(f"--do {name} needs a number after the =, but got {value!r}.") from None
-    return do
-
-
-@click.command("paper")
-@json_option
-def paper_command(as_json: bool) -> None:
-    """List the paper's models G1..G5 with the best set of each.
-
-    \b
-    Example:
-      dobandit paper --json
-    """
-    from dobandit import paper
-    from dobandit.oracle.solve import solve
-
-    rows, document = [], {}
-    for name, model in paper.MODELS.items():
-        best = solve(model, paper.BUDGETS[name])
-        graph, budget = model.graph, paper.BUDGETS[name]
-        arms = math.comb(len(graph.controllable), budget)
-        nothing = expect(model).value
-        rows.append(
-            (
-                name,
-                str(len(graph) + 1),
-                str(len(graph.arrays.parent)),
-                str(budget),
-                str(arms),
-                "{" + ", ".join(best.set) + "}",
-                f"{best.value:.4f}",
-                f"{nothing:.4f}",
-            )
-        )
-        document[name] = {"budget": budget, "arms": arms, "set": list(best.set), "value": best.value}
-    if as_json:
-        print_json({"graphs": document})
-    else:
-        columns = ["model", "nodes", "edges", "K", "sets", "best set", "E[Y | do(best)]", "E[Y]"]
-        print_table(columns, rows, title="The models of the paper (X1 = 1 counts as a node)", right=[1, 2, 3, 4, 6, 7])

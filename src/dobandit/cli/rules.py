@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -23,6 +24,12 @@ _OPTIONS = (
     click.option("--cost", "costs", multiple=True, metavar="NAME=COST", help="Cost of a variable; 1 where not given."),
     click.option("--total-cost", type=float, help="How much a set may cost at most."),
     click.option("--require", multiple=True, metavar="NAME", help="A variable that every set holds."),
+    click.option(
+        "--always-set",
+        multiple=True,
+        metavar="NAME",
+        help="A variable that every round sets, to 0 or 1: hidden causes of it do no harm then.",
+    ),
     click.option("--forbid", multiple=True, metavar="NAME", help="A variable that no set holds."),
     click.option("--exclusive", multiple=True, metavar="A,B,...", help="Variables of which a set holds at most one."),
     click.option(
@@ -51,6 +58,7 @@ def rule_words(given: Mapping[str, Any]) -> dict[str, Any]:
         "forbid": given["forbid"],
         "exclusive": [_split(group) for group in given["exclusive"]],
         "smaller": given["smaller"],
+        "always_set": given["always_set"],
     }
     said = {word: value for word, value in words.items() if value is not None and value not in ({}, [], ())}
     return {"budget": given["budget"], **said}
@@ -74,20 +82,30 @@ def shown_action(do: Mapping[str, float]) -> str:
 def _pairs(
     option: str, what: str, example: str, pairs: Iterable[str], most: int | None = None
 ) -> dict[str, tuple[float, ...]]:
-    """Numbers by name; the last = separates, since names may hold one."""
+    """Numbers by name, each written once; the last = separates, since names may hold one."""
     parsed: dict[str, tuple[float, ...]] = {}
     for pair in pairs:
         name, separator, values = pair.rpartition("=")
         try:
-            numbers = tuple(float(value) for value in _split(values)) if separator and name else ()
+            numbers = tuple(map(number, values.split(","))) if separator and name else ()
         except ValueError:
             numbers = ()
         if not numbers or (most is not None and len(numbers) > most):
             raise InterventionError(f"{option} takes NAME={what}, such as {option} {example}, but got {pair!r}.")
+        if len(set(numbers)) < len(numbers):
+            raise InterventionError(f"{option} takes each value once, but {pair!r} repeats one. Keep one of them.")
         if name in parsed:
             raise InterventionError(f"each variable is given once, but {option} {name} is given twice. Keep one.")
         parsed[name] = numbers
     return parsed
+
+
+def number(text: str) -> float:
+    """A finite number as people write it; ValueError for anything else, such as the 1_000 of Python."""
+    value = float(text)
+    if not math.isfinite(value) or "_" in text:
+        raise ValueError(text)
+    return value
 
 
 def _split(text: str) -> list[str]:

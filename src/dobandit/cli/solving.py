@@ -6,16 +6,17 @@ from typing import Any
 
 import click
 
+from dobandit.cli.networks import network_options, network_words, read_world
 from dobandit.cli.output import json_option, print_json, print_table
 from dobandit.cli.rules import parse_costs as parse_costs
 from dobandit.cli.rules import rule_options, rule_words, shown_action
-from dobandit.model.files import read_model
 from dobandit.oracle.rules import rules_of
 from dobandit.oracle.solve import MOST_LISTED, ORACLES, sizes_in_words, solve
 
 
 @click.command("solve")
 @click.argument("file", type=click.Path())
+@network_options
 @rule_options
 @click.option("--oracle", type=click.Choice(ORACLES), default="auto", show_default=True)
 @click.option(
@@ -29,7 +30,8 @@ from dobandit.oracle.solve import MOST_LISTED, ORACLES, sizes_in_words, solve
 )
 @json_option
 def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as_json: bool, **given: Any) -> None:
-    """The best action on a model FILE: what to set, and to what, so that the target becomes most likely.
+    """The best action on a model FILE (JSON, or BIF with tables): what to set, and to what, so that the target becomes
+    most likely.
 
     Variables are set to 1 unless --lever says otherwise. A budget or a total cost is needed.
 
@@ -38,10 +40,12 @@ def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as
       dobandit solve model.json -k 3
       dobandit solve model.json -k 2 --lever price=0,1
       dobandit solve model.json --total-cost 5 --cost coupon=2 --forbid email --top 5 --json
+      dobandit solve survey.bif.gz --target T -k 1 --binarise A=adult,old --binarise T=car
     """
+    network = network_words(given)
     words = rule_words(given)
     rules = rules_of(words.pop("budget"), words)
-    model = read_model(file)
+    model = read_world(file, network)
     result = solve(model, rules, oracle=oracle, top=top, time_limit=time_limit)
     if as_json:
         document = {

@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
+from dobandit.cli.hidden import hide_of, hide_option
+from dobandit.cli.networks import network_options, network_words, read_world
 from dobandit.cli.output import json_option, print_json, print_table
 from dobandit.cli.rules import rule_options, rule_words
 from dobandit.errors import SimulationError
-from dobandit.model.files import read_model
 from dobandit.simulation.result import FILE_NAME, StudyResult
-from dobandit.simulation.study import Study, study_of
+from dobandit.simulation.study import DEFAULTS, Study, study_of
 
-DEFAULTS = ("causal-ucb", "ucb")
 EXECUTORS = "threads, dask (a local cluster), or the address of a Dask scheduler such as tcp://host:8786."
 
 
@@ -34,10 +34,12 @@ def quiet(as_json: bool) -> bool:
 
 @click.command("simulate")
 @click.argument("file", type=click.Path())
+@network_options
 @click.option("--policy", "policies", multiple=True, metavar="NAME[:KEY=VALUE,...]", help="A policy; may be repeated.")
 @click.option("--rounds", type=click.IntRange(min=1), required=True, help="Rounds of each run.")
 @click.option("--replications", type=click.IntRange(min=1), default=100, show_default=True, help="Runs of each policy.")
 @rule_options
+@hide_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--out", type=click.Path(), help="Folder for the saved study, figures and tables.")
 @click.option("--workers", type=click.IntRange(min=1), help="Threads or processes; default: all cores.")
@@ -48,6 +50,7 @@ def simulate_command(
     policies: tuple[str, ...],
     rounds: int,
     replications: int,
+    hide: tuple[str, ...],
     seed: int,
     out: str | None,
     workers: int | None,
@@ -55,11 +58,11 @@ def simulate_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Compare policies on a model FILE over many simulated runs.
+    """Compare policies on a model FILE (JSON, or BIF with tables) over many simulated runs.
 
-    Policies: causal-ucb, blm-lr, bglm-ofu, ucb, eps-greedy, random, fixed, oracle (knows the model), and those of
-    installed packages; default: causal-ucb and ucb. With --out an interrupted study goes on where it stopped when the
-    same command is run again.
+    Policies: causal-ucb, blm-lr, bglm-ofu, ucb, kl-ucb, eps-greedy, best-set, lucb, random, fixed, oracle (knows the
+    model), and those of installed packages; default: causal-ucb and ucb. With --out an interrupted study goes on where
+    it stopped when the same command is run again.
 
     \b
     Examples:
@@ -70,11 +73,12 @@ def simulate_command(
     """
     from dobandit.report.result import simulate, study_rules
 
-    model = read_model(file)
+    model = read_world(file, network_words(given))
     words = rule_words(given)
     rules = study_rules(model, words.pop("budget"), words)
     if out is not None:
-        refuse_other_study(out, study_of(model, list(policies or DEFAULTS), rounds, replications, rules, seed))
+        chosen = list(policies or DEFAULTS)
+        refuse_other_study(out, study_of(model, chosen, rounds, replications, rules, seed, hide=hide_of(hide)))
     result = simulate(
         model,
         list(policies or DEFAULTS),
@@ -86,6 +90,7 @@ def simulate_command(
         workers=workers,
         checkpoint=out,
         progress=not quiet(as_json),
+        hide=hide_of(hide),
     )
     if out is not None:
         result.save(out)
@@ -127,7 +132,7 @@ def report_command(folder: str, out: str | None, as_json: bool) -> None:
 @click.option("--replications", type=click.IntRange(min=1), default=600, show_default=True, help="Runs of each policy.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--out", type=click.Path(), default="results", show_default=True, help="Folder for figures and tables.")
-@click.option("--beyond", is_flag=True, help="Add CausalUCB and CausalTS, and two worlds that do not fit the paper.")
+@click.option("--beyond", is_flag=True, help="Add our learners, those with a guarantee, and worlds that do not fit.")
 @click.option("--workers", type=click.IntRange(min=1), help="Threads or processes; default: all cores.")
 @click.option("--executor", default="threads", show_default=True, help=EXECUTORS)
 @json_option
@@ -144,7 +149,8 @@ def reproduce_command(
     """Run the paper's experiments: five models, six policies, 600 runs of each.
 
     Writes a figure and the graph's picture for each, and summary.md, summary.json and report.html with a table
-    beside the published values.
+    beside the published values. --beyond adds CausalUCB and CausalTS on the same random numbers, learners whose regret
+    is guaranteed (in the first 10 runs: they are slow), and four worlds that do not fit the paper's model.
 
     \b
     Examples:
@@ -163,11 +169,12 @@ def reproduce_command(
     studies = {name: paper_study(name, replications, seed) for name in names}
     worlds: list[str] = []
     if beyond:
-        from dobandit.simulation.beyond import WORLDS, extended_study, world_study
+        from dobandit.simulation.beyond import WORLDS, extended_study, guaranteed_study, world_study
 
         studies = {name: extended_study(name, replications, seed) for name in names}
         worlds = list(WORLDS)
         studies |= {name: world_study(name, replications, seed) for name in worlds}
+        studies |= {f"{name} guaranteed": guaranteed_study(name, replications, seed) for name in names}
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -186,13 +193,14 @@ def reproduce_command(
             runner.close()
     total = sum(result.elapsed for result in results.values())
     others = {name: results.pop(name) for name in worlds}
-    files = write_reproduction(results, out, others)
+    sure = {name: results.pop(f"{name} guaranteed") for name in names if beyond}
+    files = write_reproduction(results, out, others, sure)
     if as_json:
-        print_json(reproduction_document(results, others))
+        print_json(reproduction_document(results, others, sure))
         return
     print_comparison(results)
     if others:
-        print_worlds({**results, **others})
+        print_worlds({**results, **others, **{f"{name}, {r.study.replications} runs": r for name, r in sure.items()}})
     click.echo(f"{total:.1f} s of simulation; wrote {len(files)} files to {out} (open {Path(out) / 'report.html'})")
 
 

@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
-from dobandit.estimation.log_likelihood import descend, has_domain, node_slopes, solve_factored
+from dobandit.estimation.log_likelihood import descend, has_domain, node_slopes
 from dobandit.estimation.mixture import CURVED, STRAIGHT, Mixture
 from dobandit.estimation.mle import LARGEST, find_pattern
-from dobandit.estimation.statistics import Layout, factorise
+from dobandit.estimation.statistics import Layout, factorise, solve_factored
 from dobandit.model.link_kernels import CODES, IDENTITY, LinkArrays, link_value
 
 _GUARD = 0.05  # nats, shared by the guarded patterns of a node

@@ -42,6 +42,7 @@ class WeightedSquares(NamedTuple):
 
     ridge: float
     floor: float  # predictions count as at least this far from 0 and 1
+    shares: bool = False  # instead of a ridge, the precision of weights that are shares of 1 (`start_with_shares`)
 
 
 class Sums(NamedTuple):
@@ -140,6 +141,25 @@ def weighted_squares(layout: Layout, ridge: float, floor: float) -> tuple[Weight
     return WeightedSquares(ridge, floor), least_squares(layout, ridge)[1]
 
 
+def start_with_shares(layout: Layout, stats: Statistics) -> None:
+    """Begin as if nothing but this were known: a node's d weights are nonnegative and add up to at most 1.
+
+    The uniform distribution over these has the means 1 / (d + 1) and the precision `precision_of_shares`.
+    """
+    for v in range(1, len(layout.ptr) - 1):
+        d, at = int(layout.ptr[v + 1] - layout.ptr[v]), int(layout.square[v])
+        part = slice(layout.ptr[v], layout.ptr[v + 1])
+        precision, mean = precision_of_shares(d), np.full(d, 1.0 / (d + 1))
+        covariance = (np.diag(mean) - np.outer(mean, mean)) / (d + 2)
+        stats.gram[at : at + d * d], stats.inverse[at : at + d * d] = precision.ravel(), covariance.ravel()
+        stats.rhs[part], stats.theta[part] = precision @ mean, mean
+
+
+def precision_of_shares(d: int) -> NDArray[np.float64]:
+    """The inverse covariance of d + 1 numbers that are uniform among those that add up to 1, without the last."""
+    return (d + 1.0) * (d + 2.0) * (np.eye(d) + 1.0)
+
+
 def maximum_likelihood(layout: Layout, links: LinkArrays, horizon: int | None) -> tuple[MaximumLikelihood, Likelihoods]:
     """The estimator and its state before any round; room for the patterns of `horizon` rounds, where it is known."""
     nonlinear = links.code != IDENTITY
@@ -162,10 +182,11 @@ def rows_with_room(estimator: Estimator, layout: Layout, state: State) -> tuple[
 
 
 def status_of(estimator: Estimator, layout: Layout, state: State, v: int) -> str:
-    """What is known of node v's estimate: whether the data alone, without a ridge, tell its weights apart."""
+    """What is known of node v's estimate: whether the data alone, without a prior, tell its weights apart."""
     if isinstance(estimator, MaximumLikelihood) and estimator.nonlinear[v]:
         return STATUS_WORDS[state.patterns.status[v]]
-    ridge = getattr(estimator, "ridge", 0.0)
+    squares = getattr(estimator, "straight", estimator)
     d, at = int(layout.ptr[v + 1] - layout.ptr[v]), int(layout.square[v])
-    data = state.stats.gram[at : at + d * d].reshape(d, d) - ridge * np.eye(d)
+    shares, ridge = getattr(squares, "shares", False), getattr(squares, "ridge", 0.0)
+    data = state.stats.gram[at : at + d * d].reshape(d, d) - (precision_of_shares(d) if shares else ridge * np.eye(d))
     return "solved" if d == 0 or np.linalg.matrix_rank(data, hermitian=True) == d else "singular"

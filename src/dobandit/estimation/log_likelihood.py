@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from dobandit.compiled import inlined, kernel
-from dobandit.estimation.statistics import factorise
+from dobandit.estimation.statistics import factorise, solve_factored
 from dobandit.model.link_kernels import EXPONENTIAL, IDENTITY, LOGISTIC, PROBIT
 
 _FAR = -30.0  # below it Phi is taken from its asymptotic series, exact to 1e-12
@@ -137,21 +137,6 @@ def node_slopes(
                 grad[i] += slope * patterns.rows[base + i]
                 for j in range(i + 1):
                     hess[i * d + j] += curve * patterns.rows[base + i] * patterns.rows[base + j]
-
-
-@inlined
-def solve_factored(factor: Any, d: int, rhs: Any, out: Any) -> None:
-    """out = (F F^T)^-1 rhs."""
-    for i in range(d):
-        total = rhs[i]
-        for m in range(i):
-            total -= factor[i * d + m] * out[m]
-        out[i] = total / factor[i * d + i]
-    for i in range(d - 1, -1, -1):
-        total = out[i]
-        for m in range(i + 1, d):
-            total -= factor[m * d + i] * out[m]
-        out[i] = total / factor[i * d + i]
 
 
 @kernel

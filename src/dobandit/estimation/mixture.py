@@ -5,10 +5,13 @@ V: a row of parents, the constant first.  c, s: how often a pattern of V was see
 straight   X = 1 with probability theta . V: weighted least squares (`estimators.WeightedSquares`)
 curved     f(theta . V), f the node's link, or the logistic one: maximum a posteriori on the pattern counts, with the
            precision PRIOR on every weight; its covariance is the inverse Hessian
-table      any probability for each pattern: (s + k p) / (c + k), p what the other members say of the pattern and
-           k = BACK imagined rows: of a pattern that nobody has seen the others speak, of one seen often the counts do
-Each member's log-likelihood is of predictions made before the row (prequential), so that a member that bends to the
-data gains nothing by it; the weights are a softmax of these, without a threshold.
+table      any probability for each pattern: (s + k p + h / 2) / (c + k + h), p what the other members say of it and
+           k = BACK, h = EVEN imagined rows: of a pattern that nobody has seen the others speak, of one seen often the
+           counts do
+A member's weight is multiplied by the probability of each row, predicted before the row (prequential), so that a member
+that bends to the data gains nothing by it; there is no threshold. At the n-th row a share 1 / (n + 1) of all weight
+goes back to where it was at the start: a table, which predicts worse while its cells are empty, is not held to that for
+ever (fixed share, Herbster and Warmuth 1998; the catch-up phenomenon, van Erven, Grunwald and de Rooij 2012).
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined, kernel
-from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row
+from dobandit.compiled import by_type, inlined, kernel
+from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row, start_with_shares
 from dobandit.estimation.mle import Patterns, add_pattern, find_pattern, start_patterns
 from dobandit.estimation.statistics import Layout, Statistics, factorise, gather, invert_factor, start_statistics
 from dobandit.model.link_kernels import EXPONENTIAL, RATIONAL, LinkArrays, link_slope, link_value
@@ -28,19 +31,36 @@ from dobandit.model.link_kernels import EXPONENTIAL, RATIONAL, LinkArrays, link_
 STRAIGHT, CURVED, TABLE = 0, 1, 2
 MEMBERS = ("straight", "curved", "table")
 PRIOR = 0.1  # precision of each weight of a curve: a standard deviation of about 3
-BACK = 1.0
+BACK, EVEN = 1.0, 0.5  # imagined rows of a table's cell: at what the others say, and at 1/2
+ODDS = 20.0  # of the table at the start, against each other member: what the others say of one pattern by what was seen
+# of another they have to earn; where they are right, the table loses little by not knowing
 _SURE = 1e-9
 _NEWTON = 3  # steps per fit; the last fit is the start of the next
 _ALWAYS = 64  # rows up to which a curve is fitted after each of them
 
 
-class Mixture(NamedTuple):
-    """What stays fixed. has[v, k]: whether member k is there for node v."""
+class Unwatched(NamedTuple):
+    """No intervals are kept: whoever wants some has them computed when asking."""
 
-    ridge: float
+    nodes: int = 0
+
+
+class Mixture(NamedTuple):
+    """What stays fixed. has[v, k]: whether member k is there for node v. watch: which intervals are kept up to date
+    while learning (`estimation.kept_intervals`)."""
+
     straight: WeightedSquares
     links: LinkArrays
     has: NDArray[np.bool_]  # (n + 1, 3)
+    watch: Any = Unwatched()
+
+
+class Kept(NamedTuple):
+    """Intervals as of the last time they were computed, by node and parents' pattern; empty where nobody watches."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    due: NDArray[np.float64]  # rows at which a cell, or at the first cell a whole node, is computed again
 
 
 class Mixed(NamedTuple):
@@ -51,43 +71,55 @@ class Mixed(NamedTuple):
     clock: NDArray[np.int64]
     patterns: Patterns  # counts; its theta is that of the curves
     covariance: NDArray[np.float64]  # of the curves, like Statistics.inverse
-    evidence: NDArray[np.float64]  # (n + 1, 3) log-likelihood of the predictions
-    weight: NDArray[np.float64]  # (n + 1, 3) softmax of the evidence
+    weight: NDArray[np.float64]  # (n + 1, 3) how much each member is believed
     told: NDArray[np.float64]  # (n + 1,) log-likelihood of the mixture's predictions (`estimation.anytime`)
     due: NDArray[np.int64]  # (n + 1,) rows at which a curve is fitted again
+    kept: Kept
 
 
 def mixture(
-    layout: Layout, links: LinkArrays, has: NDArray[np.bool_], ridge: float, floor: float, room: int
+    layout: Layout,
+    links: LinkArrays,
+    has: NDArray[np.bool_],
+    ridge: float,
+    floor: float,
+    room: int,
+    shares: bool = False,
 ) -> tuple[Mixture, Mixed]:
     """The estimator and its state before any round. Patterns are counted at every node, straight lines too: intervals
-    that hold at every round are made of the counts (`estimation.anytime`)."""
+    that hold at every round are made of the counts (`estimation.anytime`).
+
+    shares  weights are promised to be nonnegative with a sum of at most 1 (`start_with_shares`)
+    """
     stats, nodes = start_statistics(layout, ridge), len(layout.ptr) - 1
+    if shares:
+        start_with_shares(layout, stats)
     counted: NDArray[np.bool_] = np.asarray(has.any(axis=1))
     patterns = start_patterns(layout, counted, room)
     sizes = np.diff(layout.ptr)
     covariance = np.concatenate([np.eye(size).ravel() / PRIOR for size in sizes])
-    weight = has / np.maximum(has.sum(axis=1, keepdims=True), 1)
+    odds = has * np.array([1.0, 1.0, ODDS])
+    weight = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1.0)
     state = Mixed(
         stats.theta,
         stats,
         np.zeros(2, dtype=np.int64),
         patterns,
         covariance,
-        np.zeros((nodes, 3)),
-        weight.astype(np.float64),
+        weight,
         np.zeros(nodes),
         np.zeros(nodes, dtype=np.int64),
+        Kept(np.zeros(0), np.zeros(0), np.zeros(0)),
     )
-    return Mixture(ridge, WeightedSquares(ridge, floor), links, has), state
+    return Mixture(WeightedSquares(ridge, floor, shares), links, has), state
 
 
 _FORMS = ("a straight line", "a curve", "a table by pattern")
 
 
 def form_in_words(estimator: Any, state: Any, v: int) -> str:
-    """Which member carries the weight at node v: "a table by pattern (97%)"; "" where there is only one."""
-    if not isinstance(estimator, Mixture) or estimator.has[v].sum() < 2:
+    """Which member carries the weight at node v: "a table by pattern (97%)"; "" where there is one, or no row yet."""
+    if not isinstance(estimator, Mixture) or estimator.has[v].sum() < 2 or state.stats.rows[v] == 0:
         return ""
     weight = state.weight[v]
     best = int(np.argmax(weight))
@@ -141,7 +173,7 @@ def member_means(layout: Any, mix: Any, state: Any, v: int, row: Any, out: Any) 
         k = state.patterns.table[state.patterns.table_ptr[v] + find_pattern(state.patterns, v, d, row)]
         seen = state.patterns.seen[state.patterns.first[v] + k] if k >= 0 else 0.0
         ones = state.patterns.total[state.patterns.first[v] + k] if k >= 0 else 0.0
-        out[TABLE] = (ones + BACK * prior) / (seen + BACK)
+        out[TABLE] = (ones + BACK * prior + 0.5 * EVEN) / (seen + BACK + EVEN)
         out[3] += state.weight[v, TABLE] * out[TABLE]
 
 
@@ -154,6 +186,16 @@ def middle_of(mix: Any, v: int, out: Any) -> float:
             total += out[k]
             count += 1.0
     return total / count if count > 0.0 else 0.5
+
+
+@by_type
+def watch_row(watch: Any, layout: Any, state: Any, v: int, row: Any) -> None:
+    """Bring the kept intervals of node v up to date, whose counts a row of its parents has just joined."""
+
+
+@watch_row.of(Unwatched)
+def watch_nothing(watch: Any, layout: Any, state: Any, v: int, row: Any) -> None:
+    """There are none."""
 
 
 @learn.of(Mixture)
@@ -170,6 +212,7 @@ def learn_mixture(mix: Any, layout: Any, state: Any, values: Any, was_set: Any) 
         if mix.has[v, CURVED] and stats.rows[v] >= state.due[v]:
             fit_curve(layout, mix.links, state, v)
             state.due[v] = stats.rows[v] + 1 + max(stats.rows[v] - _ALWAYS, 0) // 16
+        watch_row(mix.watch, layout, state, v, row)
         learn_weighted_row(mix.straight, layout, stats, v, values[v])
 
 
@@ -180,22 +223,22 @@ def log_chance(p: float, x: float) -> float:
 
 @kernel
 def judge(layout: Any, mix: Any, state: Any, v: int, row: Any, x: float) -> None:
-    """Add log P(x) of each member's prediction to its evidence, and weigh the members anew."""
+    """Weigh the members anew: each by P(x) of its prediction, and all by a share of what they weighed at the start."""
     means = state.patterns.work[0:4]
     member_means(layout, mix, state, v, row, means)
     state.told[v] += log_chance(within(means[3], _SURE), x)
-    best = -math.inf
+    total = odds = 0.0
     for k in range(3):
         if mix.has[v, k]:
             p = within(means[k], _SURE)
-            state.evidence[v, k] += log_chance(p, x)
-            best = max(best, state.evidence[v, k])
-    total = 0.0
+            state.weight[v, k] *= p if x > 0.5 else 1.0 - p
+            total += state.weight[v, k]
+            odds += ODDS if k == TABLE else 1.0
+    share = 1.0 / (state.stats.rows[v] + 2.0)
     for k in range(3):
-        state.weight[v, k] = math.exp(state.evidence[v, k] - best) if mix.has[v, k] else 0.0
-        total += state.weight[v, k]
-    for k in range(3):
-        state.weight[v, k] /= total
+        if mix.has[v, k]:
+            start = (ODDS if k == TABLE else 1.0) / odds
+            state.weight[v, k] = (1.0 - share) * state.weight[v, k] / total + share * start
 
 
 @kernel

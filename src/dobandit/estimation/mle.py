@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.estimation.statistics import Layout, factorise
+from dobandit.estimation.statistics import Layout, factorise, solve_factored
 from dobandit.model.link_kernels import link_slope, link_value
 
 SOLVED, SINGULAR, SEPARABLE = 0, 1, 2
@@ -113,10 +113,10 @@ def find_pattern(patterns: Any, v: int, d: int, row: Any) -> int:
     """The hash slot that holds `row`, or the free one where it belongs."""
     start = patterns.table_ptr[v]
     mask = patterns.table_ptr[v + 1] - start - 1
-    key = np.uint64(14695981039346656037)
+    key = 2166136261  # FNV of 32 bits: a product fits in 64, so that nothing overflows, compiled or not
     for j in range(d):
-        key = (key ^ np.uint64(row[j] > 0.5)) * np.uint64(1099511628211)
-    slot = np.int64((key ^ (key >> np.uint64(29))) & np.uint64(mask))
+        key = ((key ^ int(row[j] > 0.5)) * 16777619) & 0xFFFFFFFF
+    slot = (key ^ (key >> 15)) & mask
     while True:
         k = patterns.table[start + slot]
         if k < 0:
@@ -208,15 +208,7 @@ def newton_step(layout: Any, links: Any, patterns: Any, v: int, theta: Any, grad
     for i in range(d):
         if hess[i * d + i] * hess[i * d + i] < 1e-9 * largest:
             regular = False
-        total = grad[i]
-        for m in range(i):
-            total -= hess[i * d + m] * step[m]
-        step[i] = total / hess[i * d + i]
-    for i in range(d - 1, -1, -1):
-        total = step[i]
-        for m in range(i + 1, d):
-            total -= hess[m * d + i] * step[m]
-        step[i] = total / hess[i * d + i]
+    solve_factored(hess, d, grad, step)
     return regular
 
 

@@ -207,6 +207,21 @@ def factorise(a: Any, d: int) -> bool:
     return True
 
 
+@inlined
+def solve_factored(factor: Any, d: int, rhs: Any, out: Any) -> None:
+    """out = (F F^T)^-1 rhs."""
+    for i in range(d):
+        total = rhs[i]
+        for m in range(i):
+            total -= factor[i * d + m] * out[m]
+        out[i] = total / factor[i * d + i]
+    for i in range(d - 1, -1, -1):
+        total = out[i]
+        for m in range(i + 1, d):
+            total -= factor[m * d + i] * out[m]
+        out[i] = total / factor[i * d + i]
+
+
 @kernel
 def invert_factor(a: Any, d: int) -> None:
     """Overwrite the lower triangle L by L^-1."""

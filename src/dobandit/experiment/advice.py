@@ -63,8 +63,10 @@ def _warnings(told: Recommendation, learner: Learner) -> Iterator[str]:
     target, action = learner.graph.target, learner.action(told.do)
     if not learner.problem.allows(action):
         yield "The rules of the experiment do not allow this action."
+    if reason := learner.unknowable(action):
+        yield f"The model cannot tell its value: {reason}."
     if told.observed is None:
-        if told.do or learner.rounds:
+        if (told.do or learner.rounds) and not math.isnan(told.value):
             yield f"No round with exactly this action has seen {target}: its value is concluded from other rounds."
     elif not math.isnan(told.value):
         low, high = told.observed.interval

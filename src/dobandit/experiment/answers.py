@@ -97,9 +97,9 @@ def observed_of(closed: Sequence[ClosedTrial], columns: Columns, do: Do, context
 
 
 def edge_estimates(learner: Learner) -> list[EdgeEstimate]:
-    """Every edge and bias, effects in the graph's order."""
+    """Every edge and bias that is learned, effects in the graph's order."""
     rows = []
-    for effect in learner.graph.nodes:
+    for effect in learner.modelled:
         node = learner.estimate(effect)
         weights = [(None, node.bias)] if node.bias is not None else []
         rows += [

@@ -148,16 +148,22 @@ class AskedLog(ExperimentLog):
         context = replica.known(wish.context)
         control = replica.is_control(number) if wish.control is None else wish.control
         within = self.definition.stop_within
-        stop = within is not None and may_stop(replica.gap(wish.available, context), within)
+        stop = within is not None and not replica.doubts and may_stop(replica.gap(wish.available, context), within)
         if control:
             action, value, why = NOTHING, math.nan, CONTROL
             predicted, low, high = replica.predict(action, context)
         else:
-            choice = replica.learner.engine.choose(replica.situation(number, wish.available, under_way, context))
+            engine, situation = replica.learner.engine, replica.situation(number, wish.available, under_way, context)
+            choice = engine.choose(situation)
             action, value = replica.learner.problem.checked(choice.action, replica.learner.label), choice.value
             predicted, low, high = replica.predict(action, context)
-            why = with_doubts(reason_for(choice, predicted, self.graph.target, replica.learner), replica.doubts)
-        why = f"{why}; may stop: {gap_words(within)}" if within is not None and stop else why
+            usual = reason_for(choice, predicted, self.graph.target, replica.learner)
+            why = with_doubts(engine.reason(action, situation) or usual, replica.doubts)
+        why = (
+            f"{why}; may stop: {gap_words(within, replica.learner.engine.delta)}"
+            if within is not None and stop
+            else why
+        )
         do: Row = [None] * len(self.columns.names)
         for i, setting in zip(action.ids, action.values, strict=True):
             do[i - 1] = setting

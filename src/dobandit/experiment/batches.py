@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from dobandit.checks import shown
 from dobandit.errors import InterventionError, ObservationError, ParseError
+from dobandit.experiment.columnar import is_frame, is_parquet
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row, batch_text
-from dobandit.experiment.tables import MOST_ROUNDS, Numbered, Spoken, is_file, is_frame, numbered_rows, text_of
+from dobandit.experiment.tables import MOST_ROUNDS, Numbered, Spoken, grouped, is_file, numbered_rows, text_of
 
 # What was seen in a trial: {"visit": 1, "buy": 0}, a list of such rows, a pandas.DataFrame, the path of a CSV file or
 # an open text file.
@@ -46,6 +47,8 @@ class _Text(io.StringIO):
 
 def at_hand(seen: Seen) -> Seen:
     """What has to be read, read: this may take long, and while a trial is being closed nobody else can write."""
+    if is_parquet(seen):
+        return seen
     if isinstance(seen, (str, os.PathLike)):
         try:
             text = _Text(text_of(seen))
@@ -60,16 +63,17 @@ def at_hand(seen: Seen) -> Seen:
     return seen
 
 
-def batch_of(seen: Any, columns: Columns, do_row: Row, known: Row | None = None) -> Batch:
+def batch_of(seen: Any, columns: Columns, do_row: Row, known: Row | None = None, past: bool = False) -> Batch:
     """What was seen where `do_row` was set, given what was known before (the context).
 
     seen  a mapping, or rows: mappings, a pandas.DataFrame, the path of a CSV file, or an open text file; see `at_hand`
+    past  whether this is compared with what was told before, which older versions checked less
     """
     if is_file(seen) or is_frame(seen) or (isinstance(seen, Iterable) and not _is_row(seen)):
-        return _many(seen, columns, do_row, known)
+        return _many(seen, columns, do_row, known, past)
     if isinstance(seen, Mapping) and columns.count_key in seen:
-        return _many([seen], columns, do_row, known)
-    return one_row(columns.observation_row(seen, do_row, known)[0], 1, columns, do_row)
+        return _many([seen], columns, do_row, known, past)
+    return one_row(columns.observation_row(seen, do_row, known, past)[0], 1, columns, do_row)
 
 
 def one_row(row: Row, count: int, columns: Columns, do_row: Row) -> Batch:
@@ -82,15 +86,15 @@ def _is_row(seen: Any) -> bool:
     return isinstance(seen, (Mapping, bytes)) or hasattr(seen, "to_dict")
 
 
-def _many(seen: Any, columns: Columns, do_row: Row, known: Row | None) -> Batch:
+def _many(seen: Any, columns: Columns, do_row: Row, known: Row | None, past: bool) -> Batch:
     try:
         source = numbered_rows(seen, columns)
         found: dict[str, int] = {}
-        for number, row, times in _grouped(source.rows):
+        for number, row, times in grouped(source.rows):
             try:
                 said = _said(row, source, columns, do_row)
                 if said is not None and said.times:
-                    text = columns.encode(columns.observation_row(said.observation, do_row, known)[0])
+                    text = columns.encode(columns.observation_row(said.observation, do_row, known, past)[0])
                     found[text] = found.get(text, 0) + said.times * times
             except (InterventionError, ObservationError, ParseError) as error:
                 if source.unit == "line":
@@ -106,22 +110,6 @@ def _many(seen: Any, columns: Columns, do_row: Row, known: Row | None) -> Batch:
             "a trial is told with at least one row, but there is none. Mark it as failed, if nothing was seen."
         )
     return _counted(found, columns, do_row)
-
-
-def _grouped(rows: Iterable[tuple[int, Any]]) -> Iterable[tuple[int, Any, int]]:
-    """Equal rows together, with the place of the first and how many there are: a thousand rows of 0 and 1 are few."""
-    groups: dict[Any, list[Any]] = {}
-    for number, row in rows:
-        try:
-            key = tuple(row.items()) if type(row) is dict or isinstance(row, Mapping) else tuple(row)
-            group = groups.get(key)
-        except TypeError:  # no row at all, or with a value that is none: for the reader to say
-            key, group = (number, id(row)), None
-        if group is None:
-            groups[key] = [number, row, 1]
-        else:
-            group[2] += 1
-    return ((number, row, times) for number, row, times in groups.values())
 
 
 def _said(row: Any, source: Numbered, columns: Columns, do_row: Row) -> Spoken | None:
@@ -148,4 +136,4 @@ def _counted(found: dict[str, int], columns: Columns, do_row: Row) -> Batch:
     missing = {name for row in partial for name in columns.missing(row)}
     untaught = {name for row in partial for name in columns.untaught(row, do_row)}
     in_order = (tuple(name for name in columns.names if name in names) for names in (missing, untaught))
-    return Batch(*batch_text(found), rounds, bool(partial), *in_order)
+    return Batch(*batch_text(found), rounds, bool(missing), *in_order)

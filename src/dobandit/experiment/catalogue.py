@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Unpack
+from typing import Any, Unpack
 
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, closest
 from dobandit.experiment.definition import define
 from dobandit.experiment.experiment import Experiment
+from dobandit.experiment.past import Past, past_of
 from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.base import CausalModel
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.base import Policy
+from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
 
 StorageLike = str | Storage | None
@@ -36,8 +38,10 @@ def create_experiment(
     links: Links = None,
     continuous: bool = False,
     effects: str | None = None,
+    hide: Hide = (),
     control: float = 0.0,
     stop_within: float | None = None,
+    history: Any = None,
     clock: Callable[[], float] = time.time,
     **rules: Unpack[RuleWords],
 ) -> Experiment:
@@ -49,7 +53,10 @@ def create_experiment(
     links      how causes add up, for all nodes or by node; default: what the policy takes for granted (CausalUCB learns
                it from the data)
     effects    "nonnegative": no cause does harm; "any": some may; default: what the policy takes for granted
-    rules      levers, costs, total_cost, require, forbid, exclusive, smaller: see `Rules`
+    hide       observed variables that count as hidden, so that hidden causes of theirs do no harm: their own causes act
+               on their effects directly, they are not set, and the log keeps what was seen of them; "auto": the fewest
+               of those that cannot be set which make a model learnable
+    rules      levers, costs, total_cost, require, forbid, exclusive, smaller, always_set: see `Rules`
     storage    "sqlite:///file.db", "postgresql+psycopg://...", "memory" (one for the whole process), or a Storage
     horizon    how many rounds there will be, if that is known
     seed       default: drawn at random, and kept
@@ -59,6 +66,8 @@ def create_experiment(
                which rounds these are is drawn from the seed and the trial's number
     stop_within  the experiment may stop when no allowed action can be better than the recommended one by more than
                this, with 95%, at every round one looks: `ask` and `status` say so, and `ask` goes on if it is asked
+    history    what is known from before, as `fit` and `rank` take it: a CSV or Parquet file, a frame or rows. It is the
+               beginning of the log, and what the experiment then knows is what `fit` says of the same data
     clock      seconds since 1970, for tests
     """
     if if_exists not in ("error", "open"):
@@ -68,11 +77,12 @@ def create_experiment(
     allowed = rules_of(budget, rules)
     wanted_seed = Experiment(kept, found).definition.seed if found and seed is None else seed
     definition = define(
-        graph, allowed, policy, horizon, wanted_seed, lease, links, continuous, effects, control, stop_within
+        graph, allowed, policy, horizon, wanted_seed, lease, links, continuous, effects, control, stop_within, hide
     )
+    past = None if history is None else past_of(definition, history, clock())
     if found is None:
         try:
-            return Experiment(kept, kept.create(name, definition.to_text(), clock()), clock)
+            return _begun(Experiment(kept, kept.create(name, definition.to_text(), clock()), clock), past)
         except ExperimentError:
             found = kept.find(name) if if_exists == "open" else None  # somebody else may have been first
             if found is None:
@@ -86,6 +96,19 @@ def create_experiment(
             f"experiment {name!r} exists with another {' and '.join(different)}, which never change. "
             "Open it as it is, or take another name."
         )
+    if past is not None:
+        experiment.begin_with(past)
+    return experiment
+
+
+def _begun(experiment: Experiment, past: Past | None) -> Experiment:
+    """A new experiment with its past; where that cannot be stored, there is no experiment either."""
+    if past is not None:
+        try:
+            experiment.begin_with(past)
+        except BaseException:
+            experiment.storage.delete(experiment.name)
+            raise
     return experiment
 
 

@@ -17,18 +17,19 @@ from typing import Any
 import numpy as np
 
 from dobandit.checks import shown
-from dobandit.errors import DobanditError, DobanditWarning, ExperimentError, PolicyError, StorageError
+from dobandit.errors import DobanditError, DobanditWarning, ExperimentError, GraphError, PolicyError, StorageError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import parse_graph, print_graph
+from dobandit.graph.formats import as_graph, parse_graph, print_graph
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import links_by_node
 from dobandit.model.links import BUILDERS, Link, identity
 from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
+from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, problem_of
 
 FIRST, VERSION = 1, 2  # a definition without anything that came with the second version is one of the first
-_LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
+LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Definition:
             document["links"],
             document["continuous"],
             document.get("effects", "nonnegative"),
+            document.get("hide", ()),
         )
 
     @cached_property
@@ -156,25 +158,35 @@ def define(
     effects: str | None = None,
     control: float = 0.0,
     stop_within: float | None = None,
+    hide: Hide = (),
 ) -> Definition:
     """Check the parts, and fill in what was left open. Of a model the structure and links are used, not the weights."""
     if isinstance(graph, CausalModel):
         if links is not None:
-            raise ExperimentError("a model says its links itself. Drop links=..., or pass model.graph.")
+            raise ExperimentError("a model says its links itself. Leave links=... out, or give the graph alone.")
         links = dict(zip(graph.graph.nodes, graph.links, strict=True)) if graph.links is not None else "auto"
-        continuous, graph = continuous or graph.continuous, graph.graph
+        continuous, graph = continuous or graph.continuous, graph.structure
+    graph = as_graph(graph, "the graph must be a CausalGraph", GraphError)
     seed = secrets.randbits(53) if seed is None else seed
     chosen = _policy_of(policy)
     links = chosen.links if links is None else links
     promised = chosen.effects if effects is None else effects
-    problem = problem_of(graph, rules, horizon, seed, links, continuous, promised)
-    by_node = dict(zip(problem.graph.nodes, problem.links, strict=True)) if graph.latent else named_links(graph, links)
+    problem = problem_of(graph, rules, horizon, seed, links, continuous, promised, hide)
+    settled = dict(zip(problem.graph.nodes, problem.links, strict=True))
+    by_node = settled if graph.latent or problem.hidden else named_links(graph, links)
     kept_links = {name: _link_document(link) for name, link in by_node.items() if link != identity}
     from dobandit.policy.learner import Learner
     from dobandit.policy.registry import policy_to_document
 
     learner = Learner(chosen, problem)  # a policy that does not fit the problem says so now
     share, within = checked_share(control), checked_within(stop_within)
+    if within is not None and chosen.stop_within not in (None, within):
+        raise ExperimentError(
+            f"{learner.label} has its answer at {chosen.stop_within:g}, but stop_within is {within:g}. Leave "
+            "stop_within out, or give the policy another epsilon."
+        )
+    if within is None and learner.engine.has_gap:
+        within = chosen.stop_within
     if within is not None and not learner.engine.has_gap:
         raise ExperimentError(
             f"stop_within needs intervals that hold at every round for every allowed action, and {learner.label} has "
@@ -182,6 +194,7 @@ def define(
         )
     new: dict[str, Any] = {"control": share} if share else {}
     new |= {} if within is None else {"stop_within": within}
+    new |= {"hide": list(problem.hidden)} if problem.hidden else {}
     new |= {} if promised == "nonnegative" else {"effects": promised}
     return Definition(
         {
@@ -237,9 +250,9 @@ def lease_seconds(lease: object) -> float | None:
         return None
     seconds = lease.total_seconds() if isinstance(lease, timedelta) else lease
     ok = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not ok or not 0 < seconds <= _LONGEST_LEASE:  # type: ignore[operator]
+    if not ok or not 0 < seconds <= LONGEST_LEASE:  # type: ignore[operator]
         raise ExperimentError(
-            f"a lease is a number of seconds above 0 (up to {_LONGEST_LEASE:.0e}), a timedelta, or None for one that "
+            f"a lease is a number of seconds above 0 (up to {LONGEST_LEASE:.0e}), a timedelta, or None for one that "
             f"never ends, but got {shown(lease)}."
         )
     return float(seconds)  # type: ignore[arg-type]

@@ -54,7 +54,8 @@ class Experiment(AskedLog):
         with self._lock, self.storage.writing(self._id) as writer:
             trial = self._trial(writer, number)
             known = None if trial.context is None else self.columns.values(trial.context)
-            seen = batch_of(observation, self.columns, self.columns.values(trial.do), known)
+            done = self.columns.values(trial.do)
+            seen = batch_of(observation, self.columns, done, known, past=trial.state == TOLD)
             if trial.state == TOLD and self._is_same(trial, seen):
                 return Told(trial.number, trial.late, trial.partial, True, seen.rounds, seen.missing, seen.untaught)
             if trial.state != PENDING:
@@ -63,7 +64,7 @@ class Experiment(AskedLog):
             if issued is not None and issued > trial.issued:
                 raise ExperimentError(
                     f"trial {trial.number} was handed out {trial.issued} times, but the tell is said to be of hand-out "
-                    f"{issued}. Give `issued` as the trial says."
+                    f"{issued}. Give issued=... as the trial says."
                 )
             now = self._clock()
             holder = issued or self._held.get(trial.number, 1)
@@ -149,6 +150,12 @@ class Experiment(AskedLog):
         with self._lock:
             return self._replica.learner.engine.interval_words
 
+    @property
+    def delta(self) -> float:
+        """With what probability a guaranteed gap is wrong at some round."""
+        with self._lock:
+            return self._replica.learner.engine.delta
+
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
     ) -> BestObserved | None:
@@ -180,11 +187,11 @@ class Experiment(AskedLog):
         """How far the experiment is."""
         from dobandit.experiment.status import status_of
 
-        gap = None
+        gap, doubted = None, False
         if self.definition.stop_within is not None and not self.definition.problem.graph.context:
             with self._lock:
-                gap = self._up_to_date().gap()
-        return status_of(self, list(self.storage.rows(self._id)), self._created_at, self._clock(), gap)
+                gap, doubted = self._up_to_date().gap(), bool(self._replica.doubts)
+        return status_of(self, list(self.storage.rows(self._id)), self._created_at, self._clock(), gap, doubted)
 
     def diagnose(self) -> Diagnosis:
         """Whether the data agree with the model: calibration, links, assumptions, the graph."""

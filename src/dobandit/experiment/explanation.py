@@ -36,10 +36,13 @@ class Explanation(NamedTuple):
 
     optimistic  an index: above 1 while too little is known to bound E[target]; so are bonus and margin
     paths     what each causal path adds to the estimate, largest first, less than 0 where an estimated weight is;
-              `other_paths`: what is not listed, and what cutting means to [0, 1] takes away (linear models)
+              `other_paths`: what is not listed, and what cutting means to [0, 1] takes away (linear models, as long
+              as the learner reckons with no cause that the graph lacks)
     shares    by how much the estimate would fall without each variable that was set
-    margin    optimistic - runner_up.optimistic; 0: a tie, broken by the trial's random numbers
+    margin    optimistic - runner_up.optimistic; 0: a tie, broken by the trial's random numbers (the paper's policies,
+              where sets may be smaller, look first at how many variables are set)
     rounds    how many rounds were known; pending: how many trials were under way
+    context   what was known before it was asked
     """
 
     number: int
@@ -56,6 +59,7 @@ class Explanation(NamedTuple):
     rounds: int
     pending: int
     why: str
+    context: dict[str, float] = {}  # noqa: RUF012 (a default that nobody writes to)
 
 
 def explain(experiment: Experiment, number: int) -> Explanation:
@@ -89,6 +93,7 @@ def explain(experiment: Experiment, number: int) -> Explanation:
         rounds=then.learner.rounds,
         pending=len(pending),
         why=trial.why,
+        context={} if trial.context is None else columns.decode(trial.context),
     )
 
 
@@ -114,7 +119,7 @@ def _shares(then: Replica, action: Action, context: Array, whole: float) -> dict
 
 def _paths(then: Replica, action: Action, context: Array, predicted: float) -> tuple[list[Path], float | None]:
     beliefs = then.learner.engine.beliefs()
-    if beliefs is None or not then.learner.problem.is_linear:
+    if beliefs is None or not then.learner.problem.is_linear or then.learner.engine.revisions:
         return [], None
     graph, theta, fixed = then.learner.graph, beliefs.theta, action.over(context)
     found, _ = top_paths(graph, np.abs(theta), fixed, _PATHS)

@@ -139,8 +139,8 @@ def write_csv(rows: Iterable[StoredTrial], columns: Columns, path: str | os.Path
 
 def write_parquet(rows: Iterable[StoredTrial], columns: Columns, path: str | os.PathLike[str]) -> None:
     """Write the log as a Parquet file with typed columns; times are timestamps in UTC."""
-    arrow = _package("pyarrow", "dobandit[parquet]")
-    parquet = _package("pyarrow.parquet", "dobandit[parquet]")
+    arrow = optional_package("pyarrow", "dobandit[parquet]")
+    parquet = optional_package("pyarrow.parquet", "dobandit[parquet]")
     types = {
         "int": arrow.int64(),
         "float": arrow.float64(),
@@ -156,7 +156,7 @@ def write_parquet(rows: Iterable[StoredTrial], columns: Columns, path: str | os.
 
 def to_pandas(rows: Iterable[StoredTrial], columns: Columns) -> Any:
     """The log as a pandas.DataFrame with the columns of a table."""
-    pandas = _package("pandas", "pandas")
+    pandas = optional_package("pandas", "pandas")
     types = {"int": "Int64", "float": "float64", "bool": "bool", "text": "object", "time": "datetime64[us, UTC]"}
     return pandas.DataFrame(
         _by_column(rows, columns, lambda cells, kind: pandas.Series(cells, dtype=types[kind])),
@@ -218,7 +218,8 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _package(name: str, install: str) -> Any:
+def optional_package(name: str, install: str) -> Any:
+    """A package of an extra, or how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError:

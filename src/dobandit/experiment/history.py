@@ -1,7 +1,7 @@
-"""Rounds that happened elsewhere, from a CSV file, a table or rows: all are checked before one is taken in.
+"""Rounds that happened elsewhere, from a file, a table or rows: all are checked before one is taken in.
 
 A table has a column per variable, a column do:NAME for a variable that was set in some rounds (its value where it was,
-empty where not), and perhaps a column `count` (see `tables`).
+empty where not) or a column that names what was set, and perhaps a column `count` (see `tables`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError
+from dobandit.experiment.columnar import is_frame
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row
-from dobandit.experiment.tables import Numbered, Rows, Spoken, is_file, is_frame, numbered_rows
+from dobandit.experiment.tables import Numbered, Rows, Spoken, grouped, is_file, numbered_rows
 
 _MOST_PROBLEMS = 5
 
@@ -33,32 +34,44 @@ class Round(NamedTuple):
 def read_history(source: Any, columns: Columns) -> list[Round]:
     """The rounds of `source`, or ParseError with the first problems, and where they are.
 
-    source  the path of a CSV file, an open text file with CSV, a pandas.DataFrame, or rows: pairs (do, observation),
-            mappings {"do": ..., "observation": ...}, or flat mappings {"X2": 1, "Y": 0, "do:X3": 1}.
+    source  the path of a CSV file (or .csv.gz, or Parquet), an open text file with CSV, a frame, or rows: pairs (do,
+            observation), mappings {"do": ..., "observation": ...}, or flat mappings {"X2": 1, "Y": 0, "do:X3": 1}.
             Lines are counted from 1, rows from 0.
     """
+    return _read(source, columns, None)
+
+
+def read_summed(source: Any, columns: Columns, passed: list[str]) -> list[Round]:
+    """The same with equal rows read once, and counted: a hundred thousand rows of 0 and 1 are few.
+
+    passed  where columns that are passed over are listed: they are no variables, and like none
+    """
+    return _read(source, columns, passed)
+
+
+def _read(source: Any, columns: Columns, passed: list[str] | None) -> list[Round]:
     iterable = isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes))
     if not iterable and not is_file(source) and not is_frame(source):
         raise ExperimentError(
-            "a history is the path of a CSV file, an open text file, a DataFrame or a list of rows, but got "
+            "a history is the path of a CSV or Parquet file, an open text file, a DataFrame or a list of rows, but got "
             f"{type(source).__name__}."
         )
     try:
-        return _checked(numbered_rows(source, columns), columns)
+        return _checked(numbered_rows(source, columns, passed), columns, passed is not None)
     except ParseError as error:
         if isinstance(source, (str, os.PathLike)):
             raise error.in_source(os.fspath(source)) from None
         raise
 
 
-def _checked(source: Numbered, columns: Columns) -> list[Round]:
+def _checked(source: Numbered, columns: Columns, together: bool) -> list[Round]:
     rounds: list[Round] = []
     problems: list[tuple[int, str]] = []
-    for number, row in source.rows:
+    for number, row, times in grouped(source.rows) if together else ((*one, 1) for one in source.rows):
         try:
             said = source.spoken(row)
             if said is not None:
-                rounds += _rounds_of(said, columns)
+                rounds += _rounds_of(said, columns, times)
         except (InterventionError, ObservationError, ParseError) as error:
             problems.append((number, str(error)))
             if len(problems) == _MOST_PROBLEMS:
@@ -73,7 +86,7 @@ def _checked(source: Numbered, columns: Columns) -> list[Round]:
     return rounds
 
 
-def _rounds_of(said: Spoken, columns: Columns) -> list[Round]:
+def _rounds_of(said: Spoken, columns: Columns, times: int) -> list[Round]:
     """One round per row; several where the row is a trial of many rounds, as `Experiment.trials` gives it."""
     do = columns.do_row(said.do)
     if isinstance(said.observation, list):
@@ -81,7 +94,7 @@ def _rounds_of(said: Spoken, columns: Columns) -> list[Round]:
     else:
         rows = [said]
     return [
-        Round(do, *columns.observation_row(row.observation, do), row.times * (1 if row is said else said.times))
+        Round(do, *columns.observation_row(row.observation, do), times * row.times * (1 if row is said else said.times))
         for row in rows
         if row.times
     ]

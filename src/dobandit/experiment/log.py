@@ -14,8 +14,8 @@ from dobandit.errors import ConflictError, ExperimentError
 from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of, one_row
 from dobandit.experiment.definition import definition_from_text
 from dobandit.experiment.history import read_history
+from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
-from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row
 from dobandit.experiment.storage.base import (
     ABANDONED,
@@ -41,8 +41,7 @@ class ExperimentLog:
         self._id, self._clock, self._created_at = stored.id, clock, stored.created_at
         self.definition = definition_from_text(stored.document)
         self.graph = self.definition.graph
-        problem = self.definition.problem
-        self.columns = Columns(problem.graph, problem.continuous, self.graph.latent)
+        self.columns = columns_of(self.definition)
         self._lock = threading.RLock()
         self._held: dict[int, int] = {}  # trials handed out here: how often they had been handed out by then
 
@@ -123,6 +122,24 @@ class ExperimentLog:
         with self._lock, self.storage.writing(self._id) as writer:
             first = writer.add(trials)
         return range(first, first + len(trials))
+
+    def begin_with(self, past: Past) -> range:
+        """Let the log begin with what is known from before, in one transaction; a log that begins with it stays as it
+        is. Returns the numbers of its trials."""
+        with self._lock, self.storage.writing(self._id) as writer:
+            if not writer.trials:
+                writer.add(list(past.trials))
+            elif not self._begins_with(writer, past):
+                raise ExperimentError(
+                    f"a history is the beginning of an experiment, but {self.name!r} has begun with other rounds. "
+                    "Leave the history out, or import it as rounds of its own with import_history."
+                )
+        return range(len(past.trials))
+
+    def _begins_with(self, writer: Writer, past: Past) -> bool:
+        first = writer.closed_since(0)[: len(past.trials)]
+        same = [(trial.do, trial.observation, trial.counts) for trial in past.trials]
+        return [(trial.do, trial.observation, trial.counts) for trial in first] == same
 
     def _closed_round(self, source: str, do: Row, seen: Batch, now: float) -> StoredTrial:
         return StoredTrial(

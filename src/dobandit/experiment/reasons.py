@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dobandit.experiment.storage.base import ABANDONED, FAILED
-from dobandit.policy.engine import Choice
+from dobandit.policy.engine import Choice, percent
 
 if TYPE_CHECKING:
     from dobandit.policy.learner import Learner
@@ -18,12 +18,9 @@ def closed_words(state: str, reason: str | None) -> str:
     return "abandoned" if state == ABANDONED else state
 
 
-ALWAYS = "with 95%, at every round you look"
-
-
-def gap_words(gap: float) -> str:
-    """What a guaranteed gap means."""
-    return f"no allowed action is better by more than {gap:.3g}, {ALWAYS}"
+def gap_words(gap: float, delta: float) -> str:
+    """What a guaranteed gap means that is wrong at some round with probability delta."""
+    return f"no allowed action is better by more than {gap:.3g}, with {percent(delta)}, at every round you look"
 
 
 def may_stop(gap: float | None, within: float | None) -> bool:
@@ -44,6 +41,8 @@ def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) 
         return f"{learner.label} compares nothing in this round"
     if math.isnan(predicted) or not math.isfinite(choice.value):
         return "not tried yet"
+    if choice.note:
+        return f"{choice.note}: {target} may be {choice.value:.3f} by these"
     if not learner.keeps_model and choice.value == predicted:
         return f"largest mean of {target} so far: {predicted:.3f}"
     if not learner.keeps_model:

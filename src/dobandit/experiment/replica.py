@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -18,6 +19,8 @@ from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import GraphEvidence
 from dobandit.policy.learner import Learner
+
+RECKONED = ", which the learner now reckons with"
 
 
 class Replica:
@@ -46,7 +49,7 @@ class Replica:
         for summed, part in groupby(told, lambda trial: trial.counts is not None):
             for some in [[trial] for trial in part] if summed else [list(part)]:
                 rounds = rounds_of(some, self.columns)
-                (self.learner.engine.update_unordered if summed else self.learner.engine.update)(rounds)
+                self.learner.take(rounds, unordered=summed)
                 if self._evidence is not None:
                     self._evidence.update(rounds)
                     self._doubts = None
@@ -57,7 +60,9 @@ class Replica:
         """What the rounds say against the graph, briefly."""
         if self._doubts is None:
             found = self._evidence.findings() if self._evidence is not None else []
-            self._doubts = tuple(finding.short for finding in found)
+            known = {finding.short: None for finding in self.learner.engine.revisions}
+            every = dict.fromkeys([*known, *(finding.short for finding in found)])
+            self._doubts = tuple(f"{one}{RECKONED}" if one in known else one for one in every)
         return self._doubts
 
     def situation(
@@ -92,7 +97,9 @@ class Replica:
         return engine.gap(engine.best(now).action, now)
 
     def predict(self, action: Action, context: Array) -> Estimate:
-        """E[target] of an action under the estimate, with its interval."""
+        """E[target] of an action under the estimate, with its interval; NaN where no model can tell."""
+        if self.learner.unknowable(action):
+            return Estimate(math.nan, 0.0, 1.0)
         return self.learner.engine.predict(action, context)
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from dobandit.checks import shown
+from dobandit.checks import absent, shown
 from dobandit.errors import InterventionError, ObservationError, closest, listed
 from dobandit.experiment.row_texts import LoggedRows, Row, plain
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.context_values import context_values
 from dobandit.model.weights import Do, fixed_values
 
 
@@ -24,6 +25,7 @@ class Columns(LoggedRows):
     context  the variables that are known before a round: they are seen, never set
 
     latent  hidden variables of the user's graph, which are no columns: for better messages only
+    aside   columns that are kept and teach nothing: nobody misses their values
 
     >>> columns = Columns(CausalGraph([("ad", "visit"), ("visit", "buy")], target="buy"))
     >>> do = columns.do_row({"ad": 1})
@@ -32,8 +34,11 @@ class Columns(LoggedRows):
     ('[1,null,0]', True)
     """
 
-    def __init__(self, graph: CausalGraph, continuous: bool = False, latent: Iterable[str] = ()) -> None:
+    def __init__(
+        self, graph: CausalGraph, continuous: bool = False, latent: Iterable[str] = (), aside: Iterable[str] = ()
+    ) -> None:
         super().__init__(graph.nodes, continuous)
+        self._aside = {self._index[name] for name in aside}
         self.graph, self.latent = graph, tuple(latent)
         self.context = graph.context
         self._never_set = {self._index[name] for name in (graph.target, *self.context)}
@@ -87,44 +92,30 @@ class Columns(LoggedRows):
 
         whole  whether every variable of the context must be given
         """
-        given: Mapping[str, object] = {} if context is None else context
-        if not isinstance(given, Mapping):
-            raise ObservationError(f"a context maps names to values, but got {shown(context)}. Write {{'NAME': 1}}.")
-        foreign = [name for name in given if name not in self.context]
-        if foreign and not self.context:
-            raise ObservationError(
-                f"a context is for graphs with context variables, but this one has none, and {shown(foreign[0])} was "
-                "given. Leave the context out, or create the experiment on a graph with context=[...]."
-            )
-        if foreign:
-            hint = closest(str(foreign[0]), self.context) or f" They are {listed(self.context)}."
-            raise ObservationError(f"a context is of context variables, but {shown(foreign[0])} is none.{hint}")
         row: Row = [None] * len(self.names)
-        for name, value in given.items():
-            row[self._index[name]] = self._value(name, value)
-        missing = [name for name in self.context if row[self._index[name]] is None]
-        if missing and whole:
-            raise ObservationError(
-                f"every variable of the context is given before a round, but {listed(missing)} "
-                f"{'is' if len(missing) == 1 else 'are'} missing. Add context={{{missing[0]!r}: 1, ...}}."
-            )
+        known = context_values(self.graph, context, continuous=self.continuous, whole=whole)
+        for name, value in known.items():
+            row[self._index[name]] = plain(value)
         return row if self.context else None
 
     def observation_row(
-        self, observation: Mapping[str, object], do_row: Row, known: Row | None = None
+        self, observation: Mapping[str, object], do_row: Row, known: Row | None = None, past: bool = False
     ) -> tuple[Row, bool]:
         """What was seen, in columns, and whether it is partial: some variable was neither set nor seen.
 
         A variable that is absent, None or NaN was not seen. One that was set has the value it was set to, and one of
         the context (`known`) the value it was known to have, whether it is repeated in the observation or not. A
-        variable without any cause that is neither set nor seen was 0.
+        variable without any cause that is neither set nor seen was 0; said to have been
+        anything else, it is refused, but for `past` rounds: logs hold some that were told before this was checked.
         """
         base = do_row if known is None else [a if b is None else b for a, b in zip(do_row, known, strict=True)]
         row = self._plain_observation(observation, base)
         if row is None:
             row = self._careful_observation(observation, base, do_row)
         row = self.with_idle(row)
-        return row, None in row
+        if not past:
+            self._refuse_uncaused(row, do_row)
+        return row, None in row and bool(self.missing(row))
 
     def with_idle(self, row: Row) -> Row:
         """The row with 0 for every variable that cannot happen by itself and has no value."""
@@ -133,9 +124,20 @@ class Columns(LoggedRows):
                 row[i] = 0
         return row
 
+    def _refuse_uncaused(self, row: Row, do_row: Row) -> None:
+        """A variable without any cause that happened, though nobody set it, contradicts the graph."""
+        for i in self._idle:
+            if row[i] and do_row[i] is None:
+                raise ObservationError(
+                    f"by the graph {self.names[i]!r} can only be other than 0 where it is set, having neither a cause "
+                    f"nor a bias, but it is said to have been {row[i]} in a round that did not set it. If it was set, "
+                    f"say so: record the round with it in do, or import it with a column 'do:{self.names[i]}'. If it "
+                    "can happen by itself, begin an experiment on a graph that gives it a bias."
+                )
+
     def missing(self, row: Row) -> list[str]:
         """The variables whose values would have taught more."""
-        return [name for name, value in zip(self.names, row, strict=True) if value is None]
+        return [self.names[i] for i, value in enumerate(row) if value is None and i not in self._aside]
 
     def untaught(self, row: Row, do_row: Row) -> list[str]:
         """The variables that a round says nothing about for want of a value: their own, or that of a cause."""
@@ -144,7 +146,9 @@ class Columns(LoggedRows):
         return [
             name
             for i, name in enumerate(self.names)
-            if do_row[i] is None and (row[i] is None or any(row[parent] is None for parent in self._parents[i]))
+            if do_row[i] is None
+            and i not in self._aside
+            and (row[i] is None or any(row[parent] is None for parent in self._parents[i]))
         ]
 
     def _plain_observation(self, observation: Mapping[str, object], base: Row) -> Row | None:
@@ -220,19 +224,18 @@ class Columns(LoggedRows):
             value = math.inf
         if not (0.0 <= value <= 1.0 if self.continuous else value in (0.0, 1.0)):
             allowed = "a number from 0 to 1" if self.continuous else "0 or 1"
-            total = f" {self._no_totals()}" if 1.0 < value < math.inf else ""
+            total = f" {self._no_totals()}" if 1.0 < value < math.inf and name not in self.context else ""
             raise ObservationError(f"the value of {name!r} must be {allowed}, but got {shown(given)}.{total}")
         return plain(value)
 
     def _no_totals(self) -> str:
         """Why sums over rounds are not enough, and what to give instead."""
         target = self.graph.target
-        cause = next(iter(self.graph.parents(target)), target)
-        pattern = {cause: 1, target: 0, self.count_key: 105}
+        cause = next((name for name in self.graph.parents(target) if name not in self.context), target)
         return (
             "If it is a total over several rounds: a total does not say which effect went with which cause, and that "
-            "is what is learned from. Give a row per round, or each distinct row with how often it was seen: "
-            f"[{pattern}, ...]."
+            "is what is learned from. Give a row per round, or each distinct row with how often it was seen, such as "
+            f"{cause} 1, {target} 0, {self.count_key} 105."
         )
 
     @property
@@ -243,10 +246,3 @@ class Columns(LoggedRows):
     def holds(self, row: Mapping[str, object]) -> bool:
         """Whether all keys are variables, and no value is a text."""
         return row.keys() <= self._index.keys() and not any(isinstance(value, str) for value in row.values())
-
-
-def absent(value: object) -> bool:
-    """Whether a value stands for "not seen": None, NaN, or what pandas has for them."""
-    if value is None or (isinstance(value, (float, np.floating)) and math.isnan(value)):
-        return True
-    return type(value).__name__ in ("NAType", "NaTType")

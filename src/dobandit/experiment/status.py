@@ -53,7 +53,7 @@ class Status(NamedTuple):
     gap: float | None = (
         None  # how much better one can be now; None where stop_within is not given, or a context decides
     )
-    may_stop: bool | None = None  # whether gap is at or below stop_within; None where gap is
+    may_stop: bool | None = None  # gap is at or below stop_within, and no round speaks against the graph; None as gap
 
 
 def mean_of(total: float, rounds: int, continuous: bool) -> Mean:
@@ -98,7 +98,12 @@ class _Tally:
 
 
 def status_of(
-    experiment: Experiment, trials: Sequence[StoredTrial], created_at: float, now: float, gap: float | None = None
+    experiment: Experiment,
+    trials: Sequence[StoredTrial],
+    created_at: float,
+    now: float,
+    gap: float | None = None,
+    doubted: bool = False,
 ) -> Status:
     definition = experiment.definition
     counts = {state: sum(trial.state == state for trial in trials) for state in (PENDING, TOLD, FAILED, ABANDONED)}
@@ -129,5 +134,5 @@ def status_of(
         treated=tally.mean("treated"),
         stop_within=definition.stop_within,
         gap=gap,
-        may_stop=None if gap is None else may_stop(gap, definition.stop_within),
+        may_stop=None if gap is None else may_stop(gap, definition.stop_within) and not doubted,
     )

@@ -1,8 +1,9 @@
-"""Tables and rows as people have them, CSV files, frames and mappings, and what their columns mean.
+"""Tables and rows as people have them, files, frames and mappings, and what their columns mean.
 
-NAME is what was seen of a variable, do:NAME what it was set to, `count` how often the row was seen (trial.count where
-a variable has that name, and in exports). An empty cell of a variable means that it was not seen. Of the other columns
-of an export (see `export`), trial.state says which rows are rounds that were told, and the rest do not matter.
+NAME is what was seen of a variable, do:NAME what it was set to, `intervention_targets` or `do` which variables were set
+(see `marks`), `count` how often the row was seen (trial.count where a variable has that name, and in exports). An empty
+cell of a variable means that it was not seen. Of the other columns of an export (see `export`), trial.state says which
+rows are rounds that were told, and the rest do not matter.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
-from dobandit import limits
-from dobandit.checks import shown
+from dobandit.checks import absent, shown
 from dobandit.errors import ExperimentError, ParseError, closest
+from dobandit.experiment.columnar import cells_of, is_frame, is_parquet, read_parquet
 from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
-from dobandit.experiment.rounds import Columns, absent
+from dobandit.experiment.marks import MARKS, marked
+from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
 from dobandit.text_files import read_text
 
 MOST_ROUNDS = 10_000_000  # in one trial: a slip of the finger should not make a log that takes hours to replay
 _DELIMITERS = ",;\t"
+MARK = "mark"  # the kind of a column that names what was set
 _STATE, _COUNT = TRIAL + "state", TRIAL + "count"
 _WORDS: dict[object, int | None] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1, 0: 0, 1: 1}
 _WORDS |= {"": None, "na": None, None: None}  # NA, as NaN, is how other programs write an empty cell
@@ -52,50 +54,59 @@ def is_file(source: Any) -> bool:
     return isinstance(source, (str, os.PathLike)) or hasattr(source, "read")
 
 
-def is_frame(source: Any) -> bool:
-    return hasattr(source, "itertuples") and hasattr(source, "columns")
-
-
 def text_of(file: Any) -> str:
     """The text of a file: its path, or an open text file."""
     if isinstance(file, (str, os.PathLike)):
-        return _read(file)
+        return read_text(file, too_large="Import it in parts.")
     text = file.read()
     if not isinstance(text, str):
         raise ExperimentError("a table is read from text, but this file gives bytes. Open it in text mode.")
     return text.removeprefix("\ufeff")
 
 
-def numbered_rows(source: Any, columns: Columns) -> Numbered:
-    """The rows of a CSV file (its path, or an open text file), a pandas.DataFrame, or a list of rows."""
+def numbered_rows(source: Any, columns: Columns, passed: list[str] | None = None) -> Numbered:
+    """The rows of a CSV or Parquet file (its path, or an open text file), a frame, or a list of rows.
+
+    passed  where unknown columns that are like no known one are listed, and passed over; None: they are refused
+    """
+    if is_parquet(source):
+        cells = read_parquet(source)
+        return Numbered(enumerate(cells.rows), Table(cells.header, columns, passed).spoken, "row")
     if is_file(source):
-        return _from_csv(text_of(source), columns)
+        return _from_csv(text_of(source), columns, passed)
     if is_frame(source):
-        table = Table(list(source.columns), columns)
-        return Numbered(enumerate(source.itertuples(index=False, name=None)), table.spoken, "row")
-    return Numbered(enumerate(source), Rows(columns).spoken, "row")
+        cells = cells_of(source)
+        return Numbered(enumerate(cells.rows), Table(cells.header, columns, passed).spoken, "row")
+    return Numbered(enumerate(source), Rows(columns, passed).spoken, "row")
+
+
+def grouped(rows: Iterable[tuple[int, Any]]) -> Iterable[tuple[int, Any, int]]:
+    """Equal rows together, with the place of the first and how many there are: a thousand rows of 0 and 1 are few."""
+    groups: dict[Any, list[Any]] = {}
+    for number, row in rows:
+        try:
+            key = tuple(row.items()) if type(row) is dict or isinstance(row, Mapping) else tuple(row)
+            group = groups.get(key)
+        except TypeError:  # no row at all, or with a value that is none: for the reader to say
+            key, group = (number, id(row)), None
+        if group is None:
+            groups[key] = [number, row, 1]
+        else:
+            group[2] += 1
+    return ((number, row, times) for number, row, times in groups.values())
 
 
 # -- CSV ---------------------------------------------------------------------------------------------------------
 
 
-def _read(path: str | os.PathLike[str]) -> str:
-    size = 0
-    with suppress(OSError, ValueError):  # read_text says what is wrong with the path
-        size = os.path.getsize(path)
-    if size > limits.MAX_BYTES:
-        raise ParseError(f"a file has at most {limits.MAX_BYTES} bytes, but this one has {size}. Import it in parts.")
-    return read_text(path)
-
-
-def _from_csv(text: str, columns: Columns) -> Numbered:
+def _from_csv(text: str, columns: Columns, passed: list[str] | None) -> Numbered:
     if not text.strip():
         raise ParseError("a CSV file begins with the names of its columns, but this one is empty.")
     delimiter = max(_DELIMITERS, key=lambda one: _known_names(text, one, columns))
     records = _records(text, delimiter)
     line, header = next(records)
     try:
-        table = Table(header, columns)
+        table = Table(header, columns, passed)
     except ParseError as error:
         raise ParseError(error.message, line=line, where=f"line {line}") from None
     return Numbered(records, table.spoken, "line")
@@ -128,8 +139,8 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 class Rows:
     """Rows of any kind: pairs, mappings with do and observation, and flat mappings."""
 
-    def __init__(self, columns: Columns) -> None:
-        self.columns = columns
+    def __init__(self, columns: Columns, passed: list[str] | None = None) -> None:
+        self.columns, self.passed = columns, passed
         self._tables: dict[tuple[Any, ...], Table] = {}  # rows of one source mostly have the same keys
 
     def spoken(self, row: Any) -> Spoken | None:
@@ -137,10 +148,10 @@ class Rows:
             return Spoken(row[0], row[1])
         if not isinstance(row, Mapping):
             raise ParseError(f"a row is a pair (do, observation) or a mapping, but got {shown(row)}.")
-        if not isinstance(row.get("observation"), (Mapping, list)) and not isinstance(row.get("do"), Mapping):
+        if self._is_flat(row):
             names = tuple(row)
             if names not in self._tables:
-                self._tables[names] = Table(names, self.columns)
+                self._tables[names] = Table(names, self.columns, self.passed)
             return self._tables[names].spoken(list(row.values()))
         for key in row:
             if key not in _KEYS:
@@ -150,21 +161,32 @@ class Rows:
             return None
         return Spoken(row.get("do"), row.get("observation"), count_of(row.get("count", 1)))
 
+    def _is_flat(self, row: Mapping[Any, Any]) -> bool:
+        """Whether a row has variables for keys. One with do={...} beside its variables has, too."""
+        if not isinstance(row.get("do"), Mapping):
+            return not isinstance(row.get("observation"), (Mapping, list))
+        return "observation" not in row and any(name in self.columns.graph for name in row if name not in _KEYS)
+
 
 class Table:
     """What the columns of a table mean."""
 
-    def __init__(self, header: Sequence[Any], columns: Columns) -> None:
-        self.size = len(header)
+    def __init__(self, header: Sequence[Any], columns: Columns, passed: list[str] | None = None) -> None:
+        self.size, self.known = len(header), columns.names
         self.do: list[tuple[int, str]] = []
         self.seen: list[tuple[int, str]] = []
         self.state: int | None = None
         self.count: int | None = None
+        self.mark: tuple[int, str] | None = None
         found: set[tuple[str, str]] = set()
         for i, name in enumerate(header):
             means = meaning(name, columns)
             if means is None:
-                raise _unknown(name, i, columns)
+                if passed is None or _looks_meant(name, columns):
+                    raise _unknown(name, i, columns)
+                if str(name) not in passed:
+                    passed.append(str(name))
+                continue
             if means in found:
                 raise ParseError(f"each column stands once, but {name!r} stands twice. Keep one.")
             found.add(means)
@@ -177,6 +199,10 @@ class Table:
                 self.state = i
             elif variable == _COUNT:
                 self.count = i
+            elif kind == MARK and self.mark is not None:
+                raise ParseError(f"one column says what was set, but {self.mark[1]!r} and {name!r} do. Keep one.")
+            elif kind == MARK:
+                self.mark = (i, variable)
 
     def spoken(self, cells: Sequence[Any]) -> Spoken | None:
         if len(cells) != self.size:
@@ -185,11 +211,18 @@ class Table:
             return None
         do = {name: value for i, name in self.do if (value := _cell(cells[i], DO + name)) is not None}
         seen = {name: value for i, name in self.seen if (value := _cell(cells[i], name)) is not None}
+        if self.mark is not None:
+            for name, value in marked(cells[self.mark[0]], self.mark[1], self.known, seen.get).items():
+                if do.setdefault(name, value) != value:
+                    raise ParseError(
+                        f"a variable is set to one value, but {DO + name!r} has {shown(do[name])} and "
+                        f"{self.mark[1]!r} says {shown(value)}. Correct one of the two."
+                    )
         return Spoken(do, seen, 1 if self.count is None else count_of(cells[self.count]))
 
 
 def meaning(name: object, columns: Columns) -> tuple[str, str] | None:
-    """(DO or SEEN, variable) or (TRIAL, column) of a column's name; None where it has none."""
+    """(DO or SEEN, variable), (TRIAL, column) or (MARK, column) of a column's name; None where it has none."""
     for text in (name, name.strip()) if isinstance(name, str) else ():
         for prefix in (SEEN, DO):
             if text.startswith(prefix) and text.removeprefix(prefix) in columns.graph:
@@ -200,7 +233,18 @@ def meaning(name: object, columns: Columns) -> tuple[str, str] | None:
             return SEEN, text
         if text == "count":
             return TRIAL, _COUNT
+        if text in MARKS:
+            return MARK, text
     return None
+
+
+def _looks_meant(name: object, columns: Columns) -> bool:
+    """Whether an unknown column is probably a slip: near a known name, or with a prefix that means something."""
+    if not isinstance(name, str) or not name.strip():
+        return False
+    text = name.strip()
+    known = [*columns.names, *columns.latent, *MARKS, "count"]
+    return text in columns.latent or text.startswith((DO, SEEN, TRIAL)) or bool(closest(text, known))
 
 
 def _unknown(name: object, at: int, columns: Columns) -> ParseError:
@@ -208,7 +252,8 @@ def _unknown(name: object, at: int, columns: Columns) -> ParseError:
         return ParseError(f"a column has the name of a variable, but column {at + 1} has {shown(name)}. Leave it out.")
     if name.strip().removeprefix(DO) in columns.latent:
         return ParseError(f"hidden variables cannot be set or seen, but column {name!r} is of one. Leave it out.")
-    hint = closest(name.strip(), [heading.name for heading in headings(columns)]) or " Leave it out."
+    known = [*(heading.name for heading in headings(columns)), *MARKS, "count"]
+    hint = closest(name.strip(), known) or " Leave it out."
     return ParseError(f"a column is NAME or do:NAME of a variable, but {shown(name)} is none.{hint}")
 
 

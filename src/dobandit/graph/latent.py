@@ -19,6 +19,10 @@ from numpy.typing import NDArray
 from dobandit.errors import GraphError
 from dobandit.graph.causal_graph import CausalGraph
 
+RULE = (
+    "hidden variables can be removed only if none reaches an observed node and its descendant through hidden nodes "
+    "alone"
+)
 _BLOCK = 1024  # columns carried at once: bounds the memory to hidden nodes x 1024 numbers
 
 
@@ -50,6 +54,9 @@ class Admissibility:
 
 def admissible(graph: CausalGraph) -> Admissibility:
     """Is there no hidden node with two hidden-only paths to some X_i and to a descendant X_j of it?"""
+    from dobandit.graph.formats.networkx_format import as_graph
+
+    graph = as_graph(graph, "hidden variables are those of a CausalGraph", GraphError)
     arrays = graph.arrays
     fed = np.unique(arrays.child[np.repeat(arrays.latent, np.diff(arrays.child_ptr))])
     sinks = [v for v in fed.tolist() if not arrays.latent[v]]  # observed nodes with a hidden parent
@@ -68,19 +75,18 @@ def admissible(graph: CausalGraph) -> Admissibility:
         if both:
             last = sinks[(both & -both).bit_length() - 1]
             first = next(v for v in sinks if near[u] & bit[v] and below[v] & bit[last])
-            paths = (_path(graph, u, first), _path(graph, u, last))
+            paths = (path_between(graph, u, first), path_between(graph, u, last))
             return Admissibility(False, Witness(graph.nodes[u - 1], paths))
     return Admissibility(True)
 
 
 def require_admissible(graph: CausalGraph) -> None:
-    """Refuse an inadmissible graph with its witness."""
+    """Refuse an inadmissible graph with its witness, and what can be done about it."""
     answer = admissible(graph)
     if answer.witness is not None:
-        raise GraphError(
-            f"hidden variables can be removed only if none reaches an observed node and its descendant through "
-            f"hidden nodes alone, but {answer.witness}. Observe {answer.witness.hidden!r}, or drop one of the paths."
-        )
+        from dobandit.graph.hiding import ways_out
+
+        raise GraphError(f"{RULE}, but {answer.witness}. {ways_out(graph, answer.witness, learner=False)}")
 
 
 def project_graph(graph: CausalGraph) -> CausalGraph:
@@ -89,19 +95,10 @@ def project_graph(graph: CausalGraph) -> CausalGraph:
     A node has the constant as a parent in G' if it has in G, or if a hidden node can turn it on.
     A graph without hidden variables is its own projection.
     """
+    from dobandit.graph.hiding import reduced
+
     require_admissible(graph)
-    if not graph.latent:
-        return graph
-    tails, heads, biased = projected_edges(graph)
-    return CausalGraph.from_arrays(
-        graph.observed,
-        tails,
-        heads,
-        target=graph.target,
-        controllable=graph.controllable,
-        bias=[name for name, has in zip(graph.observed, biased, strict=True) if has],
-        context=graph.context,
-    )
+    return reduced(graph)
 
 
 def projected_edges(graph: CausalGraph) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
@@ -214,7 +211,7 @@ def _descendants_among(graph: CausalGraph, bit: dict[int, int]) -> list[int]:
     return below
 
 
-def _path(graph: CausalGraph, u: int, v: int) -> tuple[str, ...]:
+def path_between(graph: CausalGraph, u: int, v: int) -> tuple[str, ...]:
     """A shortest hidden-only path from u to v, by name."""
     arrays = graph.arrays
     came: dict[int, int] = {u: 0}

@@ -72,6 +72,11 @@ class CausalModel(ABC):
         return self.graph.target
 
     @property
+    def structure(self) -> CausalGraph:
+        """What causes what, as a learner is told it."""
+        return self.graph
+
+    @property
     @abstractmethod
     def is_linear(self) -> bool:
         """Whether every node's mean is the weighted sum of its parents' values (in the paper's words: a BLM)."""

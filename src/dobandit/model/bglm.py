@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph, Edge
+from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.model.base import CausalModel
 from dobandit.model.extremes import Reach, reach_of, refuse_bad_weights
 from dobandit.model.free_nodes import WeightedNode
@@ -50,8 +51,7 @@ class WeightedModel(CausalModel):
         links: tuple[Link, ...],
         noise: float | Mapping[str, float] | None,
     ) -> None:
-        if not isinstance(graph, CausalGraph):
-            raise ModelError(f"a model stands on a CausalGraph, but got {type(graph).__name__}.")
+        graph = as_graph(graph, "a model stands on a CausalGraph", ModelError)
         self.graph = graph
         self.theta = weight_array(graph, weights)
         if auto in links:

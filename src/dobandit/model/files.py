@@ -5,7 +5,8 @@
                           "Y": {"link": "identity", "bias": 0.1, "parents": {"X2": 0.1, "U": 0.2, "C": -0.1}}}}
 {"target": "Y", "nodes": {"A": {"table": 0.5}, "Y": {"parents": ["A"], "table": [0.1, 0.7]}}}
 An absent bias means that the node has none; the link is the identity unless said otherwise. A model has tables at all
-of its nodes or at none: a table has one level of lists per parent, in the order in which the parents are listed.
+of its nodes or at none: a table has one level of lists per parent, in the order in which the parents are listed. BIF
+files with tables are models too (`network.py`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ import numpy as np
 from dobandit.errors import GraphError, ModelError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats import format_of_path, parse_graph, sniff
+from dobandit.graph.formats.bif_tables import network_of
+from dobandit.graph.formats.files import plain_text
 from dobandit.graph.formats.json_format import graph_of_model_document
 from dobandit.graph.formats.json_text import json_path, load_json
 from dobandit.graph.formats.roles import usual_controllable
+from dobandit.graph.formats.states import Binarise
 from dobandit.model.bglm import BinaryGLM
 from dobandit.model.linear import LinearModel
 from dobandit.model.links import BUILDERS, Link, identity, link_from_document
+from dobandit.model.network import Network
 from dobandit.model.tables import TableModel
 from dobandit.model.weights import number
 from dobandit.text_files import read_text, write_atomically
@@ -35,9 +40,34 @@ PathLike = str | os.PathLike[str]
 T = TypeVar("T")
 
 
-def read_model(path: PathLike) -> Model:
-    """The model in a file."""
-    return _located(path, lambda: parse_model(read_text(path)))
+def read_model(
+    path: PathLike,
+    *,
+    format: str | None = None,
+    target: str | None = None,
+    latent: Iterable[str] = (),
+    controllable: Iterable[str] | None = None,
+    context: Iterable[str] = (),
+    binarise: Binarise | None = None,
+) -> Model:
+    """The model in a file: a model file (JSON), or a BIF file with tables (.bif, .bif.gz).
+
+    The other arguments are for BIF, which does not know of targets and the like; `binarise` says which states count as
+    1 where there are more than two, {"age": ["adult", "old"]}. A model file says all this itself.
+    """
+
+    def read() -> Model:
+        text = read_text(path)
+        kind = format or format_of_path(path)
+        if kind == "bif" or (kind is None and sniff(text) == "bif"):
+            return Network.from_bif(text).binary(
+                target, binarise=binarise, latent=latent, controllable=controllable, context=context
+            )
+        if target is not None or latent or controllable is not None or context or binarise:
+            raise GraphError("a model file says its target and the other roles itself; drop the options.")
+        return parse_model(text)
+
+    return _located(path, read)
 
 
 def read_graph_or_model(
@@ -47,10 +77,14 @@ def read_graph_or_model(
     target: str | None = None,
     latent: Iterable[str] = (),
     context: Iterable[str] = (),
+    binarise: Binarise | None = None,
+    structure_only: bool = False,
+    tables: bool = False,
 ) -> CausalGraph | Model:
     """Whatever the file holds: a model where it is a model file, else a graph in any format.
 
-    `target`, `latent` and `context` change a graph; a model file says these itself.
+    `target`, `latent` and `context` change a graph; a model file says these itself. A BIF file is a graph, unless it
+    has `tables` and these are asked for; `binarise` and `structure_only` are those of `read_graph`.
     """
     latent, context = tuple(latent), tuple(context)
 
@@ -65,7 +99,20 @@ def read_graph_or_model(
                         "a model file says its target, latent and context variables itself; drop the options."
                     )
                 return model_from_document(document)
-        return parse_graph(text, kind, target=target, latent=latent, context=context)
+        if kind == "bif" and tables and not structure_only:
+            said = network_of(plain_text(text))
+            if said.tables:
+                whole = Network.of_text(said)
+                return whole.binary(target, binarise=binarise, latent=latent, context=context)
+        return parse_graph(
+            text,
+            kind,
+            target=target,
+            latent=latent,
+            context=context,
+            binarise=binarise,
+            structure_only=structure_only,
+        )
 
     return _located(path, read)
 
@@ -154,8 +201,9 @@ def _table_model(graph: CausalGraph, nodes: Mapping[str, Any], kind: str) -> Tab
                 where=json_path("nodes", name, "table"),
             )
         tables[name] = table.transpose([parents.index(parent) for parent in graph.parents(name)])
+    parts = {name: str(node["part_of"]) for name, node in nodes.items() if "part_of" in node}
     try:
-        return TableModel(graph, tables)
+        return TableModel(graph, tables, parts=parts)
     except ModelError as error:
         raise ParseError(str(error), where=_place(error)) from None
 
@@ -187,6 +235,10 @@ def model_to_document(model: Any) -> dict[str, Any]:
     graph = model.graph
     if isinstance(model, TableModel):
         return _table_document(model)
+    if model.links is None:
+        raise ModelError(
+            f"a file holds models with weights or tables, but a {type(model).__name__} is neither. Keep it in code."
+        )
     foreign = sorted({link.name for link in model.links if link.name not in BUILDERS})
     if foreign:
         raise ModelError(f"a file can hold built-in links only, but {foreign[0]!r} is your own. Keep it in code.")
@@ -217,6 +269,7 @@ def _table_document(model: TableModel) -> dict[str, Any]:
     nodes = {
         name: {
             **({"latent": True} if name in hidden else {}),
+            **({"part_of": model.parts[name]} if name in model.parts else {}),
             **({"context": True} if name in given else {}),
             **({"bias": name in biased} if (name in biased) == (name in hidden) else {}),
             **({"parents": list(graph.parents(name))} if graph.parents(name) else {}),

@@ -105,6 +105,19 @@ def expect(
     return _monte_carlo(model, fixed, samples, seed)
 
 
+def target_value(model: CausalModel, do: Do | None = None) -> tuple[float, bool]:
+    """E[target | do(...)] alone, and whether it is exact: what does not lead to the target is left out, so that it is
+    quicker than `expect`, and exact for more models."""
+    if not model.is_linear and not model.continuous:
+        fixed = fixed_values(model.graph, do, continuous=False)
+        target = model.graph.arrays.target
+        means = _eliminated(model, fixed, _leading_to(model, target, fixed)) if math.isnan(fixed[target]) else fixed
+        if means is not None:
+            return min(max(float(means[target]), 0.0), 1.0), True
+    answer = expect(model, do)
+    return answer.value, answer.samples == 0
+
+
 def linear_means(model: WeightedModel, fixed: Array) -> Array:
     """The linear pass, by id."""
     arrays = model.graph.arrays
@@ -139,12 +152,25 @@ def _free_nodes(model: CausalModel, fixed: Array) -> dict[int, FreeNode]:
     return {v: model.free_node(v, fixed) for v in range(1, len(fixed)) if math.isnan(fixed[v])}
 
 
-def _eliminated(model: CausalModel, fixed: Array) -> Array | None:
-    """Exact means, or None where the cliques would be too wide.
+def _leading_to(model: CausalModel, target: int, fixed: Array) -> list[int]:
+    """The free nodes from which a path of free nodes leads to the target, and itself."""
+    arrays, found, waiting = model.graph.arrays, {target}, [target]
+    while waiting:
+        v = waiting.pop()
+        for p in arrays.parent[arrays.parent_ptr[v] : arrays.parent_ptr[v + 1]].tolist():
+            if p and p not in found and math.isnan(fixed[p]):
+                found.add(p)
+                waiting.append(p)
+    return sorted(found)
+
+
+def _eliminated(model: CausalModel, fixed: Array, wanted: list[int] | None = None) -> Array | None:
+    """Exact means (of all nodes, or of `wanted`, a list with all free ancestors), or None where the cliques would be
+    too wide.
 
     Only nodes that are not affine need the joint distribution of their parents, hence of their ancestors.
     """
-    nodes = _free_nodes(model, fixed)
+    nodes = _free_nodes(model, fixed) if wanted is None else {v: model.free_node(v, fixed) for v in wanted}
     joint: set[int] = set()
     for v in reversed(nodes):
         if v in joint or not nodes[v].affine:

@@ -6,57 +6,68 @@ theta'_{X1,Xj}: the same from the constant, which is P(Xj = 1 | do(all other obs
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import overload
 
 import numpy as np
 
 from dobandit.errors import ModelError, listed
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats.networkx_format import as_graph
+from dobandit.graph.hiding import names_to_hide, with_hidden
 from dobandit.graph.latent import hidden_path_sums, project_graph
 from dobandit.model.bglm import BinaryGLM, WeightedModel
 from dobandit.model.linear import LinearModel
 from dobandit.model.links import identity
 
+Hide = str | Iterable[str]
+
 
 @overload
-def project(what: CausalGraph) -> CausalGraph: ...
+def project(what: CausalGraph, hide: Hide = ...) -> CausalGraph: ...
 @overload
-def project(what: BinaryGLM) -> BinaryGLM: ...
+def project(what: BinaryGLM, hide: Hide = ...) -> BinaryGLM: ...
 @overload
-def project(what: LinearModel) -> LinearModel: ...
-def project(what: CausalGraph | BinaryGLM | LinearModel) -> CausalGraph | BinaryGLM | LinearModel:
+def project(what: LinearModel, hide: Hide = ...) -> LinearModel: ...
+def project(what: CausalGraph | BinaryGLM | LinearModel, hide: Hide = ()) -> CausalGraph | BinaryGLM | LinearModel:
     """The Markovian graph, or model with its weights, over the observed nodes; hidden ones are gone.
+
+    hide  variables that count as hidden too; "auto": the smallest set of those that cannot be set which makes the graph
+          admissible
 
     An inadmissible graph is refused with the hidden node and both paths, a nonlinear model with hidden nodes too.
     """
-    if isinstance(what, CausalGraph):
-        return project_graph(what)
     if not isinstance(what, WeightedModel):
-        raise ModelError(f"a graph or a model can be projected, but got {type(what).__name__}.")
-    if not what.graph.latent:
+        graph = as_graph(what, "a graph or a model can be projected", ModelError)
+        return project_graph(with_hidden(graph, names_to_hide(graph, hide)))
+    whole = with_hidden(what.graph, names_to_hide(what.graph, hide))
+    if not whole.latent:
         return what
-    _require_linear(what)
-    graph = project_graph(what.graph)
-    theta = _projected_theta(what, graph)
+    _require_linear(what, whole)
+    graph = project_graph(whole)
+    theta = _projected_theta(what, whole, graph)
     noise = {name: float(what.noise[what.graph.index(name)]) for name in graph.nodes}
     if isinstance(what, LinearModel):
         return LinearModel(graph, theta, noise=noise)
     return BinaryGLM(graph, theta, noise=noise)
 
 
-def _require_linear(model: WeightedModel) -> None:
+def _require_linear(model: WeightedModel, whole: CausalGraph) -> None:
     nonlinear = [name for name in model.graph.nodes if model.link(name) is not identity]
     if nonlinear:
         raise ModelError(
             f"hidden variables can be removed from linear models only, but {listed(nonlinear)} "
             f"({model.link(nonlinear[0]).name} link) is not linear. Use the identity link, or observe "
-            f"{listed(model.graph.latent)}."
+            f"{listed(whole.latent)}."
         )
 
 
-def _projected_theta(model: WeightedModel, graph: CausalGraph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Weights of G' in the order of its slots; biases that G' only allows for are 0."""
-    sums = hidden_path_sums(model.graph, model.theta)
+def _projected_theta(
+    model: WeightedModel, whole: CausalGraph, graph: CausalGraph
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Weights of G' in the order of its slots; biases that G' only allows for are 0. `whole` is the model's graph, with
+    more of it hidden."""
+    sums = hidden_path_sums(whole, model.theta)
     new_id = np.zeros(len(model.graph) + 1, dtype=np.int64)
     for name in graph.nodes:
         new_id[model.graph.index(name)] = graph.index(name)

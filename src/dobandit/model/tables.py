@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.model.base import CausalModel
 from dobandit.model.free_nodes import TableNode
 from dobandit.model.links import identity
@@ -39,6 +40,8 @@ class TableModel(CausalModel):
     tables  by node, P(node = 1 | parents): an array with one axis of length 2 per parent, in the order of
             `graph.parents(node)`, a number for a node without parents; or a mapping from the parents' values in that
             order, {(0, 0): 0.1, (0, 1): 0.1, (1, 0): 0.1, (1, 1): 0.9}
+    parts   hidden variables that say which state a variable of several states is in, and of which one (`binarised`)
+    ones    where the model comes from a network with named states, those that count as 1, by variable; for people
 
     >>> graph = CausalGraph([("mail", "buy"), ("coupon", "buy")], target="buy")
     >>> model = TableModel(graph, {"mail": 0.5, "coupon": 0.2, "buy": [[0.1, 0.1], [0.1, 0.9]]})
@@ -48,9 +51,15 @@ class TableModel(CausalModel):
 
     tables: dict[str, Array]  # read-only arrays
 
-    def __init__(self, graph: CausalGraph, tables: Mapping[str, TableLike]) -> None:
-        if not isinstance(graph, CausalGraph):
-            raise ModelError(f"a model stands on a CausalGraph, but got {type(graph).__name__}.")
+    def __init__(
+        self,
+        graph: CausalGraph,
+        tables: Mapping[str, TableLike],
+        *,
+        parts: Mapping[str, str] | None = None,
+        ones: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        graph = as_graph(graph, "a model stands on a CausalGraph", ModelError)
         if not isinstance(tables, Mapping):
             raise ModelError(f"tables are a mapping from nodes to tables, but got {type(tables).__name__}.")
         for name in tables:
@@ -59,7 +68,8 @@ class TableModel(CausalModel):
         missing = [name for name in graph.nodes if name not in tables]
         if missing:
             raise ModelError(f"every node needs a table, but {missing[0]!r} has none. Add it.", node=missing[0])
-        self.graph = graph
+        self.graph, self.parts = graph, _parts(graph, parts or {})
+        self.ones = dict(ones or {})
         self.tables = {name: _table(name, tables[name], graph.parents(name)) for name in graph.nodes}
         self.noise = np.zeros(len(graph) + 1)
         self._freeze()
@@ -75,6 +85,38 @@ class TableModel(CausalModel):
             _refuse_many(name, model.graph.parents(name))
         nodes = {name: model.free_node(v, free) for v, name in enumerate(model.graph.nodes, start=1)}
         return cls(model.graph, {name: node.table() for name, node in nodes.items()})
+
+    @classmethod
+    def from_bif(cls, path: str | os.PathLike[str], target: str | None = None, **roles: Any) -> TableModel:
+        """The model in a BIF file (.bif, .bif.gz); `roles` are the further arguments of `Network.binary`: binarise,
+        latent, controllable, context."""
+        from dobandit.model.files import read_model
+
+        return read_model(path, format="bif", target=target, **roles)  # type: ignore[return-value]
+
+    @classmethod
+    def from_pgmpy(cls, network: Any, target: str | None = None, **roles: Any) -> TableModel:
+        """The model of a pgmpy `DiscreteBayesianNetwork`, which need not be installed here; `roles` are the further
+        arguments of `Network.binary`: binarise, latent, controllable, context."""
+        from dobandit.model.network import Network
+
+        return Network.from_pgmpy(network).binary(target, **roles)
+
+    @cached_property
+    def structure(self) -> CausalGraph:
+        """The graph without hidden parts of variables: what causes what, as a learner is told it."""
+        graph = self.graph
+        if not self.parts:
+            return graph
+        left = [name for name in graph.nodes if name not in self.parts]
+        place = {name: i for i, name in enumerate(left)}
+        whole = {name: place[self.parts.get(name, name)] for name in graph.nodes}
+        edges = sorted({(whole[a], whole[b]) for a, b in graph.edges if whole[a] != whole[b]})
+        ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
+        hidden = [name for name in graph.latent if name not in self.parts]
+        biased = [name for name in graph.bias if name not in self.parts]
+        roles = (graph.target, hidden, graph.controllable, biased, graph.context)
+        return CausalGraph.from_arrays(left, ends[:, 0], ends[:, 1], *roles)
 
     @property
     def is_linear(self) -> bool:
@@ -111,7 +153,8 @@ class TableModel(CausalModel):
             # The smaller graph may order its nodes differently.
             axes = [kept.index(parent) for parent in smaller.parents(name)]
             tables[name] = np.asarray(self.tables[name][at]).transpose(axes)
-        return TableModel(smaller, tables)
+        parts = {part: name for part, name in self.parts.items() if name not in context}
+        return TableModel(smaller, tables, parts=parts)
 
     # -- what inference and worlds ask for --------------------------------------------------------------------------
 
@@ -156,6 +199,7 @@ class TableModel(CausalModel):
         return (
             isinstance(other, TableModel)
             and self.graph == other.graph
+            and self.parts == other.parts
             and all(np.array_equal(table, other.tables[name]) for name, table in self.tables.items())
         )
 
@@ -179,6 +223,16 @@ class TableModel(CausalModel):
         if not isinstance(model, TableModel):
             raise ModelError(f"{path} holds a {type(model).__name__}. Read it with read_model.")
         return model
+
+
+def _parts(graph: CausalGraph, parts: Mapping[str, str]) -> dict[str, str]:
+    for part, name in parts.items():
+        if part not in graph.latent or name not in graph or name in parts:
+            raise ModelError(
+                f"a part is a hidden variable that says the state of another one, but {part!r} of {name!r} is none.",
+                node=part,
+            )
+    return dict(parts)
 
 
 def _refuse_many(name: str, parents: tuple[str, ...]) -> None:

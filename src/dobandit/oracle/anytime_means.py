@@ -4,21 +4,42 @@ m_X: the mean of X under do(S), in [low, high]; middle and half: the centre and 
 line    m_X = theta . m, whose theta . middle runs over its ends over C_t, and theta . (m - middle) is at most
         sum_j half_j max |theta_j|
 curve   f(theta . V) for every pattern V: the same with free parents anywhere in [0, 1], then f
-table   the lowest and highest end of the patterns that what is set and known allows; [0, 1] where they are too many
+table   the lowest and highest end of the patterns that what is set and known allows; [0, 1] where they are too many.
+        A pattern's ends are the same for every action, and kept from one to the next (`Kept`)
 Wider than the exact passes, which use that a pattern's probability is the same wherever it occurs.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.estimation.anytime import find_centre, highest, table_interval
 from dobandit.estimation.mle import find_pattern
+from dobandit.estimation.statistics import Layout
 from dobandit.model.link_kernels import IDENTITY, link_value
 
 _MOST_FREE = 12
+
+
+class Kept(NamedTuple):
+    """The ends of patterns that were worked out already, NaN for the others; those of node v begin at start[v]."""
+
+    start: NDArray[np.int64]  # (n + 2,)
+    ends: NDArray[np.float64]  # (patterns, 2)
+
+
+def nothing_kept(layout: Layout) -> Kept:
+    """Room for the patterns of every node that does not have too many."""
+    named = np.diff(layout.ptr) - [int(0 in layout.parent[a:b]) for a, b in pairwise(layout.ptr.tolist())]
+    sizes = [1 << count if 0 < count <= _MOST_FREE else 0 for count in named.tolist()]
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Kept(start, np.full((int(start[-1]), 2), math.nan))
 
 
 @kernel
@@ -41,7 +62,7 @@ def bound_sizes(layout: Any, sets: Any, state: Any, order: Any, nats: float, siz
 
 @kernel
 def bound_means(
-    layout: Any, sets: Any, state: Any, order: Any, nats: float, sizes: Any, fixed: Any, low: Any, high: Any
+    layout: Any, sets: Any, state: Any, order: Any, nats: float, sizes: Any, kept: Any, fixed: Any, low: Any, high: Any
 ) -> None:
     """low[v], high[v]: the ends of the mean of each node of `order` (topological), given what is set or known."""
     low[0] = high[0] = 1.0
@@ -52,12 +73,12 @@ def bound_means(
         elif layout.ptr[v + 1] == layout.ptr[v]:
             low[v] = high[v] = 0.0
         else:
-            bound_mean(layout, sets, state, v, nats, sizes, fixed, low, high)
+            bound_mean(layout, sets, state, v, nats, sizes, kept, fixed, low, high)
 
 
 @kernel
 def bound_mean(
-    layout: Any, sets: Any, state: Any, v: int, nats: float, sizes: Any, fixed: Any, low: Any, high: Any
+    layout: Any, sets: Any, state: Any, v: int, nats: float, sizes: Any, kept: Any, fixed: Any, low: Any, high: Any
 ) -> None:
     start, d = layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v]
     low[v], high[v] = 0.0, 1.0
@@ -72,11 +93,11 @@ def bound_mean(
             free += 1
     if free > _MOST_FREE:
         return None
-    patterns, row = state.patterns, sets.row
+    row = sets.row
     first = 1 if layout.parent[start] == 0 else 0
     low[v], high[v] = 1.0, 0.0
     for pattern in range(1 << free):
-        bit = 0
+        bit = code = 0
         for j in range(d):
             parent = layout.parent[start + j]
             if parent == 0 or not math.isnan(fixed[parent]):
@@ -84,12 +105,28 @@ def bound_mean(
             else:
                 row[j] = float((pattern >> bit) & 1)
                 bit += 1
-        k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, row)]
-        seen = patterns.seen[patterns.first[v] + k] if k >= 0 else 0.0
-        ones = patterns.total[patterns.first[v] + k] if k >= 0 else 0.0
-        table_interval(seen, ones, nats + (d - first) * math.log(2.0), sets.ends)
+            if j >= first and row[j] != 0.0:
+                code |= 1 << (j - first)
+        at = kept.start[v] + code
+        if kept.start[v + 1] == kept.start[v]:
+            pattern_ends(sets, state, v, d, first, nats)
+        elif math.isnan(kept.ends[at, 0]):
+            pattern_ends(sets, state, v, d, first, nats)
+            kept.ends[at, 0], kept.ends[at, 1] = sets.ends[0], sets.ends[1]
+        else:
+            sets.ends[0], sets.ends[1] = kept.ends[at, 0], kept.ends[at, 1]
         low[v], high[v] = min(low[v], sets.ends[0]), max(high[v], sets.ends[1])
     return None
+
+
+@kernel
+def pattern_ends(sets: Any, state: Any, v: int, d: int, first: int, nats: float) -> None:
+    """sets.ends: the ends of P(v = 1) for the parents' pattern in sets.row, by its counts alone."""
+    patterns = state.patterns
+    k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, sets.row)]
+    seen = patterns.seen[patterns.first[v] + k] if k >= 0 else 0.0
+    ones = patterns.total[patterns.first[v] + k] if k >= 0 else 0.0
+    table_interval(seen, ones, nats + (d - first) * math.log(2.0), sets.ends)
 
 
 @kernel

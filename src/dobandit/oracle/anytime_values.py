@@ -107,17 +107,18 @@ def bound_actions(oracle: Any, fixed: Any) -> None:
 
 
 @kernel
-def bound_all(oracle: Any, layout: Any, state: Any, nats: float, fixed: Any) -> None:
-    """Intervals of every pattern, then the ends of E[Y] of every action."""
-    fill_intervals(layout, oracle, state, nats, fixed)
+def bound_kept(oracle: Any, state: Any, fixed: Any) -> None:
+    """The ends of E[Y] of every action, from the intervals that the state keeps (`estimation.kept_intervals`)."""
+    for i in range(len(oracle.low)):
+        oracle.low[i], oracle.high[i] = state.kept.low[i], state.kept.high[i]
     bound_actions(oracle, fixed)
 
 
 @score.of(AnytimeValues)
 def score_anytime(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """The upper ends, where rho of the target is log(n / delta); without optimism, what the estimate says."""
+    """The upper ends by the kept intervals; without optimism (rho 0), what the estimate says."""
     if rho[layout.target] > 0.0:
-        bound_all(oracle, layout, state, rho[layout.target], fixed)
+        bound_kept(oracle, state, fixed)
     else:
         score(oracle.joint, layout, state, rho, fixed)
 

@@ -44,6 +44,7 @@ class BoxedForm(NamedTuple):
 
     listing: Listing
     box: Boxed
+    highest: float = math.inf  # mean of a variable that is not the target (see `closed_form`)
 
 
 def boxed(layout: Layout) -> Boxed:
@@ -225,6 +226,8 @@ def score_boxed(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> N
                 at += 1
             elif math.isnan(fixed[v]):
                 box.means[v] = boxed_mean(layout, box, box.means, state.theta, state.stats.gram, rho[v], v)
+                if v != layout.target:
+                    box.means[v] = min(box.means[v], oracle.highest)
             else:
                 box.means[v] = fixed[v]
         listing.values[i] = box.means[layout.target]

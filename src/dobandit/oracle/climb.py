@@ -2,6 +2,8 @@
 
 A lever is a variable and a value. From what is required, the lever that raises the index most is taken until none does
 or the rules allow no more; then levers are exchanged for others while that raises it. Nothing is proved of the end.
+Every lever is looked at when one is taken. When one is exchanged, they are looked at in the order of what they gained
+when last looked at, until the next one would have to gain more than it did then, and no fewer than a few.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dobandit.oracle.actions import Actions, Allowed
 from dobandit.oracle.listing import TIE, Listing, listing_of, prepare, propose, score_first
 
 _EXCHANGES = 3  # rounds of exchanges at most
+_LOOKS = 16  # levers that are looked at whatever they gained before
 
 
 class Climb(NamedTuple):
@@ -34,7 +37,8 @@ class Climb(NamedTuple):
     money: float
     full: bool  # whether levers are taken as long as any may be, whatever the index says
     taken: NDArray[np.int64]  # (most,) levers
-    best: NDArray[np.int64]  # (most,) scratch
+    gain: NDArray[np.float64]  # (levers,) what each added to the index when last looked at
+    looked: NDArray[np.bool_]  # (levers,) scratch
     report: NDArray[np.float64]  # (3,) index, bound (none is known), actions looked at
 
 
@@ -66,7 +70,8 @@ def climb(graph: CausalGraph, allowed: Allowed, order: list[int], make_inner: An
         money,
         allowed.full_only,
         np.zeros(max(most, 1), dtype=np.int64),
-        np.zeros(max(most, 1), dtype=np.int64),
+        np.zeros(len(levers)),
+        np.zeros(len(levers), dtype=np.bool_),
         np.zeros(3),
     )
 
@@ -105,20 +110,47 @@ def fits(c: Any, lever: int, count: int, but: int) -> bool:
 
 
 @kernel
-def best_at(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int, shift: int) -> float:
-    """Put the best lever that fits at a place of `taken` (count: how many are taken then); the index it gives, -1 and
-    nothing changed where none fits."""
-    before, best, found = c.taken[place], -1.0, -1
+def next_lever(c: Any, count: int, place: int, shift: int) -> int:
+    """Of the levers that fit and were not looked at, the one that gained most when last looked at; -1 for none."""
+    found = -1
     for k in range(len(c.id)):
-        lever = (k + shift) % len(c.id)
-        if lever < c.required or not fits(c, lever, count, place):
-            continue
+        lever = k + shift if k + shift < len(c.id) else k + shift - len(c.id)
+        better = lever >= c.required and not c.looked[lever] and (found < 0 or c.gain[lever] > c.gain[found])
+        if better and fits(c, lever, count, place):
+            found = lever
+    return found
+
+
+@kernel
+def best_at(
+    c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int, shift: int, without: float
+) -> float:
+    """Put the best lever that fits at a place of `taken` (count: how many are taken then); the index it gives, -1 and
+    nothing changed where none fits. without: the index of the others."""
+    before, best, found, looks = c.taken[place], -1.0, -1, 0
+    c.looked[:] = False
+    while True:
+        lever = next_lever(c, count, place, shift)
+        if lever < 0 or (looks >= _LOOKS and without + c.gain[lever] <= best + TIE):
+            break
+        c.looked[lever] = True
+        looks += 1
         c.taken[place] = lever
         value = evaluate(c, layout, state, rho, fixed, count)
+        c.gain[lever] = value - without
         if found < 0 or value > best + TIE:
             best, found = value, lever
     c.taken[place] = found if found >= 0 else before
     return best
+
+
+@kernel
+def index_without(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int) -> float:
+    """The index of what is taken, without the lever at a place."""
+    c.taken[place], c.taken[count - 1] = c.taken[count - 1], c.taken[place]
+    value = evaluate(c, layout, state, rho, fixed, count - 1)
+    c.taken[place], c.taken[count - 1] = c.taken[count - 1], c.taken[place]
+    return value
 
 
 @propose.of(Climb)
@@ -132,7 +164,8 @@ def propose_climbed(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws
         c.taken[i] = i
     value = evaluate(c, layout, state, rho, fixed, count)
     while count < c.most:
-        found = best_at(c, layout, state, rho, fixed, count, count + 1, shift)
+        c.gain[:] = np.inf
+        found = best_at(c, layout, state, rho, fixed, count, count + 1, shift, value)
         if found < 0.0 or (found <= value and not c.full):
             break
         value = found
@@ -141,7 +174,8 @@ def propose_climbed(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws
         before = value
         for place in range(c.required, count):
             old = c.taken[place]
-            found = best_at(c, layout, state, rho, fixed, place, count, shift)
+            without = index_without(c, layout, state, rho, fixed, place, count)
+            found = best_at(c, layout, state, rho, fixed, place, count, shift, without)
             if found > value + TIE:
                 value = found
             else:

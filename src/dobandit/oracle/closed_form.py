@@ -4,7 +4,9 @@ e_X: optimistic mean of X under do(S).  e: the parents' means.  A = M_X^+.
 e_X = its value if X is set or known from the context, else e . theta_X + rho_X sqrt(e^T A e): the maximum of
 e . theta' over the bare ellipsoid ||theta' - theta_X||_M <= rho_X. The [0,1] box is dropped, as printed in the paper;
 `boxed` keeps it.
-Values are not clipped at 1: clipping makes ties that ruin exploration.
+Values are not clipped at 1: clipping makes ties that ruin exploration. But a variable that could be 13 by itself would
+then never be worth setting to 1: where sets may be smaller, or variables set to other values, the means of all
+variables but the target stop at `highest` = 1, which still bounds the true ones.
 
 lin[slot] and quad[slot] hold e . theta and e^T A e over the parents up to that slot, so a decision adds O(d) a child.
 """
@@ -38,6 +40,7 @@ class ClosedForm(NamedTuple):
     means: NDArray[np.float64]  # (n + 1,)
     lin: NDArray[np.float64]
     quad: NDArray[np.float64]
+    highest: float = math.inf  # mean of a variable that is not the target
 
 
 def edges_by_cause(graph: CausalGraph, order: NDArray[np.int64]) -> Edges:
@@ -53,10 +56,11 @@ def edges_by_cause(graph: CausalGraph, order: NDArray[np.int64]) -> Edges:
     return Edges(edge_ptr, child[slots], slots)
 
 
-def closed_form(graph: CausalGraph, listing: Listing) -> ClosedForm:
-    """The oracle for the actions of a list."""
+def closed_form(graph: CausalGraph, listing: Listing, highest: float = math.inf) -> ClosedForm:
+    """The oracle for the actions of a list. highest: what the mean of a variable but the target may be at most."""
     sums = np.zeros((2, len(graph.arrays.parent)))
-    return ClosedForm(listing, edges_by_cause(graph, listing.order), np.zeros(len(graph) + 1), sums[0], sums[1])
+    edges, means = edges_by_cause(graph, listing.order), np.zeros(len(graph) + 1)
+    return ClosedForm(listing, edges, means, sums[0], sums[1], highest)
 
 
 @inlined
@@ -107,6 +111,8 @@ def score_closed_form(form: Any, layout: Any, state: Any, rho: Any, fixed: Any) 
                 at += 1
             elif math.isnan(fixed[v]):
                 means[v] = optimistic_mean(layout, form, rho, v)
+                if v != layout.target:
+                    means[v] = min(means[v], form.highest)
             else:
                 means[v] = fixed[v]
             push(layout, form, theta, inverse, v)

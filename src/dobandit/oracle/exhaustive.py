@@ -13,7 +13,7 @@ import numpy as np
 from dobandit.errors import InferenceError
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.inference import expect, linear_means
+from dobandit.model.inference import linear_means, target_value
 from dobandit.oracle.actions import Action, Allowed
 
 MOST_SETS = 1_000_000
@@ -99,7 +99,6 @@ def valuation(model: CausalModel) -> Callable[[Action], tuple[float, bool]]:
         return min(max(float(linear_means(cast(WeightedModel, model), action.over(free))[target]), 0.0), 1.0), True
 
     def by_inference(action: Action) -> tuple[float, bool]:
-        answer = expect(model, action.named(model.graph))
-        return answer.value, answer.samples == 0
+        return target_value(model, action.named(model.graph))
 
     return linear if model.is_linear else by_inference

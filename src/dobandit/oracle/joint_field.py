@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
+from dobandit.compiled import inlined, kernel
 from dobandit.estimation.mixture import CURVED
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.link_kernels import link_slope, link_value
@@ -33,6 +33,7 @@ class JointField(NamedTuple):
     weight: NDArray[np.float64]  # w
     free: NDArray[np.bool_]
     line: NDArray[np.float64]  # by slot: the weights of nodes with many parents
+    levels: NDArray[np.float64]  # scratch of `contract`
     tables: PatternTables
 
 
@@ -45,7 +46,8 @@ def joint_field(graph: CausalGraph, listing: Listing, mix: Any) -> JointField:
     widest = int(np.diff(graph.arrays.parent_ptr).max(initial=1))
     free = np.zeros(len(graph) + 1, dtype=np.bool_)
     line = np.zeros(int(graph.arrays.parent_ptr[-1]))
-    return JointField(listing, means, weight, free, line, pattern_tables(mix, table_ptr, widest))
+    levels = np.zeros(2 << MOST_TABULATED)
+    return JointField(listing, means, weight, free, line, levels, pattern_tables(mix, table_ptr, widest))
 
 
 @kernel
@@ -61,54 +63,74 @@ def fill_field(oracle: Any, layout: Any, state: Any) -> None:
     oracle.means[0] = 1.0
 
 
-@kernel
-def pattern_chance(layout: Any, means: Any, v: int, pattern: int, but: int) -> float:
-    """P(pattern) of v's parents if they are independent, without the parent in slot `but` (-1: with all)."""
-    start = layout.ptr[v]
-    d = layout.ptr[v + 1] - start
-    first = 1 if d > 0 and layout.parent[start] == 0 else 0
-    chance = 1.0
-    for j in range(first, d):
-        if j != but:
-            m = min(max(means[layout.parent[start + j]], 0.0), 1.0)
-            chance *= m if (pattern >> (j - first)) & 1 else 1.0 - m
-    return chance
+@inlined
+def contract(layout: Any, oracle: Any, v: int, base: int, patterns: int) -> float:
+    """sum_v P(v) p(v), one parent after another: level j + 1 is level j with its lowest bit averaged out.
+
+    Leaves level j of 2^(d - j) numbers in `levels`, one after another, which the way back needs.
+    """
+    levels, mean = oracle.levels, oracle.tables.mean
+    slot = layout.ptr[v]
+    if patterns > 1 and layout.parent[slot] == 0:
+        slot += 1
+    for i in range(patterns):
+        levels[i] = mean[base + i]
+    here, size = 0, patterns
+    while size > 1:
+        m = min(max(oracle.means[layout.parent[slot]], 0.0), 1.0)
+        after, size = here + size, size // 2
+        for i in range(size):
+            zero, one = levels[here + 2 * i], levels[here + 2 * i + 1]
+            levels[after + i] = zero + m * (one - zero)
+        here = after
+        slot += 1
+    return levels[here]
 
 
-@kernel
+@inlined
+def expand(layout: Any, oracle: Any, v: int, base: int, patterns: int, w: float) -> None:
+    """The way back of `contract`: w P(v) of every pattern into `influence`, and w times the slope of v's mean in each
+    parent's mean added to `weight`."""
+    levels, influence = oracle.levels, oracle.tables.influence
+    slot, size, here = layout.ptr[v + 1] - 1, 1, 2 * patterns - 2
+    influence[base] = w
+    while size < patterns:
+        here -= 2 * size
+        parent = layout.parent[slot]
+        m = min(max(oracle.means[parent], 0.0), 1.0)
+        slope = 0.0
+        for i in range(size - 1, -1, -1):
+            share = influence[base + i]
+            slope += share * (levels[here + 2 * i + 1] - levels[here + 2 * i])
+            influence[base + 2 * i + 1] = share * m
+            influence[base + 2 * i] = share * (1.0 - m)
+        oracle.weight[parent] += slope
+        size *= 2
+        slot -= 1
+
+
+@inlined
 def field_mean(layout: Any, oracle: Any, state: Any, v: int, depth: int) -> float:
-    """The mean of v given its parents' means; leaves P of its patterns in `influence`."""
+    """The mean of v given its parents' means."""
     tables, means, start = oracle.tables, oracle.means, layout.ptr[v]
     base, end = tables.table_ptr[depth], tables.table_ptr[depth + 1]
-    total = 0.0
     if end > base:
-        for at in range(base, end):
-            chance = pattern_chance(layout, means, v, at - base, -1)
-            tables.influence[at] = chance
-            total += chance * tables.mean[at]
-        return total
-    curved = tables.mix.has[v, CURVED]
+        return contract(layout, oracle, v, base, end - base)
+    total = 0.0
     for slot in range(start, layout.ptr[v + 1]):
         total += oracle.line[slot] * means[layout.parent[slot]]
-    return link_value(tables.mix.links, v, total) if curved else total
+    return link_value(tables.mix.links, v, total) if tables.mix.has[v, CURVED] else total
 
 
-@kernel
+@inlined
 def field_backwards(layout: Any, oracle: Any, state: Any, v: int, depth: int) -> float:
     """Hand w_v on to v's parents; returns v's share in the variance of E[Y]."""
     tables, means, weight, start = oracle.tables, oracle.means, oracle.weight, layout.ptr[v]
     d, w = layout.ptr[v + 1] - start, weight[v]
     base, end = tables.table_ptr[depth], tables.table_ptr[depth + 1]
-    first = 1 if d > 0 and layout.parent[start] == 0 else 0
     if end > base:
-        for j in range(first, d):
-            slope = 0.0
-            for at in range(base, end):
-                sign = 1.0 if ((at - base) >> (j - first)) & 1 else -1.0
-                slope += sign * pattern_chance(layout, means, v, at - base, j) * tables.mean[at]
-            weight[layout.parent[start + j]] += w * slope
-        for at in range(base, end):
-            tables.influence[at] *= w
+        contract(layout, oracle, v, base, end - base)
+        expand(layout, oracle, v, base, end - base, w)
         return node_variance(layout, tables, state, v, depth)
     curved = tables.mix.has[v, CURVED]
     theta, covariance = oracle.line, state.stats.inverse
@@ -141,7 +163,7 @@ def score_row(layout: Any, oracle: Any, state: Any, fixed: Any, bonus: float, i:
     """Both passes for action i."""
     listing, free, means, weight = oracle.listing, oracle.free, oracle.means, oracle.weight
     order, member = listing.order, listing.member
-    first = listing.first[i] if bonus <= 0.0 else 0  # the backward pass overwrites P of every node
+    first = listing.first[i]
     at = members_before(member, i, first)
     for depth in range(first, len(order)):
         v = order[depth]
@@ -160,7 +182,7 @@ def score_row(layout: Any, oracle: Any, state: Any, fixed: Any, bonus: float, i:
             weight[order[depth]] = 0.0
         weight[layout.target] = 1.0
         for depth in range(len(order) - 1, -1, -1):
-            if free[order[depth]]:
+            if free[order[depth]] and weight[order[depth]] != 0.0:
                 variance += field_backwards(layout, oracle, state, order[depth], depth)
     listing.values[i] = means[layout.target] + bonus * math.sqrt(max(variance, 0.0))
 

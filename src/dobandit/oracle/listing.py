@@ -7,6 +7,7 @@ again. A search has a list of one row, into which it writes what it finds.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ class Listing(NamedTuple):
     member: NDArray[np.int64]  # (count, size) where in `order` an action's variables stand, ascending; depths for none
     member_to: NDArray[np.float64]  # (count, size) the values, in the order of `member`
     first: NDArray[np.int64]  # (count,) depth from which an action differs from the one before it
+    rank: NDArray[np.int64]  # (count,) of actions with equal indices those of the largest rank are played
     values: NDArray[np.float64]  # (count,) scratch: the index of each action
 
     @property
@@ -36,8 +38,11 @@ class Listing(NamedTuple):
         return Actions(self.ids, self.to)
 
 
-def listing_of(order: list[int], actions: Actions) -> Listing:
-    """A list of given actions, reordered so that neighbours share the most work."""
+def listing_of(order: list[int], actions: Actions, largest: bool = False) -> Listing:
+    """A list of given actions, reordered so that neighbours share the most work.
+
+    largest  whether of equal actions those are played that set the most variables; otherwise chance alone decides
+    """
     depths, (ids, to) = len(order), actions
     place = np.full(max([*order, int(ids.max(initial=0))]) + 1, depths, dtype=np.int64)
     place[order] = np.arange(depths)
@@ -53,7 +58,9 @@ def listing_of(order: list[int], actions: Actions) -> Listing:
     if member.shape[1]:
         differs = (member[1:] != member[:-1]) | (member_to[1:] != member_to[:-1])
         first[1:] = np.where(differs, np.minimum(member[1:], member[:-1]), depths).min(axis=1)
-    return Listing(np.array(order, dtype=np.int64), ids, to, member, member_to, first, np.zeros(len(ids)))
+    rank = np.count_nonzero(ids, axis=1) if largest else np.zeros(len(ids))
+    depths_of = np.array(order, dtype=np.int64)
+    return Listing(depths_of, ids, to, member, member_to, first, rank.astype(np.int64), np.zeros(len(ids)))
 
 
 def write_row(listing: Listing, action: Action) -> None:
@@ -87,13 +94,14 @@ def score_first(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> N
 
 @by_type
 def propose(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> Any:
-    """The row of oracle.listing with the largest index; equal ones are told apart by the first of the round's draws."""
+    """The row of oracle.listing with the largest index; equal ones are told apart by their rank, and then by the first
+    of the round's draws."""
 
 
 def pick_best(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
     """Look at every action."""
     score(oracle, layout, state, rho, fixed)
-    return pick(oracle.listing.values, draws[0])
+    return pick_ranked(oracle.listing.values, oracle.listing.rank, draws[0])
 
 
 @inlined
@@ -105,20 +113,44 @@ def members_before(member: Any, i: int, depth: int) -> int:
     return count
 
 
-@kernel
-def pick(values: Any, uniform: float) -> int:
-    """The index of the largest value; ties are broken by the given uniform number."""
+@inlined
+def floor_of(values: Any) -> float:
+    """What a value must reach to tie with the largest; infinite values tie too."""
     best = values[0]
     for i in range(1, len(values)):
         best = max(best, values[i])
-    floor = best - TIE * max(1.0, abs(best))
-    ties = 0
+    return best - TIE * max(1.0, abs(best)) if best < math.inf else best
+
+
+@kernel
+def pick(values: Any, uniform: float) -> int:
+    """The index of the largest value; ties are broken by the given uniform number."""
+    floor, ties = floor_of(values), 0
     for i in range(len(values)):
         if values[i] >= floor:
             ties += 1
     wanted = min(int(uniform * ties), ties - 1)
     for i in range(len(values)):
         if values[i] >= floor:
+            if wanted == 0:
+                return i
+            wanted -= 1
+    return 0
+
+
+@kernel
+def pick_ranked(values: Any, rank: Any, uniform: float) -> int:
+    """`pick`, where of tied values only those of the largest rank take part."""
+    floor, highest, ties = floor_of(values), 0, 0
+    for i in range(len(values)):
+        if values[i] >= floor:
+            if rank[i] > highest:
+                highest, ties = rank[i], 0
+            if rank[i] == highest:
+                ties += 1
+    wanted = min(int(uniform * ties), ties - 1)
+    for i in range(len(values)):
+        if values[i] >= floor and rank[i] == highest:
             if wanted == 0:
                 return i
             wanted -= 1

@@ -7,7 +7,7 @@ from typing import Any
 
 from dobandit.compiled import kernel
 from dobandit.oracle.listing import TIE
-from dobandit.oracle.optimistic_plan import bound_gains, extreme_weights, hold_nearest, release, start, take
+from dobandit.oracle.optimistic_plan import bound_gains, extreme_weights, hold_nearest, means_at, release, start, take
 
 
 @kernel
@@ -24,13 +24,7 @@ def greedy_search(layout: Any, s: Any, stats: Any, theta: Any, rho: Any, fixed: 
     count, money = 0, s.money[0]
     while True:
         bound_gains(layout, s, fixed)
-        s.means[0] = 1.0
-        for k in range(len(s.order)):
-            v = s.order[k]
-            total = 0.0
-            for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-                total += s.highest[slot] * s.means[layout.parent[slot]]
-            s.means[v] = 1.0 if s.is_set[v] else total if math.isnan(fixed[v]) else fixed[v]
+        means_at(layout, s, s.highest, fixed, s.means)
         if count == s.size:
             break
         best, largest = -1, 0.0

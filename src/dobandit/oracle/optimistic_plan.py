@@ -156,15 +156,21 @@ def hold_nearest(layout: Any, s: Any, theta: Any, gram: Any) -> None:
 
 
 @kernel
-def bound_gains(layout: Any, s: Any, fixed: Any) -> None:
-    """low and high under S; the gain of v is at most max(0, 1 - low[v]) high[v]."""
-    s.low[0] = 1.0
+def means_at(layout: Any, s: Any, weights: Any, fixed: Any, means: Any) -> None:
+    """The means under S with the given weights."""
+    means[0] = 1.0
     for k in range(len(s.order)):
         v = s.order[k]
         total = 0.0
         for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-            total += s.lowest[slot] * s.low[layout.parent[slot]]
-        s.low[v] = 1.0 if s.is_set[v] else total if math.isnan(fixed[v]) else fixed[v]
+            total += weights[slot] * means[layout.parent[slot]]
+        means[v] = 1.0 if s.is_set[v] else total if math.isnan(fixed[v]) else fixed[v]
+
+
+@kernel
+def bound_gains(layout: Any, s: Any, fixed: Any) -> None:
+    """low and high under S; the gain of v is at most max(0, 1 - low[v]) high[v]."""
+    means_at(layout, s, s.lowest, fixed, s.low)
     for k in range(len(s.order) - 1, -1, -1):
         v = s.order[k]
         total = 1.0 if v == layout.target else 0.0

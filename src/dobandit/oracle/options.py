@@ -30,7 +30,7 @@ class Table(NamedTuple):
 
 
 class Options:
-    """A problem for the searches that know nothing of monotonicity.
+    """A problem for the searches that take effects of any sign.
 
     room     options that may be taken besides those that must;  exact: whether exactly so many count
     maximal  whether only actions count to which nothing can be added (where costs or groups limit their size)
@@ -43,6 +43,7 @@ class Options:
         unit = rules.total_cost or 1.0
         self.money = rules.money / unit
         self.has_costs = rules.total_cost is not None
+        self.monotone = allowed.monotone
         several = [v for v in allowed.required if v in number and len(allowed.values[v]) > 1]
         free = 0.0 if self.has_costs else 1.0  # with a mere budget all options count one, which keeps them in order
         self.money += free * len(several)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
-from dobandit.estimation.mixture import BACK, CURVED, STRAIGHT, TABLE, member_means
+from dobandit.compiled import inlined, kernel
+from dobandit.estimation.mixture import BACK, CURVED, EVEN, STRAIGHT, TABLE, member_means
 from dobandit.estimation.mle import find_pattern
 from dobandit.model.link_kernels import link_slope
 
@@ -34,6 +34,7 @@ class PatternTables(NamedTuple):
     influence: NDArray[np.float64]  # D
     row: NDArray[np.float64]  # (D,) scratch
     along: NDArray[np.float64]  # (D,) scratch
+    folded: NDArray[np.float64]  # (patterns of the widest node,) scratch
     out: NDArray[np.float64]  # (4,) scratch
 
 
@@ -42,8 +43,9 @@ def pattern_tables(mix: Any, table_ptr: NDArray[np.int64], widest: int) -> Patte
     patterns = int(table_ptr[-1])
     mean, slope, spread, influence = np.zeros((4, patterns))
     row, along = np.zeros((2, max(widest, 1)))
+    folded = np.zeros(int(np.diff(table_ptr).max(initial=1)))
     return PatternTables(
-        mix, table_ptr, np.zeros((patterns, 3)), mean, slope, spread, influence, row, along, np.zeros(4)
+        mix, table_ptr, np.zeros((patterns, 3)), mean, slope, spread, influence, row, along, folded, np.zeros(4)
     )
 
 
@@ -87,17 +89,17 @@ def table_spread(layout: Any, tables: Any, state: Any, v: int, d: int, at: int) 
     seen = patterns.seen[patterns.first[v] + k] if k >= 0 else 0.0
     p = tables.member[at, TABLE]
     p = min(max(p, 1.0 / (seen + 2.0)), 1.0 - 1.0 / (seen + 2.0))
-    prior = BACK / (seen + BACK)
+    prior = BACK / (seen + BACK + EVEN)
     square = layout.square[v]
     others = 0.0
     if tables.mix.has[v, STRAIGHT]:
         for i in range(d):
             for j in range(d):
                 others += row[i] * state.stats.inverse[square + i * d + j] * row[j]
-    tables.spread[at] = p * (1.0 - p) / (seen + BACK + 1.0) + prior * prior * min(others, 0.25)
+    tables.spread[at] = p * (1.0 - p) / (seen + BACK + EVEN + 1.0) + prior * prior * min(others, 0.25)
 
 
-@kernel
+@inlined
 def node_variance(layout: Any, tables: Any, state: Any, v: int, depth: int) -> float:
     """The share of a free node in the variance of E[Y]."""
     base, end = tables.table_ptr[depth], tables.table_ptr[depth + 1]
@@ -119,23 +121,23 @@ def node_variance(layout: Any, tables: Any, state: Any, v: int, depth: int) -> f
     return total
 
 
-@kernel
+@inlined
 def line_variance(layout: Any, tables: Any, state: Any, v: int, base: int, end: int, curved: bool) -> float:
     """g' A g of a straight line or a curve."""
     start, square, g = layout.ptr[v], layout.square[v], tables.along
     d = layout.ptr[v + 1] - start
     first = 1 if d > 0 and layout.parent[start] == 0 else 0
-    for j in range(d):
+    folded, size = tables.folded, end - base
+    for i in range(size):
+        folded[i] = tables.influence[base + i] * (tables.slope[base + i] if curved else 1.0)
+    for j in range(first, d):  # sum out one parent after another
+        size //= 2
         g[j] = 0.0
-    for at in range(base, end):
-        share = tables.influence[at] * (tables.slope[at] if curved else 1.0)
-        if share == 0.0:
-            continue
-        if first:
-            g[0] += share
-        for j in range(first, d):
-            if ((at - base) >> (j - first)) & 1:
-                g[j] += share
+        for i in range(size):
+            g[j] += folded[2 * i + 1]
+            folded[i] = folded[2 * i] + folded[2 * i + 1]
+    if first:
+        g[0] = folded[0]
     covariance = state.covariance if curved else state.stats.inverse
     total = 0.0
     for i in range(d):

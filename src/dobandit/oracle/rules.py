@@ -25,6 +25,7 @@ class RuleWords(TypedDict, total=False):
     forbid: Iterable[str]
     exclusive: Iterable[Iterable[str]]
     smaller: bool | None
+    always_set: Iterable[str]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,9 @@ class Rules:
     smaller     whether actions count to which another variable could be added. None: where they can be best, that is,
                 unless every effect is known to help (then one more variable never hurts; paper, Appendix G)
     available   the variables that can be set now (None: all controllable ones)
+    always_set  required variables, set to 0 or 1 unless `levers` say otherwise, of which it is promised that every
+                round sets them: what would cause them otherwise, hidden causes too, is then of no account, and rounds
+                in which they were not set teach a model nothing
 
     >>> Rules(2, levers={"price": [0, 1]}, forbid=["email"]).values_of("price")
     (0.0, 1.0)
@@ -53,6 +57,7 @@ class Rules:
     exclusive: tuple[tuple[str, ...], ...] = ()
     smaller: bool | None = None
     available: tuple[str, ...] | None = None
+    always_set: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         costs = self.costs if self.costs is not None else {}
@@ -60,10 +65,12 @@ class Rules:
             raise InterventionError(f"costs give a number by name, such as {{'X1': 2}}, but got {costs!r}.")
         if self.smaller not in (None, True, False):
             raise InterventionError(f"smaller is True, False or None, but got {shown(self.smaller)}.")
+        always = _names(self.always_set, "always_set")
         given = {
-            "levers": _levers(self.levers),
+            "levers": dict.fromkeys(always, (0.0, 1.0)) | _levers(self.levers),
             "costs": dict(costs),
-            "require": _names(self.require, "require"),
+            "require": tuple(dict.fromkeys((*_names(self.require, "require"), *always))),
+            "always_set": always,
             "forbid": _names(self.forbid, "forbid"),
             "exclusive": _groups(self.exclusive),
             "available": None if self.available is None else _names(self.available, "available"),
@@ -172,6 +179,8 @@ class Rules:
             document["levers"] = {name: list(values) for name, values in self.levers.items()}
         if self.smaller is not None:
             document["smaller"] = self.smaller
+        if self.always_set:
+            document["always_set"] = list(self.always_set)
         return document
 
     # -- checks --------------------------------------------------------------------------------------------------
@@ -199,19 +208,20 @@ class Rules:
 
     def _check_names(self, graph: CausalGraph) -> None:
         groups = [name for group in self.exclusive for name in group]
-        roles = {
-            "levers": self.levers,
-            "costs": self.costs,
-            "require": self.require,
-            "forbid": self.forbid,
-            "exclusive": groups,
-            "available": self.available or (),
+        roles: dict[str, Iterable[str]] = {
+            "what is always set are": self.always_set,
+            "levers are of": self.levers,
+            "costs are of": self.costs,
+            "what is required are": self.require,
+            "what is forbidden are": self.forbid,
+            "what excludes each other are": groups,
+            "what is available are": self.available or (),
         }
         known = set(graph.controllable)
         for role, names in roles.items():
             for name in names:
                 if name not in known:
-                    raise InterventionError(f"{role} is about controllable variables, but {_what_is(graph, name)}")
+                    raise InterventionError(f"{role} controllable variables, but {_what_is(graph, name)}")
 
     def _check_costs(self) -> None:
         if self.costs and self.total_cost is None:
@@ -241,11 +251,6 @@ def rules_of(budget: int | Rules | None = None, words: Mapping[str, Any] | None 
             )
         return budget
     return Rules(budget, **words)
-
-
-def rules_from_document(document: Mapping[str, Any]) -> Rules:
-    """The inverse of `Rules.to_document`."""
-    return Rules(**document)
 
 
 def _is_cost(cost: object) -> bool:
@@ -279,7 +284,9 @@ def _levers(levers: object) -> dict[str, tuple[float, ...]]:
         for value in numbers:
             ok = isinstance(value, (int, float, np.number)) and 0 <= float(value) <= 1
             if not ok:
-                raise InterventionError(f"{rule}, each of them from 0 to 1, but {name!r} has {shown(value)}.")
+                raise InterventionError(
+                    f"a lever is a value from 0 to 1 that a variable may be set to, but {name!r} has {shown(value)}."
+                )
         if not numbers:
             raise InterventionError(f"{rule}, but {name!r} has none. Forbid {name!r} if it is never set.")
         found[name] = tuple(sorted({float(value) for value in numbers}))
@@ -314,7 +321,7 @@ def require_budget(graph: CausalGraph, budget: int) -> int:
     whole = is_whole(budget)
     if not whole or not 0 <= budget <= most:
         raise InterventionError(
-            f"budget must be a whole number from 0 to {most} (the controllable variables), but got {shown(budget)}."
+            f"the budget must be a whole number from 0 to {most} (the controllable variables), but got {shown(budget)}."
             + (" Lower it, or make more variables controllable." if whole and budget > most else "")
         )
     return int(budget)

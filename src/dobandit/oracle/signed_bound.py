@@ -9,8 +9,8 @@ So a_v lies between the ends low_v and high_v of an interval pass upwards in whi
 passes on anything from its own interval or 0. For the one nearest to the target nothing was taken before, and a_v is
 exact. Hence R adds at most one exact gain and r - 1 gains at the ends of the intervals, of different kinds (a variable,
 or an exclusive group): the sum of the largest ones bounds what R can add, and with costs so does their fractional
-knapsack. With one option left the bound is exact. Where no weight is negative and all is set to 1 it is the bound of
-`branch_and_bound`.
+knapsack. With one option left the bound is exact. Where no weight is negative and all is set to 1 (monotone) high_v is
+the exact a_v: then the gains themselves are the ends, E[Y] is submodular, and no interval is needed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def most_added(t: Any, s: Any, k: int, start: int, left: int) -> float:
             met += 1
     if met < left:
         return -math.inf if s.exact else total
-    if left == 1:
+    if left == 1 or s.monotone:
         return total
     # One of them adds its exact gain: if its kind is among those counted, in place of its bound, else of the last one.
     # Unless the size is exact it may be one that adds nothing, set because it cuts paths for the others.

@@ -2,9 +2,8 @@
 
 Names are checked here, and what the oracles find in ids is named again (`task.py`).
 
-auto        a handful of actions: exhaustive; a linear model: branch and bound (with a submodular bound for monotone
-            problems, `signed_search` for others), or greedy where the search would not fit in memory; other links:
-            exhaustive where the actions can be looked at one by one, else greedy
+auto        a handful of actions: exhaustive; a linear model: branch and bound, or greedy where the search would not fit
+            in memory; other links: exhaustive where the actions can be looked at one by one, else greedy
 """
 
 from __future__ import annotations
@@ -113,5 +112,5 @@ def _check_values(model: CausalModel, rules: Rules) -> None:
         if odd and not model.continuous:
             raise InterventionError(
                 f"variables of a binary model are set to 0 or 1, but the levers set {name!r} to {odd[0]:g}. "
-                "Give 0 and 1 only, or a LinearModel, whose variables are numbers from 0 to 1."
+                "Give 0 and 1 only, or a continuous model, whose variables are numbers from 0 to 1."
             )

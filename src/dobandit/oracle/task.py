@@ -2,7 +2,7 @@
 
 A problem is monotone if no edge has a negative weight and variables are only ever set to 1: then one more variable
 never lowers E[Y] (paper, Appendix G), and E[Y] of a linear model is submodular. `submodular` is asked for by whatever
-relies on it; all other problems take the general way (`options`, `signed_search`, `signed_greedy`).
+relies on it; all other problems take the general way.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Task:
             raise InferenceError(
                 f"{wanted:,} sets of up to {self.allowed.most} variables are too many to list. Lower top."
             )
-        best, bound, done, explored = self._submodular_search(wanted) if self.submodular else self._search(wanted)
+        best, bound, done, explored = self._search(wanted)
         listing = sorted(best.items(), key=lambda entry: -round(entry[1], 12))[: self.top]
         value = listing[0][1]
         bound = max(value, min(bound, 1.0))
@@ -120,9 +120,9 @@ class Task:
             best = [(arrays.action(found.chosen), found.value)]
             return Answer(best, found.bound, found.bound <= found.value + TOLERANCE, found.factor, found.looked)
         if self.model.is_linear:
+            from dobandit.oracle.branch_and_bound import root_bound
             from dobandit.oracle.options import Options
             from dobandit.oracle.signed_greedy import signed_greedy
-            from dobandit.oracle.signed_search import root_bound
 
             options = Options(self.weighted, self.allowed)
             steps = signed_greedy(options, self.limits)
@@ -143,32 +143,26 @@ class Task:
 
         return min(highest_mean(self.model, self.allowed), 1.0)
 
-    def _submodular_search(self, wanted: int) -> tuple[dict[Action, float], float, bool, int]:
-        from dobandit.oracle.branch_and_bound import search_sets
-        from dobandit.oracle.greedy import Arrays, greedy
-
-        arrays = Arrays(self.weighted, self.allowed)
-        sizes_count = self.top > 1 or self.allowed.rules.smaller is False
-        exact_size = sizes_count and self.allowed.full_only and self.allowed.budget_alone
-        found = search_sets(arrays, wanted, exact_size, self.limits)
-        best, bound = {arrays.action(chosen): value for chosen, value in found.sets}, found.bound
-        if not found.done:  # then the greedy set may be better
-            start = greedy(arrays)
-            bound = min(bound, start.bound)
-            if self.top > 1 or start.value > max(best.values(), default=-1.0) + TOLERANCE:
-                best.setdefault(arrays.action(start.chosen), start.value)
-        return best, bound, found.done, found.explored
-
     def _search(self, wanted: int) -> tuple[dict[Action, float], float, bool, int]:
+        from dobandit.oracle.branch_and_bound import search_options
+        from dobandit.oracle.greedy import Arrays, greedy
         from dobandit.oracle.options import Options
         from dobandit.oracle.signed_greedy import signed_greedy
-        from dobandit.oracle.signed_search import search_options
 
-        options = Options(self.weighted, self.allowed)
-        start = signed_greedy(options)
-        known = (start.chosen, start.value) if self.top == 1 else None
-        found = search_options(options, wanted, self.limits, known)
+        options, known = Options(self.weighted, self.allowed), None
+        exact = options.exact and (self.top > 1 or self.allowed.rules.smaller is False)
+        if not self.submodular:
+            start = signed_greedy(options)
+            action, value, limit = options.action(start.chosen), start.value, 1.0
+            known = (start.chosen, start.value) if self.top == 1 else None
+        found = search_options(options, wanted, exact, self.limits, known)
         best = {options.action(chosen): value for chosen, value in found.best}
-        if not found.done:
-            best.setdefault(options.action(start.chosen), start.value)
-        return best, found.bound, found.done, found.explored
+        if found.done:
+            return best, found.bound, True, found.explored
+        if self.submodular:  # the greedy set may be better, and its bound lower
+            arrays = Arrays(self.weighted, self.allowed)
+            quick = greedy(arrays)
+            action, value, limit = arrays.action(quick.chosen), quick.value, quick.bound
+        if self.top > 1 or value > max(best.values(), default=-1.0) + TOLERANCE:
+            best.setdefault(action, value)
+        return best, min(found.bound, limit), False, found.explored

@@ -24,7 +24,7 @@ from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.link_kernels import IDENTITY
 from dobandit.oracle.actions import Action, Actions, actions_of
-from dobandit.oracle.anytime_means import bound_means, bound_sizes
+from dobandit.oracle.anytime_means import bound_means, bound_sizes, nothing_kept
 from dobandit.oracle.anytime_values import AnytimeValues, anytime_values, bound_actions, fill_intervals
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import Interval
@@ -135,8 +135,9 @@ class AnytimeIntervals:
         low, high = (fill((count, len(self._layout.ptr) - 1)) for fill in (np.zeros, np.ones))
         sizes = np.zeros(len(state.theta))
         bound_sizes(*of, sizes)
+        kept = nothing_kept(self._layout)
         for i in range(count):
-            bound_means(*of, sizes, fixed_of(i), low[i], high[i])
+            bound_means(*of, sizes, kept, fixed_of(i), low[i], high[i])
         return low[:, self._order[-1]], high[:, self._order[-1]]
 
     def _nats(self, delta: float) -> float:

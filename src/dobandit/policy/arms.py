@@ -1,5 +1,5 @@
-"""The engine of the policies that treat each action as an arm and ignore what causes what: UCB, epsilon-greedy, and the
-yardsticks that play at random or always the same action.
+"""The engine of the policies that treat each action as an arm and ignore what causes what: UCB, KL-UCB, epsilon-greedy,
+and the yardsticks that play at random or always the same action.
 
 Arms are the allowed actions: exactly K variables where nothing can do harm, else every size. A round in which fewer
 variables are available can leave none of these; then the allowed actions of that round are arms of their own.
@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.errors import InterventionError, listed
 from dobandit.estimation.confidence import hoeffding
+from dobandit.estimation.kl import kl_upper
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.listing import pick
+from dobandit.oracle.possibly_optimal import worth_playing
 from dobandit.policy.engine import WORDS_NOW, Choice, Draws, Engine, Estimate, Pending, Rounds, Situation, copied
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, record
-from dobandit.policy.world import World, act, see_context
+from dobandit.policy.world import World, draw_round, see_context
 
-UCB, EPSILON_GREEDY, RANDOM, FIXED = 0, 1, 2, 3
+UCB, EPSILON_GREEDY, RANDOM, FIXED, KL_UCB = 0, 1, 2, 3, 4
 Array = NDArray[np.float64]
 
 
@@ -32,7 +34,7 @@ class ArmsPlan(NamedTuple):
     """What stays fixed, and scratch."""
 
     kind: int
-    parameter: float  # scale of UCB, epsilon of epsilon-greedy
+    parameter: float  # scale of UCB, epsilon of epsilon-greedy, c of KL-UCB
     target: int
     ids: NDArray[np.int32]  # (arms, size)
     to: Array  # (arms, size)
@@ -49,7 +51,7 @@ class ArmsState(NamedTuple):
 
 @inlined
 def propose_arm(plan: Any, state: Any, uniforms: Any) -> int:
-    """The arm to play. An arm not yet played comes first for UCB and counts as mean 1 for epsilon-greedy."""
+    """The arm to play. An arm not yet played comes first for UCB and KL-UCB and counts as mean 1 for epsilon-greedy."""
     arms = len(state.plays)
     if plan.kind == FIXED:
         return 0
@@ -57,35 +59,20 @@ def propose_arm(plan: Any, state: Any, uniforms: Any) -> int:
         return min(int(uniforms[0] * arms), arms - 1)
     if plan.kind == EPSILON_GREEDY and uniforms[1] < plan.parameter:
         return min(int(uniforms[2] * arms), arms - 1)
+    plays, total, values = state.plays, state.total, plan.values
+    if plan.kind == EPSILON_GREEDY:
+        for i in range(arms):
+            values[i] = total[i] / plays[i] if plays[i] > 0 else 1.0
+        return pick(values, uniforms[0])
     log_t = math.log(state.clock[0] + 1.0)
-    all_plays, total, values = state.plays, state.total, plan.values
+    level = log_t + plan.parameter * math.log(max(log_t, 1.0))
     for i in range(arms):
-        plays = all_plays[i]
-        if plan.kind == EPSILON_GREEDY:
-            values[i] = total[i] / plays if plays > 0 else 1.0
-        elif plays > 0:
-            values[i] = total[i] / plays + plan.parameter * math.sqrt(log_t / plays)
-        else:
-            values[i] = math.inf
-    return pick_arm(values, uniforms[0])
-
-
-@kernel
-def pick_arm(values: Any, uniform: float) -> int:
-    """`pick`, where infinite values (arms not yet played) tie with each other."""
-    infinite = 0
-    for i in range(len(values)):
-        if values[i] == math.inf:
-            infinite += 1
-    if infinite == 0:
-        return pick(values, uniform)
-    wanted = min(int(uniform * infinite), infinite - 1)
-    for i in range(len(values)):
-        if values[i] == math.inf:
-            if wanted == 0:
-                return i
-            wanted -= 1
-    return 0
+        values[i] = math.inf
+        if plays[i] > 0 and plan.kind == KL_UCB:
+            values[i] = kl_upper(total[i] / plays[i], plays[i], level)
+        elif plays[i] > 0:
+            values[i] = total[i] / plays[i] + plan.parameter * math.sqrt(log_t / plays[i])
+    return pick(values, uniforms[0])
 
 
 @inlined
@@ -111,17 +98,35 @@ def run_arms(plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, pol
     for t in range(len(world_draws)):
         pattern = see_context(world, world_draws[t]) if len(world.context) > 0 else 0
         arm = propose_arm(plan, state, policy_draws[t])
-        act(world, plan.ids[arm], plan.to[arm], world_draws[t])
-        record(tape, pattern, arm, tape.expected[pattern, arm], world.values[plan.target])
-        update_arm(state, arm, world.values[plan.target])
+        draw_round(world, plan.ids[arm], plan.to[arm], world_draws[t])
+        reward = world.drawn[world.seen[plan.target]]
+        record(tape, pattern, arm, tape.expected[pattern, arm], reward)
+        update_arm(state, arm, reward)
+
+
+def possible_arms(problem: Problem, actions: Actions) -> list[int]:
+    """The rows of `actions` that can be best at all by what causes what: a set falls away where another of the list is
+    no worse in every model (`oracle.possibly_optimal`). Numbers between 0 and 1 cannot all be tried, so that there only
+    sets fall away that hold what cannot matter."""
+    rules, graph = problem.rules, problem.graph
+    whole = [name for name in graph.controllable if not problem.continuous and rules.values_of(name) == (0.0, 1.0)]
+    return worth_playing(problem.whole or graph, graph, actions, whole)
 
 
 class ArmsEngine(Engine):
-    """One arm per allowed action, or the actions given."""
+    """One arm per allowed action, or the actions given.
 
-    def __init__(self, problem: Problem, kind: int, parameter: float, arms: Actions | None = None) -> None:
-        self.problem = problem
+    prune  whether sets fall away that cannot be best by what causes what
+    """
+
+    def __init__(
+        self, problem: Problem, kind: int, parameter: float, arms: Actions | None = None, prune: bool = False
+    ) -> None:
+        self.problem, self.prune = problem, prune
         ids, to = problem.allowed(relevant=False).rows() if arms is None else arms
+        if prune:
+            kept = possible_arms(problem, Actions(ids, to))
+            ids, to = ids[kept], to[kept]
         self.plan = ArmsPlan(kind, parameter, problem.graph.arrays.target, ids, to, np.zeros(len(ids)))
         self.state = ArmsState(np.zeros(len(ids), dtype=np.int64), np.zeros(len(ids)), np.zeros(1, dtype=np.int64))
         self._arm_of = {action: i for i, action in enumerate(map(self.actions().row, range(len(ids))))}
@@ -178,7 +183,7 @@ class ArmsEngine(Engine):
 
     def _compares(self, now: Situation) -> bool:
         kind = self.plan.kind
-        return kind == UCB or (kind == EPSILON_GREEDY and now.draws[1] >= self.plan.parameter)
+        return kind in (UCB, KL_UCB) or (kind == EPSILON_GREEDY and now.draws[1] >= self.plan.parameter)
 
     def _proposed(self, now: Situation) -> tuple[ArmsPlan, int]:
         plan, state = self._playable(now)
@@ -192,7 +197,7 @@ class ArmsEngine(Engine):
         usable = np.zeros(len(self.problem.graph) + 1, dtype=bool)
         usable[[0, *now.available]] = True
         arms = np.flatnonzero(usable[plan.ids].all(axis=1))
-        if len(arms):
+        if len(arms) and not self.prune:  # what was dropped may be best where something cannot be set
             some = plan._replace(ids=plan.ids[arms], to=plan.to[arms], values=np.zeros(len(arms)))
             return some, state._replace(plays=state.plays[arms], total=state.total[arms])
         if plan.kind == FIXED:
@@ -205,10 +210,17 @@ class ArmsEngine(Engine):
         return there, state._replace(plays=plays, total=total)
 
     def _known(self, action: Action, pending: tuple[Pending, ...]) -> tuple[int, float]:
-        """(rounds, sum of Y) of an action that is no arm, with those under way."""
-        plays, total = self._others.get(action, (0, 0.0))
+        """(rounds, sum of Y) of an action, with those under way."""
+        plays, total = self._told_of(action)
         more = sum(one.size for one in pending if one.action == action)
         return plays + more, total + more * (total / plays if plays else 0.5)
+
+    def _told_of(self, action: Action) -> tuple[int, float]:
+        """(rounds, sum of Y) of an action, arm or not."""
+        arm = self._arm_of.get(action, -1)
+        if arm >= 0:
+            return int(self.state.plays[arm]), float(self.state.total[arm])
+        return self._others.get(action, (0, 0.0))
 
     def _expecting(self, pending: tuple[Pending, ...]) -> ArmsState:
         """A pending action counts as played, with the mean it has (with 1/2 where it has none)."""
@@ -231,10 +243,7 @@ class ArmsEngine(Engine):
 
     def predict(self, action: Action, context: Array) -> Estimate:
         """The mean of the arm's own rounds, with Hoeffding's interval; 1/2 where there are none."""
-        arm = self._arm_of.get(action, -1)
-        plays, total = self._others.get(action, (0, 0.0))
-        if arm >= 0:
-            plays, total = int(self.state.plays[arm]), float(self.state.total[arm])
+        plays, total = self._told_of(action)
         return Estimate(total / plays, *hoeffding(total / plays, plays)) if plays else Estimate(0.5, 0.0, 1.0)
 
     @property

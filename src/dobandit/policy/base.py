@@ -13,6 +13,7 @@ from dobandit.errors import PolicyError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.links import Link
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
+from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, problem_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Policy(ABC):
              subclass that leaves it out is not known by name, and files refuse it
     effects  what it takes for granted where nobody says: "nonnegative" (no cause does harm), or "any"
     links    the links that it takes for granted where nobody says
+    any_graph  whether it keeps no model of the causes, so that hidden causes that cannot be removed do not matter
 
     >>> import dobandit as dob
     >>> policy = dob.UCB(scale=0.5)
@@ -42,6 +44,7 @@ class Policy(ABC):
     name: ClassVar[str] = ""
     effects: ClassVar[str] = "any"
     links: ClassVar[str] = "identity"
+    any_graph: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -51,10 +54,15 @@ class Policy(ABC):
             remember(cls)
 
     @property
+    def stop_within(self) -> float | None:
+        """How much better another action may be when the policy has its answer; None: it does not look for one."""
+        return None
+
+    @property
     @abstractmethod
     def label(self) -> str:
         """The name in tables and figures, such as "UCB (0.5)". It should tell apart policies that one study compares;
-        where two labels are equal, the settings are written behind the second."""
+        where two labels are equal, the settings that differ are written behind them."""
 
     def label_on(self, graph: CausalGraph, links: tuple[Link, ...]) -> str:
         """The name in tables and figures of a given problem, where it depends on that; default: `label`.
@@ -76,6 +84,11 @@ class Policy(ABC):
 
         Raises PolicyError where the problem does not suit the policy; the message says why, and what does.
         """
+
+    def require_learnable(self, problem: Problem) -> None:
+        """Refuse a problem whose hidden causes cannot be removed, unless the policy keeps no model."""
+        if problem.obstacle is not None and not self.any_graph:
+            raise type(problem.obstacle)(*problem.obstacle.args)
 
     def settings(self) -> dict[str, Any]:
         """The settings that differ from the defaults, as JSON has them (a tuple becomes a list): by these a policy is
@@ -103,6 +116,7 @@ class Policy(ABC):
         links: Links = None,
         continuous: bool = False,
         effects: str | None = None,
+        hide: Hide = (),
         **rules: Unpack[RuleWords],
     ) -> Learner:
         """A learner on `graph` that sets at most `budget` variables per round.
@@ -112,12 +126,15 @@ class Policy(ABC):
         continuous  whether observations are numbers from 0 to 1 rather than 0 or 1
         effects     "nonnegative": no cause does harm, so that sets of exactly `budget` are enough; "any": some may,
                     and smaller sets count too; default: what the policy takes for granted
-        rules       levers, costs, total_cost, require, forbid, exclusive, smaller: see `Rules`
+        hide        observed variables that count as hidden, so that hidden causes of theirs do no harm; "auto": the
+                    fewest of those that cannot be set which make a model learnable
+        rules       levers, costs, total_cost, require, forbid, exclusive, smaller, always_set: see `Rules`
         """
         from dobandit.policy.learner import Learner
 
         promised, links = self.effects if effects is None else effects, self.links if links is None else links
-        return Learner(self, problem_of(graph, rules_of(budget, rules), horizon, seed, links, continuous, promised))
+        allowed = rules_of(budget, rules)
+        return Learner(self, problem_of(graph, allowed, horizon, seed, links, continuous, promised, hide))
 
 
 def require_nonnegative(problem: Problem, label: str, clipped: bool) -> Problem:

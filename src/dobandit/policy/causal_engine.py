@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from dobandit.errors import PolicyError
 from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.estimators import rows_with_room, weighted_squares
+from dobandit.estimation.kept_intervals import look_again, watched
 from dobandit.estimation.mixture import CURVED, STRAIGHT, TABLE, mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.links import auto, identity
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.anytime_values import anytime_values
 from dobandit.oracle.climb import climb
+from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
 from dobandit.oracle.joint_field import joint_field
 from dobandit.oracle.joint_linear import joint_linear
@@ -25,12 +27,13 @@ from dobandit.oracle.joint_pattern import joint_pattern
 from dobandit.oracle.listing import Listing, listing_of, write_row
 from dobandit.policy.anytime_intervals import AnytimeIntervals
 from dobandit.policy.causal_pending import expect_round
-from dobandit.policy.engine import WORDS_ALWAYS, WORDS_NOW, Array, Chance, Estimate, Situation
+from dobandit.policy.engine import WORDS_NOW, Array, Chance, Estimate, Rounds, Situation, words_always
 from dobandit.policy.model_engine import ModelEngine, OracleMaker, score_actions
 from dobandit.policy.oracles import listed
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
+from dobandit.policy.revision import Flags, with_flags
 
 MOST_ACTIONS = 20_000  # looked at one by one
 _MOST_WORK = 4_000_000  # actions x states of the frontier
@@ -55,6 +58,12 @@ def members_of(problem: Problem) -> NDArray[np.bool_]:
     return has
 
 
+def promised_shares(problem: Problem) -> bool:
+    """Whether every node's weights are promised to be nonnegative and to add up to at most 1: probabilities that are
+    straight lines without a negative weight."""
+    return problem.is_linear and problem.effects == "nonnegative" and not problem.continuous
+
+
 def joint_oracle(estimator: Any) -> OracleMaker:
     """The joint bonus: exact where that can be, else with nodes as if independent; searched where there are too many
     actions to list."""
@@ -68,12 +77,26 @@ def joint_oracle(estimator: Any) -> OracleMaker:
             return joint_linear(graph, listing or listed(problem, available))
         order = np.array(problem.order, dtype=np.int64)
         frontier = frontier_of(graph, order, _MOST_STATES)
-        work = math.inf if frontier is None else float(frontier.state_ptr[-1] * (1 if listing else allowed.count()))
+        rows = len(listing.values) if listing else allowed.count()
+        work = math.inf if frontier is None else float(frontier.state_ptr[-1] * rows)
         if many:
             return climb(graph, allowed, problem.order, lambda row: joint_field(graph, row, estimator))
         if frontier is None or work > _MOST_WORK:
             return joint_field(graph, listing or listed(problem, available), estimator)
         return joint_pattern(graph, listing or listed(problem, available), estimator, frontier)
+
+    return make
+
+
+def optimistic_oracle(estimator: Any) -> OracleMaker:
+    """The joint bonus; where effects are promised to be straight and nonnegative, a bonus for every node, carried
+    upwards along all paths, which such effects allow, and which loses less there."""
+    joint = joint_oracle(estimator)
+
+    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
+        if not promised_shares(problem) or (listing is None and problem.allowed(available).count() > MOST_ACTIONS):
+            return joint(problem, listing, available)
+        return closed_form(problem.graph, listing or listed(problem, available))
 
     return make
 
@@ -97,9 +120,20 @@ def anytime_oracle(estimator: Any) -> OracleMaker:
     return make
 
 
+class Predictions(NamedTuple):
+    """E[target] of many actions with the ends of its interval, a row each."""
+
+    actions: Actions
+    value: Array
+    low: Array
+    high: Array
+
+
 class CausalEngine(ModelEngine):
     """A model engine whose predictions are those of its own index; their intervals hold at every round where variables
     are 0 or 1, and are by standard errors elsewhere."""
+
+    delta = DELTA
 
     def predict(self, action: Action, context: NDArray[np.float64]) -> Estimate:
         plan = self._single
@@ -108,7 +142,7 @@ class CausalEngine(ModelEngine):
         score_actions(plan, self.state, context, -1)
         value = min(max(float(listing.values[0]), 0.0), 1.0)
         if self.anytime is not None:  # a smoothed estimate may lie outside of a set of likely ones: then it is let in
-            low, high = self.anytime.interval(self.state, action, context, DELTA)
+            low, high = self.anytime.interval(self.state, action, context, self.delta)
             return Estimate(value, min(low, value), max(high, value))
         middle = float(listing.values[0])
         score_actions(plan, self.state, context, 0)
@@ -116,9 +150,25 @@ class CausalEngine(ModelEngine):
         low, high = (min(max(end, 0.0), 1.0) for end in (middle - reach, middle + reach))
         return Estimate(value, low, high)
 
+    def predict_many(self, actions: Actions, context: NDArray[np.float64]) -> Predictions:
+        """What `predict` says of each of many actions, whose common work is done once; in an order of its own."""
+        listing = listing_of(self.problem.order, actions)
+        plan = self.plan._replace(oracle=self._make_oracle(self.problem, listing, None))
+        score_actions(plan, self.state, context, -1)
+        middle = listing.values.copy()
+        value = np.clip(middle, 0.0, 1.0)
+        if self.anytime is not None:
+            bounds = self.anytime.bounds(self.state, listing.actions, context, DELTA)
+            low, high = np.minimum(bounds.low, value), np.maximum(bounds.high, value)
+            return Predictions(bounds.actions, value, low, high)
+        score_actions(plan._replace(index=self.plan.index._replace(scale=Z95)), self.state, context, 0)
+        reach = listing.values - middle
+        low, high = (np.clip(end, 0.0, 1.0) for end in (middle - reach, middle + reach))
+        return Predictions(listing.actions, value, low, high)
+
     @property
     def interval_words(self) -> str:
-        return WORDS_NOW if self.anytime is None else WORDS_ALWAYS
+        return WORDS_NOW if self.anytime is None else words_always(self.delta)
 
     @cached_property
     def anytime(self) -> AnytimeIntervals | None:
@@ -133,7 +183,7 @@ class CausalEngine(ModelEngine):
         if self.anytime is None or self.searches:
             return None
         actions = self._plan_for(now.available).oracle.listing.actions
-        return self.anytime.gap(self.state, action, actions, now.context, DELTA)
+        return self.anytime.gap(self.state, action, actions, now.context, self.delta)
 
     def chance(self, action: Action, now: Situation) -> Chance | None:
         if self.searches or not self._posterior.possible:
@@ -170,7 +220,27 @@ class CausalEngine(ModelEngine):
 
 
 class GuaranteedEngine(CausalEngine):
-    """Chooses by the upper ends of the intervals that hold at every round."""
+    """Chooses by the upper ends of the intervals that hold at every round, which its state keeps.
+
+    delta  with what probability one of them fails
+    flags  variables that say what was set (`policy.revision`)
+    """
+
+    trusts_intervals = True
+
+    def __init__(self, problem: Problem, has: NDArray[np.bool_], delta: float, flags: Flags | None = None) -> None:
+        estimator, state = beliefs_at_start(problem, has)
+        oracle = with_flags(anytime_oracle(estimator), flags)
+        layout, order = layout_of(problem.graph), np.array(problem.order, dtype=np.int64)
+        nats = math.log(len(order) / delta)
+        super().__init__(problem, estimator, state, Bonus(nats), oracle)
+        table_ptr = self.plan.oracle.frontier.table_ptr
+        estimator, self.state = watched(layout, estimator, state, order, table_ptr, nats)
+        self.plan = self.plan._replace(estimator=estimator)
+
+    def update_unordered(self, rounds: Rounds) -> None:
+        super().update_unordered(rounds)
+        look_again(self.plan.estimator.watch, self.plan.layout, self.state)
 
     def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
         """What is expected was predicted by nobody: the tables' own code speaks for it (`estimation.anytime`)."""
@@ -178,6 +248,7 @@ class GuaranteedEngine(CausalEngine):
         keep_order(state, balance, False)
         state = super()._expect(state, fixed, was_set, size)
         keep_order(state, balance, True)
+        look_again(self.plan.estimator.watch, self.plan.layout, state)
         return state
 
 
@@ -187,22 +258,24 @@ def beliefs_at_start(problem: Problem, has: NDArray[np.bool_]) -> tuple[Any, Any
     layout = layout_of(problem.graph)
     if problem.continuous:
         return weighted_squares(layout, _RIDGE, _FLOOR)
-    return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM)
+    return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM, promised_shares(problem))
 
 
-def causal_engine(problem: Problem, has: NDArray[np.bool_], scale: float, guarantee: bool = False) -> CausalEngine:
+def causal_engine(
+    problem: Problem, has: NDArray[np.bool_], scale: float, guarantee: bool = False, flags: Flags | None = None
+) -> CausalEngine:
     """The engine for beliefs with the given members (`members_of`).
 
     scale      how many standard errors the optimism reaches
     guarantee  choose by the intervals that hold at every round instead
+    flags      nodes that say whether another one was set (`policy.revision`)
     """
     if problem.continuous and guarantee:
         raise PolicyError(
             "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, or "
             "give continuous=False."
         )
-    estimator, state = beliefs_at_start(problem, has)
     if guarantee:
-        nats = Bonus(math.log(len(problem.order) / DELTA))
-        return GuaranteedEngine(problem, estimator, state, nats, anytime_oracle(estimator))
-    return CausalEngine(problem, estimator, state, Bonus(scale), joint_oracle(estimator))
+        return GuaranteedEngine(problem, has, DELTA, flags)
+    estimator, state = beliefs_at_start(problem, has)
+    return CausalEngine(problem, estimator, state, Bonus(scale), with_flags(optimistic_oracle(estimator), flags))

@@ -15,7 +15,6 @@ from dobandit.estimation.estimators import WeightedSquares
 from dobandit.estimation.mixture import CURVED, TABLE, Mixture, fit_curve, member_means
 from dobandit.estimation.mle import add_pattern, find_pattern
 from dobandit.estimation.statistics import add_row
-from dobandit.oracle.joint_field import pattern_chance
 from dobandit.policy.pending import settle
 
 MOST_TABULATED = 6  # parents of a node whose cells are expected one by one
@@ -101,13 +100,13 @@ def expect_cells(mix: Any, layout: Any, state: Any, v: int, means: Any, row: Any
         return 0.0
     total, out = 0.0, patterns.work[0:4]
     for pattern in range(1 << (d - first)):
-        chance = pattern_chance(layout, means, v, pattern, -1)
-        if chance < _RARE:
-            continue
-        if first:
-            row[0] = 1.0
+        chance = row[0] = 1.0
         for j in range(first, d):
             row[j] = float((pattern >> (j - first)) & 1)
+            mean = min(max(means[layout.parent[start + j]], 0.0), 1.0)
+            chance *= mean if row[j] > 0.0 else 1.0 - mean
+        if chance < _RARE:
+            continue
         member_means(layout, mix, state, v, row, out)
         p = out[3]
         total += chance * p

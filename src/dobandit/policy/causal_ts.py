@@ -17,6 +17,8 @@ from dobandit.policy.engine import Engine, Situation
 from dobandit.policy.model_engine import ModelPlan, OracleMaker, propose_action
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
+from dobandit.policy.revising import RevisingEngine
+from dobandit.policy.revision import Flags, with_flags
 
 _C = 2.0  # standard errors, of the intervals of weights
 
@@ -42,14 +44,18 @@ class CausalTS(Policy):
         return "CausalTS"
 
     def engine(self, problem: Problem) -> Engine:
-        count = problem.allowed().count()
-        if count > MOST_ACTIONS:
-            raise PolicyError(
-                f"CausalTS looks at every allowed action, up to {MOST_ACTIONS:,} of them, but there are {count:,}. "
-                "Lower the budget, or use CausalUCB, which searches."
-            )
-        estimator, state = beliefs_at_start(problem, members_of(problem))
-        return SamplingEngine(problem, estimator, state, Bonus(_C), sampled_oracle(estimator))
+        return RevisingEngine(problem, _sampling)
+
+
+def _sampling(problem: Problem, flags: Flags) -> SamplingEngine:
+    count = problem.allowed().count()
+    if count > MOST_ACTIONS:
+        raise PolicyError(
+            f"CausalTS looks at every allowed action, up to {MOST_ACTIONS:,} of them, but there are {count:,}. "
+            "Lower the budget, or use CausalUCB, which searches."
+        )
+    estimator, state = beliefs_at_start(problem, members_of(problem))
+    return SamplingEngine(problem, estimator, state, Bonus(_C), with_flags(sampled_oracle(estimator), flags))
 
 
 def sampled_oracle(estimator: Any) -> OracleMaker:

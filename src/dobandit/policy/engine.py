@@ -15,18 +15,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.oracle.actions import NOTHING, Action, Actions
+from dobandit.oracle.actions import NOTHING as NOTHING
+from dobandit.oracle.actions import Action as Action
+from dobandit.oracle.actions import Actions as Actions
 
 if TYPE_CHECKING:
     from dobandit.policy.beliefs import Beliefs
+    from dobandit.policy.graph_evidence import Finding
     from dobandit.policy.problem import Problem
     from dobandit.policy.recording import Recorder
     from dobandit.policy.world import World
 
 Array = NDArray[np.float64]
 WORDS_NOW = "95%, at this round"
-WORDS_ALWAYS = "holds with 95% at every round you look"
 UNIFORMS = 3  # random numbers in a round, unless an engine asks for more: tie-breaking, whether to explore, where
+
+
+def percent(delta: float) -> str:
+    """How sure one is of what fails with probability delta: "95%"."""
+    return f"{100.0 * (1.0 - delta):.10g}%"
+
+
+def words_always(delta: float) -> str:
+    """What intervals promise that hold at every round, all together, but with probability delta."""
+    return f"holds with {percent(delta)} at every round you look"
 
 
 class Interval(NamedTuple):
@@ -78,11 +90,13 @@ class Choice(NamedTuple):
     """What to set, and the index that made the policy choose it (NaN: nothing was compared).
 
     proved: no allowed action has a larger index; False where a search stopped early, or for greedy
+    note: what was special about this choice, in words
     """
 
     action: Action
     value: float
     proved: bool = True
+    note: str = ""
 
 
 class Rounds(NamedTuple):
@@ -96,6 +110,10 @@ class Rounds(NamedTuple):
     values: Array
     was_set: NDArray[np.bool_]
     counts: NDArray[np.int64]
+
+    def only(self, rows: NDArray[np.bool_]) -> Rounds:
+        """The rows of a mask."""
+        return Rounds(self.values[rows], self.was_set[rows], self.counts[rows])
 
 
 def one_round(values: Array, was_set: NDArray[np.bool_]) -> Rounds:
@@ -113,8 +131,10 @@ class Draws(NamedTuple):
 class Engine(ABC):
     """A policy at work on one problem: what to set next, given what was learned so far.
 
-    problem  what it works on; never changed
-    draws    how many random numbers `choose` needs in a round; it has no others
+    problem           what it works on; never changed
+    draws             how many random numbers `choose` needs in a round; it has no others
+    trusts_intervals  whether `choose` goes by intervals that may be wider after rows without an order
+    delta    with what probability `gap`, where there is one, is wrong at some round
 
     What an engine knows is a function of the rounds it was told, in their order: an experiment is started again by
     telling its log anew, and a simulated run is repeated by its seed. Ids are those of `problem.graph`: node v is
@@ -125,11 +145,13 @@ class Engine(ABC):
     >>> engine = dob.UCB().start(dob.paper.G4.graph, budget=2, effects="nonnegative").engine
     >>> now = Situation(np.array([0.0, 0.5, 0.5]), no_context(len(engine.problem.graph)))
     >>> engine.choose(now)
-    Choice(action=Action(ids=(1, 2), values=(1.0, 1.0)), value=inf, proved=True)
+    Choice(action=Action(ids=(1, 2), values=(1.0, 1.0)), value=inf, proved=True, note='')
     """
 
     problem: Problem
     draws: int = UNIFORMS
+    trusts_intervals: bool = False
+    delta: float = 0.05
 
     @abstractmethod
     def choose(self, now: Situation) -> Choice:
@@ -188,6 +210,11 @@ class Engine(ABC):
         return None
 
     @property
+    def revisions(self) -> tuple[Finding, ...]:
+        """Causes that the graph leaves out and the engine reckons with, because the rounds speak for them."""
+        return ()
+
+    @property
     def interval_words(self) -> str:
         """What the intervals of `predict` promise, for people."""
         return "by the policy's own measure"
@@ -199,7 +226,25 @@ class Engine(ABC):
 
     def gap(self, action: Action, now: Situation) -> float | None:
         """By how much any other action that can be chosen now may be better than this one at most, at least 0: true
-        with 95% at every round one looks. None where the engine cannot promise it."""
+        with probability 1 - `delta` at every round one looks. None where the engine cannot promise it."""
+        return None
+
+    def reason(self, action: Action, now: Situation) -> str | None:
+        """Why `choose` took an action in this situation, for people; None: the index that it gave says it all."""
+        return None
+
+    def search(self, world: World, draws: Draws, within: float) -> int | None:
+        """Play rounds against a simulated world until no action can be better than `best` by more than `within`.
+
+        Returns after how many of these rounds that was, 0 where it was so before the first; None: after none of them.
+        """
+        for t, (world_draws, policy_draws) in enumerate(zip(draws.world, draws.policy, strict=True)):
+            now = Situation(policy_draws, world.context(world_draws))
+            gap = self.gap(self.best(now).action, now)
+            if gap is not None and gap <= within:
+                return t
+            action = self.problem.checked(self.choose(now).action, type(self).__name__)
+            self.update(world.play(action, world_draws))
         return None
 
     def chance(self, action: Action, now: Situation) -> Chance | None:
@@ -245,25 +290,3 @@ def copied(state: Any, done: dict[int, Any] | None = None) -> Any:
             done[id(state)] = state.copy()
         return done[id(state)]
     return type(state)(*(copied(part, done) for part in state)) if isinstance(state, tuple) else state
-
-
-__all__ = [
-    "NOTHING",
-    "UNIFORMS",
-    "WORDS_ALWAYS",
-    "WORDS_NOW",
-    "Action",
-    "Actions",
-    "Chance",
-    "Choice",
-    "Draws",
-    "Engine",
-    "Estimate",
-    "Interval",
-    "Pending",
-    "Rounds",
-    "Situation",
-    "copied",
-    "no_context",
-    "one_round",
-]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from dobandit.errors import PolicyError, listed
 from dobandit.estimation.evidence import Alternative, count_rounds, watch_of, weigh
 from dobandit.estimation.statistics import layout_of
-from dobandit.policy.engine import Rounds
+from dobandit.policy.engine import Rounds, copied
 from dobandit.policy.problem import Problem
 
 MISSING_EDGE, HIDDEN_CAUSE = "missing edge", "hidden cause"
@@ -52,6 +53,7 @@ class GraphEvidence:
     experiment, looked at after every round, whatever made the learner choose its actions. Values that are missing must
     be missing for reasons that have nothing to do with them.
 
+    flags      ids of nodes that only say whether another one was set, with its id (`policy.revision`)
     unwatched  what is not looked at, and why
 
     >>> import dobandit as dob
@@ -59,8 +61,8 @@ class GraphEvidence:
     []
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem, self.graph = problem, problem.graph
+    def __init__(self, problem: Problem, flags: Mapping[int, int] | None = None) -> None:
+        self.problem, self.graph, self._flags = problem, problem.graph, dict(flags or {})
         self._layout = layout_of(problem.graph)
         self._controllable = set(problem.graph.arrays.controllable.tolist())
         self.unwatched: tuple[str, ...] = ()
@@ -72,6 +74,8 @@ class GraphEvidence:
     def update(self, rounds: Rounds) -> None:
         """Take in rounds; their order is of no account, and a row with count c is c equal rows."""
         if self.alternatives:
+            if self.problem.selective:
+                rounds = rounds.only(self.problem.teaches(rounds.was_set))
             count_rounds(self._layout, self.watch, self.state, rounds.values, rounds.was_set, rounds.counts)
 
     def findings(self, alpha: float = 0.01) -> list[Finding]:
@@ -84,6 +88,29 @@ class GraphEvidence:
         weigh(self.watch, self.state, least, self._total, self._single)
         return [self._finding(i) for i in np.flatnonzero(self._total >= least).tolist()]
 
+    def loudest_cause(self, alpha: float, by_set: bool = True) -> Finding | None:
+        """Of the nodes with a finding, the one with the largest E that a cause which can be set explains by itself (or,
+        with by_set, that a parent was set): what only moves together with a node may as well be its effect. A node
+        without causes is left out: it more likely told people whom to set something for than the other way round."""
+        found: tuple[float, int, int] | None = None
+        least = math.log(len(self.watch.nodes) / alpha) if self.findings(alpha) else math.inf
+        for i in np.flatnonzero(self._total >= least).tolist():
+            begin, end = self.watch.first[i : i + 2].tolist()
+            if not self._parents(int(self.watch.nodes[i])):
+                continue
+            for a in range(begin, end):
+                _, w, flag = self.alternatives[a]
+                alone = float(self._single[a]) - math.log(end - begin)
+                if alone >= least and (by_set if flag else w in self._controllable) and (not found or alone > found[0]):
+                    found = alone, i, a
+        return None if found is None else self._finding(*found[1:])
+
+    def copy(self) -> GraphEvidence:
+        """One that has seen the same, and counts by itself from now on."""
+        twin = copy.copy(self)
+        twin.state = copied(self.state)
+        return twin
+
     def log10(self) -> dict[str, float]:
         """log10 of E of every node that is looked at."""
         if self.alternatives:
@@ -91,14 +118,15 @@ class GraphEvidence:
         names = (self.graph.nodes[v - 1] for v in self.watch.nodes.tolist())
         return dict(zip(names, (self._total / math.log(10.0)).tolist(), strict=True))
 
-    def _finding(self, i: int) -> Finding:
+    def _finding(self, i: int, a: int | None = None) -> Finding:
         begin, end = self.watch.first[i : i + 2].tolist()
-        a = begin + int(np.argmax(self._single[begin:end]))
+        a = begin + int(np.argmax(self._single[begin:end])) if a is None else a
         v, w, by_set = self.alternatives[a]
         node, extra = self.graph.nodes[v - 1], self.graph.nodes[w - 1]
         kind = HIDDEN_CAUSE if by_set else MISSING_EDGE
         log10, rows = float(self._total[i]) / math.log(10.0), int(self.state.rows[a])
-        return Finding(node, kind, extra, log10, rows, _advice(node, extra, kind, w in self._ancestors(v)))
+        advice = _advice(node, extra, kind, w in self._ancestors(v), w in self._controllable)
+        return Finding(node, kind, extra, log10, rows, advice)
 
     # -- what is looked at ----------------------------------------------------------------------------------------
 
@@ -107,8 +135,11 @@ class GraphEvidence:
         if self.problem.continuous:
             self.unwatched = ("the graph is not checked: patterns of numbers between 0 and 1 cannot be counted",)
             return
+        if self.problem.obstacle is not None:
+            self.unwatched = ("the graph is not checked: it has hidden causes that cannot be removed",)
+            return
         given = set(self.problem.context_ids.tolist())  # their values may have been picked by whoever asked
-        nodes = sorted(v for v in self.problem.order if v not in given)
+        nodes = sorted(v for v in self.problem.order if v not in given and v not in self._flags)
         most = max(1, min(MOST_PER_NODE, MOST_IN_ALL // max(len(nodes), 1)))
         wide: list[str] = []
         crowded: list[str] = []
@@ -117,7 +148,8 @@ class GraphEvidence:
             if len(parents) > MOST_PARENTS:
                 wide.append(name)
                 continue
-            own, others = sorted(parents & self._controllable), self._others(v, parents)
+            known = {self._flags[p] for p in parents if p in self._flags}
+            own, others = sorted((parents & self._controllable) - known), self._others(v, parents)
             if len(own) + len(others) > most:
                 crowded.append(name)
             yield from (Alternative(v, w, True) for w in own[:most])
@@ -129,7 +161,8 @@ class GraphEvidence:
 
     def _others(self, v: int, parents: set[int]) -> NDArray[np.int64]:
         """Ids of what v might depend on besides its parents."""
-        out = np.array([0, v, *parents, *self._related(v)], dtype=np.int64)
+        aside = [self.graph.index(name) for name in self.problem.hidden]  # they have hidden causes by choice
+        out = np.array([0, v, *parents, *aside, *self._flags, *self._related(v)], dtype=np.int64)
         free = ~self._effects(v)
         free[out] = False
         others = np.flatnonzero(free)
@@ -173,7 +206,7 @@ class GraphEvidence:
         return {self.graph.index(name) for name in below if name not in latent}
 
 
-def _advice(node: str, extra: str, kind: str, behind: bool) -> str:
+def _advice(node: str, extra: str, kind: str, behind: bool, settable: bool) -> str:
     if kind == HIDDEN_CAUSE:
         return (
             f"{node!r} answers differently when {extra!r} was set than when it came by itself: they share a hidden "
@@ -185,4 +218,7 @@ def _advice(node: str, extra: str, kind: str, behind: bool) -> str:
         if behind
         else "or record the hidden cause that they share"
     )
-    return f"{node!r} depends on {extra!r} beyond its causes: add the edge {extra} -> {node}, {otherwise}."
+    advice = f"{node!r} depends on {extra!r} beyond its causes: add the edge {extra} -> {node}, {otherwise}."
+    if settable:
+        advice += f" If whoever set {extra!r} looked at {node!r} first, nothing is missing: make {node!r} context."
+    return advice

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import InterventionError, ObservationError, PolicyError, closest, listed
+from dobandit.model.context_values import context_values
 from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.oracle.rules import Rules
@@ -82,13 +83,15 @@ class Recommendation(NamedTuple):
     observed          what the rounds with exactly this action say by themselves; None: there are none
     probability_best  how likely it is to be the best allowed action, by draws from what the model believes
     expected_loss     by how much it falls short of the best allowed action on average over these draws
-    gap               no other allowed action is better by more than this, with 95%, at every round one looks
+    gap               no other allowed action is better by more than this, at every round one looks, with 95% or what
+                      the policy's delta says
     verdict           whether the rounds bear the model out: "fits", "contradicted" or "unknown"
     warnings          what speaks against it, in sentences
     interval_words    what the intervals of value, nothing and uplift promise
 
-    None where the policy cannot tell: one that keeps no model has no probabilities, and only CausalUCB on variables
-    of 0 and 1 has a gap.
+    None where the policy cannot tell: one that keeps no model has no probabilities, only CausalUCB and BestSet on
+    variables of 0 and 1, and LUCB, have a gap, and a model of rounds that always set a variable knows nothing of doing
+    nothing.
     """
 
     do: dict[str, float]
@@ -117,6 +120,7 @@ class Learner:
 
     def __init__(self, policy: Policy, problem: Problem) -> None:
         self.policy = policy
+        policy.require_learnable(problem)
         self.engine = policy.engine(problem)
         self.problem = self.engine.problem  # which may take more for granted
         self.graph = self.problem.graph
@@ -165,35 +169,43 @@ class Learner:
 
     def context(self, given: Context | None) -> Array:
         """The values of the context variables by id, from their names; all of them must be given."""
-        known, wanted = no_context(len(self.graph)), self.graph.context
-        given = {} if given is None else given
-        if not isinstance(given, Mapping):
-            raise InterventionError(f"a context maps names to values, but got {type(given).__name__}.")
-        strange = [name for name in given if name not in wanted]
-        if strange:
-            what = f"The graph's context variables are {listed(wanted)}." if wanted else "The graph has none."
-            raise InterventionError(f"a context is of context variables, but {strange[0]!r} is none. {what}")
-        missing = [name for name in wanted if name not in given]
-        if missing:
-            raise InterventionError(
-                f"the graph's context variables are known before acting, but {listed(missing)} is not given. "
-                f"Pass context={{{missing[0]!r}: 1, ...}}."
-            )
-        for name, value in given.items():
-            known[self.graph.index(name)] = self._value(name, value)
+        known = no_context(len(self.graph))
+        for name, value in context_values(self.graph, given, continuous=self.problem.continuous).items():
+            known[self.graph.index(name)] = value
         return known
 
     def action(self, do: Do | None) -> Action:
         """An action from names: any variables but the target and the context, set to 0 or 1."""
         action = action_of(fixed_values(self.graph, do, continuous=self.problem.continuous))
+        self._require_free(action)
         if self.graph.arrays.target in action.ids:
             raise InterventionError(f"an action sets variables other than the target, but got {do!r}.")
         return action
 
+    def _require_free(self, action: Action) -> None:
+        """Raises where an action sets a context variable."""
+        given = [v for v in action.ids if v in self.problem.context_ids]
+        if given:
+            raise InterventionError(
+                f"a variable of the context is seen, not set, but do names {self.graph.nodes[given[0] - 1]!r}. Leave "
+                "it out, and say its value in the context."
+            )
+
     def update(self, action: Do, observation: Observation) -> None:
         """Take in a round: what was set, and what was seen. A variable not in `observation`, or None or NaN there,
         counts as not seen; the values of context variables are part of the observation."""
-        self.engine.update(one_round(*self._checked(action, observation)))
+        self.take(one_round(*self._checked(action, observation)))
+
+    def take(self, rounds: Rounds, *, unordered: bool = False) -> None:
+        """Take in rounds in ids, as engines do. A model learns nothing from rounds in which a variable that is always
+        set was not, or one that counts as hidden was.
+
+        unordered  whether they have no order among themselves
+        """
+        if self.problem.selective and self.keeps_model:
+            rounds = rounds.only(self.problem.teaches(rounds.was_set))
+        if len(rounds.counts):
+            (self.engine.update_unordered if unordered else self.engine.update)(rounds)
 
     def copy(self) -> Learner:
         """One that knows the same, and learns by itself from now on."""
@@ -214,7 +226,7 @@ class Learner:
         checked = [self._checked(action, observation) for action, observation in pairs]
         if checked:
             values, was_set = np.stack([row for row, _ in checked]), np.stack([mask for _, mask in checked])
-            self.engine.update(Rounds(values, was_set, np.ones(len(checked), dtype=np.int64)))
+            self.take(Rounds(values, was_set, np.ones(len(checked), dtype=np.int64)))
 
     def _checked(self, action: Do, observation: Observation) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         if not isinstance(observation, Mapping):
@@ -264,13 +276,24 @@ class Learner:
             low, high = (min(max(end, ends[0]), ends[1]) for end in (theta - far, theta + far))
             weights.append(WeightEstimate(min(max(theta, ends[0]), ends[1]), low, high, outside))
         bias = weights.pop(0) if self.graph.has_bias(name) else None
-        parents = dict(zip(self.graph.parents(name), weights, strict=True))
+        causes = [self._cause(p) for p in node.parents if p]
+        parents = dict(zip(causes, weights, strict=True))
         return NodeEstimate(parents, bias, node.rows, node.status, node.radius, node.form)
+
+    def _cause(self, v: int) -> str:
+        """The name of a cause; below 0: that a variable was set (`policy.revision`)."""
+        return self.graph.nodes[v - 1] if v > 0 else f"{self.graph.nodes[-v - 1]} was set"
 
     @property
     def keeps_model(self) -> bool:
         """Whether it learns the weights of causes, and not only how actions have done."""
         return self.engine.beliefs() is not None
+
+    @property
+    def modelled(self) -> tuple[str, ...]:
+        """The nodes that it has weights for: not those that are always set, nor those that count as hidden."""
+        out = {*self.problem.rules.always_set, *self.problem.hidden}
+        return tuple(name for name in self.graph.nodes if name not in out)
 
     def interval(self, do: Do | None = None, context: Context | None = None) -> Interval:
         """The confidence interval of E[target | do(...)]."""
@@ -286,10 +309,23 @@ class Learner:
             context = {name: value for name, value in _mapping(do).items() if name in self.graph.context}
             do = {name: value for name, value in _mapping(do).items() if name not in self.graph.context}
         fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
+        self._require_free(action_of(fixed))
         target = float(fixed[self.graph.arrays.target])
         if not math.isnan(target):
             return Estimate(target, target, target)
-        return self.engine.predict(action_of(fixed), self.context(context))
+        action = action_of(fixed)
+        missing = [name for name in self.unset(action) if self.keeps_model]
+        if missing:
+            raise InterventionError(
+                f"{listed(missing)} is always set, so that nothing is learned of rounds in which it is not. Add "
+                f"{missing[0]!r} to what is set."
+            )
+        return self.engine.predict(action, self.context(context))
+
+    def unset(self, action: Action) -> list[str]:
+        """The variables that are always set, but not by this action."""
+        chosen = {self.graph.nodes[v - 1] for v in action.ids}
+        return [name for name in self.problem.rules.always_set if name not in chosen]
 
     def best(self, available: Iterable[str] | None = None, context: Context | None = None) -> Recommendation:
         """The action that looks best under the estimate, without optimism; the first of equals."""
@@ -305,28 +341,40 @@ class Learner:
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         action = self.problem.checked(self.engine.best(now).action, self.label) if do is None else self.action(do)
         told = self._predicted(action, now)
-        idle = self._predicted(NOTHING, now)
+        unknown = bool(self.unset(NOTHING)) and self.keeps_model
+        idle = None if unknown else self._predicted(NOTHING, now)
         uplift = None
-        if not math.isnan(told.value) and not math.isnan(idle.value):
+        if idle is not None and not math.isnan(told.value) and not math.isnan(idle.value):
             ends = Interval(told.interval.low - idle.interval.high, told.interval.high - idle.interval.low)
             uplift = Worth(told.value - idle.value, ends if action != NOTHING else Interval(0.0, 0.0))
-        chance = self.engine.chance(action, now)
+        chance = self.engine.chance(action, now) if self.problem.allows(action) else None
         return told._replace(
-            nothing=Worth(idle.value, idle.interval),
+            nothing=None if idle is None else Worth(idle.value, idle.interval),
             uplift=uplift,
             probability_best=None if chance is None else chance.best,
             expected_loss=None if chance is None else chance.loss,
-            gap=self.engine.gap(action, now),
+            gap=None if self.unknowable(action) else self.engine.gap(action, now),
         )
 
     def gap(self, available: Iterable[str] | None = None, context: Context | None = None) -> float | None:
-        """By how much any allowed action may be better than the recommended one at most: true with 95% at every round
-        one looks. None where the policy cannot promise it."""
+        """By how much any allowed action may be better than the recommended one at most: true at every round one
+        looks, with 95% or what the policy's delta says. None where the policy cannot promise it."""
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         return self.engine.gap(self.engine.best(now).action, now)
 
+    def unknowable(self, action: Action) -> str:
+        """Why no model can tell what an action does, whatever is seen; "" where one can."""
+        hidden = [name for name in action.named(self.graph) if name in self.problem.hidden]
+        if not self.keeps_model:
+            return ""
+        if hidden:
+            return f"{listed(hidden)} counts as hidden, so that nothing is learned of setting it"
+        if unset := self.unset(action):
+            return f"only rounds in which {listed(unset)} was set enter the model, and this action does not set it"
+        return ""
+
     def _predicted(self, action: Action, now: Situation) -> Recommendation:
-        value, low, high = self.engine.predict(action, now.context)
+        value, low, high = (math.nan, 0.0, 1.0) if self.unknowable(action) else self.engine.predict(action, now.context)
         return Recommendation(
             action.named(self.graph), value, Interval(low, high), interval_words=self.engine.interval_words
         )

@@ -24,15 +24,18 @@ from dobandit.estimation.statistics import Layout, layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.listing import IDLE, TIE, Listing, listing_of, propose, score
 from dobandit.policy.beliefs import Beliefs
+from dobandit.policy.diary import write_codes
 from dobandit.policy.engine import Array, Choice, Draws, Engine, Estimate, Pending, Rounds, Situation, copied
+from dobandit.policy.insurance import note_play
 from dobandit.policy.intervals import target_interval
 from dobandit.policy.pending import expect
 from dobandit.policy.problem import Problem
-from dobandit.policy.recording import Recorder, record
+from dobandit.policy.recording import Recorder, Tape, record
 from dobandit.policy.region import end_round, initialising, set_radii
 from dobandit.policy.world import World, act, linear_value, see_context
 
-_KEPT_ORACLES = 32  # lists of actions for different available variables
+_NOT_KEPT: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
+KEPT_ORACLES = 32  # lists of actions for different available variables
 OracleMaker = Callable[[Problem, Listing | None, tuple[int, ...] | None], Any]
 
 
@@ -67,17 +70,20 @@ def score_actions(plan: Any, state: Any, context: Any, t: int) -> None:
 
 
 @kernel
-def learn_rounds(plan: Any, state: Any, values: Any, was_set: Any, counts: Any) -> None:
-    """Rounds in their order, each as often as it counts."""
+def learn_rounds(
+    estimator: Any, layout: Any, initial: int, thresholds: Any, state: Any, values: Any, was_set: Any, counts: Any
+) -> None:
+    """Rounds in their order, each as often as it counts. It is given the parts of a plan that it needs, so that it is
+    compiled once for all oracles."""
     for t in range(len(values)):
         for _ in range(counts[t]):
-            learn(plan.estimator, plan.layout, state, values[t], was_set[t])
-            end_round(plan.index.initial, plan.layout, plan.thresholds, state.stats, state.clock)
+            learn(estimator, layout, state, values[t], was_set[t])
+            end_round(initial, layout, thresholds, state.stats, state.clock)
 
 
 @kernel
-def run_rounds(plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any) -> None:
-    """See the context, propose, act, record, learn."""
+def run_rounds(plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any, codes: Any) -> None:
+    """See the context, propose, act, record, learn; into `codes`, where it has rows, goes what was seen."""
     layout, listing = plan.layout, plan.oracle.listing
     listed = tape.expected.shape[1] > 0
     for t in range(len(world_draws)):
@@ -87,8 +93,11 @@ def run_rounds(plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, p
         act(world, ids, to, world_draws[t])
         expected = tape.expected[pattern, index] if listed else linear_value(world, ids, to)
         record(tape, pattern, index, expected, world.values[layout.target])
+        note_play(plan.index, plan.oracle, pattern, index, world.values[layout.target])
         learn(plan.estimator, layout, state, world.values, world.was_set)
         end_round(plan.index.initial, layout, plan.thresholds, state.stats, state.clock)
+        if len(codes) > 0:
+            write_codes(codes, t, world.values, world.was_set)
 
 
 class ModelEngine(Engine):
@@ -168,7 +177,8 @@ class ModelEngine(Engine):
 
     def _update(self, rounds: Rounds) -> None:
         self.state, _ = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
-        learn_rounds(self.plan, self.state, *rounds)
+        plan = self.plan
+        learn_rounds(plan.estimator, plan.layout, plan.index.initial, plan.thresholds, self.state, *rounds)
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
@@ -233,7 +243,7 @@ class ModelEngine(Engine):
         if available is None:
             return self.plan
         if available not in self._plans:
-            if len(self._plans) >= _KEPT_ORACLES:
+            if len(self._plans) >= KEPT_ORACLES:
                 self._plans.pop(next(iter(self._plans)))
             self._plans[available] = self.plan._replace(oracle=self._make_oracle(self.problem, None, available))
         return self._plans[available]
@@ -287,11 +297,16 @@ class ModelEngine(Engine):
         if self.searches and not world.model.is_linear:  # what is not listed is valued by a linear pass there
             super().run(world, recorder, draws)
             return
+        self.play(world, recorder.tape, draws, _NOT_KEPT)
+
+    def play(self, world: World, tape: Tape, draws: Draws, codes: NDArray[np.int8]) -> None:
+        """Compiled rounds; what is seen goes into the rows of a diary, where there are any."""
         done = 0
         while True:  # also without rounds, which only compiles
             self.state, room = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
             part = slice(done, done + room)
-            run_rounds(self.plan, self.state, world.arrays, recorder.tape, draws.world[part], draws.policy[part])
+            chance = draws.world[part], draws.policy[part]
+            run_rounds(self.plan, self.state, world.arrays, tape, *chance, codes[part])
             done += room
             if done >= len(draws.world):
                 return

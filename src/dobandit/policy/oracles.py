@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,26 @@ def listed(problem: Problem, available: tuple[int, ...] | None) -> Listing:
     return listing_of(problem.order, problem.allowed(available).rows())
 
 
+def tried(problem: Problem, available: tuple[int, ...] | None) -> Listing:
+    """The actions for the paper's index. Before much is known it is as large where a variable is left alone as where
+    it is set: of equal sets the largest are played, or nothing might be set for thousands of rounds."""
+    allowed = problem.allowed(available)
+    return listing_of(problem.order, allowed.rows(), largest=not allowed.full_only)
+
+
+def highest_mean(problem: Problem) -> float:
+    """What the optimistic mean of a variable may be at most: no limit in the paper's own game, sets of K at 1."""
+    return math.inf if problem.monotone and problem.allowed().full_only else 1.0
+
+
 def closed_form_oracle(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
     """Bare ellipsoids, as in Algorithm 4."""
-    return closed_form(problem.graph, listing or listed(problem, available))
+    return closed_form(problem.graph, listing or tried(problem, available), highest_mean(problem))
 
 
 def boxed_oracle(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
     """Ellipsoids within [0, 1]."""
-    return BoxedForm(listing or listed(problem, available), boxed(layout_of(problem.graph)))
+    return BoxedForm(listing or tried(problem, available), boxed(layout_of(problem.graph)), highest_mean(problem))
 
 
 def search_oracle(greedy: bool) -> OracleMaker:
@@ -58,7 +71,7 @@ def per_pattern_oracle(samples: int) -> OracleMaker:
 
     def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
         rng = np.random.default_rng([problem.seed, 0xC0FFEE])
-        return per_pattern(problem.graph, listing or listed(problem, available), problem.link_arrays, rng, samples)
+        return per_pattern(problem.graph, listing or tried(problem, available), problem.link_arrays, rng, samples)
 
     return make
 

@@ -3,8 +3,8 @@
 D: draws.  Each draw gives every node one of its members, by their weights, and that member's parameters:
 straight   theta ~ N(estimate, inverse of M), the probabilities cut to [0, 1]
 curved     theta ~ N(maximum a posteriori, inverse Hessian)
-table      each cell ~ Beta(s + k p, c - s + k (1 - p)): c rows, s of them ones, k = BACK imagined rows with the
-           probability p that the draw gives another member
+table      each cell ~ Beta(s + k p + h / 2, c - s + k (1 - p) + h / 2): c rows, s of them ones, k = BACK imagined
+           rows with the probability p that the draw gives another member, h = EVEN with 1/2
 E[Y | do(S)] of every draw is exact: a pass over the frontier, or over means where everything is a line.
 The random numbers are a function of the problem's seed and the number of rounds, so that asking twice answers the same.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.estimation.mixture import BACK, CURVED, STRAIGHT, TABLE, Mixture
+from dobandit.estimation.mixture import BACK, CURVED, EVEN, STRAIGHT, TABLE, Mixture
 from dobandit.estimation.mle import find_pattern
 from dobandit.estimation.statistics import Layout
 from dobandit.model.links import auto, logistic
@@ -118,7 +118,8 @@ class Posterior:
             prior = np.clip(prior, 1e-3, 1.0 - 1e-3)
             seen, ones = np.zeros((2, len(rows)))
             count_patterns(state.patterns, v, rows.shape[1], rows, seen, ones)
-            said[TABLE] = rng.beta(ones + BACK * prior, seen - ones + BACK * (1.0 - prior))
+            one, zero = BACK * prior + 0.5 * EVEN, BACK * (1.0 - prior) + 0.5 * EVEN
+            said[TABLE] = rng.beta(ones + one, seen - ones + zero)
         return _picked(rng, said, weight)
 
     def _square(self, flat: Array, v: int) -> Array:

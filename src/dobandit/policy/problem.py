@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.checks import is_whole, shown, whole_number
-from dobandit.errors import GraphError, InterventionError, ModelError, PolicyError
+from dobandit.errors import DobanditError, GraphError, InterventionError, ModelError, PolicyError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.latent import project_graph
+from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.model.bglm import LinkLike, links_by_node
 from dobandit.model.links import Link, auto, identity, logistic
 from dobandit.oracle.actions import Action, Allowed, order_of
 from dobandit.oracle.rules import Rules
+from dobandit.policy.hidden_causes import Hide, visible
 
 if TYPE_CHECKING:
     from dobandit.model.link_kernels import LinkArrays
@@ -31,7 +32,9 @@ class Problem:
     """A graph (hidden variables already removed), the rules, and what is known beforehand.
 
     effects  "nonnegative": no cause makes an effect less likely; "any": some may do harm
-    whole    the graph as it was given, where it had hidden variables
+    whole    the graph with its hidden variables, where it has some
+    hidden   observed variables that count as hidden: the log keeps them, and nothing is learned from them
+    obstacle why hidden causes keep a model from being learned; policies that keep none do not mind
     """
 
     graph: CausalGraph
@@ -42,6 +45,8 @@ class Problem:
     continuous: bool
     effects: str = "nonnegative"
     whole: CausalGraph | None = None
+    hidden: tuple[str, ...] = ()
+    obstacle: DobanditError | None = None
 
     @cached_property
     def is_linear(self) -> bool:
@@ -112,6 +117,18 @@ class Problem:
         ids = sorted(self.graph.index(name) for name in self.rules.require)
         return Action(tuple(ids), tuple(self.rules.values_of(self.graph.nodes[v - 1])[-1] for v in ids))
 
+    @property
+    def selective(self) -> bool:
+        """Whether there can be rounds that a model must not learn from."""
+        return bool(self.rules.always_set or self.hidden)
+
+    def teaches(self, was_set: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which rounds, by row, a model may learn from: those that set what is always set, and nothing that counts as
+        hidden."""
+        always = [self.graph.index(name) for name in self.rules.always_set]
+        never = [self.graph.index(name) for name in self.hidden]
+        return np.asarray(was_set[:, always].all(axis=1) & ~was_set[:, never].any(axis=1))
+
     def sets_in_words(self) -> str:
         """Which sizes of sets are tried, and why."""
         allowed = self.allowed()
@@ -129,22 +146,14 @@ def problem_of(
     links: Links = None,
     continuous: bool = False,
     effects: str = "nonnegative",
+    hide: Hide = (),
 ) -> Problem:
-    """Check the rules of the game (or a mere budget) once, and remove hidden variables."""
-    if not isinstance(graph, CausalGraph):
-        raise GraphError(
-            f"the graph must be a CausalGraph, but got {type(graph).__name__}. Pass model.graph, or read one with "
-            "read_graph or from_networkx."
-        )
+    """Check the rules of the game (or a mere budget) once, and remove hidden variables, those in `hide` too."""
+    graph = as_graph(graph, "the graph must be a CausalGraph", GraphError)
     by_node = links_by_node(graph, links)
-    if graph.latent or continuous:  # hidden variables are removed, and numbers between 0 and 1 learned, linearly
+    if continuous:  # numbers between 0 and 1 are learned linearly
         by_node = tuple(identity if link == auto else link for link in by_node)
     nonlinear = [name for name, link in zip(graph.nodes, by_node, strict=True) if link != identity]
-    if nonlinear and graph.latent:
-        raise ModelError(
-            f"hidden variables are handled in linear models only, but {nonlinear[0]!r} has the "
-            f"{by_node[graph.index(nonlinear[0]) - 1].name} link. Use identity links, or observe every variable."
-        )
     if nonlinear and continuous:
         raise ModelError(f"a continuous model is linear, but {nonlinear[0]!r} has another link. Use identity links.")
     if horizon is not None and (not is_whole(horizon) or horizon < 1):
@@ -160,12 +169,12 @@ def problem_of(
         for name, values in rules.levers.items():
             if not set(values) <= {0.0, 1.0}:
                 raise InterventionError(
-                    f"a variable of 0 and 1 is set to 0 or 1, but {name!r} has the levers {values}. "
-                    "Give continuous=True for numbers between."
+                    f"a variable of 0 and 1 is set to 0 or 1, but the levers of {name!r} are "
+                    f"{' and '.join(f'{value:g}' for value in values)}. Give 0 and 1 only; numbers between are for "
+                    "experiments and models that are continuous."
                 )
-    projected = project_graph(graph)
-    if graph.latent:
-        by_node = (identity,) * len(projected)
+    seen = visible(graph, by_node, hide, rules.always_set)
+    rules.candidates(seen.graph)  # what is hidden cannot be set
     known = None if horizon is None else int(horizon)
-    whole = graph if graph.latent else None
-    return Problem(projected, rules, known, int(seed), by_node, bool(continuous), effects, whole)
+    left = (seen.whole, seen.hidden, seen.obstacle)
+    return Problem(seen.graph, rules, known, int(seed), seen.links, bool(continuous), effects, *left)

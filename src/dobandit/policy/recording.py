@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined
 from dobandit.oracle.actions import Action, Actions
+from dobandit.policy.engine import no_context
 
 Array = NDArray[np.float64]
 SAME = 1e-12  # values this close are equally good
@@ -58,9 +59,43 @@ class Recorder:
 
     def note(self, action: Action, context: Array, reward: float) -> None:
         """Count a round."""
+        record(self.tape, self._pattern(context), self._number.get(action, -1), self._value(action, context), reward)
+
+    def tape_for(self, actions: Sequence[Action], context_ids: NDArray[np.int32], nodes: int) -> Tape:
+        """A tape for compiled rounds with another list of actions, that goes on where this one is; `count_plays` then
+        counts what was played.
+
+        context_ids  the context variables in the order in which these rounds number their patterns
+        nodes        how many nodes the learner knows
+        """
+        tape, contexts = self.tape, []
+        for code in range(1 << len(context_ids)):
+            contexts.append(no_context(nodes))
+            contexts[-1][context_ids] = [float(code >> i & 1) for i in range(len(context_ids))]
+        best = tape.best[[self._pattern(context) for context in contexts]]
+        if not tape.expected.shape[1]:
+            return tape._replace(expected=np.zeros((len(contexts), 0)), best=best)
+        expected = np.zeros((len(contexts), len(actions) + 1))
+        for row, context in enumerate(contexts):
+            known = tape.expected[self._pattern(context)]
+            expected[row, -1] = known[-1]
+            for i, action in enumerate(actions):
+                number = self._number.get(action, -1)
+                expected[row, i] = known[number] if number >= 0 else self._value(action, context)
+        return tape._replace(expected=expected, best=best, plays=np.zeros(len(actions) + 1, dtype=np.int64))
+
+    def count_plays(self, tape: Tape, actions: Sequence[Action]) -> None:
+        """Add what was played on a tape of `tape_for`, and begin to count anew there."""
+        if tape.plays is not self.tape.plays:
+            for i, action in enumerate(actions):
+                self.tape.plays[self._number.get(action, -1)] += tape.plays[i]
+            self.tape.plays[-1] += tape.plays[-1]
+            tape.plays[:] = 0
+
+    def _pattern(self, context: Array) -> int:
+        """The number of a context."""
         bits = context[self._context_ids] > 0.5
-        pattern = int(sum(1 << i for i in np.flatnonzero(bits).tolist()))
-        record(self.tape, pattern, self._number.get(action, -1), self._value(action, context), reward)
+        return int(sum(1 << i for i in np.flatnonzero(bits).tolist()))
 
 
 def blank_tape(expected: Array, best: Array, grid: NDArray[np.int64]) -> Tape:

@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
+from dobandit.checks import shown
 from dobandit.errors import PolicyError, closest, listed
 from dobandit.model.base import CausalModel
 
@@ -25,6 +26,9 @@ _HOMES = {
     "blm-lr": "blm_lr.BLMLR",
     "bglm-ofu": "bglm_ofu.BGLMOFU",
     "ucb": "ucb.UCB",
+    "kl-ucb": "kl_ucb.KLUCB",
+    "best-set": "best_set.BestSet",
+    "lucb": "lucb.LUCB",
     "eps-greedy": "epsilon_greedy.EpsilonGreedy",
     "random": "yardsticks.Random",
     "fixed": "yardsticks.Fixed",
@@ -85,6 +89,48 @@ def _installed(name: str, points: Mapping[str, EntryPoint]) -> type[Policy]:
     return loaded
 
 
+def policy_with(cls: type[Policy], settings: Mapping[str, Any]) -> Policy:
+    """A policy with settings from a file or a command. What its class refuses, whether it says so by a TypeError
+    or not at all, is a PolicyError that names the setting."""
+    known = [field.name for field in fields(cls) if field.init]
+    takes = f"takes {listed(known)}" if known else "takes no settings"
+    for key in settings:
+        if key not in known:
+            raise PolicyError(f"{cls.name} {takes}, but got {key!r}.{closest(key, known)}")
+    try:
+        policy = cls(**settings)
+    except TypeError as error:
+        wrong = [key for key in settings if _takes(cls, {k: v for k, v in settings.items() if k != key})]
+        came = ", ".join(f"{key}={shown(settings[key])}" for key in wrong or settings) or "none of them"
+        raise PolicyError(f"{cls.name} {takes}, but {came} does not suit it ({error}). Change it.") from error
+    for field in fields(cls):
+        if field.name in settings and not _fits(settings[field.name], field.type):
+            raise PolicyError(
+                f"the setting {field.name!r} of {cls.name} is of type {field.type}, but got "
+                f"{shown(settings[field.name])}. Change it."
+            )
+    return policy
+
+
+def _takes(cls: type[Policy], settings: Mapping[str, Any]) -> bool:
+    try:
+        cls(**settings)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _fits(value: object, annotation: object) -> bool:
+    """Whether a value from a file or a command may be of the annotated type, as far as plain types tell."""
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    plain = {"float": (int, float), "int": (int,), "str": (str,), "bool": (bool,), "None": (type(None),)}
+    words = [word.strip() for word in text.split("|")]
+    if any(word not in plain for word in words):
+        return True
+    kinds = {kind for word in words for kind in plain[word]}
+    return type(value) in kinds or (isinstance(value, tuple(kinds)) and not isinstance(value, bool))
+
+
 def policy_from_spec(spec: str, model: CausalModel | None = None) -> Policy:
     """A policy from "name" or "name:key=value,key=value"; a fixed action is "fixed:set=X3+price=0"; an oracle knows
     `model`."""
@@ -95,18 +141,14 @@ def policy_from_spec(spec: str, model: CausalModel | None = None) -> Policy:
             raise PolicyError("the oracle takes no settings and knows the model of the study; it is for simulations.")
         return cls(model)  # type: ignore[call-arg]
     settings: dict[str, object] = {}
-    known = [field.name for field in fields(cls)]
     for part in filter(None, rest.split(",")):
         key, separator, value = (piece.strip() for piece in part.partition("="))
         if not separator or not value:
             raise PolicyError(f"a policy's settings read key=value, but {spec!r} has {part!r}.")
-        if key not in known:
-            takes = f"takes {listed(known)}" if known else "takes no settings"
-            raise PolicyError(f"{name} {takes}, but got {key!r}.{closest(key, known)}")
         if key in settings:
             raise PolicyError(f"each setting is given once, but {spec!r} gives {key!r} twice.")
         settings[key] = _set_from(value) if key == "set" else _value(value)
-    return cls(**settings)
+    return policy_with(cls, settings)
 
 
 def policy_to_document(policy: Policy) -> dict[str, object]:
@@ -141,7 +183,7 @@ def policy_from_document(document: Mapping[str, object], model: CausalModel | No
     cls = policy_class(str(settings.pop("name")))
     if cls.name == "oracle":
         return cls(model)  # type: ignore[call-arg]
-    return cls(**settings)
+    return policy_with(cls, settings)
 
 
 def default_policy() -> Policy:

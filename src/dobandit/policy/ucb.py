@@ -7,25 +7,32 @@ from typing import ClassVar
 
 from dobandit.policy.arms import UCB as KIND
 from dobandit.policy.arms import ArmsEngine
-from dobandit.policy.base import Policy, positive
+from dobandit.policy.base import Policy, positive, require_bool
 from dobandit.policy.engine import Engine
 from dobandit.policy.problem import Problem
 
 
 @dataclass(frozen=True)
 class UCB(Policy):
-    """Play the arm with the largest mean + scale * sqrt(ln t / plays); arms not yet played come first."""
+    """Play the arm with the largest mean + scale * sqrt(ln t / plays); arms not yet played come first.
+
+    prune  whether only sets are played that can be best by what causes what (`possibly_optimal`)
+    """
 
     name: ClassVar[str] = "ucb"
+    any_graph: ClassVar[bool] = True
 
     scale: float = 1.0
+    prune: bool = False
 
     def __post_init__(self) -> None:
         positive("scale", self.scale, zero=True)
+        require_bool("prune", self.prune)
 
     @property
     def label(self) -> str:
-        return "UCB" if self.scale == 1 else f"UCB ({self.scale:g})"
+        notes = [f"{self.scale:g}"] * (self.scale != 1) + ["pruned"] * self.prune
+        return f"UCB ({', '.join(notes)})" if notes else "UCB"
 
     def engine(self, problem: Problem) -> Engine:
-        return ArmsEngine(problem, KIND, float(self.scale))
+        return ArmsEngine(problem, KIND, float(self.scale), prune=self.prune)

@@ -7,6 +7,7 @@ depend on what is set, so that they can be drawn before an action is chosen and 
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ class WorldArrays(NamedTuple):
     noise: Array
     continuous: bool
     target: int
-    seen: NDArray[np.int64]  # (learner's n + 1,) world id of each of the learner's ids
+    seen: NDArray[np.int64]  # (learner's n + 1,) world id of each of the learner's ids; 0: a flag, 1 when it is set
     context: NDArray[np.int32]  # the learner's ids of the context variables
     drawn_first: NDArray[np.int64]  # world ids of the context variables, causes first
     drawn: Array  # (n + 1,) values of the round
@@ -47,13 +48,16 @@ class WorldArrays(NamedTuple):
 
 
 class World:
-    """The world that a learner on `graph` (the model's own, its projection, or another on the same names) acts in."""
+    """The world that a learner on `graph` (the model's own, its projection, or another on the same names) acts in.
 
-    def __init__(self, model: CausalModel, graph: CausalGraph) -> None:
+    flags  names of the graph that are no variables of the world: 1 in rounds in which they are set, else 0
+    """
+
+    def __init__(self, model: CausalModel, graph: CausalGraph, flags: Container[str] = ()) -> None:
         self.model, self.graph = model, graph
         arrays, nodes = model.graph.arrays, len(model.graph) + 1
         kept = model.node_arrays()
-        seen = np.array([0] + [model.graph.index(name) for name in graph.nodes], dtype=np.int64)
+        seen = np.array([0] + [0 if name in flags else model.graph.index(name) for name in graph.nodes], dtype=np.int64)
         self.arrays = WorldArrays(
             arrays.parent_ptr,
             arrays.parent,
@@ -121,23 +125,28 @@ def see_context(world: Any, uniforms: Any) -> int:
 
 
 @inlined
-def act(world: Any, ids: Any, to: Any, uniforms: Any) -> None:
-    """Set the learner's ids to their values (0: no id), draw the rest, and leave what the learner sees in `values` and
-    `was_set`."""
-    seen, fixed, drawn, values, was_set = world.seen, world.fixed, world.drawn, world.values, world.was_set
-    for i in range(len(was_set)):
-        was_set[i] = False
+def draw_round(world: Any, ids: Any, to: Any, uniforms: Any) -> None:
+    """Set the learner's ids to their values (0: no id) and draw the rest."""
+    seen, fixed, drawn = world.seen, world.fixed, world.drawn
     for i in range(len(ids)):
         if ids[i] > 0:
-            was_set[ids[i]] = True
-            fixed[seen[ids[i]]] = to[i]
+            fixed[seen[ids[i]]] = to[i]  # the constant's place where it is a flag, which is drawn by nobody
     for v in range(1, len(drawn)):
         drawn[v] = draw_node(world, v, uniforms[v - 1]) if math.isnan(fixed[v]) else fixed[v]
     for i in range(len(ids)):
         if ids[i] > 0:
             fixed[seen[ids[i]]] = math.nan
-    for i in range(1, len(values)):
-        values[i] = drawn[seen[i]]
+
+
+@inlined
+def act(world: Any, ids: Any, to: Any, uniforms: Any) -> None:
+    """Draw a round, and leave what the learner sees in `values` and `was_set`."""
+    draw_round(world, ids, to, uniforms)
+    world.was_set[:] = False
+    for i in range(len(ids)):
+        world.was_set[ids[i]] = ids[i] > 0
+    for i in range(1, len(world.values)):
+        world.values[i] = world.drawn[world.seen[i]] if world.seen[i] > 0 or world.was_set[i] else 0.0
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +30,7 @@ class Fixed(Policy):
     """
 
     name: ClassVar[str] = "fixed"
+    any_graph: ClassVar[bool] = True
 
     set: tuple[str, ...] = ()
     values: tuple[float, ...] = ()
@@ -92,6 +93,7 @@ class Random(Policy):
     """A random allowed action every round: of exactly K variables where no effect does harm."""
 
     name: ClassVar[str] = "random"
+    any_graph: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
@@ -106,6 +108,7 @@ class Oracle(Policy):
     """Knows the model, and always plays its best action (in each context)."""
 
     name: ClassVar[str] = "oracle"
+    any_graph: ClassVar[bool] = True
 
     model: CausalModel
 
@@ -141,7 +144,7 @@ class OracleEngine(Engine):
     def choose(self, now: Situation) -> Choice:
         rules, graph = self.problem.rules, self.problem.graph
         if now.available is not None:
-            rules = replace(rules.limited(graph.nodes[v - 1] for v in now.available))
+            rules = rules.limited(graph.nodes[v - 1] for v in now.available)
         key = now.context.tobytes() + repr(now.available).encode()
         if key not in self._best:
             found = solve(given(self.model, self._known(now.context)), rules)

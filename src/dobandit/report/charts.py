@@ -41,7 +41,7 @@ def regret_chart(result: StudyResult, *, title: str | None = None, subtitle: str
     widths = [620] if wide else [400, 340]
     panels = [_panel(alt, figure, number, width) for number, width in enumerate(widths)]
     chart = panels[0] if wide else alt.hconcat(*panels, spacing=34)
-    chart = _finished(alt, chart, figure.title, figure.subtitle, 120)
+    chart = finished(alt, chart, figure.title, figure.subtitle, 120)
     # Rows go in last, by name: Altair would copy and check them at every step.
     chart.datasets = {f"curves{i}": panel.rows for i, panel in enumerate(figure.panels)}
     return chart
@@ -109,7 +109,7 @@ def graph_chart(
     chart = chart.properties(width=picture.width, height=picture.height)
     heading = f"What causes {graph.target}" if title is None else title
     legend = _graph_legend(graph, picture, isinstance(model, WeightedModel)) if subtitle is None else subtitle
-    return _finished(alt, chart, heading, legend, max(36, int(picture.width / 7.6)))
+    return finished(alt, chart, heading, legend, max(36, int(picture.width / 7.6)))
 
 
 def _arrow_layers(alt: Any, picture: Picture, x: dict[str, Any], y: dict[str, Any]) -> list[Any]:
@@ -207,7 +207,7 @@ def _graph_legend(graph: CausalGraph, picture: Picture, weighted: bool) -> str:
     return " ".join(parts)
 
 
-def _finished(alt: Any, chart: Any, title: str, subtitle: str, characters: int) -> Any:
+def finished(alt: Any, chart: Any, title: str, subtitle: str, characters: int) -> Any:
     """The chart with its title and the house style; `characters` of plain text fit its width in any font."""
     lines, sublines = textwrap.wrap(title, int(0.75 * characters)), textwrap.wrap(subtitle, int(1.15 * characters))
     heading = alt.TitleParams(

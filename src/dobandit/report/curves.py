@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 
 from dobandit import paper
 from dobandit.model.base import CausalModel
-from dobandit.report.readable import amount, counted, headline_amount, shortened
+from dobandit.report.readable import amount, counted, headline_amount, shortened_apart
 from dobandit.report.spread import spread
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.statistics import curve_interval
 from dobandit.simulation.study import Study
 
 # Safe for colour-blind readers, and neighbours in the list differ in lightness too.
-COLOURS = ("#004488", "#e07b00", "#8a1c5a", "#009e73", "#4aa8e0", "#6e6e6e")
+COLOURS = (
+    "#004488", "#e07b00", "#8a1c5a", "#009e73", "#4aa8e0", "#6e6e6e", "#c9a800", "#d0453e", "#111111", "#7a5230"
+)  # fmt: skip
 DASHES = ((1, 0), (9, 3), (2, 2), (9, 3, 2, 3), (5, 2), (14, 4))
 LABEL_GAP = 16.0  # pixels
 _POINTS = 160
@@ -55,7 +57,7 @@ class RegretFigure(NamedTuple):
 
     @property
     def dashes(self) -> list[list[int]]:
-        """Shifted with each turn through the colours, so that no two of 36 policies look alike."""
+        """Shifted with each turn through the colours, so that no two of 60 policies look alike."""
         return [list(DASHES[(i + i // len(COLOURS)) % len(DASHES)]) for i in range(len(self.policies))]
 
 
@@ -86,13 +88,14 @@ def message(result: StudyResult, *, named: bool = True) -> str:
     best, worst = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
     rounds = counted(result.study.rounds, "round")
     loss = headline_amount(means[best])
-    lost = f"{shortened(best, 40)} loses {loss} reward{'' if loss == '1.0' else 's'} in {rounds}"
+    short = shortened_apart(result.labels, 40)
+    lost = f"{short[best]} loses {loss} reward{'' if loss == '1.0' else 's'} in {rounds}"
     if len(means) == 1:
         return prefix + lost
     # One run has no interval: its low end is the difference itself.
     if best == worst or result.difference(worst, best).low <= 0:
         return f"{prefix}No clear winner after {rounds} and {counted(result.study.replications, 'run')}"
-    return f"{prefix}{lost}, {shortened(worst, 40)} loses {headline_amount(means[worst])}"
+    return f"{prefix}{lost}, {short[worst]} loses {headline_amount(means[worst])}"
 
 
 def explanation(result: StudyResult) -> str:
@@ -195,8 +198,9 @@ def _end_labels(curves: Curves, shown: list[str], top: float, height: float) -> 
     """Labels at the right ends, lowest first, kept apart."""
     ends = sorted((float(curves[label][0][-1]), label) for label in shown)
     pixels = [height * end / top for end, _ in ends]
+    short = shortened_apart(list(curves), _LONGEST_LABEL)
     places = spread(pixels, [LABEL_GAP] * (len(ends) - 1), 2.0, height - 2.0)
     return [
-        EndLabel(label, shortened(label, _LONGEST_LABEL), amount(end), end, top * place / height)
+        EndLabel(label, short[label], amount(end), end, top * place / height)
         for (end, label), place in zip(ends, places, strict=True)
     ]

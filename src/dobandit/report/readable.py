@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 NOT_KNOWN = "–"
@@ -64,6 +64,23 @@ def shortened(text: str, most: int) -> str:
     """At most `most` characters, with an ellipsis where some are missing."""
     text = printable(text)
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def shortened_apart(texts: Sequence[str], most: int) -> dict[str, str]:
+    """Each text in at most `most` characters, and still told apart: what stands in brackets at the end, which is where
+    two settings of one policy differ, is kept for as long as it fits, and equal ones are numbered."""
+    short: dict[str, str] = {}
+    for text in dict.fromkeys(texts):
+        head, bracket, tail = printable(text).rpartition(" (")
+        tail = bracket + tail
+        fits = head and tail.endswith(")") and len(tail) <= most - 4 and len(head + tail) > most
+        cut = shortened(head, most - len(tail)) + tail if fits else shortened(text, most)
+        taken, number = set(short.values()), 2
+        while cut in taken:
+            mark = f" #{number}"
+            cut, number = shortened(text, most - len(mark)) + mark, number + 1
+        short[text] = cut
+    return short
 
 
 def columns(text: str) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dobandit.report.figures import png_of_svg
+from dobandit.report.figures import png_of_svg, svg_of
 from dobandit.report.html import Section, report_html, study_figures, study_section
-from dobandit.report.readable import amount, signed
+from dobandit.report.losses import losses_chart, losses_message
+from dobandit.report.readable import amount, counted, signed
 from dobandit.report.tables import Table, summary_document, summary_markdown, table_markdown
 from dobandit.simulation.reproduce import PUBLISHED, PUBLISHED_RUNS, compare
 from dobandit.simulation.result import StudyResult
@@ -27,8 +29,9 @@ _NOTES = (
 )
 
 
-def comparison_table(results: Mapping[str, StudyResult]) -> Table:
-    """Our regrets beside the published ones; policies that the paper does not have stand beside its best."""
+def comparison_table(results: Mapping[str, StudyResult], guaranteed: Mapping[str, StudyResult] | None = None) -> Table:
+    """Our regrets beside the published ones; policies that the paper does not have stand beside its best, learners with
+    a guarantee beside the paper's with the radius of its theorem."""
     columns = ["experiment and policy", "ours", "published", "difference", "standard errors", "remark"]
     rows = [
         [
@@ -48,6 +51,11 @@ def comparison_table(results: Mapping[str, StudyResult]) -> Table:
         for label in result.labels
         if label not in PUBLISHED[name]
     ]
+    for name, result in (guaranteed or {}).items():
+        rows += [
+            [f"{name} {label}", amount(result.summary_of(label).mean), "-", "-", "-", _beside_guarantee(result, label)]
+            for label in result.labels
+        ]
     return Table(columns, rows, _NOTES)
 
 
@@ -58,61 +66,84 @@ def _beside_best(name: str, result: StudyResult, label: str) -> str:
     return f"not in the paper: {100 * share:+.0f}% of {best} on the same random numbers"
 
 
+def _beside_guarantee(result: StudyResult, label: str) -> str:
+    first, runs = result.labels[0], counted(result.study.replications, "run")
+    if label == first:
+        return f"guaranteed; the first {runs}"
+    theirs, own = result.summary_of(first).mean, result.summary_of(label).mean
+    how = f"{theirs / own:.1f} times below" if 0 < own <= theirs else f"{amount(own - theirs)} above"
+    return f"guaranteed: {how} BLM-LR with its theorem's radius; the first {runs}"
+
+
 def reproduction_document(
-    results: Mapping[str, StudyResult], worlds: Mapping[str, StudyResult] | None = None
+    results: Mapping[str, StudyResult],
+    worlds: Mapping[str, StudyResult] | None = None,
+    guaranteed: Mapping[str, StudyResult] | None = None,
 ) -> dict[str, Any]:
-    """The machine-readable summary: each experiment's, with the published values beside ours, and other worlds."""
+    """The machine-readable summary: each experiment's, with the published values beside ours, and what goes beyond."""
     graphs = {}
     for name, result in results.items():
-        document = summary_document(result)
+        graphs[name] = summary_document(result)
         for row in compare(name, result):
-            document["policies"][row.policy] |= {
+            graphs[name]["policies"][row.policy] |= {
                 "published": row.published,
-                "difference_in_standard_errors": row.standard_errors,
+                "difference_in_standard_errors": row.standard_errors if math.isfinite(row.standard_errors) else None,
                 "remark": row.remark,
             }
-        graphs[name] = document
-    others = {name: summary_document(result) for name, result in (worlds or {}).items()}
-    return {"graphs": graphs, "worlds": others} if others else {"graphs": graphs}
+    document: dict[str, Any] = {"graphs": graphs}
+    for key, more in (("worlds", worlds), ("guaranteed", guaranteed)):
+        if more:
+            document[key] = {name: summary_document(result) for name, result in more.items()}
+    return document
 
 
 def lead(results: Mapping[str, StudyResult]) -> str:
     seconds = sum(result.elapsed for result in results.values())
     replications = max(result.study.replications for result in results.values())
     policies = max(len(result.labels) for result in results.values())
-    counted = "six" if policies == 6 else str(policies)
+    number = "six" if policies == 6 else str(policies)
     faster = ""
     if policies == 6 and len(results) == 5 and replications == 600:
         faster = f" The paper reports {PAPER_SECONDS:,} s on four faster cores for the same runs."
     return (
-        f"{replications:,} runs of {counted} policies on {', '.join(results)}, on common random numbers, in "
+        f"{replications:,} runs of {number} policies on {', '.join(results)}, on common random numbers, in "
         f"{seconds:.0f} s.{faster} Shaded: 95% intervals of the mean."
     )
 
 
 def write_reproduction(
-    results: Mapping[str, StudyResult], folder: str | Path, worlds: Mapping[str, StudyResult] | None = None
+    results: Mapping[str, StudyResult],
+    folder: str | Path,
+    worlds: Mapping[str, StudyResult] | None = None,
+    guaranteed: Mapping[str, StudyResult] | None = None,
 ) -> list[Path]:
     """Write per experiment regret and graph as PNG and SVG, and summary.md, summary.json and report.html for all.
 
-    worlds  studies in worlds that are not the paper's, by name
+    worlds      studies in worlds that are not the paper's, by name
+    guaranteed  studies of learners with a guarantee, by the name of the experiment
     """
     worlds = worlds or {}
     home = Path(folder)
     home.mkdir(parents=True, exist_ok=True)
     files: dict[str, str | bytes] = {}
-    everything = {**results, **worlds}
+    everything = {**results, **worlds, **{f"{name}-guaranteed": one for name, one in (guaranteed or {}).items()}}
     drawn = {name: study_figures(result) for name, result in everything.items()}  # once: drawing takes a second each
     for name, figures in drawn.items():
         for kind, svg in figures.items():
             files |= {f"{name}-{kind}.svg": svg, f"{name}-{kind}.png": png_of_svg(svg)}
-    beside = comparison_table(results)
+    beside = comparison_table(results, guaranteed)
+    if worlds:
+        losses = svg_of(losses_chart(worlds))
+        files |= {"worlds.svg": losses, "worlds.png": png_of_svg(losses)}
     parts = [summary_markdown(result) for result in everything.values()]
     files["summary.md"] = "\n".join(
         [f"# {TITLE}\n\n{lead(results)}\n", *parts, f"## Beside the published values\n\n{table_markdown(beside)}"]
     )
-    files["summary.json"] = json.dumps(reproduction_document(results, worlds), indent=2, allow_nan=False) + "\n"
+    document = reproduction_document(results, worlds, guaranteed)
+    files["summary.json"] = json.dumps(document, indent=2, allow_nan=False) + "\n"
     sections = [study_section(result, heading=name, figures=drawn[name]) for name, result in everything.items()]
+    if worlds:
+        sections.append(Section("Worlds that do not fit", losses_message(worlds), [(losses, losses_message(worlds))]))
     sections.append(
         Section(
             "Beside the published values",

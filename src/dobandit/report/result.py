@@ -14,14 +14,15 @@ from dobandit.errors import SimulationError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.base import CausalModel
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
-from dobandit.policy.base import Policy
+from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
 from dobandit.report.curves import message, paper_name
 from dobandit.report.tables import summary_cells, summary_document, summary_table, summary_text
 from dobandit.simulation.executors import Executor
+from dobandit.simulation.function_model import WorldFunction
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import run_study
-from dobandit.simulation.study import study_of
+from dobandit.simulation.study import Policies, study_of
 
 
 class StudySummary:
@@ -81,10 +82,10 @@ class SimulationResult(StudyResult):
 
 
 def simulate(
-    model: CausalModel,
-    policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
-    rounds: int,
-    replications: int,
+    model: CausalModel | WorldFunction,
+    policies: Policies = None,
+    rounds: int = 1_000,
+    replications: int = 20,
     budget: int | Rules | None = None,
     seed: int = 0,
     *,
@@ -96,13 +97,16 @@ def simulate(
     graph: CausalGraph | None = None,
     links: Links = None,
     effects: str | None = None,
+    hide: Hide = (),
     **rules: Unpack[RuleWords],
 ) -> SimulationResult:
     """Run every policy `replications` times for `rounds` rounds on `model`, on common random numbers.
 
-    policies    policies or their names ("ucb:scale=0.1"), or a mapping from labels to them
+    model       the world: a model, or a function (action, context, rng) -> observation (see `FunctionModel`), whose
+                values, and so regret, are estimated
+    policies    policies or their names ("ucb:scale=0.1"), or a mapping from labels to them; None: CausalUCB and UCB
     budget      how many variables may be set in a round; the paper's models know theirs
-    rules       levers, costs, total_cost, require, forbid, exclusive, smaller: see `Rules`
+    rules       levers, costs, total_cost, require, forbid, exclusive, smaller, always_set: see `Rules`
     executor    "threads", "dask", or the address of a Dask scheduler
     record      "grid" (about 400 rounds, denser at the start), "every" round, or the rounds to record
     checkpoint  a folder that keeps finished replications until the study is done
@@ -111,11 +115,13 @@ def simulate(
     The policies need not know what the world is made of. Regret is measured by the world in any case.
     graph       the learner's graph: some or all of the world's observed variables, among them the target, the context
                 and all that can be set; default: the world's own
-    links       the learner's links, one for all nodes or by node; default: the world's, identity where it has none
+    links       the learner's links, one for all nodes or by node; default: the world's; where that has none (tables, a
+                function), what each policy takes for granted
     effects     what the learner is promised: "nonnegative" or "any"; default: what is true, and "any" on another graph
+    hide        observed variables that count as hidden for the learner, or "auto", as in `create_experiment`
     """
     allowed = study_rules(model, budget, rules)
-    believed: Any = {"graph": graph, "links": links, "effects": effects}
+    believed: Any = {"graph": graph, "links": links, "effects": effects, "hide": hide}
     study = study_of(model, policies, rounds, replications, allowed, seed, record, **believed)
     with _progress(progress, study.replications) as report:
         result = run_study(study, executor=executor, workers=workers, checkpoint=checkpoint, progress=report)
@@ -124,7 +130,7 @@ def simulate(
 
 def simulate_many(
     models: Mapping[str, CausalModel],
-    policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
+    policies: Policies,
     rounds: int,
     replications: int,
     budget: int | Rules | None = None,
@@ -149,6 +155,7 @@ def simulate_many(
         "graph",
         "links",
         "effects",
+        "hide",
         *RuleWords.__annotations__,
     )
     unknown = [key for key in how if key not in known]
@@ -170,7 +177,7 @@ def load_result(path: str | os.PathLike[str]) -> SimulationResult:
     return SimulationResult.of(StudyResult.load(path))
 
 
-def study_rules(model: CausalModel, budget: int | Rules | None, words: Mapping[str, Any]) -> Rules:
+def study_rules(model: object, budget: int | Rules | None, words: Mapping[str, Any]) -> Rules:
     """The rules of a study; the paper's models know their budget."""
     name = paper_name(model) if isinstance(model, CausalModel) else None
     if budget is None and name is not None:

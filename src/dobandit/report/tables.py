@@ -19,7 +19,7 @@ from dobandit.report.readable import (
     markdown,
     percent,
     printable,
-    shortened,
+    shortened_apart,
     signed,
 )
 from dobandit.simulation.result import StudyResult
@@ -157,6 +157,12 @@ def _notes(result: StudyResult, best: str, several: bool, methods: set[str]) -> 
         f"Best set: {where}, with E[{study.model.target}] = {result.best:.4g}; its column is the share of rounds in "
         "which a best set was played.",
     ]
+    if result.value_error:
+        notes.append(
+            f"The world is a function, so that regret is estimated: the value of a set is the average of "
+            f"{getattr(study.model, 'samples', 0):,} draws, and what a set loses per round is known with a standard "
+            f"error of at most {amount(result.value_error)}."
+        )
     if "bootstrap" in methods:
         notes.append(
             "Intervals are of the mean, by Student's t, or, where the runs are so skewed that "
@@ -175,7 +181,8 @@ def _notes(result: StudyResult, best: str, several: bool, methods: set[str]) -> 
 def summary_text(result: StudyResult) -> str:
     """The summary as an aligned table for a terminal, with the message above and notes below."""
     table = summary_cells(result)
-    rows = [table.columns, *([shortened(row[0], 32), *row[1:]] for row in table.rows)]
+    short = shortened_apart([row[0] for row in table.rows], 32)
+    rows = [table.columns, *([short[row[0]], *row[1:]] for row in table.rows)]
     widths = [max(columns(row[i]) for row in rows) for i in range(len(table.columns))]
     lines = [_aligned(row, widths) for row in rows]
     lines.insert(1, "-" * (sum(widths) + 2 * (len(widths) - 1)))

@@ -54,6 +54,7 @@ class StudyResult:
     all_plays: NDArray[np.int32]
     seconds: Array
     elapsed: float  # wall time of the whole study
+    value_error: float = 0.0  # standard error of a regret per round, where values are estimated (a world is a function)
 
     @property
     def labels(self) -> list[str]:
@@ -116,7 +117,7 @@ class StudyResult:
 
         Empty where the actions are too many to keep (more than 256), or are not listed (branch and bound, greedy).
         """
-        row, problem = self._row(label), self.study.problem
+        row, problem = self._row(label), self.study.problem_for(self.study.policies[label])
         actions = self.study.policies[label].engine(problem).actions()
         if not self.all_plays.shape[2] or actions is None:
             return {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dobandit.policy.engine import Draws, Engine
 from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
+from dobandit.simulation.function_model import FunctionModel, FunctionWorld, truth_of
 from dobandit.simulation.study import Study
 from dobandit.simulation.truth import Truth
 
@@ -53,7 +54,8 @@ class Runner:
 
     def __init__(self, study: Study, prepared: Prepared) -> None:
         self.study, self.prepared, self.problem = study, prepared, study.problem
-        self.world = World(study.model, self.problem.graph)
+        model, graph = study.model, self.problem.graph
+        self.world: Any = FunctionWorld(model, graph) if isinstance(model, FunctionModel) else World(model, graph)
 
     def run(self, replications: Sequence[int]) -> Block:
         study, prepared = self.study, self.prepared
@@ -61,14 +63,14 @@ class Runner:
         regret, reward = (np.zeros((*shape, len(study.grid))) for _ in range(2))
         best_plays, seconds = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         plays = np.zeros((*shape, prepared.counted), dtype=np.int32)
-        unlearned = [policy.engine(self.problem) for policy in study.policies.values()]
+        unlearned = [policy.engine(study.problem_for(policy)) for policy in study.policies.values()]
         self._warm(unlearned)
         for column, replication in enumerate(replications):
             engines = [engine.copy() for engine in unlearned]
             recorders = self._recorders(engines)
-            for row, draws in self._stretches(engines, replication):
+            for row, draws in self.stretches(engines, replication):
                 start = time.perf_counter()
-                engines[row].run(self.world, recorders[row], draws)
+                self._run(engines[row], recorders[row], draws)
                 seconds[row, column] += time.perf_counter() - start
             for row, tape in enumerate(recorder.tape for recorder in recorders):
                 regret[row, column], reward[row, column], best_plays[row, column] = tape.regret, tape.reward, tape.at[2]
@@ -77,12 +79,18 @@ class Runner:
                     plays[row, column, -1] = tape.plays[-1]
         return Block(np.array(replications, dtype=np.int64), regret, reward, best_plays, plays, seconds)
 
+    def _run(self, engine: Engine, recorder: Recorder, draws: Draws) -> None:
+        if isinstance(self.world, FunctionWorld):  # compiled rounds have no use for a function
+            Engine.run(engine, self.world, recorder, draws)
+        else:
+            engine.run(self.world, recorder, draws)
+
     def _warm(self, engines: Sequence[Engine]) -> None:
-        """Run no rounds at all, so that compiling is not taken for the policy's own time."""
+        """Run no rounds at all (against a function: one), so that compiling is not taken for the policy's own time."""
+        rounds = 1 if isinstance(self.world, FunctionWorld) else 0
         for engine, recorder in zip(engines, self._recorders(engines), strict=True):
-            engine.copy().run(
-                self.world, recorder, Draws(np.zeros((0, len(self.study.model.graph))), np.zeros((0, engine.draws)))
-            )
+            some = Draws(np.zeros((rounds, len(self.study.model.graph))), np.zeros((rounds, engine.draws)))
+            self._run(engine.copy(), recorder, some)
 
     def _recorders(self, engines: Sequence[Engine]) -> list[Recorder]:
         truth, grid = self.prepared.truth, np.array(self.study.grid, dtype=np.int64)
@@ -91,7 +99,7 @@ class Runner:
             for engine, table in zip(engines, self.prepared.tables, strict=True)
         ]
 
-    def _stretches(self, engines: Sequence[Engine], replication: int) -> Iterator[tuple[int, Draws]]:
+    def stretches(self, engines: Sequence[Engine], replication: int) -> Iterator[tuple[int, Draws]]:
         """(policy, random numbers) of some rounds at a time. A policy's numbers do not depend on what others need: each
         row begins with those that every policy gets, and the rest is drawn for each policy by itself."""
 
@@ -113,10 +121,9 @@ class Runner:
 
 def prepare(study: Study) -> Prepared:
     """The truth, and the value of every action that each policy may play."""
-    problem = study.problem
-    truth = Truth(study.model, problem)
-    tables = tuple(truth.table(policy.engine(problem).actions()) for policy in study.policies.values())
-    return Prepared(truth, tables)
+    truth = truth_of(study.model, study.problem)
+    engines = [policy.engine(study.problem_for(policy)) for policy in study.policies.values()]
+    return Prepared(truth, tuple(truth.table(engine.actions()) for engine in engines))
 
 
 def run_block(study: Study, prepared: Prepared, replications: Sequence[int]) -> Block:

@@ -64,6 +64,7 @@ def run_study(
         collected.plays,
         collected.seconds,
         time.perf_counter() - start,
+        truth.value_error,
     )
 
 

@@ -14,14 +14,20 @@ from numpy.typing import NDArray
 from dobandit.checks import whole_number
 from dobandit.errors import SimulationError
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats import as_graph
 from dobandit.model.base import CausalModel
 from dobandit.model.files import model_from_document, model_to_document
 from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
+from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, problem_of
-from dobandit.policy.registry import policy_from_document, policy_from_spec, policy_to_document, policy_to_spec
+from dobandit.policy.registry import policy_from_document, policy_from_spec, policy_to_document
+from dobandit.simulation.function_model import FunctionModel, WorldFunction
+from dobandit.simulation.labels import told_apart
 from dobandit.simulation.view import TRUTHFUL, View, view_of
 
+Policies = Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str | None
+DEFAULTS = ("causal-ucb", "ucb")  # the policies of those who name none
 _GRID_POINTS = 400
 _MOST_NUMBERS = 60_000_000  # recorded numbers a curve kind: about half a gigabyte
 
@@ -42,10 +48,19 @@ class Study:
     @property
     def problem(self) -> Problem:
         """What the policies are told: never the weights."""
+        graph, links = self.view.graph_in(self.model), self.view.links_in(self.model)
+        return self._told(dict(zip(graph.nodes, links, strict=True)))
+
+    def problem_for(self, policy: Policy) -> Problem:
+        """What this policy is told: where neither the study nor the world says anything of links, those that it takes
+        for granted (CausalUCB learns them)."""
+        said = self.view.links is not None or self.model.links is not None
+        return self.problem if said else self._told(policy.links)
+
+    def _told(self, links: Links) -> Problem:
         view, model = self.view, self.model
-        graph, links, effects = view.graph_in(model), view.links_in(model), view.effects_in(model)
-        by_name = dict(zip(graph.nodes, links, strict=True))
-        return problem_of(graph, self.rules, self.rounds, self.seed, by_name, model.continuous, effects)
+        graph, effects = view.graph_in(model), view.effects_in(model)
+        return problem_of(graph, self.rules, self.rounds, self.seed, links, model.continuous, effects, view.hide)
 
     @property
     def budget(self) -> int:
@@ -87,8 +102,8 @@ class Study:
 
 
 def study_of(
-    model: CausalModel,
-    policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
+    model: CausalModel | WorldFunction,
+    policies: Policies,
     rounds: int,
     replications: int,
     rules: Rules | int,
@@ -98,15 +113,18 @@ def study_of(
     graph: CausalGraph | None = None,
     links: Links = None,
     effects: str | None = None,
+    hide: Hide = (),
 ) -> Study:
     """Check the parts of a study. The policies keep to all the rules (or to a mere budget).
 
     record                 "grid" (about 400 rounds, denser at the start), "every" round, or the rounds to record
     graph, links, effects  what the learner believes (`View`); what is true unless given
+    hide                   observed variables that count as hidden for the learner, or "auto"
     """
-    if not isinstance(model, CausalModel):
-        raise SimulationError(f"a study needs a model of its world, but got {type(model).__name__}.")
-    view = view_of(model, graph, links, effects)
+    model = world_of(model, graph)
+    if graph is None and model.structure is not model.graph:
+        graph = model.structure
+    view = view_of(model, graph, links, effects, hide)
     rounds = whole_number("rounds", rounds, 1, SimulationError)
     replications = whole_number("replications", replications, 1, SimulationError)
     seed = whole_number("seed", seed, 0, SimulationError)
@@ -120,29 +138,40 @@ def study_of(
             f"than {_MOST_NUMBERS:,} numbers a curve. Record fewer rounds (record='grid'), or run fewer replications."
         )
     study = Study(model, labelled, rules, rounds, replications, seed, tuple(grid.tolist()), view)
-    study.problem  # noqa: B018 - raises where the learner's graph and links do not go together
+    problem = study.problem  # raises where the learner's graph and links do not go together
+    for policy in labelled.values():
+        policy.require_learnable(problem)
     return study
 
 
-def _labelled(
-    model: CausalModel,
-    view: View,
-    policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
-) -> dict[str, Policy]:
+def world_of(world: object, graph: CausalGraph | None) -> CausalModel:
+    """A model as it is; a function becomes one on the learner's graph."""
+    if isinstance(world, CausalModel):
+        return world
+    if isinstance(world, type) or not callable(world):
+        raise SimulationError(
+            f"a study needs a model of its world, but got {type(world).__name__}. A function (action, context, rng) of "
+            "your own will do too."
+        )
+    if graph is None:
+        raise SimulationError("a world that is a function needs the learner's graph. Give graph=...")
+    return FunctionModel(world, as_graph(graph, "the learner's graph is a CausalGraph", SimulationError))
+
+
+def _labelled(model: CausalModel, view: View, policies: Policies) -> dict[str, Policy]:
+    if policies is None:
+        policies = DEFAULTS
     if not policies or not isinstance(policies, (Mapping, Iterable, Policy)):
         raise SimulationError(f"a study needs at least one policy, but got {policies!r}.")
     if isinstance(policies, Mapping):
         return {str(label): _policy(policy, model) for label, policy in policies.items()}
     listed = [policies] if isinstance(policies, (Policy, str)) else list(policies)
-    labelled: dict[str, Policy] = {}
-    for policy in [_policy(item, model) for item in listed]:
-        label = policy.label_on(view.graph_in(model), view.links_in(model))
-        if policy in labelled.values():
-            raise SimulationError(f"each policy is listed once, but {label} is listed twice. Drop one.")
-        if label in labelled:
-            label += f" [{policy_to_spec(policy)}]"
-        labelled[label] = policy
-    return labelled
+    chosen = [_policy(item, model) for item in listed]
+    labels = [policy.label_on(view.graph_in(model), view.links_in(model)) for policy in chosen]
+    for i, policy in enumerate(chosen):
+        if policy in chosen[:i]:
+            raise SimulationError(f"each policy is listed once, but {labels[i]} is listed twice. Drop one.")
+    return dict(zip(told_apart(chosen, labels), chosen, strict=True))
 
 
 def _policy(policy: object, model: CausalModel) -> Policy:

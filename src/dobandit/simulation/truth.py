@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dobandit.errors import SimulationError
 from dobandit.model.base import CausalModel
 from dobandit.model.conditioning import given
-from dobandit.model.inference import expect
+from dobandit.model.inference import expect, target_value
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.result import OracleResult
 from dobandit.oracle.solve import solve
@@ -26,7 +26,11 @@ class Truth:
 
     best      (patterns,) the largest E[Y] of an allowed action in each context
     patterns  contexts in the order of their numbers: bit i is the i-th context variable
+
+    Where values are estimated, `value_error` is how well differences between them are known; 0: they are computed.
     """
+
+    value_error = 0.0
 
     def __init__(self, model: CausalModel, problem: Problem) -> None:
         self.model, self.problem = model, problem
@@ -39,8 +43,12 @@ class Truth:
             )
         self.patterns = [self._pattern(bits[::-1]) for bits in product((0.0, 1.0), repeat=len(names))]
         self._known: dict[tuple[Action, bytes], float] = {}
-        self.answers: list[OracleResult] = [solve(given(model, self._context(p)), problem.rules) for p in self.patterns]
+        self.answers = self._solve()
         self.best = np.array([answer.value for answer in self.answers])
+
+    def _solve(self) -> list[OracleResult]:
+        """The best action in each context."""
+        return [solve(given(self.model, self._context(p)), self.problem.rules) for p in self.patterns]
 
     def _pattern(self, bits: tuple[float, ...]) -> Array:
         context = no_context(len(self.problem.graph))
@@ -56,7 +64,7 @@ class Truth:
         key = action, context.tobytes()
         if key not in self._known:
             graph = self.problem.graph
-            self._known[key] = expect(self.model, {**self._context(context), **action.named(graph)}).value
+            self._known[key] = target_value(self.model, {**self._context(context), **action.named(graph)})[0]
         return self._known[key]
 
     def table(self, actions: Actions | None) -> Array:

@@ -9,10 +9,11 @@ from typing import Any
 
 from dobandit.errors import SimulationError, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import parse_graph, print_graph
+from dobandit.graph.formats import as_graph, parse_graph, print_graph
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import links_by_node
 from dobandit.model.links import BUILDERS, Link, identity, link_from_document
+from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import EFFECTS, Links
 
 
@@ -23,17 +24,19 @@ class View:
     graph    some or all of the world's observed variables; it may have hidden ones of its own
     links    by node of the learner's graph, in its order
     effects  "nonnegative" or "any"
+    hide     observed variables that count as hidden, or "auto"
     """
 
     graph: CausalGraph | None = None
     links: tuple[Link, ...] | None = None
     effects: str | None = None
+    hide: str | tuple[str, ...] = ()
 
     def graph_in(self, world: CausalModel) -> CausalGraph:
         return world.graph if self.graph is None else self.graph
 
     def links_in(self, world: CausalModel) -> tuple[Link, ...]:
-        """Its own, else the world's; identity where the world has none."""
+        """Its own, else the world's; identity where the world has none (`Study.problem_for` asks the policy)."""
         if self.links is not None:
             return self.links
         graph = self.graph_in(world)
@@ -63,6 +66,8 @@ class View:
             document["links"] = [link.to_document() for link in self.links]
         if self.effects is not None:
             document["effects"] = self.effects
+        if self.hide:
+            document["hide"] = self.hide if isinstance(self.hide, str) else list(self.hide)
         return document
 
     @classmethod
@@ -71,25 +76,26 @@ class View:
         links = tuple(map(link_from_document, document["links"])) if "links" in document else None
         if links is not None and len(links) != len(world.graph if graph is None else graph):
             raise SimulationError("the learner has one link per node, but the document has another number of them.")
-        return cls(graph, links, document.get("effects"))
+        hide = document.get("hide", ())
+        return cls(graph, links, document.get("effects"), hide if isinstance(hide, str) else tuple(hide))
 
 
 TRUTHFUL = View()
 
 
-def view_of(world: CausalModel, graph: CausalGraph | None, links: Links, effects: str | None) -> View:
+def view_of(world: CausalModel, graph: CausalGraph | None, links: Links, effects: str | None, hide: Hide = ()) -> View:
     """Check what the learner is to believe."""
     if graph is not None:
+        graph = as_graph(graph, "the learner's graph is a CausalGraph", SimulationError)
         _check_graph(world.graph, graph)
     if effects is not None and effects not in EFFECTS:
         raise SimulationError(f"effects are 'nonnegative' (no cause does harm) or 'any', but got {effects!r}.")
     own = world.graph if graph is None else graph
-    return View(graph, None if links is None else links_by_node(own, links), effects)
+    hidden = hide if isinstance(hide, str) else tuple(hide)
+    return View(graph, None if links is None else links_by_node(own, links), effects, hidden)
 
 
-def _check_graph(world: CausalGraph, graph: object) -> None:
-    if not isinstance(graph, CausalGraph):
-        raise SimulationError(f"the learner's graph is a CausalGraph, but got {type(graph).__name__}.")
+def _check_graph(world: CausalGraph, graph: CausalGraph) -> None:
     if graph.target != world.target:
         raise SimulationError(
             f"the learner's target is the world's, {world.target!r}, but its graph has {graph.target!r}."

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dobandit.errors import ExperimentError, ModelError, ObservationError, ParseError
+from dobandit.experiment.definition import LONGEST_LEASE
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.json_text import load_json
 from dobandit.model.base import CausalModel
@@ -25,8 +26,11 @@ def lease_of(text: str | None) -> float | None:
         return None
     found = _LEASE.fullmatch(text.strip())
     seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
-    if not 0.0 < seconds < 1e10:
-        raise ExperimentError(f"a lease reads 90, 90s, 30m, 2h or 1d, and is above 0, but got {text!r}.")
+    if not 0.0 < seconds <= LONGEST_LEASE:
+        raise ExperimentError(
+            f"a lease reads 90, 90s, 30m, 2h or 1d, and is above 0 and at most {LONGEST_LEASE / 86400:,.0f}d, but got "
+            f"{text!r}."
+        )
     return seconds
 
 

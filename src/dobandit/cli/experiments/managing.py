@@ -11,7 +11,9 @@ from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments import printing_status as about
 from dobandit.cli.experiments.group import common, count_of, experiment_group
 from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, links_of
+from dobandit.cli.hidden import hide_of
 from dobandit.cli.models import graph_options
+from dobandit.cli.networks import states_given
 from dobandit.cli.output import print_json, print_table
 from dobandit.cli.rules import rule_options, rule_words
 from dobandit.cli.storage import kept, opened
@@ -52,6 +54,12 @@ from dobandit.report.readable import printable
     metavar="GAP",
     help="Say when no allowed set can be better than the recommended one by more, such as 0.02.",
 )
+@click.option(
+    "--history",
+    metavar="DATA",
+    type=click.Path(),
+    help="Begin with what is known from before: a .csv, .csv.gz or .parquet file, as `dobandit rank` takes it.",
+)
 @rule_options
 @click.option("--if-exists", type=click.Choice(["error", "open"]), default="error", show_default=True)
 @common
@@ -61,7 +69,10 @@ def create_command(
     target: str | None,
     latent: tuple[str, ...],
     context: tuple[str, ...],
+    hide: tuple[str, ...],
     file_format: str | None,
+    binarise: tuple[str, ...],
+    structure_only: bool,
     links: tuple[str, ...],
     lease: str | None,
     storage: str,
@@ -73,6 +84,7 @@ def create_command(
     effects: str | None,
     control: float,
     stop_within: float | None,
+    history: str | None,
     if_exists: str,
     **rules: Any,
 ) -> None:
@@ -86,8 +98,18 @@ def create_command(
       dobandit experiment create spring funnel.txt --total-cost 5 --cost coupon=2 --exclusive email,letter \\
           --policy blm-lr:radius_scale=0.1 --horizon 2000 --lease 30m
       dobandit experiment create spring funnel.txt -k 2 --control 0.1
+      dobandit experiment create spring funnel.txt -k 2 --hide auto
+      dobandit experiment create spring funnel.txt -k 2 --history visits.csv
     """
-    what = read_graph_or_model(file, format=file_format, target=target, latent=latent, context=context)
+    what = read_graph_or_model(
+        file,
+        format=file_format,
+        target=target,
+        latent=latent,
+        context=context,
+        binarise=states_given(binarise),
+        structure_only=structure_only,
+    )
     with kept(storage) as place:
         found = if_exists == "open" and place.find(name) is not None
         experiment = create_experiment(
@@ -101,17 +123,22 @@ def create_command(
             seed=seed,
             continuous=continuous,
             effects=effects,
+            hide=hide_of(hide),
             control=control,
             stop_within=stop_within,
+            history=history,
             if_exists=if_exists,
             **rule_words(rules),
         )
+        begun = sum(trial.rounds for trial in experiment.stored_trials()) if history is not None else 0
     document = experiment.definition.document
     if as_json:
         print_json({"experiment": name, "storage": place.url, "created": not found, "definition": document})
         return
     out.say(f"experiment {name} {'opened' if found else 'created'} in {place.url}")
     out.print_facts(about.definition_rows(experiment))
+    if begun:
+        out.say(f"it begins with {out.many(begun, 'round')} from {history}")
     click.echo()
     known = [f"--context {one}=_" for one in experiment.graph.context]
     out.say(" ".join([f"next: {out.command_line(experiment, 'ask', [name])}", *known]))

@@ -13,7 +13,7 @@ import click
 from dobandit.cli.output import names, print_table
 from dobandit.cli.storage import usual_storage
 from dobandit.experiment.export import iso_time
-from dobandit.experiment.reasons import gap_words
+from dobandit.experiment.reasons import gap_words, may_stop
 from dobandit.report.readable import printable
 
 if TYPE_CHECKING:
@@ -226,8 +226,9 @@ def _notes(row: Mapping[str, Any]) -> list[str]:
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-def print_recommendation(target: str, told: Recommendation, causal: bool) -> None:
+def print_recommendation(experiment: Experiment, told: Recommendation, causal: bool) -> None:
     """causal: the policy keeps a model of the causes."""
+    target, within = experiment.graph.target, experiment.definition.stop_within
     click.echo("what the model says" if causal else "what the policy says, which keeps averages and no model")
     rows = [("set", values(told.do)), (f"estimated E[{target}]", f"{digits(told.value)}  ({span(told.interval)})")]
     if told.nothing is not None:
@@ -245,7 +246,9 @@ def print_recommendation(target: str, told: Recommendation, causal: bool) -> Non
     if told.expected_loss is not None:
         rows.append(("lost if it is not", f"{told.expected_loss:.3g} on average"))
     if told.gap is not None:
-        rows.append(("guaranteed", gap_words(told.gap)))
+        rows.append(("guaranteed", gap_words(told.gap, experiment.delta)))
+        if may_stop(told.gap, within):
+            rows.append(("may stop", f"yes: {within:g} was wanted, so that this is an answer"))
     if causal and told.verdict is not None:
         rows.append(("the model", _VERDICTS[told.verdict]))
     print_facts(rows)
@@ -266,7 +269,8 @@ def print_observed(target: str, observed: BestObserved | None) -> None:
 def print_explanation(target: str, told: Explanation, words: str) -> None:
     """words: what its interval promises."""
     say(f"trial {told.number}: set {values(told.do, 'nothing, only observe')}")
-    rows = [
+    rows = [("context", values(told.context))] if told.context else []
+    rows += [
         ("why", told.why),
         ("known by then", f"{many(told.rounds, 'round')}; {many(told.pending, 'other trial')} under way"),
     ]
@@ -274,7 +278,9 @@ def print_explanation(target: str, told: Explanation, words: str) -> None:
     if told.bonus is not None and math.isfinite(told.bonus):
         rows.append(("with optimism", f"{digits(told.optimistic)}  ({signed(told.bonus)})"))
     if told.runner_up is not None and told.margin is not None:
-        how = "a tie, broken at random" if told.margin == 0 else f"{told.margin:.3g} less"
+        alike = len(told.runner_up.do) == len(told.do)  # of equal sets some policies play the largest
+        tie = "a tie, broken at random" if alike else "a tie"
+        how = tie if told.margin == 0 else f"{told.margin:.3g} less"
         rows.append(("runner-up", f"{values(told.runner_up.do)}: {digits(told.runner_up.optimistic)}, {how}"))
     print_facts(rows)
     if told.shares:

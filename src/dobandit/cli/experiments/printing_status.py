@@ -50,7 +50,7 @@ def print_status(experiment: Experiment, status: Status) -> None:
         rows.append((f"{status.target} in control rounds", _mean(status.control)))
         rows.append((f"{status.target} in the others", _mean(status.treated)))
     if status.stop_within is not None:
-        rows.append(("may stop", _stopping(status)))
+        rows.append(("may stop", _stopping(status, experiment.delta)))
     rows += [
         (f"nothing about {name}", f"was learned from {many(rounds, 'told round')}, for want of its value or a cause's")
         for name, rounds in status.untaught.items()
@@ -64,12 +64,12 @@ def _mean(mean: Mean | None) -> str:
     return f"{digits(mean.value)} on average  ({span(mean.interval)}, {many(mean.rounds, 'round')})"
 
 
-def _stopping(status: Status) -> str:
+def _stopping(status: Status, delta: float) -> str:
     if status.gap is None:
         return "depends on the context: `ask` and `recommend` say it for one"
     if status.may_stop:
-        return f"yes: {gap_words(status.gap)}"
-    return f"not yet: so far {gap_words(status.gap)}; wanted {status.stop_within:g}"
+        return f"yes: {gap_words(status.gap, delta)}"
+    return f"not yet: so far {gap_words(status.gap, delta)}; wanted {status.stop_within:g}"
 
 
 def definition_rows(experiment: Experiment) -> list[tuple[str, str]]:
@@ -77,25 +77,35 @@ def definition_rows(experiment: Experiment) -> list[tuple[str, str]]:
     rules, links, problem = kept["rules"], kept["links"], experiment.definition.problem
     levers = problem.rules.levers
     settable = [
-        name if name not in levers else f"{name}={' or '.join(f'{value:g}' for value in levers[name])}"
+        name if levers.get(name, (1.0,)) == (1.0,) else f"{name} ({' or '.join(f'{to:g}' for to in levers[name])})"
         for name in graph.controllable
-        if name not in rules["forbid"]
+        if name not in (*rules["forbid"], *problem.hidden)
     ]
     most = [] if rules["budget"] is None else [f"at most {rules['budget']}"]
     most += [] if rules["total_cost"] is None else [f"what costs at most {rules['total_cost']:g}"]
     rows = [
         ("target", graph.target + (", a number from 0 to 1" if kept["continuous"] else "")),
         ("variables", f"{len(graph)}, with {graph.edge_count} edges"),
-        ("to set", f"{', '.join(most)} of {names(settable, MOST_ON_A_LINE)}; {problem.sets_in_words()}"),
+        ("to set", f"{', '.join(most)} of {names(settable, MOST_ON_A_LINE)}"),
+        ("sizes", problem.sets_in_words()),
     ]
     rows += [(key, names(rules[key], MOST_ON_A_LINE)) for key in ("require", "forbid") if rules[key]]
     rows += [("exclusive", names(group, MOST_ON_A_LINE)) for group in rules["exclusive"]]
     rows += [("costs", values(rules["costs"]) + ", others 1")] if rules["costs"] else []
     rows += [("context", f"{names(graph.context, MOST_ON_A_LINE)}, known before acting")] if graph.context else []
     rows += [("hidden", names(graph.latent, MOST_ON_A_LINE))] if graph.latent else []
+    if problem.hidden:
+        rows.append(("counts as hidden", f"{names(problem.hidden, MOST_ON_A_LINE)}: kept in the log, not learned from"))
+    if problem.rules.always_set:
+        rows.append(
+            ("always set", f"{names(problem.rules.always_set, MOST_ON_A_LINE)}: rounds without it teach nothing")
+        )
+    if problem.obstacle is not None:
+        rows.append(("hidden causes", "cannot be removed: sets are compared by their own rounds alone"))
     by_link: dict[str, list[str]] = {}
     for name, link in links.items():
-        by_link.setdefault(_link(link), []).append(name)
+        if name not in problem.hidden:
+            by_link.setdefault(_link(link), []).append(name)
     rows += [("link", f"{link} for {names(nodes, MOST_ON_A_LINE)}") for link, nodes in by_link.items()]
     return [
         *rows,
@@ -105,7 +115,7 @@ def definition_rows(experiment: Experiment) -> list[tuple[str, str]]:
         ("seed", str(kept["seed"])),
         ("lease", "none" if kept["lease"] is None else duration(kept["lease"])),
         *([("control", f"nothing is set in {kept['control']:.3g} of the rounds")] if "control" in kept else []),
-        *([("to stop", f"when {gap_words(kept['stop_within'])}")] if "stop_within" in kept else []),
+        *([("to stop", f"when {gap_words(kept['stop_within'], experiment.delta)}")] if "stop_within" in kept else []),
     ]
 
 

@@ -44,7 +44,7 @@ def recommend_command(
     if as_json:
         print_json(out.document({**recommended._asdict(), "best_observed": observed}))
     else:
-        out.print_recommendation(experiment.graph.target, recommended, causal)
+        out.print_recommendation(experiment, recommended, causal)
         click.echo()
         out.print_observed(experiment.graph.target, observed)
 
@@ -73,7 +73,7 @@ def evaluate_command(
     if as_json:
         print_json(out.document(told))
     else:
-        out.print_recommendation(experiment.graph.target, told, causal)
+        out.print_recommendation(experiment, told, causal)
 
 
 @experiment_group.command("best-observed")

@@ -6,10 +6,10 @@ import io
 
 import click
 
+from dobandit.cli.expecting import parse_settings
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import common, context_option, experiment_group, seen_options
 from dobandit.cli.experiments.inputs import LEASE_HELP, context_given, lease_of, observation_of, standard_input
-from dobandit.cli.models import parse_settings
 from dobandit.cli.output import print_json
 from dobandit.cli.storage import opened
 from dobandit.experiment.storage.base import ABANDONED, FAILED

@@ -10,12 +10,20 @@ from numpy.typing import NDArray
 
 from dobandit.experiment.diagnosis.calibration import calibration_of, verdict_on
 from dobandit.experiment.diagnosis.cells import RoundsByVariable
-from dobandit.experiment.diagnosis.findings import calibration_lines, graph_lines, node_lines, on_missing, plain
+from dobandit.experiment.diagnosis.findings import (
+    calibration_lines,
+    graph_lines,
+    node_lines,
+    on_left_out,
+    on_missing,
+    plain,
+)
 from dobandit.experiment.diagnosis.nodes import corrected, diagnose_node, diagnose_variable
 from dobandit.experiment.diagnosis.parts import (
     AGREES,
     CONTRADICTS,
     FAR,
+    LEARNED,
     LEVEL,
     UNTESTED,
     Array,
@@ -33,6 +41,7 @@ __all__ = [
     "AGREES",
     "CONTRADICTS",
     "FAR",
+    "LEARNED",
     "LEVEL",
     "UNTESTED",
     "Bin",
@@ -92,6 +101,11 @@ def diagnose(learner: Learner, values: Array, was_set: NDArray[np.bool_], predic
     was_set = np.array(was_set, dtype=bool).reshape(-1, len(graph) + 1)
     evidence = GraphEvidence(learner.problem)
     evidence.update(Rounds(values, was_set, np.ones(len(values), dtype=np.int64)))
+    notes = [] if len(values) else ["There are no rounds yet."]
+    if learner.problem.selective and learner.keeps_model:
+        enters = learner.problem.teaches(was_set)
+        values, was_set, predicted = values[enters], was_set[enters], np.asarray(predicted, dtype=float)[enters]
+        notes += [] if enters.all() else [on_left_out(learner, int((~enters).sum()))]
     values, was_set = values.T.copy(), was_set.T.copy()  # a row a variable
     predicted = np.asarray(predicted, dtype=float)
     values[0], rounds = 1.0, values.shape[1]
@@ -101,18 +115,19 @@ def diagnose(learner: Learner, values: Array, was_set: NDArray[np.bool_], predic
     half = len(p) // 2
     recent = calibration_of(p[half:], y[half:], continuous)
     nodes: list[NodeDiagnosis] = []
-    warnings = list(on_missing(graph.nodes, seen)) if rounds else []
-    notes = [] if rounds else ["There are no rounds yet."]
+    revisions = learner.engine.revisions
+    warnings = list(on_missing(graph.nodes, seen, learner.problem.hidden)) if rounds else []
     if not learner.keeps_model:
         notes.append(f"{learner.label} keeps no model of the causes: there are no links and weights to check.")
     elif rounds:
         table = RoundsByVariable(values, was_set, seen)
-        for v in range(1, len(graph) + 1):
+        for v in map(graph.index, learner.modelled):
             node, warned = diagnose_node(learner, table, v)
             nodes.append(node)
             warnings += warned
         nodes = corrected(nodes)
         notes += [f"{what[0].upper()}{what[1:]}." for what in evidence.unwatched]
+        notes += [f"The learner reckons with a cause that the graph lacks: {each.short}." for each in revisions]
     variables = tuple(
         diagnose_variable(name, v, values, was_set, seen) for v, name in enumerate(graph.nodes, 1) if rounds
     )

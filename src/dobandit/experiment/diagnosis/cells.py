@@ -19,10 +19,14 @@ _ENOUGH = 30  # rows of a pattern for a share in it
 
 
 class RoundsByVariable:
-    """What the rounds set and saw: one row per variable, one column per round."""
+    """What the rounds set and saw: one row per variable, one column per round, or per distinct round with how often it
+    happened."""
 
-    def __init__(self, values: Array, was_set: NDArray[np.bool_], seen: NDArray[np.bool_]) -> None:
+    def __init__(
+        self, values: Array, was_set: NDArray[np.bool_], seen: NDArray[np.bool_], counts: Array | None = None
+    ) -> None:
         self.values, self.was_set, self.seen = values, was_set, seen
+        self.counts = np.ones(values.shape[1]) if counts is None else counts
         self.ones = (values == 1.0).astype(np.int64)
 
 
@@ -35,14 +39,14 @@ class Cells(NamedTuple):
 def cells_of(table: RoundsByVariable, v: int, parents: list[int], continuous: bool) -> Cells:
     """Rows that tell of v, by parent pattern; rows one by one where patterns would hardly repeat."""
     rows = ~table.was_set[v] & table.seen[v] & table.seen[parents].all(axis=0)
-    x, named = table.values[v][rows], [p for p in parents if p]
+    x, times, named = table.values[v][rows], table.counts[rows], [p for p in parents if p]
     if continuous or len(named) > _BY_CODE:
-        return Cells(table.values[parents][:, rows].T, np.ones(len(x)), x)
+        return Cells(table.values[parents][:, rows].T, times, times * x)
     code = _codes(table, named)[rows]
     kinds: NDArray[np.int64]
     if len(named) > _BY_TABLE:
         kinds, code = np.unique(code, return_inverse=True)
-    n, total = np.bincount(code).astype(float), np.bincount(code, weights=x).astype(float)
+    n, total = (np.bincount(code, weights=weights).astype(float) for weights in (times, times * x))
     if len(named) <= _BY_TABLE:
         kinds = np.flatnonzero(n)
         n, total = n[kinds], total[kinds]

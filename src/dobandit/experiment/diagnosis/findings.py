@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import listed
-from dobandit.experiment.diagnosis.parts import CONTRADICTS, UNTESTED, Array, Bin, Calibration, NodeDiagnosis
+from dobandit.experiment.diagnosis.parts import CONTRADICTS, LEARNED, UNTESTED, Array, Bin, Calibration, NodeDiagnosis
 from dobandit.policy.graph_evidence import Finding
+from dobandit.policy.learner import Learner
 
 _MISSING = 0.1  # share of rounds that may miss a variable without a warning
 
 
-def on_missing(names: tuple[str, ...], seen: NDArray[np.bool_]) -> Iterator[str]:
+def on_left_out(learner: Learner, rounds: int) -> str:
+    """Rounds that a model must not learn from."""
+    rules, hidden = learner.problem.rules, learner.problem.hidden
+    why = [f"{listed(rules.always_set)} was not set"] if rules.always_set else []
+    why += [f"{listed(hidden)} was set"] if hidden else []
+    return f"{rounds:,} rounds in which {' or '.join(why)} are left out: the model does not learn from them."
+
+
+def on_missing(names: tuple[str, ...], seen: NDArray[np.bool_], aside: Collection[str] = ()) -> Iterator[str]:
     for name, missing in zip(names, np.mean(~seen[1:], axis=1).tolist(), strict=True):
-        if missing > _MISSING:
+        if missing > _MISSING and name not in aside:
             yield (
                 f"{name!r} was not seen in {missing:.0%} of the rounds, which then tell nothing of it and of its "
                 "direct effects. Record it, or leave it out of the graph."
@@ -74,6 +83,9 @@ def calibration_lines(whole: Calibration | None, recent: Calibration | None) -> 
 
 
 def node_lines(node: NodeDiagnosis) -> Iterator[str]:
+    if node.verdict == LEARNED:
+        yield f"{node.name!r}: {node.rows:,} rows; its link is learned from them, pattern by pattern."
+        return
     if node.verdict == UNTESTED or node.p is None or node.corrected is None:
         yield f"{node.name!r}: {node.rows:,} rows; its link cannot be tested on them: too few different causes seen."
         return

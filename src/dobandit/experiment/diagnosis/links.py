@@ -1,7 +1,8 @@
 """Whether a node's rows bear out its link.
 
 Cell c: a pattern V_c of a node's parents (the constant's 1 first), seen in n_c rows with the node at 1 in O_c of them.
-p_c = f(V_c . theta), theta of maximum likelihood among the weights that the link allows (no ridge).
+p_c = f(V_c . theta), theta of maximum likelihood among the weights that the link allows (no ridge): nonnegative ones
+where that is promised, else any, with f at the end of its domain where V_c . theta lies beyond.
 Groups g are cells, or several cells where one alone expects too little.
 e_g: sum of O - n p over g, by its standard deviation, the root of the sum of n p (1 - p).  C: what is left in e's
 coordinates of an orthonormal basis of the directions in which the free weights (those at no bound) move the
@@ -33,28 +34,31 @@ class Test(NamedTuple):
     worst: tuple[int, NDArray[np.int64]]  # a group, and the group of each cell (-1: in none)
 
 
-class _Fit(NamedTuple):
+class Fitted(NamedTuple):
+    """What a link with fitted weights says of each cell."""
+
     p: Array
     slope: Array
     free: Array  # (d, free) directions in which no bound holds the weights
 
 
-def tested(cells: Cells, link: Link, continuous: bool) -> tuple[Array, Test] | None:
+def tested(cells: Cells, link: Link, continuous: bool, nonnegative: bool) -> tuple[Array, Test] | None:
     """Each cell's fitted p, and the test; None where there is too little to test, or the numbers defeat a solver."""
     try:
-        fit = _fit(cells, link, continuous)
-        test = _lack_of_fit(cells, fit) if continuous else _chi_square(cells, fit)
+        fit = _fit(cells, link, continuous, nonnegative)
+        test = _lack_of_fit(cells, fit) if continuous else chi_square(cells, fit)
     except (RuntimeError, np.linalg.LinAlgError):  # nnls says RuntimeError where it does not converge
         return None
     return None if test is None or test.df < 1 else (fit.p, test)
 
 
-def _fit(cells: Cells, link: Link, continuous: bool) -> _Fit:
+def _fit(cells: Cells, link: Link, continuous: bool, nonnegative: bool) -> Fitted:
     """Maximum likelihood (least squares for continuous data) by Newton's steps within the bounds."""
     V, total = cells.V, cells.total
     d = V.shape[1]
-    low, room = link.nonnegative_range[0], link.domain[1]
-    theta = np.full(d, low + 1.0 / (d + 1))
+    bounded = nonnegative or link.weight_range[0] >= 0.0
+    low, room = (link.nonnegative_range[0], link.domain[1]) if bounded else (-math.inf, math.inf)
+    theta = np.full(d, (low if bounded else 0.0) + 1.0 / (d + 1))
     if continuous:
         theta = _within_bounds(V.T @ V, V.T @ total, low, room)
     else:
@@ -73,7 +77,7 @@ def _fit(cells: Cells, link: Link, continuous: bool) -> _Fit:
     if math.isfinite(room) and theta.sum() > room - 1e-7 and directions.shape[1]:
         directions = directions @ np.linalg.qr(np.ones((directions.shape[1], 1)), mode="complete")[0][:, 1:]
     x = np.clip(V @ theta, *link.domain)
-    return _Fit(np.clip(link.value(x), 0.0, 1.0), np.asarray(link.slope(x), dtype=float), directions)
+    return Fitted(np.clip(link.value(x), 0.0, 1.0), np.asarray(link.slope(x), dtype=float), directions)
 
 
 def _log_likelihood(theta: Array, cells: Cells, link: Link) -> float:
@@ -101,6 +105,8 @@ def _within_bounds(H: Array, g: Array, low: float, room: float) -> Array:
 
     d = len(g)
     L = np.linalg.cholesky(H + (1e-11 * np.trace(H) + 1e-30) * np.eye(d))
+    if math.isinf(low):
+        return np.asarray(np.linalg.solve(L.T, np.linalg.solve(L, g)))
     b = np.linalg.solve(L, g - H @ np.full(d, low))
     if math.isinf(room):
         return np.asarray(nnls(L.T, b)[0]) + low
@@ -111,7 +117,8 @@ def _within_bounds(H: Array, g: Array, low: float, room: float) -> Array:
     return theta * min(1.0, (room - d * low) / max(float(theta.sum()), 1e-300)) + low
 
 
-def _chi_square(cells: Cells, fit: _Fit) -> Test | None:
+def chi_square(cells: Cells, fit: Fitted) -> Test | None:
+    """The test of a fit of maximum likelihood; None where there is too little to test."""
     V, n, total = cells
     impossible = ((fit.p < 1e-12) & (total > 0)) | ((fit.p > 1.0 - 1e-12) & (total < n))
     if impossible.any():
@@ -154,7 +161,7 @@ def _groups(ones: Array, zeros: Array, p: Array) -> NDArray[np.int64]:
     return group
 
 
-def _lack_of_fit(cells: Cells, fit: _Fit) -> Test | None:
+def _lack_of_fit(cells: Cells, fit: Fitted) -> Test | None:
     """Continuous data: means of the residuals in tenths of the fitted value, and along the parents whose weight is at
     a bound, with the variance that the residuals themselves show (their noise need not be equal)."""
     V, y = cells.V, cells.total

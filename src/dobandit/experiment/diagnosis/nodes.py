@@ -13,12 +13,15 @@ from dobandit.experiment.diagnosis.links import tested
 from dobandit.experiment.diagnosis.parts import (
     AGREES,
     CONTRADICTS,
+    LEARNED,
     LEVEL,
     Array,
     NodeDiagnosis,
     VariableDiagnosis,
     Worst,
 )
+from dobandit.model.links import auto
+from dobandit.oracle.frontier import MOST_PARENTS
 from dobandit.policy.learner import Learner
 
 
@@ -38,7 +41,10 @@ def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[No
     warnings = list(on_weights(node, cells.V, [graph.nodes[p - 1] if p else "" for p in parents], continuous))
     if not rows:
         return node, warnings
-    found = tested(cells, learner.problem.links[v - 1], continuous)
+    link = learner.problem.links[v - 1]
+    if link == auto and not continuous and 0 < len(named) <= MOST_PARENTS:
+        return replace(node, verdict=LEARNED), warnings
+    found = tested(cells, link, continuous, learner.problem.effects == "nonnegative")
     if found is None:
         return node, warnings
     fitted, test = found

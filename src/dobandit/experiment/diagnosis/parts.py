@@ -13,6 +13,7 @@ LEVEL = 0.01  # chance that some node of a right model is said to contradict its
 FAR = 3.0  # standard errors between prediction and observation that are no longer chance
 FEWEST = 20  # rounds for a verdict on predictions, and for a mean of residuals
 AGREES, CONTRADICTS, UNTESTED = "agrees", "contradicts", "cannot be tested"
+LEARNED = "is learned"  # by pattern of its causes: whatever it looks like, no row contradicts it
 
 
 class Bin(NamedTuple):

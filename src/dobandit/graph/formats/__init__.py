@@ -13,11 +13,12 @@ from dobandit.graph.formats.files import (
     write_graph,
 )
 from dobandit.graph.formats.json_format import graph_of_model_document, load_json
-from dobandit.graph.formats.networkx_format import from_networkx, to_networkx
+from dobandit.graph.formats.networkx_format import as_graph, from_networkx, to_networkx
 from dobandit.text_files import read_text, write_atomically
 
 __all__ = [
     "FORMATS",
+    "as_graph",
     "format_of_path",
     "from_networkx",
     "graph_of_model_document",

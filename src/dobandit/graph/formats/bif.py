@@ -6,7 +6,7 @@
     probability ( mood ) { }
     probability ( buy | mood ) { }
 
-Tables are passed over when reading. None is written: a graph has no probabilities, a table 2^parents rows.
+Tables are passed over when a graph is read (`bif_tables` reads them). None is written: a graph has no probabilities.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.draft import ROLES, GraphDraft
 from dobandit.graph.formats.quoting import quote, unquote
 from dobandit.graph.formats.roles import marks
+from dobandit.graph.formats.states import many_states
 from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
 
 _TOKENS = token_pattern(
@@ -35,18 +36,25 @@ _OPEN, _CLOSE = "({[", ")}]"
 
 def draft_of(text: str) -> GraphDraft:
     """Read a network's variables and who is whose parent."""
-    reader = _NetworkReader(Tokens(text, _TOKENS, _ADVICE))
+    reader = NetworkReader(tokens_of(text))
     reader.read()
     return reader.draft
 
 
-class _NetworkReader:
+def tokens_of(text: str) -> Tokens:
+    return Tokens(text, _TOKENS, _ADVICE)
+
+
+class NetworkReader:
+    """Reads a network's blocks one by one; who wants the tables overrides `table`."""
+
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
         self.draft = GraphDraft(lambda place, message: tokens.error(message, place))
         self.variables: dict[str, None] = {}  # a dict keeps the order, and so the hints
         self.conditioned: dict[str, int] = {}
         self.parents_at: dict[str, int] = {}
+        self.parents: dict[str, list[str]] = {}  # in the order of the file, which is that of tables
 
     def read(self) -> None:
         tokens = self.tokens
@@ -62,7 +70,7 @@ class _NetworkReader:
                 hint = closest(name, self.variables)
                 raise tokens.error(f"a probability names variables, but {name[:40]!r} is none.{hint}", place)
 
-    def _name(self) -> str:
+    def name(self) -> str:
         tokens = self.tokens
         if tokens.kind not in ("word", "quoted"):
             raise tokens.unexpected("a name")
@@ -72,7 +80,7 @@ class _NetworkReader:
 
     def _network(self) -> None:
         if self.tokens.kind != "{":
-            self._name()
+            self.name()
         self.tokens.take("{", "'{'")
         while self.tokens.kind != "}":
             place = self.tokens.at
@@ -83,12 +91,12 @@ class _NetworkReader:
 
     def _variable(self) -> None:
         tokens, at = self.tokens, self.tokens.at
-        name = self._name()
+        name = self.name()
         if name in self.variables:
             raise tokens.error(f"a variable is declared once, but {name[:40]!r} is declared before.", at)
         self.draft.node(name, at)
         self.variables[name] = None
-        states = None
+        states: tuple[str, ...] = ()
         tokens.take("{", "'{'")
         while tokens.kind != "}":
             if tokens.kind == "word" and tokens.value == "type":
@@ -96,30 +104,30 @@ class _NetworkReader:
             else:
                 self._mark(name)
         tokens.advance()
-        if states != 2:
-            given = "no type" if states is None else f"{states} states"
-            message = f"variables have two states, but {name[:40]!r} has {given}. Write `type discrete [ 2 ] "
-            raise tokens.error(message + "{ 0, 1 };`, merging states, or use one variable a state.", at)
+        if len(states) < 2:
+            raise tokens.error(many_states(name, states), at)
+        if len(set(states)) < len(states):
+            raise tokens.error(f"the states of a variable differ, but {name[:40]!r} lists one twice.", at)
+        self.draft.states[name] = states, at
 
-    def _states(self) -> int:
-        """`type discrete [ 2 ] { 0, 1 };`: how many states are listed."""
+    def _states(self) -> tuple[str, ...]:
+        """The names in `type discrete [ 2 ] { 0, 1 };`."""
         tokens = self.tokens
         tokens.advance()
         if tokens.kind != "word" or tokens.value != "discrete":
-            raise tokens.unexpected("'discrete' (a variable is 0 or 1)")
+            raise tokens.unexpected("'discrete' (a variable has states)")
         tokens.advance()
         if tokens.kind == "[":
             self._skip_brackets()
         tokens.take("{", "'{' before the states")
-        count = 0
+        found = []
         while tokens.kind != "}":
-            self._name()
-            count += 1
+            found.append(self.name())
             if tokens.kind == ",":
                 tokens.advance()
         tokens.advance()
         tokens.take(";", "';'")
-        return count
+        return tuple(found)
 
     def _mark(self, name: str) -> None:
         place = self.tokens.at
@@ -149,24 +157,30 @@ class _NetworkReader:
         tokens = self.tokens
         tokens.take("(", "'('")
         at = tokens.at
-        child = self._name()
+        child = self.name()
         if child in self.conditioned:
             raise tokens.error(f"a variable has one probability, but {child[:40]!r} has one before.", at)
         self.conditioned[child] = at
+        self.parents[child] = []
         if tokens.kind == "|":
             tokens.advance()
         while tokens.kind != ")":
             place = tokens.at
-            self._parent(self._name(), child, place)
+            self._parent(self.name(), child, place)
             if tokens.kind == ",":
                 tokens.advance()
             tokens.plain_edges(_PLAIN, lambda parent, _, place: self._parent(parent, child, place))
         tokens.advance()
         if tokens.kind != "{":
             raise tokens.unexpected("'{'")
+        self.table(child)
+
+    def table(self, child: str) -> None:
+        """The table of a variable, from its opening brace on: here it is passed over."""
         self._skip_brackets()
 
     def _parent(self, parent: str, child: str, place: int) -> None:
+        self.parents[child].append(parent)
         self.parents_at.setdefault(parent, place)
         self.draft.edge(parent, child, place)
 

@@ -36,6 +36,9 @@ class GraphDraft:
         self.targets: dict[str, int] = {}
         self.said: dict[str, dict[str, None]] = {}
         self.marks: dict[str, dict[str, bool]] = {role: {} for role in ROLES}
+        self.states: dict[
+            str, tuple[tuple[str, ...], int]
+        ] = {}  # named states and their place, where the format has any
 
     # -- collecting --------------------------------------------------------------------------------------
 

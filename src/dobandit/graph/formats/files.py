@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 from dobandit import limits
@@ -15,7 +14,8 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format
 from dobandit.graph.formats.build import build
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.text_files import read_text, write_atomically
+from dobandit.graph.formats.states import Binarise, refuse_unknown, states_of_one
+from dobandit.text_files import read_text, without_gz, write_atomically
 
 
 class _Format(NamedTuple):
@@ -59,10 +59,16 @@ def read_graph(
     controllable: Iterable[str] | None = None,
     bias: Iterable[str] | None = None,
     context: Iterable[str] = (),
+    binarise: Binarise | None = None,
+    structure_only: bool = False,
 ) -> CausalGraph:
-    """The graph in a file. The format is `format`, or follows from the suffix, or from how the text begins.
+    """The graph in a file, compressed (.gz) or not. The format is `format`, or follows from the suffix, or from how the
+    text begins.
 
     `latent` and `context` are added to what the file says; `target`, `controllable` and `bias` replace it.
+
+    Variables of a graph are 0 or 1. Where a file (BIF) lists more than two states of one, say which of them count as 1
+    in your data, binarise={"age": ["adult", "old"]}, or take the structure for what it is: structure_only=True.
     """
     name = os.fspath(source)
     kind = None if format is None else _known(format)
@@ -70,7 +76,15 @@ def read_graph(
         text = read_text(name)
         kind = kind or format_of_path(name) or sniff(text)
         return parse_graph(
-            text, kind, target=target, latent=latent, controllable=controllable, bias=bias, context=context
+            text,
+            kind,
+            target=target,
+            latent=latent,
+            controllable=controllable,
+            bias=bias,
+            context=context,
+            binarise=binarise,
+            structure_only=structure_only,
         )
     except ParseError as error:
         raise error.in_source(name) from None
@@ -87,15 +101,35 @@ def parse_graph(
     controllable: Iterable[str] | None = None,
     bias: Iterable[str] | None = None,
     context: Iterable[str] = (),
+    binarise: Binarise | None = None,
+    structure_only: bool = False,
 ) -> CausalGraph:
     """The graph in a text of this format; the other arguments are those of `read_graph`."""
     kind = _FORMATS[_known(format)]
+    text = plain_text(text)
+    draft = kind.draft_of(text)
+    if not structure_only:
+        _refuse_many_states(draft, binarise or {})
+    return build(draft, target, latent, controllable, bias, context)
+
+
+def plain_text(text: str) -> str:
+    """The text without a byte order mark; too long and empty ones are refused."""
     if len(text) > limits.MAX_BYTES:
         raise ParseError(f"a text has at most {limits.MAX_BYTES} characters, but this one has {len(text)}.")
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise ParseError("the text is empty. Write at least one edge.", line=1, column=1)
-    return build(kind.draft_of(text), target, latent, controllable, bias, context)
+    return text
+
+
+def _refuse_many_states(draft: GraphDraft, binarise: Binarise) -> None:
+    refuse_unknown(binarise, draft.states or draft.ids)
+    for name, (states, place) in draft.states.items():
+        try:
+            states_of_one(name, states, binarise)
+        except GraphError as error:
+            raise draft.refuse(place, str(error)) from None
 
 
 def print_graph(graph: CausalGraph, format: str) -> str:
@@ -119,8 +153,8 @@ def write_graph(graph: CausalGraph, path: str | os.PathLike[str], *, format: str
 
 
 def format_of_path(path: str | os.PathLike[str]) -> str | None:
-    """The format that the suffix tells, if it tells one."""
-    return _BY_SUFFIX.get(Path(path).suffix.lower())
+    """The format that the suffix tells, if it tells one; a .gz behind it only says that the file is compressed."""
+    return _BY_SUFFIX.get(without_gz(path).suffix.lower())
 
 
 def _known(format: str) -> str:

@@ -28,7 +28,7 @@ _MODEL_KEYS = ("target", "nodes", "controllable", "kind")
 _EXAMPLE = 'Write {"target": "Y", "edges": [["X", "Y"]]}.'
 _FLAGS = ("latent", "context")
 _NODE_KEYS = ("bias", "link", "parents", *_FLAGS, "noise")
-_TABLE_KEYS = ("table", "bias", "parents", *_FLAGS)
+_TABLE_KEYS = ("table", "bias", "parents", "part_of", *_FLAGS)
 
 
 def draft_of(text: str) -> GraphDraft:

@@ -6,9 +6,9 @@ networkx is imported on first use: it takes a noticeable part of a second.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dobandit.errors import GraphError
+from dobandit.errors import DobanditError, GraphError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.build import build
 from dobandit.graph.formats.draft import ROLES, GraphDraft
@@ -35,9 +35,30 @@ def from_networkx(
                 draft.mark(role, name, str(attributes[role]), 0)  # True, or the 1 that a GML file leaves
     for cause, effect in digraph.edges():
         draft.edge(cause, effect, 0)
+    for name in getattr(digraph, "latents", None) or ():  # as pgmpy's networks have them
+        draft.mark("latent", _named(name), "true", 0)
     if digraph.graph.get("target") is not None:
         draft.aim(digraph.graph["target"], 0)
     return build(draft, target, latent, controllable, bias, context)
+
+
+def as_graph(given: Any, rule: str, error: type[DobanditError]) -> CausalGraph:
+    """A CausalGraph as it is, and a networkx DiGraph (pgmpy's networks are such) that names its target as one.
+
+    rule, error  what to say of anything else, and as what
+    """
+    if isinstance(given, CausalGraph):
+        return given
+    if not (hasattr(given, "is_directed") and hasattr(given, "graph")):
+        raise error(
+            f"{rule}, but got {type(given).__name__}. Pass model.graph, or read one with read_graph or from_networkx."
+        )
+    if not given.graph.get("target"):
+        raise error(
+            f"{rule}, but a {type(given).__name__} came that names no target. Give it one, graph.graph['target'] = "
+            "'buy', or use from_networkx(graph, target='buy')."
+        )
+    return from_networkx(given)
 
 
 def to_networkx(graph: CausalGraph) -> networkx.DiGraph:

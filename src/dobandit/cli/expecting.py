@@ -1,0 +1,106 @@
+"""Commands on models: expect, and paper, which lists those of the paper."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from dobandit.cli.networks import network_options, read_world
+from dobandit.cli.output import json_option, print_json, print_table
+from dobandit.errors import InterventionError
+from dobandit.model.inference import METHODS, expect
+
+
+@click.command("expect")
+@click.argument("file", type=click.Path())
+@network_options
+@click.option("--do", "settings", multiple=True, metavar="NAME=VALUE", help="Set a variable; may be repeated.")
+@click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True)
+@click.option("--samples", type=click.IntRange(min=2), default=100_000, show_default=True, help="For Monte Carlo.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For Monte Carlo.")
+@json_option
+def expect_command(
+    file: str, settings: tuple[str, ...], method: str, samples: int, seed: int, as_json: bool, **network: Any
+) -> None:
+    """Means of every variable of a model FILE (JSON, or BIF with tables) under an intervention.
+
+    \b
+    Examples:
+      dobandit expect model.json
+      dobandit expect model.json --do coupon=1 --do email=0 --json
+      dobandit expect asia.bif.gz --target dysp --do smoke=1
+    """
+    model = read_world(file, network)
+    answer = expect(model, parse_settings(settings), method, samples=samples, seed=seed)
+    if as_json:
+        document = {"means": answer.means, "method": answer.method, "standard_error": answer.standard_error}
+        if answer.samples:
+            document |= {"standard_errors": answer.standard_errors, "samples": answer.samples}
+        print_json(document)
+        return
+    errors = answer.standard_errors
+    rows = [
+        (name + (" (target)" if name == answer.target else ""), f"{mean:.6f}")
+        + ((f"{errors[name]:.6f}",) if errors else ())
+        for name, mean in answer.means.items()
+    ]
+    done = ", ".join(settings) or "nothing set"
+    how = f"Monte Carlo, {answer.samples:,} samples" if answer.samples else f"exact, {answer.method}"
+    columns = ["variable", "mean", "standard error"] if errors else ["variable", "mean"]
+    print_table(columns, rows, title=f"do({done}): {how}", right=[1, 2])
+
+
+def parse_settings(settings: tuple[str, ...]) -> dict[str, float]:
+    """NAME=VALUE pairs; the last = separates, since names may hold one."""
+    do: dict[str, float] = {}
+    for setting in settings:
+        name, separator, value = setting.rpartition("=")
+        if not separator or not name:
+            raise InterventionError(f"--do takes NAME=VALUE, such as --do X3=1, but got {setting!r}.")
+        if name in do:
+            raise InterventionError(f"each variable is set once, but --do {name} is given twice.")
+        try:
+            do[name] = float(value)
+        except ValueError:
+            raise InterventionError(f"--do {name} needs a number after the =, but got {value!r}.") from None
+    return do
+
+
+@click.command("paper")
+@json_option
+def paper_command(as_json: bool) -> None:
+    """List the paper's models G1..G5 with the best set of each.
+
+    \b
+    Example:
+      dobandit paper --json
+    """
+    from dobandit import paper
+    from dobandit.oracle.solve import solve
+
+    rows, document = [], {}
+    for name, model in paper.MODELS.items():
+        best = solve(model, paper.BUDGETS[name])
+        graph, budget = model.graph, paper.BUDGETS[name]
+        arms = math.comb(len(graph.controllable), budget)
+        nothing = expect(model).value
+        rows.append(
+            (
+                name,
+                str(len(graph) + 1),
+                str(len(graph.arrays.parent)),
+                str(budget),
+                str(arms),
+                "{" + ", ".join(best.set) + "}",
+                f"{best.value:.4f}",
+                f"{nothing:.4f}",
+            )
+        )
+        document[name] = {"budget": budget, "arms": arms, "set": list(best.set), "value": best.value}
+    if as_json:
+        print_json({"graphs": document})
+    else:
+        columns = ["model", "nodes", "edges", "K", "sets", "best set", "E[Y | do(best)]", "E[Y]"]
+        print_table(columns, rows, title="The models of the paper (X1 = 1 counts as a node)", right=[1, 2, 3, 4, 6, 7])

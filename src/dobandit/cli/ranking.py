@@ -1,0 +1,157 @@
+"""The command `rank`: what every allowed set would bring, from data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dobandit.cli.experiments.inputs import context_given, links_of
+from dobandit.cli.hidden import hide_of
+from dobandit.cli.models import CONTEXT_OPTION, GRAPH_OPTIONS
+from dobandit.cli.networks import states_given
+from dobandit.cli.output import json_option, print_json, print_table
+from dobandit.cli.rules import rule_options, rule_words, shown_action
+from dobandit.model.files import read_graph_or_model
+from dobandit.oracle.rules import rules_of
+from dobandit.report.readable import printable
+
+if TYPE_CHECKING:
+    from dobandit.fitting.nodes import NodeFit
+    from dobandit.fitting.ranking import Ranked
+    from dobandit.policy.learner import Worth
+    from dobandit.report.ranking import RankingResult
+
+
+def _graph_options(command: Any) -> Any:
+    """Those of other commands, but that --context has values here."""
+    for option in reversed(GRAPH_OPTIONS):
+        command = command if option is CONTEXT_OPTION else option(command)
+    return command
+
+
+@click.command("rank")
+@click.argument("data", metavar="DATA", type=click.Path())
+@click.argument("file", metavar="GRAPH_OR_MODEL_FILE", type=click.Path())
+@rule_options
+@_graph_options
+@click.option(
+    "--context",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A variable that is observed before acting, and its value for this ranking; may be repeated.",
+)
+@click.option(
+    "--link", "links", multiple=True, metavar="[NODE=]LINK", help="Promise a link. Default: chosen by held-out rows."
+)
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many of the best to show.")
+@click.option("--chart", type=click.Path(), metavar="FILE", help="Draw them into a .png, .svg, .pdf or .html file.")
+@json_option
+def rank_command(
+    data: str,
+    file: str,
+    target: str | None,
+    latent: tuple[str, ...],
+    hide: tuple[str, ...],
+    file_format: str | None,
+    binarise: tuple[str, ...],
+    structure_only: bool,
+    context: tuple[str, ...],
+    links: tuple[str, ...],
+    top: int,
+    chart: str | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """What every allowed set would bring, from DATA (.csv, .csv.gz, .parquet), best first.
+
+    DATA has a column per variable, 0 or 1, empty where it was not seen. Variables that were set in a row are named in
+    its column intervention_targets or do, or have their value in a column do:NAME. A column count says how often a row
+    was seen.
+
+    \b
+    Examples:
+      dobandit rank visits.csv funnel.txt --target buy -k 2
+      dobandit rank visits.csv.gz funnel.txt -k 2 --lever price=0,1 --top 5 --chart ranking.png
+      dobandit rank visits.parquet funnel.txt -k 1 --context mobile=1 --json
+      dobandit rank visits.csv funnel.txt -k 1 --hide auto
+    """
+    from dobandit.report.ranking import rank  # needs Numba, which help does not
+
+    known = context_given(context)
+    what = read_graph_or_model(
+        file,
+        format=file_format,
+        target=target,
+        latent=latent,
+        context=tuple(known or ()),
+        binarise=states_given(binarise),
+        structure_only=structure_only,
+    )
+    words = rule_words(given)
+    rules = rules_of(words.pop("budget"), words)
+    promised = links_of(links, what) or "auto"
+    ranking = rank(what, data, rules, promised, context=known, hide=hide_of(hide))  # type: ignore[arg-type]
+    if chart is not None:
+        ranking.chart(top).save(chart)
+    if as_json:
+        print_json(ranking.to_document(top))
+        return
+    _print_ranking(ranking, top, chart)
+
+
+def _print_ranking(ranking: RankingResult, top: int, chart: str | None) -> None:
+    shown = ranking.actions[:top]
+    print_table(
+        ["", "set", f"E[{ranking.target}]", "against nothing", "seen"],
+        [(str(i), *_cells(action)) for i, action in enumerate(shown, 1)],
+        title=f"The best {len(shown):,} of {len(ranking.actions):,} sets, from {ranking.rounds:,} rounds",
+        right=[0, 2, 3, 4],
+    )
+    print_table(
+        ["variable", "rows", "link", "held-out margin, in nats", "fits"],
+        [(name, f"{node.rows:,}", _link_words(node), _margin_words(node), _fit_words(node))
+         for name, node in ranking.fit.nodes.items()],
+        title="What the rows say of each variable",
+        right=[1],
+    )  # fmt: skip
+    click.echo(printable(ranking.sentence))
+    click.echo(f"What an interval says: {ranking.interval_words}.")
+    for warning in ranking.warnings:
+        click.echo(printable(f"warning: {warning}"), err=True)
+    if chart is not None:
+        click.echo(printable(f"drawn into {chart}"))
+
+
+def _cells(action: Ranked) -> tuple[str, ...]:
+    seen = action.observed
+    return (
+        shown_action(action.do),
+        f"{action.value:.3f}, {action.interval.low:.3f}..{action.interval.high:.3f}",
+        "" if action.uplift is None or not action.do else _uplift_words(action.uplift),
+        "-" if seen is None else f"{seen.mean:.3f} ({seen.rounds:,})",
+    )
+
+
+def _uplift_words(uplift: Worth) -> str:
+    return f"{uplift.value:+.3f}, {uplift.interval.low:+.3f}..{uplift.interval.high:+.3f}"
+
+
+def _link_words(node: NodeFit) -> str:
+    if not node.link:
+        return "too few rows to choose"
+    return f"{node.link} (promised)" if node.promised else node.link
+
+
+def _margin_words(node: NodeFit) -> str:
+    """How clearly the link was chosen."""
+    if node.margin is None or node.runner_up is None:
+        return "-"
+    clear = "" if node.clear else " (not told apart)"
+    return f"{node.margin:+.1f} ± {node.margin_error:.1f} over {node.runner_up}{clear}"
+
+
+def _fit_words(node: NodeFit) -> str:
+    if node.link in ("rate", "table"):
+        return "any data fit"
+    return node.verdict if node.p is None else f"{node.verdict} (p = {node.p:.2g})"

@@ -1,0 +1,130 @@
+"""Data from before an experiment: summed up to distinct rows with counts, in parts that the log takes in one after
+another.
+
+What a node looks like is judged by predictions of rows that are not yet known, so that rows in the order of their
+values, as sums have them, would speak for tables and against everything that learns across patterns. So the rounds are
+shuffled (always in the same way) and cut into parts, each a small share of all before it: within a part they are
+summed up. Each part has a trial for everything that was set. As the order is lost, intervals that rest on an order do
+without it (`Engine.update_unordered`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import DobanditWarning, ObservationError, ParseError, listed
+from dobandit.experiment.definition import Definition
+from dobandit.experiment.history import Round, read_summed
+from dobandit.experiment.rounds import Columns
+from dobandit.experiment.storage.base import IMPORTED, TOLD, ClosedTrial, StoredTrial
+from dobandit.experiment.tables import MOST_ROUNDS
+
+_SEED = 20_230_207
+_SINGLE = 32  # rounds up to which each is a part by itself
+_SHARE = 16  # then a part is one in so many of all before it
+
+
+class Past(NamedTuple):
+    """What is known from before: trials for the log, and what was passed over."""
+
+    trials: tuple[StoredTrial, ...]
+    rounds: int
+    passed: tuple[str, ...]  # columns that are no variables
+
+    def closed(self) -> list[ClosedTrial]:
+        """The trials as a learner takes them in, at the beginning of a log."""
+        return [
+            ClosedTrial(i, i, trial.state, trial.do, trial.observation, trial.counts, trial.rounds)
+            for i, trial in enumerate(self.trials)
+        ]
+
+
+def past_of(definition: Definition, source: Any, now: float | None = None) -> Past:
+    """The past of an experiment that is defined, but need not exist."""
+    return read_past(source, columns_of(definition), now)
+
+
+def columns_of(definition: Definition) -> Columns:
+    """The columns of an experiment's log."""
+    problem = definition.problem
+    return Columns(problem.graph, problem.continuous, definition.graph.latent, problem.hidden)
+
+
+def read_past(source: Any, columns: Columns, now: float | None = None) -> Past:
+    """The past from a CSV or Parquet file, a frame or rows, checked as a whole.
+
+    A row teaches each variable whose value and whose causes' values are there, unless it was set in that row.
+    """
+    passed: list[str] = []
+    rounds = read_summed(source, columns, passed)
+    _require_seen(rounds, columns)
+    if passed:
+        warnings.warn(
+            f"columns that are no variables of the graph are passed over: {listed(passed)}.",
+            DobanditWarning,
+            stacklevel=4,
+        )
+    counts: dict[tuple[str, str], int] = {}
+    for one in rounds:
+        key = columns.encode(one.do), columns.encode(one.observation)
+        counts[key] = counts.get(key, 0) + one.times
+    total = sum(counts.values())
+    if total > MOST_ROUNDS:
+        raise ObservationError(f"a history has at most {MOST_ROUNDS:,} rounds, but got {total:,}. Give a part of it.")
+    keys = sorted(counts)
+    parts = _parts(np.array([counts[key] for key in keys], dtype=np.int64))
+    partial = {columns.encode(one.observation) for one in rounds if one.partial}
+    trials = tuple(trial for part in parts for trial in _trials(part, keys, partial, now))
+    return Past(trials, total, tuple(passed))
+
+
+def _require_seen(rounds: list[Round], columns: Columns) -> None:
+    """Every variable has a value somewhere: a column that is missing, or misspelt, is not taken for one that is
+    empty."""
+    seen = {i for one in rounds for i, value in enumerate(one.observation) if value is not None}
+    missing = columns.missing([0 if i in seen else None for i in range(len(columns.names))])
+    if missing:
+        raise ParseError(
+            f"the data have a column for every observed variable, but {listed(missing)} "
+            f"{'has' if len(missing) == 1 else 'have'} no value in any row. Add the column, or say that it is hidden: "
+            f"latent=[{missing[0]!r}]."
+        )
+
+
+def _parts(counts: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """(rows, counts) of each part, of rounds in a shuffled order that depends on the counts alone."""
+    order = np.random.default_rng(_SEED).permutation(np.repeat(np.arange(len(counts)), counts))
+    parts, done = [], 0
+    while done < len(order):
+        size = 1 if done < _SINGLE else -(-done // _SHARE)
+        parts.append(np.unique(order[done : done + size], return_counts=True))
+        done += size
+    return parts
+
+
+def _trials(
+    part: tuple[NDArray[np.int64], NDArray[np.int64]], keys: list[tuple[str, str]], partial: set[str], now: float | None
+) -> list[StoredTrial]:
+    """A trial for everything that was set in a part; keys are sorted, so that equal ones stand together."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for row, count in zip(part[0].tolist(), part[1].tolist(), strict=True):
+        do, observation = keys[row]
+        found.setdefault(do, []).append((observation, count))
+    return [
+        StoredTrial(
+            number=0,
+            source=IMPORTED,
+            do=do,
+            state=TOLD,
+            observation=f"[{','.join(text for text, _ in rows)}]",
+            counts=f"[{','.join(str(count) for _, count in rows)}]",
+            rounds=sum(count for _, count in rows),
+            closed_at=now,
+            partial=any(text in partial for text, _ in rows),
+        )
+        for do, rows in found.items()
+    ]

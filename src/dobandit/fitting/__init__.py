@@ -1,0 +1,1 @@
+"""From data to answers: what each variable looks like, and what every allowed action would bring."""

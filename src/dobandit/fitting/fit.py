@@ -1,0 +1,199 @@
+"""`fit`: what data say of every node, and of E[target] under any action.
+
+The data are taken in as the beginning of an experiment's log is, by the same learner: what is fitted is exactly what
+`create_experiment(..., history=data)` then knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dobandit.errors import GraphError, InterventionError, ModelError, PolicyError
+from dobandit.experiment.definition import Definition, define
+from dobandit.experiment.past import Past, columns_of, past_of
+from dobandit.experiment.replica import Replica, rounds_of
+from dobandit.fitting.held_out import TABLE
+from dobandit.fitting.nodes import NodeFit, fit_nodes, node_document
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats import as_graph
+from dobandit.model.base import CausalModel
+from dobandit.model.tables import TableModel
+from dobandit.model.weights import Do
+from dobandit.oracle.frontier import MOST_PARENTS
+from dobandit.oracle.pattern_tables import fill_tables, pattern_tables
+from dobandit.oracle.rules import Rules
+from dobandit.policy.engine import Interval, Rounds
+from dobandit.policy.hidden_causes import Hide
+from dobandit.policy.learner import Learner, Worth
+from dobandit.policy.problem import Links
+from dobandit.policy.revising import RevisingEngine
+
+
+class Fit:
+    """What data say. Made by `fit`.
+
+    graph     the observed variables: hidden ones are removed
+    nodes     what the rows say of each node, with its link, its weights and whether that fits: see `NodeFit`
+    rounds    how many rows there were, counts included
+    warnings  what speaks against the graph or the links
+    """
+
+    def __init__(self, definition: Definition, past: Past) -> None:
+        self.definition, self.past = definition, past
+        problem = definition.problem
+        self.columns = columns_of(definition)
+        self._replica = Replica(definition, self.columns)
+        self._replica.follow(past.closed())
+        self.graph, self.rounds = problem.graph, past.rounds
+
+    @property
+    def learner(self) -> Learner:
+        """The learner that has taken in the data, as an experiment with this history has it."""
+        return self._replica.learner
+
+    @property
+    def engine(self) -> RevisingEngine:
+        engine = self.learner.engine
+        assert isinstance(engine, RevisingEngine)
+        return engine
+
+    @cached_property
+    def nodes(self) -> dict[str, NodeFit]:
+        learner, beliefs = self.learner, self.engine.beliefs()
+        forms = {name: beliefs.node(learner.graph.index(name)).form for name in learner.modelled}
+        rows = self.rows
+        if learner.problem.selective:
+            rows = rows.only(learner.problem.teaches(rows.was_set))
+        return fit_nodes(learner.problem, rows, forms)
+
+    @cached_property
+    def rows(self) -> Rounds:
+        """The distinct rows of each trial, with their counts."""
+        return rounds_of(self.past.closed(), self.columns)
+
+    @property
+    def links(self) -> dict[str, str]:
+        """The links by node, as `create_experiment` takes them: "auto" where a table was chosen, or nothing."""
+        named = {name: node.link for name, node in self.nodes.items()}
+        return {
+            name: "identity" if link == "rate" else "auto" if link in (TABLE, "") else link
+            for name, link in named.items()
+        }
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        found = [f"The rows speak against the graph: {doubt}." for doubt in self._replica.doubts]
+        for name, node in self.nodes.items():
+            if not node.rows:
+                found.append(f"No row tells of {name!r}: it was set, or it or one of its causes is missing, in each.")
+            elif node.verdict == "contradicts":
+                what = (
+                    f"the {node.link} link that was promised" if node.promised else f"every link; {node.link} is best"
+                )
+                found.append(f"The rows contradict {what} for {name!r} (p = {node.p:.1g}).")
+        return tuple(found)
+
+    def expect(self, do: Do | None = None, *, context: Mapping[str, float] | None = None) -> Worth:
+        """E[target | do(...)] with its interval: the value that an experiment with this history predicts."""
+        value, low, high = self.learner.predict(do, context)
+        return Worth(value, Interval(low, high))
+
+    @cached_property
+    def model(self) -> TableModel:
+        """What is believed, as a model: the probability of each node by the pattern of its causes, those included that
+        the graph lacks and the rows prove. `expect`, `solve` and `simulate` take it."""
+        engine = self.engine.inner
+        graph = engine.problem.graph
+        if self.engine.revision.flags:
+            raise ModelError(
+                f"{self.warnings[0]} A model of the graph cannot say so. Ask `expect` and `rank`, which reckon with it."
+            )
+        parents = [len(graph.parents(name)) for name in graph.nodes]
+        widest = max(parents, default=0)
+        if widest > MOST_PARENTS:
+            raise ModelError(
+                f"tables are made of nodes with at most {MOST_PARENTS} causes, but one has {widest}. Ask `expect` and "
+                "`rank`, which need no tables."
+            )
+        ptr = np.concatenate([[0], np.cumsum([1 << count for count in parents])]).astype(np.int64)
+        tables = pattern_tables(engine.plan.estimator, ptr, widest + 1)
+        fill_tables(engine.plan.layout, np.arange(1, len(graph) + 1), tables, engine.state)
+        by_node = {
+            name: tables.mean[ptr[i] : ptr[i + 1]].reshape((2,) * parents[i], order="F")
+            for i, name in enumerate(graph.nodes)
+        }
+        return TableModel(graph, {name: np.clip(table, 0.0, 1.0) for name, table in by_node.items()})
+
+    def to_document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "target": self.graph.target,
+            "rounds": self.rounds,
+            "passed_over": list(self.past.passed),
+            "nodes": {name: node_document(node) for name, node in self.nodes.items()},
+            "warnings": list(self.warnings),
+        }
+
+    def __repr__(self) -> str:
+        return f"Fit({self.rounds:,} rounds, {self.graph!r})"
+
+
+def fit(
+    graph: CausalGraph | CausalModel,
+    data: Any,
+    links: Links = "auto",
+    *,
+    hide: Hide = (),
+    always_set: Iterable[str] = (),
+) -> Fit:
+    """What `data` say of every node of `graph`, and of E[target] under any action.
+
+    data   a frame (pandas, polars, Arrow), the path of a CSV (.csv, .csv.gz) or Parquet file, or rows (mappings): a
+           column per variable, 0 or 1, empty where it was not seen. Variables that were set in a row are named in its
+           column `intervention_targets` or `do`, or have their value in do:NAME; `count`: how often the row was seen
+    links  "auto": chosen for each node by held-out rows, and reported with the margin; or promised, for all nodes or by
+           node. A promise narrows the intervals; a choice does not, since the rows that made it cannot vouch for it
+    hide   observed variables that count as hidden, or "auto", as in `create_experiment`: their columns may be missing
+    always_set   variables whose hidden causes do no harm, as only rows in which they were set are used
+
+    >>> import dobandit as dob
+    >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+    >>> rows = [{"ad": 1, "buy": 1, "count": 30}, {"ad": 1, "buy": 0, "count": 20}, {"ad": 0, "buy": 0, "count": 50}]
+    >>> dob.fit(graph, rows).expect({"ad": 1}).value.__round__(2)
+    0.6
+    """
+    if not isinstance(graph, CausalModel):
+        graph = as_graph(graph, "data are fitted to a graph or a model", GraphError)
+    chosen, always = graph.structure if isinstance(graph, CausalModel) else graph, tuple(always_set)
+    rules = Rules(max(len(always), min(1, len(chosen.controllable))), always_set=always)
+    return fitted(graph, data, rules, links, hide=hide)
+
+
+def fitted(
+    graph: CausalGraph | CausalModel,
+    data: Any,
+    rules: Rules,
+    links: Links = "auto",
+    most: int | None = None,
+    hide: Hide = (),
+) -> Fit:
+    """A fit with the rules of a problem. most: how many sets these may allow, looked at before the data."""
+    if isinstance(graph, CausalModel):
+        if graph.continuous:
+            raise PolicyError(
+                "fit and rank are for variables of 0 and 1, but the model is continuous. Create an experiment with "
+                "continuous=True, and import the rounds."
+            )
+        links = None if links == "auto" else links
+    definition = define(graph, rules, None, None, 0, None, links, False, hide=hide)
+    count = definition.problem.allowed().count()
+    if most is not None and count > most:
+        raise InterventionError(
+            f"a ranking lists every allowed set, up to {most:,} of them, but there are {count:,}. Lower the budget, or "
+            "forbid some variables."
+        )
+    return Fit(definition, past_of(definition, data))

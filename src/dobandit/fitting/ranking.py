@@ -1,0 +1,162 @@
+"""Every allowed action by what it would bring, from data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dobandit.experiment.status import mean_of
+from dobandit.fitting.fit import Fit
+from dobandit.oracle.actions import NOTHING, Action, action_of
+from dobandit.policy.engine import Array, Interval
+from dobandit.policy.learner import Observed, Worth
+
+_FREE = -1.0  # not set
+
+
+class Ranked(NamedTuple):
+    """An action with E[target] and its interval, what it adds to doing nothing (None: where a variable is always set,
+    nothing is known of that), and what the rounds with exactly this action say by themselves (None: there are none).
+    """
+
+    do: dict[str, float]
+    value: float
+    interval: Interval
+    uplift: Worth | None
+    observed: Observed | None
+
+
+class Ranking:
+    """Every allowed action, best first.
+
+    actions   see `Ranked`; of equals the one that sets fewer variables comes first
+    nothing   E[target] of doing nothing; None where a variable is always set
+    fit       what the data say of each node
+    context   the values for which this holds, where the graph has context variables
+    """
+
+    def __init__(self, fit: Fit, context: Mapping[str, float] | None = None) -> None:
+        self.fit, self.context = fit, dict(context or {})
+        self.target, self.rounds = fit.graph.target, fit.rounds
+        self.interval_words = fit.engine.interval_words
+        self.actions, self.nothing = _ranked(fit, context)
+
+    @property
+    def best(self) -> Ranked:
+        return self.actions[0]
+
+    @property
+    def undecided(self) -> int:
+        """How many other actions may be better than the first, by their intervals."""
+        return sum(other.interval.high > self.best.interval.low for other in self.actions[1:])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.fit.warnings
+
+    @property
+    def sentence(self) -> str:
+        """What the ranking says, in words."""
+        best = self.best
+        what = ", ".join(f"{name} = {value:g}" for name, value in best.do.items())
+        value = f"{best.value:.3f} ({best.interval.low:.3f} to {best.interval.high:.3f})"
+        if not best.do:
+            found = f"Doing nothing looks best: E[{self.target}] is {value}."
+        elif best.uplift is None:
+            found = f"Setting {what} looks best: E[{self.target}] is {value}."
+        else:
+            low, high = best.uplift.interval
+            sure = "" if low > 0.0 else "; it is not certain yet that this is better"
+            found = (
+                f"Setting {what} looks best: E[{self.target}] is {value}, {best.uplift.value:+.3f} "
+                f"({low:+.3f} to {high:+.3f}) against doing nothing{sure}."
+            )
+        left = self.undecided
+        if left:
+            return f"{found} {left:,} of the {len(self.actions) - 1:,} other sets may be better still."
+        return f"{found} No other set can be better." if len(self.actions) > 1 else found
+
+    def to_document(self, top: int | None = None) -> dict[str, Any]:
+        """As JSON, best first; top: only so many."""
+        return {
+            "target": self.target,
+            "rounds": self.rounds,
+            "sets": len(self.actions),
+            "sentence": self.sentence,
+            "interval_words": self.interval_words,
+            "context": self.context,
+            "actions": [_document(action) for action in self.actions[:top]],
+            "nothing": _worth_document(self.nothing),
+            "nodes": self.fit.to_document()["nodes"],
+            "warnings": list(self.warnings),
+        }
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.actions):,} sets. {self.sentence})"
+
+
+def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked, ...], Worth | None]:
+    learner, engine, problem = fit.learner, fit.engine, fit.learner.problem
+    known = learner.context(context)
+    told = engine.predict_many(problem.allowed().rows(), known)
+    idle = None if learner.unset(NOTHING) else Worth(*_split(engine.predict(NOTHING, known)))
+    seen = _seen(fit, known)
+    order = np.lexsort((np.count_nonzero(told.actions.ids, axis=1), -told.value))
+    found = []
+    for i in order.tolist():
+        action = told.actions.row(i)
+        value, low, high = float(told.value[i]), float(told.low[i]), float(told.high[i])
+        found.append(_entry(fit, action, value, Interval(low, high), idle, seen.get(action)))
+    return tuple(found), idle
+
+
+def _seen(fit: Fit, context: Array) -> dict[Action, tuple[int, float]]:
+    """Rounds that saw the target in this context, and its sum, by what was set."""
+    rows = fit.rows
+    known = np.flatnonzero(~np.isnan(context[1:])) + 1
+    told = ~np.isnan(rows.values[:, fit.graph.arrays.target]) & (rows.values[:, known] == context[known]).all(axis=1)
+    counts, y = rows.counts[told], rows.values[told, fit.graph.arrays.target]
+    done = np.where(rows.was_set, rows.values, _FREE)[told]
+    kinds, which = np.unique(done, axis=0, return_inverse=True)
+    rounds, total = (np.bincount(which.ravel(), weights=weights) for weights in (counts, counts * y))
+    actions = [action_of(kind) for kind in np.where(kinds == _FREE, np.nan, kinds)]
+    return {action: (int(n), ones) for action, n, ones in zip(actions, rounds.tolist(), total.tolist(), strict=True)}
+
+
+def _split(estimate: Any) -> tuple[float, Interval]:
+    return estimate.value, Interval(estimate.low, estimate.high)
+
+
+def _entry(
+    fit: Fit, action: Action, value: float, interval: Interval, idle: Worth | None, seen: tuple[int, float] | None
+) -> Ranked:
+    uplift = observed = None
+    if idle is not None:
+        ends = Interval(interval.low - idle.interval.high, interval.high - idle.interval.low)
+        uplift = Worth(value - idle.value, ends if action != NOTHING else Interval(0.0, 0.0))
+    if seen is not None:
+        mean = mean_of(seen[1], seen[0], fit.columns.continuous)
+        observed = Observed(mean.value, mean.rounds, mean.interval)
+    return Ranked(action.named(fit.graph), value, interval, uplift, observed)
+
+
+def _document(action: Ranked) -> dict[str, Any]:
+    seen = action.observed
+    return {
+        "do": action.do,
+        "value": action.value,
+        "interval": list(action.interval),
+        "uplift": _worth_document(action.uplift),
+        "observed": None
+        if seen is None
+        else {"mean": seen.mean, "rounds": seen.rounds, "interval": list(seen.interval)},
+    }
+
+
+def _worth_document(worth: Worth | None) -> dict[str, Any] | None:
+    return None if worth is None else {"value": worth.value, "interval": list(worth.interval)}

@@ -1,0 +1,218 @@
+"""Hidden causes that cannot be removed: what a user can give up so that they can.
+
+Hiding     A hidden cause of a mediator and of what comes after it does no harm once the mediator counts as hidden too:
+           its own causes then act on its effects directly.
+Cutting    A variable that is set in every round has no causes, hidden ones neither.
+Two rules say what is harmless. `admissible` is the paper's, for linear models; `unshared` holds for any model: a hidden
+node that reaches one observed node only is a part of that node's randomness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+
+import numpy as np
+
+from dobandit.errors import GraphError, closest, listed
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.latent import Admissibility, Witness, admissible, path_between, projected_edges
+
+AUTO = "auto"
+_MOST_LOOKS = 1_000  # graphs that the search for a smallest set looks at
+_MOST_FOR_ADVICE = 2_000  # nodes of a graph for which an error message searches
+Rule = Callable[[CausalGraph], Admissibility]
+
+
+class Shared(Witness):
+    """A hidden node with hidden-only paths to two observed nodes that matter to the target."""
+
+    def __str__(self) -> str:
+        (first, one), (second, other) = ((" -> ".join(path), path[-1]) for path in self.paths)
+        return f"hidden {self.hidden!r} reaches both {one!r} ({first}) and {other!r} ({second})"
+
+
+def unshared(graph: CausalGraph) -> Admissibility:
+    """Does every hidden node reach one observed node at most, among those that matter to the target?
+
+    Then the observed variables have a causal model without hidden ones, whatever the links, in which a node's
+    probabilities are a table over its parents in the reduced graph.
+    """
+    arrays = graph.arrays
+    matter = {graph.index(name) for name in graph.ancestors(graph.target)} | {arrays.target}
+    near: dict[int, set[int]] = {}
+    for u in np.flatnonzero(arrays.latent)[::-1].tolist():
+        near[u] = set()
+        for c in arrays.child[arrays.child_ptr[u] : arrays.child_ptr[u + 1]].tolist():
+            near[u] |= near[c] if c in near else {c} & matter
+        if len(near[u]) > 1:
+            first, second = sorted(near[u])[:2]
+            paths = (path_between(graph, u, first), path_between(graph, u, second))
+            return Admissibility(False, Shared(graph.nodes[u - 1], paths))
+    return Admissibility(True)
+
+
+def smallest_to_hide(graph: CausalGraph, rule: Rule = admissible) -> tuple[str, ...] | None:
+    """The smallest set of observed variables that cannot be set which, once hidden, makes `rule` hold; None: there is
+    none.
+
+    A witness stays one until an end of its paths is hidden, whatever else is: a search that hides one end or the other
+    finds every smallest set.
+
+    >>> graph = CausalGraph(
+    ...     [("email", "visit"), ("visit", "buy"), ("season", "visit"), ("season", "buy")],
+    ...     target="buy", latent=["season"], controllable=["email"],
+    ... )
+    >>> smallest_to_hide(graph)
+    ('visit',)
+    """
+    search = _Search(graph, rule)
+    start = search.forced(frozenset())
+    for size in count():
+        cut_short, found = search.within(start, size)
+        if found is not None:
+            return tuple(name for name in graph.nodes if name in found)
+        if not cut_short:
+            return None
+    return None
+
+
+class _Search:
+    """Depth-first, a witness at a time."""
+
+    def __init__(self, graph: CausalGraph, rule: Rule) -> None:
+        self.graph, self.rule, self.looks = graph, rule, 0
+        self.hideable = set(graph.observed) - {graph.target, *graph.controllable, *graph.context}
+
+    def ends(self, hidden: frozenset[str]) -> list[str] | None:
+        """Of which variables one more has to be hidden; None: the rule holds."""
+        self.looks += 1
+        if self.looks > _MOST_LOOKS:
+            raise GraphError(
+                f"the smallest set of variables to hide was not found after {_MOST_LOOKS:,} steps: too many hidden "
+                "causes have to be dealt with. Name what is to be hidden: hide=[...]."
+            )
+        witness = self.rule(with_hidden(self.graph, hidden)).witness
+        return None if witness is None else [path[-1] for path in witness.paths if path[-1] in self.hideable]
+
+    def forced(self, hidden: frozenset[str]) -> frozenset[str]:
+        """With everything hidden that every answer has to hide."""
+        while (ends := self.ends(hidden)) is not None and len(ends) == 1:
+            hidden |= {ends[0]}
+        return hidden
+
+    def within(self, hidden: frozenset[str], left: int) -> tuple[bool, frozenset[str] | None]:
+        """(whether more than `left` would have to be hidden somewhere, what is to be hidden)."""
+        ends = self.ends(hidden)
+        if ends is None:
+            return False, hidden
+        if left == 0:
+            return bool(ends), None
+        cut_short = False
+        for end in ends:
+            more, found = self.within(hidden | {end}, left - 1)
+            if found is not None:
+                return False, found
+            cut_short = cut_short or more
+        return cut_short, None
+
+
+def names_to_hide(graph: CausalGraph, hide: str | Iterable[str], rules: Sequence[Rule] = (admissible,)) -> list[str]:
+    """What `hide` says, checked; "auto": the smallest set by the first of `rules` that has one, nothing where none has.
+    A variable that is hidden is not set either."""
+    if isinstance(hide, str):
+        if hide != AUTO:
+            raise GraphError(f"hide is a list of names or 'auto', but got the string {hide!r}. Write [{hide!r}].")
+        return list(next((found for rule in rules if (found := smallest_to_hide(graph, rule)) is not None), ()))
+    if not isinstance(hide, Iterable):
+        raise GraphError(f"hide is a list of names or 'auto', but got {hide!r}.")
+    chosen = list(dict.fromkeys(hide))
+    for name in chosen:
+        if not isinstance(name, str) or name not in graph:
+            raise GraphError(f"hide is about variables of the graph, but {name!r} is none.{closest(name, graph.nodes)}")
+        if name == graph.target or name in graph.context:
+            role = "the target" if name == graph.target else "context, which is known before acting"
+            raise GraphError(f"hide is about variables between what is set and the target, but {name!r} is {role}.")
+    return [name for name in graph.nodes if name in chosen and name not in graph.latent]
+
+
+def with_hidden(graph: CausalGraph, names: Iterable[str]) -> CausalGraph:
+    """The graph in which `names` are hidden too, and not set."""
+    more = set(names)
+    if not more:
+        return graph
+    settable = [name for name in graph.controllable if name not in more]
+    return _changed(graph, graph.edges, latent=[*graph.latent, *more], controllable=settable)
+
+
+def without_causes(graph: CausalGraph, names: Iterable[str]) -> CausalGraph:
+    """The graph in which nothing causes `names`: they are set in every round."""
+    always = set(names)
+    if not always:
+        return graph
+    edges = [edge for edge in graph.edges if edge[1] not in always]
+    return _changed(graph, edges, bias=[name for name in graph.nodes if name in {*graph.bias, *always}])
+
+
+def reduced(graph: CausalGraph, beside: Sequence[str] = ()) -> CausalGraph:
+    """The graph over the observed nodes, with an edge wherever there is a hidden path; nothing is checked.
+
+    beside  hidden nodes that stay, without causes and effects: they are seen and kept, and nothing is learned from them
+    """
+    if not graph.latent:
+        return graph
+    tails, heads, biased = projected_edges(graph)
+    names = [*graph.observed, *beside]
+    started = [name for name, has in zip(graph.observed, biased, strict=True) if has]
+    return CausalGraph.from_arrays(
+        names, tails, heads, graph.target, (), graph.controllable, [*started, *beside], graph.context
+    )
+
+
+def _changed(
+    graph: CausalGraph,
+    edges: Iterable[tuple[str, str]],
+    latent: Sequence[str] | None = None,
+    controllable: Sequence[str] | None = None,
+    bias: Sequence[str] | None = None,
+) -> CausalGraph:
+    place = {name: i for i, name in enumerate(graph.nodes)}
+    ends = np.array([(place[a], place[b]) for a, b in edges], dtype=np.int64).reshape(-1, 2)
+    return CausalGraph.from_arrays(
+        graph.nodes,
+        ends[:, 0],
+        ends[:, 1],
+        graph.target,
+        graph.latent if latent is None else latent,
+        graph.controllable if controllable is None else controllable,
+        graph.bias if bias is None else bias,
+        graph.context,
+    )
+
+
+def ways_out(graph: CausalGraph, witness: Witness, rules: Sequence[Rule] = (admissible,), learner: bool = True) -> str:
+    """What a user can do about a witness, in sentences with the words to type.
+
+    learner  whether a policy is at work, which could set a variable always, or do without the graph
+    """
+    ways = []
+    tried = rules if len(graph) <= _MOST_FOR_ADVICE else ()
+    try:
+        found = next((names for rule in tried if (names := smallest_to_hide(graph, rule)) is not None), None)
+    except GraphError:  # too many to say which
+        found = None
+    settable = [end for path in witness.paths if (end := path[-1]) in graph.controllable]
+    if found:
+        typed = f"hide={list(found)} or hide='auto'"
+        ways.append(f"count {listed(found)} as hidden too, so that its causes act on its effects directly: {typed}")
+    elif settable:
+        typed = f"hide=[{settable[0]!r}]"
+        ways.append(f"count {settable[0]!r} as hidden too, if it need not be set: {typed}")
+    if learner and settable:
+        typed = f"always_set=[{settable[0]!r}]"
+        ways.append(f"set {settable[0]!r} in every round: {typed}")
+    if learner:
+        ways.append("run an experiment with a policy that keeps no model: policy='ucb'")
+    ways.append(f"observe {witness.hidden!r}")
+    numbered = [f"({i}) {way}" for i, way in enumerate(ways, start=1)]
+    return "Ways on: " + "; ".join(numbered) + "."

@@ -1,0 +1,78 @@
+"""What a learner sees of a graph with hidden variables: a graph without them, the links that are left, and where hidden
+causes cannot be removed, the error that says so, for the policies that would need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from dobandit.errors import DobanditError, GraphError, ModelError
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.hiding import Rule, names_to_hide, reduced, unshared, ways_out, with_hidden, without_causes
+from dobandit.graph.latent import RULE, Witness, admissible
+from dobandit.model.links import Link, auto, identity
+
+Hide = str | Iterable[str]
+
+
+class Visible(NamedTuple):
+    """graph     over the observed variables; those that count as hidden stand in it without causes and effects
+    links     by node of `graph`
+    whole     the graph with its hidden variables; None: there are none
+    hidden    observed variables that count as hidden
+    obstacle  why no model can be learned on `graph`; None: one can
+    """
+
+    graph: CausalGraph
+    links: tuple[Link, ...]
+    whole: CausalGraph | None
+    hidden: tuple[str, ...]
+    obstacle: DobanditError | None
+
+
+def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always_set: Iterable[str] = ()) -> Visible:
+    """Remove hidden variables, those that are named too.
+
+    Where no two observed nodes share a hidden cause, any links will do: a node with hidden causes has a table of its
+    own, which the learned link finds. Otherwise the paper's rule for linear models decides, provided that no other link
+    is promised.
+    """
+    free = without_causes(graph, always_set)
+    curved = [name for name, link in zip(graph.nodes, links, strict=True) if link != identity]
+    promised = [name for name in curved if links[graph.index(name) - 1] != auto]
+    rules: tuple[Rule, ...] = (unshared,) if promised else (unshared, admissible) if curved else (admissible,)
+    hidden = names_to_hide(free, hide, rules)
+    whole = with_hidden(free, hidden)
+    if not whole.latent:
+        return Visible(free, links, None, (), None)
+    seen = reduced(whole, hidden)
+    answers = [rule(whole) for rule in rules]
+    witness = None if any(answers) else answers[-1].witness
+    straight = (identity,) * len(seen)
+    if witness is not None:
+        name = promised[0] if promised else None
+        return Visible(seen, straight, whole, tuple(hidden), _obstacle(graph, free, links, name, witness, rules))
+    if not curved or not unshared(whole):
+        return Visible(seen, straight, whole, tuple(hidden), None)
+    by_name, latent = dict(zip(graph.nodes, links, strict=True)), set(whole.latent)
+    touched = {name for name in whole.observed if latent & set(whole.parents(name))}
+    kept = tuple(auto if name in touched else by_name[name] for name in seen.nodes)
+    return Visible(seen, kept, whole, tuple(hidden), None)
+
+
+def _obstacle(
+    graph: CausalGraph,
+    free: CausalGraph,
+    links: tuple[Link, ...],
+    promised: str | None,
+    witness: Witness,
+    rules: tuple[Rule, ...],
+) -> DobanditError:
+    ways = ways_out(free, witness, rules)
+    if promised is None:
+        return GraphError(f"{RULE}, but {witness}. {ways}")
+    link = links[graph.index(promised) - 1].name
+    return ModelError(
+        f"hidden variables that several observed ones share are handled in linear models only, but {promised!r} has "
+        f"the {link} link, and {witness}. Use identity links if they fit. {ways}"
+    )

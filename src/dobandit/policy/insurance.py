@@ -1,0 +1,154 @@
+"""Insurance against a wrong graph: an action's own outcomes correct what the model says of it.
+
+n, y: rounds with exactly this action (in this context) and their mean of Y.  m, e: the model's value and its standard
+error.  d: by how much the model is off for this action. Its prior is 0 with the chance 1 - OFF, else normal with the
+standard deviation SPREAD. y is normal around m with the variance V = v / n + e^2 where d is 0, and V + SPREAD^2 where
+it is not; v is m (1 - m), or what the outcomes themselves say where that is more, so that an unlucky start against a
+model that is sure of itself cannot settle anything. P(d is not 0) then has a closed form, which is OFF while n is 0; w
+is what it has risen above OFF, as a share of what it could.
+index = (1 - w) (m + c e) + w (m + E[d] + c' sd(d)), the last two where d is not 0; c' = sqrt(2 REACH log N) or c, if
+that is more, since own outcomes have no model to bring an action back that had bad luck.
+What a model says of actions that are never played can only be refuted by playing them. So a round is, with the chance
+1 / (2 sqrt(N + 1)), N rounds so far in which something was set, one in which the action is played that KL-UCB on own
+outcomes alone would choose: about sqrt(t) of t rounds, however many were recorded before without setting anything.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import by_type, inlined, kernel
+from dobandit.estimation.kl import kl_upper
+from dobandit.oracle.listing import Listing, pick, propose, score
+from dobandit.policy.own_outcomes import pattern_of
+from dobandit.policy.region import Bonus, Region, set_bonus, set_radii
+
+OFF, SPREAD, SHARE, REACH = 0.05, 0.2, 1.0, 0.5
+_LEAST = 0.02  # what the model says of Y counts as at least this far from 0 and 1
+Array = NDArray[np.float64]
+
+
+class Insurance(NamedTuple):
+    """The index: a bonus of so many standard errors, and corrections by own outcomes."""
+
+    scale: float
+    initial: int = 0
+
+
+class Insured(NamedTuple):
+    """The oracle: one with a joint bonus, and what every action of its list did by itself, by context."""
+
+    listing: Listing
+    joint: Any
+    context: NDArray[np.int32]  # ids of the context variables
+    plays: Array  # (contexts, actions)
+    total: Array  # (contexts, actions) sum of Y
+    rounds: Array  # (1,) those in which something was set
+    model: Array  # (actions,) scratch: what the model says
+    still: Array  # (n + 1,) no optimism
+    off: float
+    spread: float
+    share: float
+    reach: float
+
+
+def insured(joint: Any, context: NDArray[np.int32], nodes: int) -> Insured:
+    """The oracle around another, before any round."""
+    shape = 1 << len(context), len(joint.listing.values)
+    plays, total = np.zeros((2, *shape))
+    scratch = np.zeros(shape[1]), np.zeros(nodes)
+    return Insured(joint.listing, joint, context, plays, total, np.zeros(1), *scratch, OFF, SPREAD, SHARE, REACH)
+
+
+@inlined
+def deviation(oracle: Any, m: float, error: float, n: float, y: float, c: float) -> tuple[float, float]:
+    """(w, E[d] + c sd(d) where d is not 0), from n > 0 rounds with the mean y."""
+    p = min(max(m, _LEAST), 1.0 - _LEAST)
+    q = (n * y + 1.0) / (n + 2.0)
+    noise = max(p * (1.0 - p), q * (1.0 - q)) / n
+    slab = oracle.spread * oracle.spread
+    known = noise + error * error
+    far = (y - m) * (y - m)
+    odds = 0.5 * (math.log(known / (known + slab)) + far * (1.0 / known - 1.0 / (known + slab)))
+    odds += math.log(oracle.off / (1.0 - oracle.off))
+    chance = 1.0 / (1.0 + math.exp(-min(max(odds, -50.0), 50.0)))
+    w = max((chance - oracle.off) / (1.0 - oracle.off), 0.0)
+    share = slab / (slab + noise)
+    return w, share * (y - m) + c * math.sqrt(share * noise)
+
+
+@kernel
+def by_own_outcomes(oracle: Any, uniform: float) -> bool:
+    """Whether the model has no say in this round."""
+    return uniform * 2.0 * math.sqrt(oracle.rounds[0] + 1.0) < oracle.share
+
+
+@kernel
+def score_own(oracle: Any, fixed: Any) -> None:
+    """KL-UCB's index of every action."""
+    k, values = pattern_of(oracle.context, fixed), oracle.listing.values
+    level = 0.0
+    for i in range(len(values)):
+        level += oracle.plays[k, i]
+    level = math.log(level + 1.0)
+    for i in range(len(values)):
+        n = oracle.plays[k, i]
+        values[i] = kl_upper(oracle.total[k, i] / n if n > 0.0 else 0.0, n, level)
+
+
+@score.of(Insured)
+def score_insured(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """The model's index, corrected."""
+    k, values, c = pattern_of(oracle.context, fixed), oracle.listing.values, rho[layout.target]
+    score(oracle.joint, layout, state, oracle.still, fixed)
+    for i in range(len(values)):
+        oracle.model[i] = values[i]
+    if c > 0.0:
+        score(oracle.joint, layout, state, rho, fixed)
+    far = max(c, math.sqrt(2.0 * oracle.reach * math.log(oracle.rounds[0] + 1.0))) if c > 0.0 else 0.0
+    for i in range(len(values)):
+        n = oracle.plays[k, i]
+        if n > 0.0:
+            m, bonus = oracle.model[i], values[i] - oracle.model[i]
+            w, own = deviation(oracle, m, bonus / c if c > 0.0 else 0.0, n, oracle.total[k, i] / n, far)
+            values[i] = m + (1.0 - w) * bonus + w * own
+
+
+@propose.of(Insured)
+def propose_insured(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
+    if by_own_outcomes(oracle, draws[1]):
+        score_own(oracle, fixed)
+    else:
+        score_insured(oracle, layout, state, rho, fixed)
+    return pick(oracle.listing.values, draws[0])
+
+
+set_radii.of(Insurance)(getattr(set_bonus, "py_func", set_bonus))
+
+
+@by_type
+def note_play(index: Any, oracle: Any, pattern: int, action: int, reward: float) -> None:
+    """Take in that a listed action (below 0: none) was played in a context, and what came of it."""
+
+
+@note_play.of(Region)
+def forget_region(index: Any, oracle: Any, pattern: int, action: int, reward: float) -> None:
+    """Policies that go by the model alone."""
+
+
+@note_play.of(Bonus)
+def forget_bonus(index: Any, oracle: Any, pattern: int, action: int, reward: float) -> None:
+    """Policies that go by the model alone."""
+
+
+@note_play.of(Insurance)
+def note_own(index: Any, oracle: Any, pattern: int, action: int, reward: float) -> None:
+    if action >= 0 and not math.isnan(reward):
+        oracle.plays[pattern, action] += 1.0
+        oracle.total[pattern, action] += reward
+        if oracle.listing.ids.shape[1] > 0 and oracle.listing.ids[action, 0] > 0:
+            oracle.rounds[0] += 1.0

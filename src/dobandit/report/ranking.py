@@ -1,0 +1,137 @@
+"""`rank`: every allowed action from data, with its picture and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from dobandit.checks import whole_number
+from dobandit.errors import ReportError
+from dobandit.fitting.fit import fitted
+from dobandit.fitting.ranking import Ranked, Ranking
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.base import CausalModel
+from dobandit.oracle.rules import Rules, RuleWords, rules_of
+from dobandit.policy.hidden_causes import Hide
+from dobandit.policy.problem import Links
+from dobandit.report.charts import GRID, INK, SOFT, finished
+from dobandit.report.figures import Figure, altair
+
+_BEST, _OTHER, _SEEN = "#004488", "#8a8a8a", "#bb5566"
+_ROW = 22  # pixels
+_MOST_LETTERS = 44
+MOST_RANKED = 200_000
+
+
+class RankingResult(Ranking):
+    """A ranking that can be drawn."""
+
+    def chart(self, top: int = 20) -> Figure:
+        """The best `top` actions as dots with their intervals, beside doing nothing; `.save("ranking.png")`."""
+        return Figure(ranking_chart(self, top))
+
+
+def rank(
+    graph: CausalGraph | CausalModel,
+    data: Any,
+    budget: int | Rules | None = None,
+    links: Links = "auto",
+    *,
+    context: Mapping[str, float] | None = None,
+    hide: Hide = (),
+    **rules: Unpack[RuleWords],
+) -> RankingResult:
+    """Every allowed action by what it would bring, best first, from data.
+
+    graph    what causes what; of a model the structure and the links are used, never the weights
+    data     as `fit` takes them: a frame, the path of a CSV or Parquet file, or rows
+    budget   how many variables may be set at most, or Rules
+    links    "auto", or promised, for all nodes or by node
+    context  the value of each context variable, where the graph has some
+    hide     observed variables that count as hidden, or "auto", as in `create_experiment`: their columns may be missing
+    rules    levers, costs, total_cost, require, forbid, exclusive, smaller, always_set: see `Rules`
+
+    `experiment.evaluate(do)` of an experiment that is created with history=data and the same rules says the same of
+    each action, to the last digit.
+    """
+    return RankingResult(fitted(graph, data, rules_of(budget, rules), links, MOST_RANKED, hide), context)
+
+
+def action_words(do: Mapping[str, float], most: int = _MOST_LETTERS) -> str:
+    """An action for a label: names, and values other than 1."""
+    text = " + ".join(name if value == 1 else f"{name} = {value:g}" for name, value in do.items()) or "nothing"
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def ranking_chart(ranking: Ranking, top: int = 20) -> Any:
+    """An Altair chart: a row per action, E[target] with its interval, and what was observed of just this action."""
+    top = whole_number("top", top, 1, ReportError)
+    alt = altair()
+    shown = list(ranking.actions[:top])
+    rows = [_row(place, action) for place, action in enumerate(shown)]
+    y = alt.Y(
+        "place:O",
+        axis=alt.Axis(title=None, labels=False, ticks=False, domain=False, grid=False),
+        scale=alt.Scale(paddingInner=0.2),
+    )
+    x = {"scale": alt.Scale(zero=False, nice=True), "axis": alt.Axis(title=f"E[{ranking.target}]", gridColor=GRID)}
+    colour = alt.Color("colour:N", scale=None)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
+    layers = [
+        *([] if ranking.nothing is None else _nothing_layers(alt, ranking.nothing.value, x)),
+        base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", **x), x2="high:Q", color=colour),
+        base.mark_point(shape="diamond", size=46, filled=False, strokeWidth=1.5, opacity=1, color=_SEEN)
+        .encode(x=alt.X("seen:Q", **x))
+        .transform_filter("isValid(datum.seen)"),
+        base.mark_point(size=70, filled=True, opacity=1).encode(x=alt.X("value:Q", **x), color=colour),
+        base.mark_text(align="right", dx=-10, fontSize=12, color=INK, limit=320).encode(x=alt.value(0), text="text:N"),
+    ]
+    chart = alt.layer(*layers).properties(width=460, height=_ROW * len(rows))
+    return finished(alt, chart, _title(ranking), _legend(ranking, shown), 100)
+
+
+def _nothing_layers(alt: Any, value: float, x: dict[str, Any]) -> list[Any]:
+    """A line at what doing nothing brings."""
+    idle = alt.Chart(alt.InlineData(values=[{"value": value, "text": "nothing"}]))
+    return [
+        idle.mark_rule(strokeDash=[4, 3], color=SOFT).encode(x=alt.X("value:Q", **x)),
+        idle.mark_text(dy=-8, fontSize=11, color=SOFT, baseline="bottom").encode(
+            x=alt.X("value:Q", **x), y=alt.value(0), text=alt.value("doing nothing")
+        ),
+    ]
+
+
+def _row(place: int, action: Ranked) -> dict[str, Any]:
+    return {
+        "place": place,
+        "text": action_words(action.do),
+        "value": action.value,
+        "low": action.interval.low,
+        "high": action.interval.high,
+        "seen": None if action.observed is None else action.observed.mean,
+        "colour": _BEST if not place else _OTHER,
+    }
+
+
+def _title(ranking: Ranking) -> str:
+    best = ranking.best
+    if not best.do:
+        return f"Doing nothing looks best for {ranking.target}"
+    found = f"{action_words(best.do)} looks best for {ranking.target}"
+    return found if best.uplift is None else f"{found}: {best.uplift.value:+.3f} against doing nothing"
+
+
+def _legend(ranking: Ranking, shown: list[Ranked]) -> str:
+    parts = [
+        f"The best {len(shown):,} of {len(ranking.actions):,} sets, from {ranking.rounds:,} rounds."
+        if len(shown) < len(ranking.actions)
+        else f"All {len(shown):,} sets, from {ranking.rounds:,} rounds.",
+        f"Dots: the model's estimate; lines: its interval, which {ranking.interval_words}."
+        if ranking.interval_words.startswith("holds")
+        else f"Dots: the model's estimate; lines: its interval ({ranking.interval_words}).",
+    ]
+    if any(action.observed is not None for action in shown):
+        parts.append("Diamonds: the mean of the rounds with exactly this set.")
+    if ranking.context:
+        parts.append("With " + ", ".join(f"{name} = {value:g}" for name, value in ranking.context.items()) + ".")
+    return " ".join(parts)

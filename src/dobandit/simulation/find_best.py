@@ -1,0 +1,157 @@
+"""How many rounds a policy that looks for the best action needs to find it, and how often it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import SimulationError
+from dobandit.estimation.confidence import wilson
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.base import CausalModel
+from dobandit.oracle.rules import Rules
+from dobandit.policy.base import Policy
+from dobandit.policy.engine import Engine, Interval, Situation, no_context
+from dobandit.policy.problem import Links
+from dobandit.simulation.run import Runner, prepare
+from dobandit.simulation.statistics import Summary, summarise
+from dobandit.simulation.study import Study, study_of
+
+_SAME = 1e-9  # rounding of true values must not make an answer wrong
+
+
+class Found(NamedTuple):
+    """The searches of one policy, a number per run.
+
+    rounds     how many it took, at most the most that were allowed
+    finished   whether it had an answer by then
+    shortfall  by how much the answer, or what looked best in the end, is truly worse than the best action
+    within     how much it was allowed to be worse (epsilon); delta: with what probability it may be worse by more
+    """
+
+    rounds: NDArray[np.int64]
+    finished: NDArray[np.bool_]
+    shortfall: NDArray[np.float64]
+    within: float
+    delta: float
+
+    @property
+    def wrong(self) -> NDArray[np.bool_]:
+        """Runs whose answer falls short by more than allowed."""
+        return self.finished & (self.shortfall > self.within + _SAME)
+
+    @property
+    def error(self) -> float:
+        """The share of runs with a wrong answer; a run without an answer is not wrong."""
+        return float(self.wrong.mean())
+
+    @property
+    def error_interval(self) -> Interval:
+        """Wilson's 95% interval of the error."""
+        return Interval(*wilson(self.error, len(self.wrong)))
+
+    def summary(self) -> Summary:
+        """Of the rounds: mean with its interval, and quantiles; unfinished runs count with the most that were allowed,
+        so that the mean is too small where there are any."""
+        return summarise(self.rounds.astype(float))
+
+
+@dataclass(frozen=True)
+class BestFound:
+    """What `find_best` measured, by label."""
+
+    found: dict[str, Found]
+    most_rounds: int
+
+    def __getitem__(self, label: str) -> Found:
+        return self.found[label]
+
+    def summary(self) -> str:
+        """A table for people: rounds until the answer, runs without one, and the share of wrong answers."""
+        heads = ("policy", "rounds", "5%", "median", "95%", "no answer", "wrong", "95% interval")
+        rows = [heads, *(_row(label, found) for label, found in self.found.items())]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
+        return "\n".join(
+            "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(pairs))
+            for pairs in (list(zip(row, widths, strict=True)) for row in rows)
+        )
+
+
+def _row(label: str, found: Found) -> tuple[str, ...]:
+    told, (low, high), runs = found.summary(), found.error_interval, len(found.rounds)
+    unfinished = int((~found.finished).sum())
+    mean = f"{'>' if unfinished else ''}{told.mean:,.0f}"
+    spread = (f"{told.quantiles[q]:,.0f}" for q in (0.05, 0.5, 0.95))
+    share = f"{int(found.wrong.sum())} of {runs}"
+    return label, mean, *spread, f"{unfinished} of {runs}", share, f"{low:.3f} to {high:.3f}"
+
+
+def find_best(
+    model: CausalModel,
+    policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
+    replications: int,
+    budget: int | Rules,
+    seed: int = 0,
+    most_rounds: int = 100_000,
+    *,
+    graph: CausalGraph | None = None,
+    links: Links = None,
+    effects: str | None = None,
+) -> BestFound:
+    """Let policies such as `BestSet` and `LUCB` look for the best action of a model, on common random numbers.
+
+    model        the world; without context, as each context has an answer of its own
+    policies     a policy, or many, that know when they have an answer
+    budget       the most variables that may be set in a round, or `Rules`
+    most_rounds  a run without an answer by then has none
+
+    graph, links and effects are what the learners believe, as in `simulate`; default: what is true.
+
+    >>> import dobandit as dob
+    >>> found = dob.find_best(dob.paper.G4, dob.LUCB(epsilon=0.3, delta=0.1), replications=5, budget=2)
+    >>> found["LUCB (0.3)"].error
+    0.0
+    """
+    believed = {"graph": graph, "links": links, "effects": effects}
+    study = study_of(model, policies, most_rounds, replications, budget, seed, [1], **believed)  # type: ignore[arg-type]
+    if study.problem.graph.context:
+        raise SimulationError("each context has a best action of its own, so that there is no single answer to find.")
+    runner = Runner(study, prepare(study))
+    return BestFound({label: _searches(runner, study, label) for label in study.policies}, study.rounds)
+
+
+def _searches(runner: Runner, study: Study, label: str) -> Found:
+    """All runs of one policy."""
+    policy = study.policies[label]
+    within, unlearned = policy.stop_within, policy.engine(study.problem)
+    if within is None or not unlearned.has_gap:
+        raise SimulationError(
+            f"find_best is for policies that know when they have an answer, but {label} never does here. Use BestSet "
+            "or LUCB."
+        )
+    rounds, finished = np.full(study.replications, study.rounds), np.zeros(study.replications, dtype=np.bool_)
+    shortfall = np.zeros(study.replications)
+    nothing, truth = no_context(len(study.problem.graph)), runner.prepared.truth
+    for run in range(study.replications):
+        engine = unlearned.copy()
+        found = _search(runner, engine, run, within)
+        if found is not None:
+            rounds[run], finished[run] = found, True
+        answer = engine.best(Situation(np.zeros(engine.draws), nothing)).action
+        shortfall[run] = truth.best[0] - truth.value(answer, nothing)
+    return Found(rounds, finished, shortfall, within, unlearned.delta)
+
+
+def _search(runner: Runner, engine: Engine, run: int, within: float) -> int | None:
+    """After how many rounds a run had its answer."""
+    done = 0
+    for _, draws in runner.stretches([engine], run):
+        found = engine.search(runner.world, draws, within)
+        if found is not None:
+            return done + found
+        done += len(draws.world)
+    return None

@@ -1,0 +1,200 @@
+"""A world that is a Python function: (action, context, rng) -> observation.
+
+What its actions are worth is not known, so it is estimated: the average of many draws of every allowed action, the same
+random numbers for all, so that differences between actions are sharper than the averages themselves. Studies say how
+sharp. Learners play against it round by round, in Python.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.checks import whole_number
+from dobandit.errors import ModelError, SimulationError, listed
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.base import CausalModel, FreeNode
+from dobandit.oracle.actions import Action
+from dobandit.oracle.result import OracleResult
+from dobandit.policy.engine import Rounds, no_context
+from dobandit.policy.problem import Problem
+from dobandit.policy.world import World
+from dobandit.simulation.truth import Truth
+
+Array = NDArray[np.float64]
+WorldFunction = Callable[[dict[str, float], dict[str, float], np.random.Generator], Mapping[str, float]]
+MOST_CELLS = 5_000  # actions x contexts whose value is estimated
+
+
+class FunctionModel(CausalModel):
+    """A world that is a function, on the graph that learners are told.
+
+    function  (action, context, rng) -> observation: what is set, by name; the values of the context variables, empty
+              where these are still to be drawn; a NumPy generator, in the same state for all policies in a round. It
+              returns the values, 0 or 1, of all variables that are observed; those of set variables may be left out.
+              Studies call it from several threads (workers=1: from one), so it should keep nothing between calls
+    samples   draws by which the value of each action is estimated
+
+    >>> graph = CausalGraph([("ad", "buy")], target="buy")
+    >>> def shop(action, context, rng):
+    ...     ad = action.get("ad", rng.random() < 0.5)
+    ...     return {"ad": ad, "buy": rng.random() < (0.6 if ad else 0.2)}
+    >>> FunctionModel(shop, graph).observe({"ad": 1}, {}, np.random.default_rng(0))
+    {'ad': 1.0, 'buy': 0.0}
+    """
+
+    def __init__(self, function: WorldFunction, graph: CausalGraph, samples: int = 4_000) -> None:
+        if not callable(function):
+            raise ModelError(f"a world is a function (action, context, rng), but got {type(function).__name__}.")
+        self.function, self.graph = function, graph
+        self.samples = whole_number("samples", samples, 2, SimulationError)
+        self.noise = np.zeros(len(graph) + 1)
+
+    @property
+    def is_linear(self) -> bool:
+        return False
+
+    @property
+    def nonnegative(self) -> bool:
+        """False: nobody knows."""
+        return False
+
+    def observe(
+        self, do: Mapping[str, float], context: Mapping[str, float], rng: np.random.Generator
+    ) -> dict[str, float]:
+        """One round: the values of all observed variables."""
+        seen = self.function(dict(do), dict(context), rng)
+        if not isinstance(seen, Mapping):
+            raise SimulationError(f"the world returns values by name, but got {type(seen).__name__}.")
+        known = {**context, **do}
+        found: dict[str, float] = {}
+        for name in self.graph.observed:
+            value = seen.get(name, known.get(name))
+            if value is None or value not in (0, 1):
+                what = "is missing" if value is None else f"is {value!r}"
+                raise SimulationError(
+                    f"the world returns 0 or 1 for each of {listed(self.graph.observed)}, but {name!r} {what}."
+                )
+            if name in known and value != known[name]:
+                why = "is set to" if name in do else "was, before anything was set,"
+                raise SimulationError(f"{name!r} {why} {known[name]:g}, but the world returns {value!r} for it.")
+            found[name] = float(value)
+        return found
+
+    def draw_context(self, rng: np.random.Generator) -> dict[str, float]:
+        """The context variables of a round, which do not depend on what is set."""
+        if not self.graph.context:
+            return {}
+        seen = self.observe({}, {}, rng)
+        return {name: seen[name] for name in self.graph.context}
+
+    def free_node(self, v: int, fixed: Array) -> FreeNode:
+        self._refuse()
+
+    def node_arrays(self) -> Any:
+        self._refuse()
+
+    def _means_into(self, out: Array, v: int, values: Array) -> None:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise ModelError(
+            "a world that is a function has no probabilities to compute with, which solve, expect, sample and the "
+            "oracle need. Give a model, such as a TableModel."
+        )
+
+
+class FunctionWorld(World):
+    """The function as a world to act in, round by round; it has no arrays for compiled ones."""
+
+    model: FunctionModel
+
+    def __init__(self, model: FunctionModel, graph: CausalGraph) -> None:
+        self.model, self.graph = model, graph
+
+    def context(self, uniforms: Array) -> Array:
+        known = no_context(len(self.graph))
+        for name, value in self.model.draw_context(_generator(uniforms)).items():
+            known[self.graph.index(name)] = value
+        return known
+
+    def play(self, action: Action, uniforms: Array) -> Rounds:
+        graph = self.graph
+        context = self.model.draw_context(_generator(uniforms))
+        seen = self.model.observe(action.named(graph), context, _generator(uniforms))
+        values, was_set = np.ones((1, len(graph) + 1)), np.zeros((1, len(graph) + 1), dtype=np.bool_)
+        for v, name in enumerate(graph.nodes, start=1):
+            values[0, v] = seen[name]
+        was_set[0, list(action.ids)] = True
+        return Rounds(values, was_set, np.ones(1, dtype=np.int64))
+
+
+def _generator(uniforms: Array) -> np.random.Generator:
+    """The same numbers for the same round, whatever the policy does."""
+    return np.random.default_rng(np.ascontiguousarray(uniforms[:2]).view(np.uint64).tolist())
+
+
+class SampledTruth(Truth):
+    """What actions are worth in a world that is a function, by the average of its draws.
+
+    value_error  the largest standard error of a difference between the best action and another, in any context
+    """
+
+    model: FunctionModel
+
+    def _solve(self) -> list[OracleResult]:
+        allowed = self.problem.allowed()
+        cells = allowed.count() * len(self.patterns)
+        if cells > MOST_CELLS:
+            raise SimulationError(
+                f"regret needs the value of every allowed action in every context, and in a world that is a function "
+                f"each is estimated, up to {MOST_CELLS:,} of them, but there are {cells:,}. Lower the budget, or give "
+                "a model."
+            )
+        self._drawn: dict[tuple[Action, bytes], Array] = {}
+        listed_actions = list(dict.fromkeys([*allowed.every(), self.problem.idle()]))
+        answers, errors = [], [0.0]
+        for pattern in self.patterns:
+            values = {action: self.value(action, pattern) for action in listed_actions[: allowed.count()]}
+            best = max(values, key=values.__getitem__)
+            do, value = best.named(self.problem.graph), values[best]
+            answers.append(
+                OracleResult(do, value, value, "approximate", "sampled", 0.0, None, len(values), ((do, value),))
+            )
+            first = self._outcomes(best, pattern)
+            errors += [float((first - self._outcomes(a, pattern)).std()) for a in listed_actions]
+        self.value_error = max(errors) / math.sqrt(self.model.samples)
+        return answers
+
+    def _outcomes(self, action: Action, context: Array) -> Array:
+        key = action, context.tobytes()
+        if key not in self._drawn:
+            do, known = action.named(self.problem.graph), self._context(context)
+            target = self.model.target
+            self._drawn[key] = np.array(
+                [
+                    self.model.observe(do, known, np.random.default_rng([self.problem.seed, 1, k]))[target]
+                    for k in range(self.model.samples)
+                ]
+            )
+        return self._drawn[key]
+
+    def value(self, action: Action, context: Array) -> float:
+        return float(self._outcomes(action, context).mean())
+
+    def chance(self) -> Array:
+        """How often each context came in as many draws as an action's value has."""
+        names, counts = self.problem.graph.context, np.zeros(len(self.patterns))
+        for k in range(self.model.samples if names else 0):
+            seen = self.model.draw_context(np.random.default_rng([self.problem.seed, 2, k]))
+            counts[sum(int(seen[name]) << i for i, name in enumerate(names))] += 1
+        return counts / counts.sum() if names else np.ones(1)
+
+
+def truth_of(model: CausalModel, problem: Problem) -> Truth:
+    """What every action is worth: computed where the world is a model, estimated where it is a function."""
+    return SampledTruth(model, problem) if isinstance(model, FunctionModel) else Truth(model, problem)

@@ -1,0 +1,297 @@
+"""What is refused at the doors, Python's and the command line's, and in whose words."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+import dobandit as dob
+from dobandit.cli.main import main
+from dobandit.cli.spelling import FLAGS, OPTIONS, POLICIES, SETTINGS, as_command
+from dobandit.errors import GraphError, InterventionError, ObservationError, ParseError, PolicyError
+from dobandit.experiment.storage import MemoryStorage
+from dobandit.experiment.storage.base import TOLD
+from dobandit.policy.registry import NAMES, policy_class, policy_from_document, policy_from_spec
+
+EDGES = [("ad", "visit"), ("price", "visit"), ("visit", "buy")]
+SHOP = dob.CausalGraph(EDGES, target="buy", bias=["visit", "buy"])  # ad and price only happen when they are set
+CONTEXT = dob.CausalGraph([*EDGES, ("mobile", "buy")], target="buy", context=["mobile"])
+
+
+def experiment(graph=SHOP, **words):
+    return dob.create_experiment("e", graph, 1, storage=MemoryStorage(), policy="ucb", seed=0, **words)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """A command; its output, or its error where it ends with 2."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DOBANDIT_STORAGE", raising=False)
+    Path("shop.json").write_text(dob.print_graph(CONTEXT, "json"))
+    Path("idle.json").write_text(dob.print_graph(SHOP, "json"))
+
+    def command(*words, fails=False):
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in words])
+        out, err = capsys.readouterr()
+        assert (ended.value.code or 0) == (2 if fails else 0), err
+        return err.strip() if fails else out
+
+    return command
+
+
+# -- a variable that cannot happen by itself ---------------------------------------------------------------------
+
+IMPOSSIBLE = r"'price' can only be other than 0 where it is set.*record the round with it in do.*'do:price'.*bias"
+
+
+def test_a_variable_without_causes_that_was_not_set_is_not_told_as_1():
+    e = experiment()
+    trial = e.ask(available=["ad"])
+    for seen in ({"price": 1, "buy": 0}, [{"buy": 0}, {"price": 1, "buy": 0}], {"price": 1, "buy": 0, "count": 3}):
+        with pytest.raises(ObservationError, match=IMPOSSIBLE):
+            e.tell(trial, seen)
+        with pytest.raises(ObservationError, match=IMPOSSIBLE):
+            e.record({"ad": 1}, seen)
+    with pytest.raises(ParseError, match=f"row 1: .*{IMPOSSIBLE}"):
+        e.import_history([({}, {"buy": 1}), ({}, {"price": 1, "buy": 1})])
+    assert e.status().told == 0
+    e.tell(trial, {"price": 0, "visit": 1, "buy": 0})  # which goes without saying
+    e.record({"price": 1}, {"price": 1, "buy": 0})
+    e.import_history([{"do:price": 1, "price": 1, "buy": 1}])
+    assert e.status().told == 3
+
+
+def test_one_with_a_bias_or_a_cause_may_happen():
+    biased = experiment(dob.CausalGraph(EDGES, target="buy"))
+    biased.record({}, {"price": 1, "ad": 1, "visit": 1, "buy": 0})
+    experiment().record({}, {"visit": 1, "buy": 0})
+
+
+def test_logs_that_hold_such_rounds_open_and_may_be_told_again():
+    """A log from before this was checked: nothing that is stored is refused."""
+    e = experiment()
+    trial = e.ask(available=["ad"])
+    row = e.columns.encode([1 if name in ("price", *trial.do) else 0 for name in e.columns.names])
+    with e.storage.writing(e._id) as writer:
+        stored = writer.trial(trial.number)
+        writer.close(stored._replace(state=TOLD, observation=row, rounds=1, closed_at=1.0))
+    again = dob.open_experiment("e", e.storage)
+    assert again.learner.rounds == 1
+    again.ask()
+    assert again.tell(trial.number, {**e.columns.decode(row)}).repeated
+
+
+def test_the_command_line_refuses_it_too(run):
+    run("experiment", "create", "s", "idle.json", "-k", 1, "--policy", "ucb")
+    said = run("experiment", "record", "s", "--do", "ad=1", "price=1", "buy=0", fails=True)
+    assert re.search(IMPOSSIBLE, said)
+    Path("past.csv").write_text("price,buy\n0,1\n1,1\n")
+    assert re.search(f"past.csv: line 3: .*{IMPOSSIBLE}", run("experiment", "import", "s", "past.csv", fails=True))
+    run("experiment", "record", "s", "--do", "price=1", "buy=0")
+
+
+# -- contexts ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0.5, 2, 120, "yes", pytest.param(10**400, id="huge"), [1]])
+def test_a_wrong_value_in_a_context_is_told_apart_from_a_total(value):
+    rule = "the value of the context variable 'mobile' must be 0 or 1"
+    e = experiment(CONTEXT)
+    for ask in (e.ask, e.recommend, e.learner.best, e.learner.propose):
+        with pytest.raises(ObservationError, match=rule) as refused:
+            ask(context={"mobile": value})
+        assert "total" not in str(refused.value)
+    with pytest.raises(ObservationError) as refused:
+        e.tell(e.ask(context={"mobile": 1}), {"mobile": 2, "buy": 1})
+    assert "total" not in str(refused.value)
+
+
+@pytest.mark.parametrize("given", [{}, None, {"mobil": 1}, ["mobile"], {"mobile": None}, {"ad": 1, "mobile": 1}])
+def test_learners_and_experiments_refuse_a_context_with_the_same_words(given):
+    e = experiment(CONTEXT)
+    said = []
+    for ask in (e.ask, e.learner.propose):
+        with pytest.raises(ObservationError) as refused:
+            ask(context=given)
+        said.append(str(refused.value))
+    assert said[0] == said[1]
+
+
+def test_a_context_variable_is_no_part_of_an_action():
+    e = experiment(CONTEXT)
+    for wrong in (
+        lambda: e.evaluate({"mobile": 1}, context={"mobile": 1}),
+        lambda: e.learner.predict({"mobile": 1}, {"mobile": 0}),
+        lambda: e.learner.propose(context={"mobile": 1}, pending=[{"mobile": 1}]),
+    ):
+        with pytest.raises(InterventionError, match="of the context is seen, not set, but do names 'mobile'"):
+            wrong()
+    assert e.learner.predict({"mobile": 1, "ad": 1}) == e.learner.predict({"ad": 1}, {"mobile": 1})
+
+
+# -- the words of the command line -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "says", "not_python"),
+    [
+        (["ask", "s"], "Add --context mobile=1.", "context={"),
+        (["ask", "s", "--context", "mobile=2"], "'mobile' must be 0 or 1", "total"),
+        (["ask", "s", "--context", "mobile=yes"], "a number after the =", "total"),
+        (["evaluate", "s", "--do", "mobile=1", "--context", "mobile=1"], "is seen, not set", "{"),
+        (["tell", "s", 0, "buy=15"], "such as visit 1, buy 0, count 105", "{"),
+        (["ask", "s", "--context", "mobile=1", "--available", "nobody"], "what is available are controllable", "="),
+        (["create", "x", "shop.json"], "needs a budget or a total cost", "="),
+        (["create", "x", "shop.json", "-k", 9], "the budget must be a whole number from 0 to 3", "budget="),
+        (["create", "x", "shop.json", "-k", 1, "--lever", "nobody=0"], "levers are of controllable", "{"),
+        (["create", "x", "shop.json", "-k", 1, "--lever", "price=2"], "a lever is a value from 0 to 1", "{"),
+        (["create", "x", "shop.json", "-k", 1, "--lever", "price=0.5"], "the levers of 'price' are 0.5", "True"),
+        (["create", "x", "shop.json", "-k", 1, "--require", "nobody"], "what is required are controllable", "require="),
+        (["create", "x", "shop.json", "-k", 1, "--control", 2], "from 0 to below 1", "="),
+        (["create", "x", "shop.json", "-k", 1, "--policy", "ucb", "--stop-within", 0.1], "--stop-within needs", "_"),
+        (["create", "x", "shop.json", "-k", 1, "--policy", "oracle"], "it is for simulations", "CausalUCB"),
+        (
+            ["create", "x", "shop.json", "-k", 1, "--policy", "blm-lr", "--effects", "any"],
+            "Promise --effects nonnegative, let it read harm as no effect with clipped=True in --policy, or use "
+            "causal-ucb",
+            "='",
+        ),
+        (
+            ["create", "x", "shop.json", "-k", 1, "--policy", "blm-lr:oracle=greedy"],
+            "oracle=greedy in --policy needs regions",
+            "='",
+        ),
+        (["create", "x", "shop.json", "-k", 1, "--lease", "90000d"], "at most 11,574d", "timedelta"),
+    ],
+)
+def test_errors_speak_as_commands_do(run, words, says, not_python):
+    run("experiment", "create", "s", "shop.json", "-k", 1, "--policy", "ucb")
+    run("experiment", "ask", "s", "--context", "mobile=1")
+    said = run("experiment", *words, fails=True)
+    assert says in said
+    assert not_python not in said.partition(says)[2]
+    assert said.count("\n") == 0
+
+
+def test_every_way_out_that_a_message_names_has_a_spelling():
+    """Keywords that are written into the package's errors are those that the command line knows how to spell."""
+    known = {*OPTIONS, *SETTINGS, *(word for word, _ in FLAGS)}
+    only_python = {"record", "name", "graph"}  # of `simulate(record=..., graph=...)` and of a policy class of one's own
+    found = set()
+    for path in Path(dob.__file__).parent.rglob("*.py"):
+        if path.parent.name in ("testing", "formats", "cli", "experiments"):
+            continue
+        for raised in ast.walk(ast.parse(path.read_text())):
+            if isinstance(raised, ast.Raise):
+                texts = [n.value for n in ast.walk(raised) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+                found |= set(re.findall(r"(?<![\w'\"`:,+-])([a-z][a-z_]+)=(?=['{\[<.]|\w|$)", " ".join(texts)))
+    assert found - known - only_python == {"key"}  # key=value, of policies' settings
+    assert {"context", "effects", "region"} <= found
+
+
+def test_ways_on_from_hidden_causes_are_spelled_as_commands():
+    graph = dob.CausalGraph(
+        [("a", "m"), ("m", "y"), ("u", "m"), ("u", "y"), ("w", "a"), ("w", "y")],
+        target="y",
+        latent=["u", "w"],
+        controllable=["a"],
+    )
+    with pytest.raises(GraphError, match="Ways on") as refused:
+        dob.CausalUCB().start(graph, 1)
+    said = as_command(str(refused.value)).partition("Ways on")[2]
+    assert "--always-set a" in said
+    assert "--policy ucb" in said
+    assert "=" not in said
+
+
+def test_settings_and_policies_are_those_that_there_are():
+    settings = {field.name for name in NAMES for field in fields(policy_class(name))}
+    assert set(SETTINGS) <= settings
+    assert {name: policy_class(spoken).__name__ for name, spoken in POLICIES.items()} == {
+        name: name for name in POLICIES
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["but got 'context=abc'.", "'bglm-ofu:initial=x' has 'initial=x'", "--do X3=1", 'the name "BLMLR" is taken']
+)
+def test_what_the_user_wrote_is_not_translated(text):
+    assert as_command(text) == text
+
+
+# -- levers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lever", ["price=0,,1", "price=,1", "price=0,", "price=", "price=0,0", "price=1,1.0", "price=0,1x", "price=0,1 x"]
+)
+def test_a_lever_has_a_number_between_commas_each_once(run, lever):
+    said = run("experiment", "create", "x", "shop.json", "-k", 1, "--lever", lever, fails=True)
+    assert said.startswith("error: --lever takes")
+    assert repr(lever) in said
+
+
+# -- policies of other packages ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Picky(dob.UCB):
+    """Looks at its settings no more than Python does."""
+
+    name: ClassVar[str] = "picky"
+    label: ClassVar[str] = "Picky"
+    depth: int = 1
+    width: float = 1.0
+
+    def __post_init__(self):
+        if self.depth < 1:
+            raise PolicyError("depth is from 1")
+
+
+@pytest.mark.parametrize(
+    "spec", ["picky:depth=deep", "picky:depth=deep,width=2", "picky:width=wide", "picky:width=true"]
+)
+def test_a_setting_of_the_wrong_type_is_a_policy_error_that_names_it(spec):
+    key, _, value = spec.partition(":")[2].partition(",")[0].partition("=")
+    came = {"true": "True"}.get(value, repr(value))
+    document = {"name": "picky", key: {"true": True}.get(value, value)}
+    for make in (lambda: policy_from_spec(spec), lambda: policy_from_document(document)):
+        with pytest.raises(PolicyError, match="picky") as refused:
+            make()
+        assert key in str(refused.value)
+        assert came in str(refused.value)
+    assert policy_from_spec("picky:depth=2,width=3") == Picky(depth=2, width=3)
+
+
+def test_a_setting_that_a_policy_does_not_have_is_a_policy_error():
+    for make in (lambda: policy_from_spec("picky:dept=1"), lambda: policy_from_document({"name": "picky", "dept": 1})):
+        with pytest.raises(PolicyError, match=r"picky takes .*'depth'.*but got 'dept'. Did you mean 'depth'"):
+            make()
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------
+
+
+def test_explain_says_in_which_context_a_trial_was_asked(run):
+    run("experiment", "create", "s", "shop.json", "-k", 1, "--policy", "ucb", "--lever", "price=0,1")
+    run("experiment", "ask", "s", "--context", "mobile=1")
+    assert re.search(r"context +mobile = 1\n", run("experiment", "explain", "s", 0))
+    assert json.loads(run("experiment", "explain", "s", 0, "--json"))["context"] == {"mobile": 1}
+    lines = run("experiment", "show", "s").splitlines()
+    assert [line.split("  ")[-1] for line in lines if line.startswith("  to set")] == [
+        "at most 1 of ad, price (0 or 1), visit"
+    ]
+
+
+def test_explain_says_nothing_of_a_context_where_there_is_none(run):
+    run("experiment", "create", "s", "idle.json", "-k", 1, "--policy", "ucb")
+    run("experiment", "ask", "s")
+    assert "context" not in run("experiment", "explain", "s", 0)
+    assert json.loads(run("experiment", "explain", "s", 0, "--json"))["context"] == {}

@@ -1,0 +1,136 @@
+"""Live experiments and commands on graphs whose hidden causes cannot be removed."""
+
+import io
+import json
+import sys
+
+import pytest
+
+import dobandit as dob
+from dobandit.cli.main import main
+from dobandit.errors import GraphError
+
+SHOP = dob.CausalGraph(
+    [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("season", "visit"), ("season", "buy")],
+    target="buy",
+    latent=["season"],
+    controllable=["email", "coupon"],
+)
+SEEN = {"email": 0, "coupon": 0, "visit": 1, "buy": 1}
+
+
+def told(experiment, rounds=4):
+    for i in range(rounds):
+        trial = experiment.ask()
+        experiment.tell(trial, {name: trial.do.get(name, value) for name, value in SEEN.items()} | {"buy": i % 2})
+
+
+@pytest.mark.parametrize("policy", ["blm-lr:clipped=true", "ucb"])
+def test_the_log_keeps_what_counts_as_hidden(tmp_path, policy):
+    storage = f"sqlite:///{tmp_path}/shop.db"
+    experiment = dob.create_experiment("shop", SHOP, 1, policy, storage, seed=1, hide="auto")
+    assert experiment.definition.document["hide"] == ["visit"]
+    told(experiment)
+    assert [row["observation"]["visit"] for row in experiment.trials()] == [1] * 4
+    again = dob.open_experiment("shop", storage)
+    assert again.definition.problem == experiment.definition.problem
+    assert again.learner.propose() == experiment.learner.propose()
+    assert again.recommend() == experiment.recommend()
+    trial = again.ask()
+    answer = again.tell(trial, {name: value for name, value in SEEN.items() if name not in ("visit", *trial.do)})
+    assert not answer.partial
+    assert not answer.missing
+    if policy != "ucb":
+        assert {edge.effect for edge in again.estimates()} == {"email", "coupon", "buy"}
+        assert "visit" not in {node.name for node in again.diagnose().nodes}
+
+
+def test_rounds_that_set_what_counts_as_hidden_teach_a_model_nothing():
+    words = {"policy": "blm-lr:clipped=true", "storage": dob.experiment.storage.memory.MemoryStorage()}
+    experiment = dob.create_experiment("shop", SHOP, 1, seed=1, hide=["visit"], **words)
+    told(experiment, 3)
+    before = experiment.recommend()
+    experiment.record({"visit": 1}, {"email": 0, "coupon": 0, "buy": 1})
+    after = experiment.recommend()
+    assert (after.do, after.value) == (before.do, before.value)
+    assert any("1 rounds in which 'visit' was set are left out" in note for note in experiment.diagnose().notes)
+
+
+def test_an_experiment_that_always_sets_a_variable(tmp_path):
+    graph = dob.CausalGraph([("A", "B"), ("B", "Y"), ("C", "Y"), ("U", "B"), ("U", "Y")], target="Y", latent=["U"])
+    storage = f"sqlite:///{tmp_path}/always.db"
+    with pytest.raises(GraphError, match=r"always_set=\['B'\]"):
+        dob.create_experiment("always", graph, 2, "blm-lr:clipped=true", storage)
+    words = {"policy": "blm-lr:clipped=true", "storage": storage, "seed": 2, "always_set": ["B"], "control": 0.3}
+    experiment = dob.create_experiment("always", graph, 2, **words)
+    for _ in range(12):
+        trial = experiment.ask()
+        assert trial.control or "B" in trial.do
+        seen = {"A": 1, "B": 1, "C": 0, "Y": trial.number % 2}
+        experiment.tell(trial, {name: value for name, value in seen.items() if name not in trial.do})
+    entered = sum("B" in row["do"] for row in experiment.trials())
+    assert 0 < entered < 12
+    assert experiment.learner.rounds == entered
+    assert dob.open_experiment("always", storage).learner.rounds == entered
+    assert experiment.recommend().nothing is None
+    assert experiment.status().control is not None
+
+
+def test_policies_without_a_model_take_any_graph(tmp_path):
+    storage = f"sqlite:///{tmp_path}/any.db"
+    for policy in ("ucb", "eps-greedy", "random", "fixed:set=email"):
+        experiment = dob.create_experiment(policy, SHOP, 1, policy, storage, seed=3)
+        told(experiment)
+        assert dob.open_experiment(policy, storage).recommend().do is not None
+        assert experiment.diagnose().graph == ()
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dobandit(capfd, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    dob.write_graph(SHOP, "shop.txt")
+
+    def run(*arguments, code=0):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        printed = capfd.readouterr()
+        assert (ended.value.code or 0) == code, printed
+        return printed
+
+    return run
+
+
+def test_check_says_what_refuses_and_what_helps(dobandit):
+    report = json.loads(dobandit("check", "shop.txt", "--json", code=1).out)
+    assert report["refused_by"] == [
+        "project",
+        "rank",
+        *(f"--policy {name}" for name in ("causal-ucb", "causal-ts", "blm-lr", "bglm-ofu", "best-set")),
+    ]
+    assert "--hide auto" in report["ways_on"]
+    assert report["possibly_optimal"] == [["coupon", "email"]]
+    better = json.loads(dobandit("check", "shop.txt", "--hide", "auto", "--json").out)
+    assert better["admissible"]
+    assert better["hide"] == ["visit"]
+    assert better["learned_directly"] == {"buy": ["coupon", "email"]}
+    assert better["refused_by"] == []
+    text = dobandit("check", "shop.txt", "--hide", "visit").out
+    assert "counts as hidden" in text
+    assert "Did you mean 'email'" in dobandit("check", "shop.txt", "--always-set", "emial", code=2).err
+
+
+def test_project_and_create_take_hide(dobandit):
+    assert "--hide auto" in dobandit("project", "shop.txt", code=2).err
+    assert dobandit("project", "shop.txt", "--hide", "auto").out == "target: buy\ncoupon -> buy\nemail -> buy\n"
+    home = ["--storage", "sqlite:///shop.db"]
+    refused = dobandit("experiment", "create", "a", "shop.txt", "-k", 1, "--policy", "blm-lr", *home, code=2).err
+    assert "--hide auto" in refused
+    assert "--policy ucb" in refused
+    made = dobandit("experiment", "create", "a", "shop.txt", "-k", 1, "--policy", "blm-lr", "--hide", "auto", *home).out
+    assert "counts as hidden  visit: kept in the log, not learned from" in made
+    dobandit("experiment", "create", "b", "shop.txt", "-k", 1, "--policy", "ucb", *home)

@@ -1,0 +1,243 @@
+"""BestSet and LUCB: the bound on differences against brute force, searches against the plain loop, live experiments."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import dobandit as dob
+from dobandit import LUCB, BestSet, CausalGraph, CausalUCB, TableModel, create_experiment, find_best, paper
+from dobandit.cli.main import main
+from dobandit.errors import ExperimentError, PolicyError, SimulationError
+from dobandit.estimation.kept_intervals import look_again
+from dobandit.oracle.advantages import advantage
+from dobandit.oracle.anytime_values import bound_actions
+from dobandit.oracle.contest import Own, contest, tighten
+from dobandit.policy.engine import Draws, Engine, Pending, Rounds, Situation, copied, no_context
+from dobandit.policy.problem import problem_of
+from dobandit.policy.world import World
+from dobandit.simulation.find_best import Found
+
+DIAMOND = CausalGraph([("A", "M"), ("B", "M"), ("A", "N"), ("M", "Y"), ("N", "Y")], target="Y")
+SMALL = TableModel(
+    CausalGraph([("A", "Y"), ("B", "Y")], target="Y"), {"A": 0.5, "B": 0.5, "Y": [[0.2, 0.4], [0.3, 0.9]]}
+)
+
+
+def mean_by_worlds(graph, tables, action):
+    """E[Y] by adding up all worlds; tables: P(X = 1) by node and the values of its parents."""
+    total = 0.0
+    for values in itertools.product((0, 1), repeat=len(graph.nodes)):
+        world, chance = dict(zip(graph.nodes, values, strict=True)), 1.0
+        for name in graph.nodes:
+            if name in action:
+                chance *= world[name] == action[name]
+            else:
+                p = tables[name, tuple(world[parent] for parent in graph.parents(name))]
+                chance *= p if world[name] else 1 - p
+        total += chance * world[graph.target]
+    return total
+
+
+def boxes(engine, rng, widest):
+    """Random intervals in the oracle, and by node and the values of its parents."""
+    bounds, graph = engine.plan.oracle, engine.problem.graph
+    bounds.low[:] = rng.random(len(bounds.low))
+    bounds.high[:] = np.minimum(bounds.low + widest * rng.random(len(bounds.low)), 1.0)
+    found = {}
+    for depth, v in enumerate(bounds.listing.order.tolist()):
+        name = graph.nodes[v - 1]
+        for k in range(2 ** len(graph.parents(name))):
+            at = bounds.frontier.table_ptr[depth] + k
+            ends = float(bounds.low[at]), float(bounds.high[at])
+            found[name, tuple((k >> j) & 1 for j in range(len(graph.parents(name))))] = ends
+    return found
+
+
+@pytest.mark.parametrize("widest", [0.0, 0.3, 1.0])
+def test_no_tables_within_the_intervals_beat_the_bound_on_a_difference(widest):
+    """Exact where the intervals are points; never above what the ends of two intervals give."""
+    rng, nothing = np.random.default_rng(int(10 * widest)), no_context(len(DIAMOND))
+    engine = BestSet().start(DIAMOND, 2, levers={"B": (0, 1)}).engine
+    game = contest(engine.plan.oracle, 0.1, len(DIAMOND))
+    listing, tighter = game.bounds.listing, 0
+    for _ in range(6):
+        ends = boxes(engine, rng, widest)
+        bound_actions(game.bounds, nothing)
+        draws = [{key: rng.choice([low, high, rng.uniform(low, high)]) for key, (low, high) in ends.items()}]
+        draws += [{key: rng.choice(pair) for key, pair in ends.items()} for _ in range(20)]
+        for i, j in rng.integers(0, len(listing.values), (8, 2)):
+            most = advantage(game.bounds, game.work, nothing, i, j)
+            one, other = (listing.actions.row(int(row)).named(DIAMOND) for row in (i, j))
+            real = [mean_by_worlds(DIAMOND, t, one) - mean_by_worlds(DIAMOND, t, other) for t in draws]
+            assert max(real) <= most + 1e-12
+            by_ends = listing.values[i] - game.bounds.lower[j]
+            assert most <= by_ends + 1e-12
+            tighter += most < by_ends - 1e-6
+            if widest == 0.0:
+                assert real[0] == pytest.approx(most, abs=1e-12)
+    assert tighter > 0 or widest == 0.0
+
+
+def test_own_outcomes_only_bring_ends_in():
+    """Each end is the tighter of two, the own one by its definition: n KL(mean, q) = log(11 K n^1.1 / delta)."""
+    engine = BestSet(0.1, 0.2).start(SMALL.graph, 1).engine
+    game, count = engine._contest(engine.plan)[0], len(engine.plan.oracle.listing.values)
+    game.bounds.lower[:], game.bounds.listing.values[:] = 0.0, 1.0
+    own = Own(np.array([0.0, 40.0, 500.0])[:count], np.array([0.0, 10.0, 300.0])[:count], count, 0.1)
+    tighten(game, own)
+    for i in range(count):
+        low, high, n = game.bounds.lower[i], game.bounds.listing.values[i], own.plays[i]
+        if not n:
+            assert (low, high) == (0.0, 1.0)
+            continue
+        mean = own.total[i] / n
+        for q in (low, high):
+            distance = mean * np.log(mean / q) + (1 - mean) * np.log((1 - mean) / (1 - q))
+            assert n * distance == pytest.approx(np.log(11 * count * n**1.1 / 0.1), rel=1e-6)
+    game.bounds.lower[:], game.bounds.listing.values[:] = 0.3, 0.31
+    tighten(game, own)
+    assert (game.bounds.lower >= 0.3).all()
+    assert (game.bounds.listing.values <= 0.31).all()
+
+
+def test_what_is_kept_depends_on_the_rows_and_their_order_alone():
+    """One by one, as a batch, and in a copy: the same state, own outcomes and choices; asking changes nothing."""
+    rng, problem = np.random.default_rng(5), BestSet(0.1).start(SMALL.graph, 1).problem
+    values, was_set = np.ones((300, 4)), np.zeros((300, 4), dtype=bool)
+    values[:, 1:], which = rng.random((300, 3)) < 0.5, rng.integers(0, 3, 300)
+    for v in (1, 2):
+        was_set[which == v, v], values[which == v, v] = True, 1.0
+    one, other = BestSet(0.1).engine(problem), BestSet(0.1).engine(problem)
+    other.update(Rounds(values, was_set, np.ones(300, dtype=np.int64)))
+    now, twin = Situation(np.full(3, 0.3), no_context(3)), one
+    for t in range(300):
+        one.update(Rounds(values[t : t + 1], was_set[t : t + 1], np.ones(1, dtype=np.int64)))
+        if t == 150:
+            one.choose(now._replace(pending=(Pending(one.best(now).action, no_context(3), 7),)))
+            one, twin = one.copy(), one
+    for a, b in zip((*one.state.kept, *one._own[2:]), (*other.state.kept, *other._own[2:]), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one.gap(one.best(now).action, now) == other.gap(other.best(now).action, now)
+    assert twin._own.plays.sum() == 151
+    assert one._own.plays.sum() == 300
+
+
+@pytest.mark.parametrize(("links", "share", "nodes"), [("auto", 0.02, ["A", "B"]), ("identity", 0.05, ["A", "B", "Y"])])
+def test_kept_intervals_are_those_of_the_last_look(links, share, nodes):
+    """The rows at which one looks again tell when that was; after counts, which have lost their order, it is now."""
+    problem, values = problem_of(SMALL.graph, 1, links=links), np.ones((800, 4))
+    values[:, 1:] = np.random.default_rng(2).random((800, 3)) < 0.4
+    told = Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(800, dtype=np.int64))
+    engine, earlier = CausalUCB(guarantee=True).engine(problem), CausalUCB(guarantee=True).engine(problem)
+    engine.update(told)
+    watch, layout = engine.plan.estimator.watch, engine.plan.layout
+    for v in map(SMALL.graph.index, nodes):
+        rows, part = round(engine.state.kept.due[watch.at[v, 0]] / (1 + share)), slice(*watch.at[v])
+        assert 800 / (1 + share) - 1 <= rows <= 800
+        then = earlier.copy()
+        then.update(Rounds(*(column[:rows] for column in told)))
+        look_again(watch, layout, then.state)
+        np.testing.assert_array_equal(engine.state.kept.low[part], then.state.kept.low[part])
+        np.testing.assert_array_equal(engine.state.kept.high[part], then.state.kept.high[part])
+    engine.update(told._replace(counts=np.full(800, 3)))
+    now = copied(engine.state)
+    look_again(watch, layout, now)
+    np.testing.assert_array_equal(engine.state.kept.low, now.kept.low)
+    np.testing.assert_array_equal(engine.state.kept.high, now.kept.high)
+
+
+@pytest.mark.parametrize(
+    "policy", [BestSet(epsilon=0.3, delta=0.2), LUCB(epsilon=0.3, delta=0.2)], ids=lambda p: p.name
+)
+def test_searches_are_those_of_the_plain_loop(policy):
+    problem = policy.start(SMALL.graph, 1, levers={"A": (0, 1)}).problem
+    rng, world = np.random.default_rng(3), World(SMALL, problem.graph)
+    draws = Draws(rng.random((800, 3)), rng.random((800, 3)))
+    one, other = policy.engine(problem), policy.engine(problem)
+    found = one.search(world, draws, 0.3)
+    assert found == Engine.search(other, world, draws, 0.3)
+    assert found is not None
+    now = Situation(draws.policy[found], no_context(3))
+    assert one.choose(now).action == one.best(now).action == other.best(now).action
+    assert one.gap(one.best(now).action, now) <= 0.3
+    assert "answer" in one.reason(one.best(now).action, now)
+
+
+def test_runs_and_their_table():
+    found = find_best(SMALL, {"arms": LUCB(0.1), "never": LUCB(0.001)}, 20, 1, seed=1, most_rounds=8000)
+    arms, never = found["arms"], found["never"]
+    assert arms.finished.all()
+    assert not never.finished.any()
+    assert (arms.rounds < 8000).all()
+    assert (never.rounds == 8000).all()
+    assert arms.error == never.error == 0.0
+    assert set(np.round(arms.shortfall, 12)) <= {0.0, 0.05}  # P(Y) = .65 for B, .6 for A
+    lines = found.summary().splitlines()
+    assert lines[0].split()[:2] == ["policy", "rounds"]
+    assert ">8,000" in lines[2]
+    again = find_best(SMALL, LUCB(0.1), 20, 1, seed=1, most_rounds=8000)
+    np.testing.assert_array_equal(again["LUCB (0.1)"].rounds, arms.rounds)
+
+
+def test_wrong_answers_are_counted():
+    """Only an answer that falls short by more than was allowed is wrong; no answer is not."""
+    found = Found(np.array([3, 4, 9, 9]), np.array([True, True, True, False]), np.array([0, 0.2, 0.1, 0.5]), 0.1, 0.05)
+    assert found.wrong.tolist() == [False, True, False, False]
+    assert found.error == 0.25
+    assert found.error_interval.low < 0.25 < found.error_interval.high
+
+
+def test_refusals():
+    for broken in (lambda: BestSet(epsilon=0), lambda: BestSet(epsilon=1), lambda: LUCB(epsilon=-0.1)):
+        with pytest.raises(PolicyError, match="epsilon"):
+            broken()
+    for broken in (lambda: BestSet(delta=0), lambda: LUCB(delta=1)):
+        with pytest.raises(dob.errors.ModelError, match="delta"):
+            broken()
+    with pytest.raises(PolicyError, match="LUCB"):
+        BestSet().start(SMALL.graph, 1, continuous=True)
+    with pytest.raises(SimulationError, match="BestSet"):
+        find_best(paper.G4, "ucb", 2, 2)
+    with pytest.raises(ExperimentError, match="epsilon"):
+        create_experiment("x", SMALL.graph, 1, policy=BestSet(0.1), storage="memory", stop_within=0.2)
+    context = CausalGraph([("A", "Y"), ("C", "Y")], target="Y", context=["C"])
+    with pytest.raises(SimulationError, match="context"):
+        find_best(TableModel(context, {"A": 0.5, "C": 0.5, "Y": [[0.2, 0.4], [0.3, 0.9]]}), LUCB(), 2, 1)
+
+
+@pytest.mark.parametrize(
+    "policy", [BestSet(epsilon=0.3, delta=0.1), LUCB(epsilon=0.3, delta=0.1)], ids=lambda p: p.name
+)
+def test_an_experiment_says_when_it_has_the_answer(policy, tmp_path, capsys):
+    """With the level of the policy's delta, in ask, recommend and show."""
+    url = f"sqlite:///{tmp_path / 'e.db'}"
+    test = create_experiment("best", SMALL.graph, 1, policy=policy, storage=url, seed=0, lease=None)
+    assert test.definition.stop_within == 0.3
+    first = test.ask()
+    assert "may stop" not in first.why
+    assert "may be better by up to 1.000; a coin chose between them" in first.why
+    rng = np.random.default_rng(0)
+    for do in ({}, {"A": 1}, {"B": 1}):
+        drawn = SMALL.sample(do, 900, rng)
+        rows = [{name: int(drawn[name][t]) for name in SMALL.graph.nodes} for t in range(900)]
+        test.record(do, rows)
+    trial = test.ask()
+    assert trial.why.endswith(
+        "may stop: no allowed action is better by more than 0.3, with 90%, at every round you look"
+    )
+    assert "the answer" in trial.why
+    assert test.status().may_stop
+    told = test.recommend()
+    assert told.gap <= 0.3
+    assert told.interval_words == "holds with 90% at every round you look"
+    for what in ("show", "recommend"):
+        with pytest.raises(SystemExit) as ended:
+            main(["experiment", what, "best", "--storage", url])
+        assert not ended.value.code
+        text = capsys.readouterr().out
+        assert "with 90%, at every round you look" in " ".join(text.split())
+        assert "may stop" in text
+        assert "95%, at every round" not in text

@@ -1,0 +1,120 @@
+"""A trial of many rounds against its rows told one by one in the same order: what is identical, and what is not."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import dobandit as dob
+from dobandit.policy.engine import Rounds, Situation, no_context
+from dobandit.policy.graph_evidence import GraphEvidence
+
+GRAPH = dob.CausalGraph(
+    [("a", "m"), ("b", "m"), ("m", "y"), ("c", "y"), ("a", "y")], target="y", controllable=["a", "b", "c"]
+)
+POLICIES = {
+    "blm-lr": (dob.BLMLR(), None),
+    "blm-ofu": (dob.BGLMOFU(initial=5), None),
+    "bglm-ofu": (dob.BGLMOFU(initial=5), "logistic"),
+    "ucb": (dob.UCB(), None),
+    "causal-ucb": (dob.CausalUCB(), "auto"),
+    "causal-ts": (dob.CausalTS(), "auto"),
+}
+
+
+def batch(rng, action, rounds=120):
+    """Distinct rows in the order of the log, each with how often it was seen, some variables unseen now and then."""
+    found = {}
+    for _ in range(rounds):
+        seen = {name: float(rng.random() < 0.3) for name in "abc"} | action.named(GRAPH)
+        seen["m"] = float(rng.random() < 0.2 + 0.3 * seen["a"] + 0.2 * seen["b"])
+        seen["y"] = float(rng.random() < 0.1 + 0.4 * seen["m"] + 0.2 * seen["c"] + 0.1 * seen["a"])
+        if rng.random() < 0.1:
+            seen["m"] = math.nan
+        row = (1.0, *(float(seen[name]) for name in GRAPH.nodes))
+        key = str(row)
+        found[key] = (row, found.get(key, (row, 0))[1] + 1)
+    rows = [found[key] for key in sorted(found)]
+    values = np.array([row for row, _ in rows])
+    was_set = np.zeros(values.shape, dtype=bool)
+    was_set[:, list(action.ids)] = True
+    return Rounds(values, was_set, np.array([count for _, count in rows], dtype=np.int64))
+
+
+def one_by_one(rounds):
+    for i in range(len(rounds.counts)):
+        for _ in range(rounds.counts[i]):
+            yield Rounds(rounds.values[i : i + 1], rounds.was_set[i : i + 1], np.ones(1, dtype=np.int64))
+
+
+def plain(engine):
+    """Without the watch for causes that the graph lacks, which knows too which rows have no order: told one by one,
+    sorted rows look as if time had an effect."""
+    return getattr(engine, "inner", engine)
+
+
+def parts(state, path="state"):
+    """Every array of a state, by its name."""
+    if isinstance(state, np.ndarray):
+        yield path, state
+    for name, part in state._asdict().items() if hasattr(state, "_asdict") else ():
+        yield from parts(part, f"{path}.{name}")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_batch_teaches_what_its_rows_teach_one_by_one_to_the_last_bit(name):
+    """All but `told`, by which intervals know what was predicted before each row."""
+    policy, links = POLICIES[name]
+    summed, single = (plain(policy.start(GRAPH, 2, horizon=5000, links=links).engine) for _ in range(2))
+    rng = np.random.default_rng(7)
+    for _ in range(4):
+        now = Situation(rng.random(summed.draws), no_context(len(GRAPH)))
+        choice = summed.choose(now)
+        assert choice == single.choose(now)
+        assert summed.best(now) == single.best(now)
+        assert summed.compared(now) == single.compared(now)
+        rounds = batch(rng, choice.action)
+        summed.update_unordered(rounds)
+        for row in one_by_one(rounds):
+            single.update(row)
+        assert summed.predict(choice.action, now.context).value == single.predict(choice.action, now.context).value
+    one, other = dict(parts(summed.state)), dict(parts(single.state))
+    assert one.keys() == other.keys()
+    different = {key for key in one if not np.array_equal(one[key], other[key], equal_nan=True)}
+    assert different == ({"state.told"} if name.startswith("causal") else set())
+
+
+def test_the_evidence_on_the_graph_is_the_same():
+    problem = dob.CausalUCB().start(GRAPH, 2).problem
+    summed, single, rng = GraphEvidence(problem), GraphEvidence(problem), np.random.default_rng(3)
+    for _ in range(3):
+        rounds = batch(rng, dob.UCB().start(GRAPH, 2).engine.actions().row(0))
+        summed.update(rounds)
+        for row in one_by_one(rounds):
+            single.update(row)
+    assert summed.findings() == single.findings()
+
+
+def log_of_predictions(outcomes, before=0):
+    """log of what the estimator predicted of y, row after row in the given order, where x is 1; `before` that, so many
+    rows in which both were 0 were told."""
+    engine = dob.CausalUCB().start(dob.CausalGraph([("x", "y")], target="y"), 1, links="identity").engine
+    rows, start = [(0.0, 0.0)] * before + [(1.0, outcome) for outcome in outcomes], 0.0
+    for i, (x, y) in enumerate(rows):
+        start = float(engine.state.told[2]) if i == before else start
+        engine.update(Rounds(np.array([[1.0, x, y]]), np.array([[False, True, False]]), np.ones(1, dtype=np.int64)))
+    return float(engine.state.told[2]) - start
+
+
+def test_why_told_differs_sorted_outcomes_are_no_valid_prediction():
+    """The probabilities of a valid q sum to at most 1 over all sequences. The estimator's do in the order in which rows
+    came. With every sequence in its sorted form they need not: one counterexample is enough, and this is one (after
+    other rounds the sum may be below 1)."""
+    sequences = [[float(pattern >> i & 1) for i in range(4)] for pattern in range(16)]
+    as_they_came = sum(math.exp(log_of_predictions(outcomes, before=5)) for outcomes in sequences)
+    in_sorted_form = sum(math.exp(log_of_predictions(sorted(outcomes), before=5)) for outcomes in sequences)
+    assert as_they_came == pytest.approx(1.0, abs=1e-9)
+    assert in_sorted_form > 1.1
+    assert log_of_predictions([0.0, 0.0, 1.0, 1.0]) != pytest.approx(log_of_predictions([1.0, 0.0, 1.0, 0.0]), abs=1e-3)
