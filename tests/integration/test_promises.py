@@ -426,6 +426,8 @@ def only_readable(storage):
 
 
 def look(send, storage):
+    while not Path(f"{storage}-shm").exists():  # until the other process has the file open again
+        time.sleep(0.01)
     if os.geteuid() == 0:
         os.setuid(65534)  # root may do everything
     experiment = dob.open_experiment(NAME, storage)
