@@ -80,10 +80,12 @@ def ranking_chart(ranking: Ranking, top: int = 20) -> Any:
     layers = [
         *([] if ranking.nothing is None else _nothing_layers(alt, ranking.nothing.value, x)),
         base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", **x), x2="high:Q", color=colour),
-        base.mark_point(shape="diamond", size=46, filled=False, strokeWidth=1.5, opacity=1, color=_SEEN)
+        base.mark_point(size=70, filled=True, opacity=1).encode(x=alt.X("value:Q", **x), color=colour),
+        base.mark_point(
+            shape="diamond", size=170, filled=False, strokeWidth=1.5, opacity=1, color=_SEEN
+        )  # around a dot
         .encode(x=alt.X("seen:Q", **x))
         .transform_filter("isValid(datum.seen)"),
-        base.mark_point(size=70, filled=True, opacity=1).encode(x=alt.X("value:Q", **x), color=colour),
         base.mark_text(align="right", dx=-10, fontSize=12, color=INK, limit=320).encode(x=alt.value(0), text="text:N"),
     ]
     chart = alt.layer(*layers).properties(width=460, height=_ROW * len(rows))
