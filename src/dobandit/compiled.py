@@ -16,6 +16,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
+# The packages with kernels: an edit elsewhere leaves the compiled ones as they are.
+_WITH_KERNELS = ("graph", "model", "estimation", "oracle", "policy")
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -100,7 +102,7 @@ def _drop_stale_cache() -> None:
     """
     package = Path(__file__).parent
     digest = hashlib.sha256()
-    for source in sorted(package.rglob("*.py")):
+    for source in sorted([Path(__file__), *(one for name in _WITH_KERNELS for one in (package / name).rglob("*.py"))]):
         status = source.stat()
         digest.update(f"{source.relative_to(package)} {status.st_mtime_ns} {status.st_size}\n".encode())
     stamp, now = package / "__pycache__" / "kernels.stamp", digest.hexdigest()
