@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
@@ -85,11 +86,29 @@ def _compile(function: Callable[..., object], **options: Any) -> Callable[..., o
 
     _drop_stale_cache()
     options = {**_OPTIONS, **options}
-    try:
-        compiled: Callable[..., object] = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder where compiled kernels could be kept: compile anew in every process
-        compiled = numba.njit(**options)(function)
-    return compiled
+    compiled: Any = numba.njit(**options)(function)
+    if hasattr(compiled, "enable_caching"):  # not with NUMBA_DISABLE_JIT=1
+        with suppress(RuntimeError):  # no folder where compiled kernels could be kept: compile anew in every process
+            compiled._cache = _light_cache()(function)
+    return cast(Callable[..., object], compiled)
+
+
+@cache
+def _light_cache() -> Any:
+    """A cache on disk that loads compiled kernels without Numba's registries of what can be compiled, which take half a
+    second to import and to fill. Compiling fills them itself, before it begins."""
+    from numba.core import caching
+    from numba.core.runtime.nrt import rtsys
+
+    usual: Any = caching.FunctionCache
+
+    class LightCache(usual):  # type: ignore[misc]
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
+
+    return LightCache
 
 
 @cache

@@ -1,27 +1,54 @@
 """Kernels where compiled code cannot be kept, and when it is thrown away."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
-import numba
 import pytest
 
 from dobandit import compiled
 
 
 def test_kernels_compile_without_a_place_for_a_cache(monkeypatch):
-    njit = numba.njit
+    def nowhere(function):
+        raise RuntimeError("cannot cache function: no locator available")
 
-    def without_a_cache(*function, **options):
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return njit(*function, **options)
-
-    monkeypatch.setattr(numba, "njit", without_a_cache)
+    monkeypatch.setattr(compiled, "_light_cache", lambda: nowhere)
 
     def double(x):
         return 2.0 * x
 
     assert compiled.kernel(double)(1.5) == pytest.approx(3.0)
+
+
+_CALLED = """
+from dobandit.compiled import kernel
+
+@kernel
+def double(x):
+    return 2.0 * x
+
+@kernel
+def sixfold(x):
+    return 3.0 * double(x)
+"""
+
+
+def test_kernels_loaded_from_the_disk_can_be_called_from_new_ones(tmp_path):
+    """They are loaded without Numba's registries, which compiling needs: also where it comes later."""
+    (tmp_path / "called.py").write_text(_CALLED)
+
+    def python(code):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    assert python("import called; print(called.double(1.5))") == ["3.0"]
+    loaded = "import called, sys; print(called.double(1.5), sum(called.double.stats.cache_hits.values()))"
+    registries = "print('numba.np.linalg' in sys.modules)"
+    assert python(f"{loaded}; {registries}; print(called.sixfold(1.5))") == ["3.0", "1", "False", "9.0"]
 
 
 def test_every_module_with_kernels_counts_for_the_freshness_of_the_cache():

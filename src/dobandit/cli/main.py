@@ -5,44 +5,63 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib import import_module
 
 import click
 
 from dobandit import __version__
+from dobandit.cli.lazy import Home, LazyGroup
 from dobandit.cli.spelling import as_command
 from dobandit.errors import DobanditError, DobanditWarning
 
 _HOMES = {
-    "check": "models.check",
-    "project": "models.project_command",
-    "expect": "expecting.expect_command",
-    "paper": "expecting.paper_command",
-    "solve": "solving.solve_command",
-    "rank": "ranking.rank_command",
-    "simulate": "studies.simulate_command",
-    "report": "studies.report_command",
-    "reproduce": "studies.reproduce_command",
-    "experiment": "experiments.experiment_group",
-    "storage": "storage.storage_group",
+    "check": Home("dobandit.cli.models", "check", "Say what is right and wrong with a graph or model FILE."),
+    "project": Home(
+        "dobandit.cli.models", "project_command", "Remove the hidden variables of a graph or linear model FILE."
+    ),
+    "expect": Home(
+        "dobandit.cli.expecting",
+        "expect_command",
+        "Means of every variable of a model FILE (JSON, or BIF with tables) under an intervention.",
+    ),
+    "paper": Home(
+        "dobandit.cli.expecting", "paper_command", "List the paper's models G1..G5 with the best set of each."
+    ),
+    "solve": Home(
+        "dobandit.cli.solving",
+        "solve_command",
+        "The best action on a model FILE (JSON, or BIF with tables): what to set, and to what, so that the target "
+        "becomes most likely.",
+    ),
+    "rank": Home(
+        "dobandit.cli.ranking",
+        "rank_command",
+        "What every allowed set would bring, from DATA (.csv, .csv.gz, .parquet), best first.",
+    ),
+    "simulate": Home(
+        "dobandit.cli.studies",
+        "simulate_command",
+        "Compare policies on a model FILE (JSON, or BIF with tables) over many simulated runs.",
+    ),
+    "report": Home("dobandit.cli.studies", "report_command", "Make the figures and tables of a saved study again."),
+    "reproduce": Home(
+        "dobandit.cli.studies",
+        "reproduce_command",
+        "Run the paper's experiments: five models, six policies, 600 runs of each.",
+    ),
+    "experiment": Home(
+        "dobandit.cli.experiments.group",
+        "experiment_group",
+        "Run an experiment: ask what to set, carry it out, tell what was seen.",
+    ),
+    "storage": Home("dobandit.cli.storage", "storage_group", "Look after the place where experiments are kept."),
 }
 
 
-class LazyGroup(click.Group):
-    """Imports a command when it is used: a `tell` from a shell script does not wait for Numba."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_HOMES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _HOMES:
-            return None
-        module, name = _HOMES[cmd_name].split(".")
-        command: click.Command = getattr(import_module(f"dobandit.cli.{module}"), name)
-        return command
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    homes=_HOMES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="dobandit")
 def cli() -> None:
     """Combinatorial causal bandits: which variables to set so that the target becomes most likely.

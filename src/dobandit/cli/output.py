@@ -8,10 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from dobandit.report.readable import printable
 
@@ -35,19 +31,23 @@ def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: Iterable[int] = ()
 ) -> None:
     """A plain table; columns whose position is in `right` are aligned to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    def plain(text: str) -> Text:
+        """Names may hold anything: nothing in them is markup, and control characters are shown, not obeyed."""
+        return Text(printable(text))
+
     heading = None if title is None else Text(printable(title), style="bold")
     table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     aligned = set(right)
     for i, column in enumerate(columns):
-        table.add_column(_plain(column), justify="right" if i in aligned else "left", overflow="fold")
+        table.add_column(plain(column), justify="right" if i in aligned else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_plain(cell) for cell in row))
+        table.add_row(*(plain(cell) for cell in row))
     Console(highlight=False, soft_wrap=False).print(table)
-
-
-def _plain(text: str) -> Text:
-    """Names may hold anything: nothing in them is markup, and control characters are shown, not obeyed."""
-    return Text(printable(text))
 
 
 def names(items: Sequence[str], most: int = 12) -> str:

@@ -6,15 +6,16 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dobandit.cli.output import json_option, print_json
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment.catalogue import open_experiment
-from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import DEFAULT_STORAGE, MemoryStorage, Storage, open_storage
+
+if TYPE_CHECKING:
+    from dobandit.experiment.experiment import Experiment
 
 VARIABLE = "DOBANDIT_STORAGE"
 _HELP = "Where experiments are kept: sqlite:///file.db or postgresql://user@host/database."
@@ -68,6 +69,8 @@ def kept(url: str) -> Iterator[Storage]:
 @contextmanager
 def opened(name: str, url: str) -> Iterator[Experiment]:
     """An experiment for the time of a command."""
+    from dobandit.experiment.catalogue import open_experiment
+
     with kept(url) as storage:
         try:
             experiment = open_experiment(name, storage)

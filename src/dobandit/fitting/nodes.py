@@ -135,9 +135,9 @@ def _weighed(node: NodeFit, cells: Cells, link: Link, parents: list[int], proble
         test = None
     if test is None or test.df < 1:
         return node
-    from scipy.stats import chi2
+    from scipy.special import chdtrc  # scipy.stats takes half a second to import
 
-    return replace(node, statistic=test.statistic, df=test.df, p=float(chi2.sf(test.statistic, test.df)))
+    return replace(node, statistic=test.statistic, df=test.df, p=float(chdtrc(test.df, test.statistic)))
 
 
 def _weights(cells: Cells, theta: Array, p: Array, slope: Array, link: Link) -> list[Weight]:

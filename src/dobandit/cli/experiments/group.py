@@ -3,15 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dobandit.cli.lazy import Home, LazyGroup
 from dobandit.cli.output import json_option
 from dobandit.cli.storage import group_storage_option, storage_option
-from dobandit.experiment.experiment import Experiment
+
+if TYPE_CHECKING:
+    from dobandit.experiment.experiment import Experiment
 
 F = TypeVar("F", bound=Callable[..., Any])
+_SAYS = {
+    "managing": {
+        "create": "Begin an experiment on a graph or model file.",
+        "list": "List the experiments of a storage.",
+        "show": "Say what an experiment is, and how far.",
+        "rename": "Give an experiment another name.",
+        "delete": "Delete an experiment with its whole log.",
+    },
+    "rounds": {
+        "ask": "Ask what to set in the next round.",
+        "tell": "Tell what was seen in a TRIAL.",
+        "fail": "Say that a TRIAL was tried, but gave nothing.",
+        "abandon": "Say that nobody will carry a TRIAL out.",
+        "record": "Add a round that nobody asked for, or many with the same --do.",
+        "import": "Add rounds that happened elsewhere from a CSV FILE.",
+    },
+    "reading": {
+        "recommend": "Say which set looks best.",
+        "evaluate": "Say what is known of a set of your choice.",
+        "best-observed": "Say which set the data alone speak for.",
+        "explain": "Explain why a TRIAL sets what it sets.",
+        "estimates": "List every edge's weight, with its interval.",
+        "diagnose": "Say whether the data agree with the model.",
+        "trials": "List the trials.",
+        "export": "Write the whole log to a FILE.",
+    },
+}
+_HOMES = {
+    name: Home(f"dobandit.cli.experiments.{module}", f"{name.replace('-', '_')}_command", says)
+    for module, commands in _SAYS.items()
+    for name, says in commands.items()
+}
 
 
 def common(command: F) -> F:
@@ -34,7 +69,7 @@ def context_option(command: F) -> F:
     )(command)
 
 
-@click.group("experiment")
+@click.group("experiment", cls=LazyGroup, homes=_HOMES)
 @group_storage_option
 def experiment_group(storage: str) -> None:
     """Run an experiment: ask what to set, carry it out, tell what was seen.

@@ -9,7 +9,7 @@ import click
 
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments import printing_status as about
-from dobandit.cli.experiments.group import common, count_of, experiment_group
+from dobandit.cli.experiments.group import common, count_of
 from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, links_of
 from dobandit.cli.hidden import hide_of
 from dobandit.cli.models import graph_options
@@ -24,7 +24,7 @@ from dobandit.model.files import read_graph_or_model
 from dobandit.report.readable import printable
 
 
-@experiment_group.command("create")
+@click.command("create")
 @click.argument("name")
 @click.argument("file", metavar="GRAPH_OR_MODEL_FILE", type=click.Path())
 @click.option("--policy", metavar="NAME[:KEY=VALUE,...]", help="Default: causal-ucb.")
@@ -144,7 +144,7 @@ def create_command(
     out.say(" ".join([f"next: {out.command_line(experiment, 'ask', [name])}", *known]))
 
 
-@experiment_group.command("list")
+@click.command("list")
 @common
 def list_command(storage: str, as_json: bool) -> None:
     """List the experiments of a storage.
@@ -167,7 +167,7 @@ def list_command(storage: str, as_json: bool) -> None:
         print_table(["experiment", "trials", "pending", "created"], cells, right=[1, 2])
 
 
-@experiment_group.command("show")
+@click.command("show")
 @click.argument("name")
 @common
 def show_command(name: str, storage: str, as_json: bool) -> None:
@@ -186,7 +186,7 @@ def show_command(name: str, storage: str, as_json: bool) -> None:
         about.print_status(experiment, status)
 
 
-@experiment_group.command("rename")
+@click.command("rename")
 @click.argument("name")
 @click.argument("new")
 @common
@@ -205,7 +205,7 @@ def rename_command(name: str, new: str, storage: str, as_json: bool) -> None:
         out.say(f"experiment {name} is now {new}")
 
 
-@experiment_group.command("delete")
+@click.command("delete")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask first.")
 @common

@@ -8,7 +8,7 @@ import sys
 import click
 
 from dobandit.cli.experiments import printing as out
-from dobandit.cli.experiments.group import common, context_option, count_of, experiment_group
+from dobandit.cli.experiments.group import common, context_option, count_of
 from dobandit.cli.experiments.inputs import context_given, settings_of
 from dobandit.cli.output import print_json
 from dobandit.cli.storage import opened
@@ -18,7 +18,7 @@ from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
 _SHOWN = 50  # trials in a table that nobody asked to be longer
 
 
-@experiment_group.command("recommend")
+@click.command("recommend")
 @click.argument("name")
 @click.option("--available", multiple=True, metavar="NAME", help="What can be set; may be repeated. Default: all.")
 @context_option
@@ -49,7 +49,7 @@ def recommend_command(
         out.print_observed(experiment.graph.target, observed)
 
 
-@experiment_group.command("evaluate")
+@click.command("evaluate")
 @click.argument("name")
 @click.option("--do", "settings", multiple=True, metavar="NAME=VALUE", help="What is set; may be repeated.")
 @context_option
@@ -76,7 +76,7 @@ def evaluate_command(
         out.print_recommendation(experiment, told, causal)
 
 
-@experiment_group.command("best-observed")
+@click.command("best-observed")
 @click.argument("name")
 @click.option("--available", multiple=True, metavar="NAME", help="What can be set; may be repeated. Default: all.")
 @context_option
@@ -101,7 +101,7 @@ def best_observed_command(
         out.print_observed(experiment.graph.target, observed)
 
 
-@experiment_group.command("explain")
+@click.command("explain")
 @click.argument("name")
 @click.argument("trial", type=int)
 @common
@@ -123,7 +123,7 @@ def explain_command(name: str, trial: int, storage: str, as_json: bool) -> None:
         out.print_explanation(experiment.graph.target, told, words)
 
 
-@experiment_group.command("estimates")
+@click.command("estimates")
 @click.argument("name")
 @common
 def estimates_command(name: str, storage: str, as_json: bool) -> None:
@@ -144,7 +144,7 @@ def estimates_command(name: str, storage: str, as_json: bool) -> None:
         out.print_estimates(rows)
 
 
-@experiment_group.command("diagnose")
+@click.command("diagnose")
 @click.argument("name")
 @common
 def diagnose_command(name: str, storage: str, as_json: bool) -> None:
@@ -163,7 +163,7 @@ def diagnose_command(name: str, storage: str, as_json: bool) -> None:
             out.say(line)
 
 
-@experiment_group.command("trials")
+@click.command("trials")
 @click.argument("name")
 @click.option("--state", type=click.Choice([PENDING, TOLD, FAILED, ABANDONED]), help="Only those.")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N. Default: 50; with --json, all.")
@@ -194,7 +194,7 @@ def trials_command(
             click.echo(f"the last {len(rows)} of {found:,}; --last N or --all shows more", err=True)
 
 
-@experiment_group.command("export")
+@click.command("export")
 @click.argument("name")
 @click.argument("file", type=click.Path())
 @click.option("--format", "kind", type=click.Choice(["csv", "parquet"]), help="Default: by the ending of FILE.")

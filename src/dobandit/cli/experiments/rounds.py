@@ -8,14 +8,14 @@ import click
 
 from dobandit.cli.expecting import parse_settings
 from dobandit.cli.experiments import printing as out
-from dobandit.cli.experiments.group import common, context_option, experiment_group, seen_options
+from dobandit.cli.experiments.group import common, context_option, seen_options
 from dobandit.cli.experiments.inputs import LEASE_HELP, context_given, lease_of, observation_of, standard_input
 from dobandit.cli.output import print_json
 from dobandit.cli.storage import opened
 from dobandit.experiment.storage.base import ABANDONED, FAILED
 
 
-@experiment_group.command("ask")
+@click.command("ask")
 @click.argument("name")
 @click.option("-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="How many rounds.")
 @click.option("--available", multiple=True, metavar="NAME", help="What can be set now; may be repeated. Default: all.")
@@ -73,7 +73,7 @@ def ask_command(
         out.print_trial(experiment, trial)
 
 
-@experiment_group.command("tell")
+@click.command("tell")
 @click.argument("name")
 @click.argument("trial", type=int)
 @click.argument("seen", nargs=-1, metavar="[NAME=VALUE]...")
@@ -111,7 +111,7 @@ def tell_command(
         out.print_told(told)
 
 
-@experiment_group.command("fail")
+@click.command("fail")
 @click.argument("name")
 @click.argument("trial", type=int)
 @click.argument("reason", default="")
@@ -131,7 +131,7 @@ def fail_command(name: str, trial: int, reason: str, storage: str, as_json: bool
         out.say(f"trial {trial} failed" + (f": {reason}" if reason else ""))
 
 
-@experiment_group.command("abandon")
+@click.command("abandon")
 @click.argument("name")
 @click.argument("trial", type=int)
 @common
@@ -150,7 +150,7 @@ def abandon_command(name: str, trial: int, storage: str, as_json: bool) -> None:
         click.echo(f"trial {trial} abandoned")
 
 
-@experiment_group.command("record")
+@click.command("record")
 @click.argument("name")
 @click.argument("seen", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--do", "settings", multiple=True, metavar="NAME=VALUE", help="What was set; may be repeated.")
@@ -181,7 +181,7 @@ def record_command(
         click.echo(f"recorded as trial {number}")
 
 
-@experiment_group.command("import")
+@click.command("import")
 @click.argument("name")
 @click.argument("file", type=click.Path())
 @common
