@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
-_OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 # The packages with kernels: an edit elsewhere leaves the compiled ones as they are.
 _WITH_KERNELS = ("graph", "model", "estimation", "oracle", "policy")
 
@@ -72,7 +72,9 @@ def by_type(stub: Callable[..., Any]) -> ByType:
 def _choose_when_compiled(chosen: Callable[..., Any], bodies: dict[type, Callable[..., Any]]) -> None:
     from numba.extending import overload
 
-    options: Any = {**_OPTIONS, "_nrt": False, "forceinline": True}
+    from dobandit.inner_kernels import INNER
+
+    options: Any = {**_OPTIONS, **INNER, "_nrt": False, "forceinline": True}
 
     @overload(chosen, strict=False, jit_options=options)
     def body(first: Any, *_: Any) -> Any:
@@ -86,29 +88,14 @@ def _compile(function: Callable[..., object], **options: Any) -> Callable[..., o
 
     _drop_stale_cache()
     options = {**_OPTIONS, **options}
-    compiled: Any = numba.njit(**options)(function)
-    if hasattr(compiled, "enable_caching"):  # not with NUMBA_DISABLE_JIT=1
-        with suppress(RuntimeError):  # no folder where compiled kernels could be kept: compile anew in every process
-            compiled._cache = _light_cache()(function)
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
+    from dobandit.inner_kernels import kernel_of
+
+    compiled = kernel_of(function, options)
+    with suppress(RuntimeError):  # no folder where compiled kernels could be kept: compile anew in every process
+        compiled.enable_caching()
     return cast(Callable[..., object], compiled)
-
-
-@cache
-def _light_cache() -> Any:
-    """A cache on disk that loads compiled kernels without Numba's registries of what can be compiled, which take half a
-    second to import and to fill. Compiling fills them itself, before it begins."""
-    from numba.core import caching
-    from numba.core.runtime.nrt import rtsys
-
-    usual: Any = caching.FunctionCache
-
-    class LightCache(usual):  # type: ignore[misc]
-        def load_overload(self, sig: Any, target_context: Any) -> Any:
-            rtsys.initialize(target_context)
-            with self._guard_against_spurious_io_errors():
-                return self._load_overload(sig, target_context)
-
-    return LightCache
 
 
 @cache
@@ -121,7 +108,8 @@ def _drop_stale_cache() -> None:
     """
     package = Path(__file__).parent
     digest = hashlib.sha256()
-    for source in sorted([Path(__file__), *(one for name in _WITH_KERNELS for one in (package / name).rglob("*.py"))]):
+    own = [package / "compiled.py", package / "inner_kernels.py"]
+    for source in sorted([*own, *(one for name in _WITH_KERNELS for one in (package / name).rglob("*.py"))]):
         status = source.stat()
         digest.update(f"{source.relative_to(package)} {status.st_mtime_ns} {status.st_size}\n".encode())
     stamp, now = package / "__pycache__" / "kernels.stamp", digest.hexdigest()

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dobandit import compiled
+from dobandit import compiled, inner_kernels
 
 
 def test_kernels_compile_without_a_place_for_a_cache(monkeypatch):
-    def nowhere(function):
+    def nowhere(self):
         raise RuntimeError("cannot cache function: no locator available")
 
-    monkeypatch.setattr(compiled, "_light_cache", lambda: nowhere)
+    monkeypatch.setattr(inner_kernels.Kernel, "enable_caching", nowhere)
 
     def double(x):
         return 2.0 * x
@@ -59,3 +59,19 @@ def test_every_module_with_kernels_counts_for_the_freshness_of_the_cache():
         if "from dobandit.compiled import" in source.read_text()
     }
     assert with_kernels <= set(compiled._WITH_KERNELS)
+
+
+def test_errors_raised_in_kernels_that_others_call_arrive():
+    @compiled.allocating
+    def refuse(x):
+        if x < 0.0:
+            raise ValueError("negative")
+        return x
+
+    @compiled.allocating
+    def ask(x):
+        return refuse(x) + 1.0
+
+    assert ask(1.0) == 2.0
+    with pytest.raises(ValueError, match="negative"):
+        ask(-1.0)

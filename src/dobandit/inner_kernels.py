@@ -1,0 +1,110 @@
+"""Compiling kernels that other kernels call, once for all of them.
+
+Left to itself, Numba turns every kernel into machine code of its own, with all that it calls inside: code at the bottom
+of a deep tree of calls is optimised again at each level above it, most of which Python never calls. Here a kernel has
+two forms: the outer one, which Python calls and which is kept on disk, and the inner one, which is only translated, and
+is optimised within the outer kernels that call it. That halves the time of the first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.core import caching, codegen, typed_passes, types
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.decorators import njit
+from numba.core.registry import CPUDispatcher
+from numba.core.runtime.nrt import rtsys
+
+_library: Any = codegen.JITCodeLibrary
+_lowering: Any = typed_passes.NativeLowering
+_compiler: Any = CompilerBase
+_dispatcher: Any = CPUDispatcher
+_cache: Any = caching.FunctionCache
+_steps: Any = DefaultPassBuilder.define_nopython_pipeline
+_njit: Any = njit
+_registered: Any = register_pass
+
+
+class InnerLibrary(_library):  # type: ignore[misc]
+    """Code to be linked into other code: neither optimised nor made executable by itself."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+@_registered(mutates_CFG=True, analysis_only=False)
+class InnerLowering(_lowering):  # type: ignore[misc]
+    """Translates a kernel to LLVM's language, and lets the kernels that are being compiled call it."""
+
+    _name = "inner_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.flags.no_compile = True
+        state.library = InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        super().run_pass(state)
+        done = state["cr"]
+        key: Any = [].append  # a built-in function like no other: Numba wants one as the name of what may be called
+        state.targetctx.insert_user_function(key, done.fndesc, [state.library])
+        state["cr"] = done._replace(cfunc=key)
+        return True
+
+
+class InnerCompiler(_compiler):  # type: ignore[misc]
+    """Numba's usual steps, with the inner form of the last one."""
+
+    def define_pipelines(self) -> list[Any]:
+        steps = _steps(self.state)
+        steps.passes = [
+            (InnerLowering if step is typed_passes.NativeLowering else step, says) for step, says in steps.passes
+        ]
+        return [steps]
+
+
+class LightCache(_cache):  # type: ignore[misc]
+    """A cache on disk that loads compiled kernels without Numba's registries of what can be compiled, which take half a
+    second to import and to fill. Compiling fills them itself, before it begins."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+class Kernel(_dispatcher):  # type: ignore[misc]
+    """The outer form of a kernel; `inner` is what other kernels call."""
+
+    inner: Any
+
+    @property
+    def _numba_type_(self) -> Any:
+        return types.Dispatcher(self.inner)
+
+    def enable_caching(self) -> None:
+        self._cache = LightCache(self.py_func)
+
+    def compile(self, sig: Any) -> Any:
+        known = len(self.overloads)
+        entry = super().compile(sig)
+        if len(self.overloads) > known:
+            done = next(reversed(self.overloads.values()))
+            if done.metadata is not None:  # compiled, not loaded; loading does this by itself
+                for environment in done._find_referenced_environments():
+                    done.library.codegen.set_env(environment.env_name, environment)
+        return entry
+
+
+INNER: dict[str, Any] = {"pipeline_class": InnerCompiler, "no_cpython_wrapper": True}
+
+
+def kernel_of(function: Callable[..., Any], options: dict[str, Any]) -> Kernel:
+    """A kernel, not yet kept on disk."""
+    made = Kernel(py_func=function, locals={}, targetoptions={**options, "nopython": True, "boundscheck": None})
+    made.inner = _njit(**options, **INNER)(function)
+    return made
