@@ -74,6 +74,29 @@ class ClosedTrial(NamedTuple):
     rounds: int = 1
 
 
+class ClosedColumns(NamedTuple):
+    """Many closed trials, a sequence per field of ClosedTrial: quicker to take in than trial by trial."""
+
+    positions: Sequence[int]
+    numbers: Sequence[int]
+    states: Sequence[str]
+    do: Sequence[str]
+    observations: Sequence[str | None]
+    counts: Sequence[str | None]
+    rounds: Sequence[int]
+
+    def __bool__(self) -> bool:
+        return bool(self.positions)
+
+    def trials(self) -> Iterator[ClosedTrial]:
+        return map(ClosedTrial._make, zip(*self, strict=True))
+
+
+def columns_of_trials(closed: Sequence[ClosedTrial]) -> ClosedColumns:
+    """The trials, field by field."""
+    return ClosedColumns(*zip(*closed, strict=True)) if closed else ClosedColumns((), (), (), (), (), (), ())
+
+
 class Writer(ABC):
     """One experiment, with nobody else writing to it. What is done here is stored together, or not at all."""
 
@@ -142,8 +165,21 @@ class Storage(ABC):
         Raises ExperimentError where the experiment was deleted."""
 
     @abstractmethod
+    def counters(self, experiment: int) -> tuple[int, int]:
+        """How many trials there are, and how many of them are closed. Raises ExperimentError where the experiment was
+        deleted."""
+
+    @abstractmethod
     def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
         """The closed trials from `position` on, in order, without keeping others out."""
+
+    def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
+        """The first `most` closed trials from `position` on. A storage that can read them in parts does."""
+        return columns_of_trials(self.closed_since(experiment, position)[:most])
+
+    @abstractmethod
+    def pending(self, experiment: int) -> Sequence[StoredTrial]:
+        """The pending trials, by number, without keeping others out."""
 
     @abstractmethod
     def trial(self, experiment: int, number: int) -> StoredTrial | None:
@@ -165,6 +201,24 @@ class Storage(ABC):
     def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
         """The `count` trials with the largest numbers, by number; only those in `state`, where one is given. Raises
         ExperimentError where the experiment was deleted."""
+
+    @abstractmethod
+    def take_turn(self, experiment: int, now: float, until: float) -> bool:
+        """Whether it is now the caller's turn to choose, for as long as a choice may take, but until `until` at most;
+        False while it is another's. Who has no turn may write all the same: turns only save choosing in vain."""
+
+    @abstractmethod
+    def end_turn(self, experiment: int, until: float) -> None:
+        """Give back the turn that was taken until `until`."""
+
+    @abstractmethod
+    def tally(self, experiment: int) -> tuple[int, str] | None:
+        """What `keep_tally` kept last: a position, and sums over the closed trials before it."""
+
+    @abstractmethod
+    def keep_tally(self, experiment: int, position: int, sums: str) -> None:
+        """Keep sums over the first `position` closed trials, unless those that are kept reach further. Whoever finds
+        none, or old ones, adds up the closed trials: they are there to save time, and nothing else."""
 
     def files(self) -> tuple[str, ...]:
         """The files that hold the log, which nothing else may write."""

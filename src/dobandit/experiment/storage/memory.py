@@ -8,7 +8,16 @@ from contextlib import AbstractContextManager
 from itertools import islice
 from types import TracebackType
 
-from dobandit.experiment.storage.base import PENDING, ClosedTrial, Storage, StoredExperiment, StoredTrial, Writer
+from dobandit.experiment.storage.base import (
+    PENDING,
+    ClosedColumns,
+    ClosedTrial,
+    Storage,
+    StoredExperiment,
+    StoredTrial,
+    Writer,
+    columns_of_trials,
+)
 from dobandit.experiment.storage.refusals import checked_name, deleted, missing, must_close, not_pending, taken
 
 
@@ -22,6 +31,8 @@ class _Log:
         self.closed: list[ClosedTrial] = []
         self.lock = threading.RLock()
         self.deleted = False
+        self.choosing_until: float | None = None
+        self.tally: tuple[int, str] | None = None
 
     def stored(self) -> StoredExperiment:
         return self.experiment._replace(trials=len(self.trials), closed=len(self.closed))
@@ -194,12 +205,54 @@ class MemoryStorage(Storage):
     def writing(self, experiment: int) -> AbstractContextManager[Writer]:
         return _MemoryWriter(self._there(experiment), self.url)
 
+    def counters(self, experiment: int) -> tuple[int, int]:
+        log = self._there(experiment)
+        with log.lock:
+            return len(log.trials), len(log.closed)
+
     def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
+        return self._closed(experiment, position, None)
+
+    def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
+        return columns_of_trials(self._closed(experiment, position, position + most))
+
+    def _closed(self, experiment: int, position: int, stop: int | None) -> Sequence[ClosedTrial]:
         log = self._by_id.get(experiment)
         if log is None:
             return []
         with log.lock:
-            return log.closed[position:]
+            return log.closed[position:stop]
+
+    def pending(self, experiment: int) -> Sequence[StoredTrial]:
+        log = self._by_id.get(experiment)
+        if log is None:
+            return []
+        with log.lock:
+            return list(log.pending.values())
+
+    def take_turn(self, experiment: int, now: float, until: float) -> bool:
+        log = self._there(experiment)
+        with log.lock:
+            free = log.choosing_until is None or log.choosing_until <= now
+            if free:
+                log.choosing_until = until
+            return free
+
+    def end_turn(self, experiment: int, until: float) -> None:
+        log = self._by_id.get(experiment)
+        if log is not None and log.choosing_until == until:
+            log.choosing_until = None
+
+    def tally(self, experiment: int) -> tuple[int, str] | None:
+        log = self._by_id.get(experiment)
+        return None if log is None else log.tally
+
+    def keep_tally(self, experiment: int, position: int, sums: str) -> None:
+        log = self._by_id.get(experiment)
+        if log is not None:
+            with log.lock:
+                if log.tally is None or log.tally[0] < position:
+                    log.tally = (position, sums)
 
     def trial(self, experiment: int, number: int) -> StoredTrial | None:
         log = self._by_id.get(experiment)

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Integer, bindparam, delete, insert, literal_column, select, update
+from typing import Any
 
-from dobandit.experiment.storage.base import PENDING, STATES, ClosedTrial, StoredExperiment, StoredTrial
-from dobandit.experiment.storage.schema import experiments, trials, version
+from sqlalchemy import Integer, and_, bindparam, delete, insert, literal_column, or_, select, update
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import NullType
+
+from dobandit.experiment.storage.base import PENDING, STATES, TOLD, ClosedTrial, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.schema import experiments, tallies, trials, version
 
 _experiment = experiments.c.id == bindparam("of_experiment")
 _of_experiment = trials.c.experiment == bindparam("of_experiment")
 _numbered = trials.c.number == bindparam("of_number")
-_in_state = {  # as text, or a partial index would not be used
-    state: trials.c.state == literal_column(f"'{state}'") for state in STATES
-}
+_in_state = {state: trials.c.state == literal_column(f"'{state}'") for state in STATES}  # as text, for the index
 _pending = _in_state[PENDING]
+
+
+class Rare(FunctionElement[Any]):
+    """A condition that few rows meet. SQLite would otherwise take the primary key, and go through the whole log."""
+
+    type = NullType()  # SQLAlchemy would write "= 1" behind a Boolean
+    inherit_cache = True
+
+
+@compiles(Rare)
+def _as_it_is(element: Rare, compiler: SQLCompiler, **options: Any) -> str:
+    return compiler.process(element.clauses, **options)
+
+
+@compiles(Rare, "sqlite")
+def _unlikely(element: Rare, compiler: SQLCompiler, **options: Any) -> str:
+    return f"likelihood({compiler.process(element.clauses, **options)}, 0.0001)"
+
+
+_found_in = {  # the second condition is the index's own
+    state: condition if state == TOLD else and_(Rare(condition), trials.c.state != literal_column(f"'{TOLD}'"))
+    for state, condition in _in_state.items()
+}
 _most = bindparam("most", type_=Integer)
 _columns = [trials.c[name] for name in StoredTrial._fields]
 
@@ -33,11 +60,12 @@ LOCK = COUNTERS.with_for_update()  # SQLite leaves FOR UPDATE out, and needs it 
 COUNT = update(experiments).where(_experiment).values(trials=bindparam("trials"), closed=bindparam("closed"))
 
 CLOSED_SINCE = (
-    select(*(trials.c[name] for name in ClosedTrial._fields))
+    select(*(trials.c[name] for name in (*ClosedTrial._fields, "checksum")))
     .where(_of_experiment, trials.c.position >= bindparam("since"))
     .order_by(trials.c.position)
+    .limit(_most)
 )
-PENDING_TRIALS = select(*_columns).where(_of_experiment, _pending).order_by(trials.c.number)
+PENDING_TRIALS = select(*_columns).where(_of_experiment, _found_in[PENDING]).order_by(trials.c.number)
 TRIAL = select(*_columns).where(_of_experiment, _numbered)
 _after = trials.c.number > bindparam("after")
 PAGE = (
@@ -46,16 +74,45 @@ PAGE = (
     .order_by(trials.c.number)
     .limit(_most)
 )
-PAGE_OF = {state: PAGE.where(condition) for state, condition in _in_state.items()}
+PAGE_OF = {state: PAGE.where(condition) for state, condition in _found_in.items()}
 LAST = select(*_columns).where(_of_experiment).order_by(trials.c.number.desc()).limit(_most)
-LAST_OF = {state: LAST.where(condition) for state, condition in _in_state.items()}
-ADD = insert(trials)
+LAST_OF = {state: LAST.where(condition) for state, condition in _found_in.items()}
 REISSUE = (
     update(trials)
     .where(_of_experiment, _numbered, _pending)
     .values(issued=trials.c.issued + 1, lease_expires=bindparam("lease_expires"))
 )
-CLOSED_FIELDS = ("state", "position", "observation", "counts", "rounds", "closed_at", "late", "partial", "reason")
+CLOSED_FIELDS = (
+    "state",
+    "position",
+    "observation",
+    "counts",
+    "rounds",
+    "closed_at",
+    "late",
+    "partial",
+    "reason",
+    "checksum",
+)
 CLOSE = (
     update(trials).where(_of_experiment, _numbered, _pending).values({name: bindparam(name) for name in CLOSED_FIELDS})
+)
+
+TAKE_TURN = (
+    update(experiments)
+    .where(_experiment, or_(experiments.c.choosing_until.is_(None), experiments.c.choosing_until <= bindparam("now")))
+    .values(choosing_until=bindparam("until"))
+)
+END_TURN = (
+    update(experiments)
+    .where(_experiment, experiments.c.choosing_until == bindparam("until"))
+    .values(choosing_until=None)
+)
+_tally_of = tallies.c.experiment == bindparam("of_experiment")
+TALLY = select(tallies.c.position, tallies.c.sums).where(_tally_of)
+FIRST_TALLY = insert(tallies)
+NEXT_TALLY = (
+    update(tallies)
+    .where(_tally_of, tallies.c.position < bindparam("reached"))
+    .values(position=bindparam("reached"), sums=bindparam("sums"))
 )
