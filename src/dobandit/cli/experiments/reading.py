@@ -224,7 +224,8 @@ def export_command(name: str, file: str, kind: str | None, force: bool, storage:
         raise ExperimentError(f"an export makes a new file, but {file} exists. Choose another name, or add --force.")
     with opened(name, storage) as experiment:
         if file == "-":
-            sys.stdout.buffer.write((experiment.to_csv() or "").encode())
+            for part in experiment.csv_parts():
+                sys.stdout.buffer.write(part.encode())
             sys.stdout.buffer.flush()
             return
         (experiment.to_csv if kind == "csv" else experiment.to_parquet)(file)

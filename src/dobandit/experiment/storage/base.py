@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
 STATES = (PENDING, TOLD, FAILED, ABANDONED)
@@ -176,6 +176,12 @@ class Storage(ABC):
     def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
         """The first `most` closed trials from `position` on. A storage that can read them in parts does."""
         return columns_of_trials(self.closed_since(experiment, position)[:most])
+
+    @abstractmethod
+    def closed_fields(
+        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
+    ) -> Sequence[tuple[Any, ...]]:
+        """These fields of the first `most` closed trials from `position` on: for sums over the log."""
 
     @abstractmethod
     def pending(self, experiment: int) -> Sequence[StoredTrial]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 from types import TracebackType
+from typing import Any
 
 from dobandit.experiment.storage.base import (
     PENDING,
@@ -149,6 +152,11 @@ class MemoryStorage(Storage):
         self._next = 1
         self._by_name: dict[str, _Log] = {}
         self._by_id: dict[int, _Log] = {}
+        _in_use.add(self)
+
+    def locks(self) -> list[threading.RLock | threading.Lock]:
+        """In the order in which they are taken."""
+        return [*(log.lock for log in list(self._by_id.values())), self._lock]
 
     def create(self, name: str, document: str, created_at: float) -> StoredExperiment:
         checked_name(name)
@@ -223,6 +231,16 @@ class MemoryStorage(Storage):
         with log.lock:
             return log.closed[position:stop]
 
+    def closed_fields(
+        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
+    ) -> Sequence[tuple[Any, ...]]:
+        log, places = self._by_id.get(experiment), [StoredTrial._fields.index(field) for field in fields]
+        if log is None:
+            return []
+        with log.lock:
+            closed = [log.trials[trial.number] for trial in log.closed[position : position + most]]
+        return [tuple(trial[i] for i in places) for trial in closed]
+
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
         log = self._by_id.get(experiment)
         if log is None:
@@ -284,3 +302,23 @@ class MemoryStorage(Storage):
 
     def close(self) -> None:
         """Nothing to let go of; the experiments stay."""
+
+
+# A child gets a copy of all that is in memory. So that no block is half done in it, a fork waits until all are over.
+_in_use: weakref.WeakSet[MemoryStorage] = weakref.WeakSet()
+_held: list[Any] = []
+_PATIENCE = 60.0  # seconds
+
+
+def _before_fork() -> None:
+    for storage in list(_in_use):
+        _held.extend(lock for lock in storage.locks() if lock.acquire(timeout=_PATIENCE))
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -63,6 +63,15 @@ def closed_from(rows: Sequence[tuple[Any, ...]], url: str) -> ClosedColumns:
     return closed
 
 
+def fields_from(rows: Sequence[tuple[Any, ...]], fields: tuple[str, ...], url: str) -> Sequence[tuple[Any, ...]]:
+    """Some fields of trials, as the driver gives them, whose values are of the kinds that they must be."""
+    for name, column in zip(fields, zip(*rows, strict=True), strict=True) if rows else ():
+        allowed = _of_trial[StoredTrial._fields.index(name)]
+        if wrong := set(map(type, column)).difference(allowed, (int,) if bool in allowed else ()):  # SQLite has no bool
+            raise unreadable(url, f"{name} of some trial is of the kind {wrong.pop().__name__}")
+    return rows
+
+
 def _check(closed: ClosedColumns, sums: Sequence[int | None], url: str) -> None:
     """Of equal rows the texts are summed up once, and the places in the log as arrays."""
     contents = list(zip(*closed[2:], strict=True))

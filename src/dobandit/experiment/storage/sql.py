@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import IntegrityError
@@ -19,7 +20,7 @@ from dobandit.experiment.storage.base import (
 )
 from dobandit.experiment.storage.connected import Connected, Parameters
 from dobandit.experiment.storage.refusals import checked_name, damaged, deleted, missing, storable, taken
-from dobandit.experiment.storage.soundness import closed_from, experiment_from, trial_from
+from dobandit.experiment.storage.soundness import closed_from, experiment_from, fields_from, trial_from
 from dobandit.experiment.storage.versions import make_tables
 from dobandit.experiment.storage.writer import EVERY, SQLWriter
 
@@ -93,6 +94,12 @@ class SQLStorage(Connected, Storage):
     def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
         parameters = {"of_experiment": experiment, "since": position, "most": most}
         return closed_from(self._read_plainly(do.CLOSED_SINCE, parameters), self.url)
+
+    def closed_fields(
+        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
+    ) -> Sequence[tuple[Any, ...]]:
+        parameters = {"of_experiment": experiment, "since": position, "most": most}
+        return fields_from(self._read_plainly(do.closed_fields(fields), parameters), fields, self.url)
 
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
         return self._trials(do.PENDING_TRIALS, {"of_experiment": experiment})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Integer, and_, bindparam, delete, insert, literal_column, or_, select, update
+from sqlalchemy import Integer, Select, and_, bindparam, delete, insert, literal_column, or_, select, update
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -59,12 +60,20 @@ COUNTERS = select(experiments.c.trials, experiments.c.closed).where(_experiment)
 LOCK = COUNTERS.with_for_update()  # SQLite leaves FOR UPDATE out, and needs it not
 COUNT = update(experiments).where(_experiment).values(trials=bindparam("trials"), closed=bindparam("closed"))
 
-CLOSED_SINCE = (
-    select(*(trials.c[name] for name in (*ClosedTrial._fields, "checksum")))
-    .where(_of_experiment, trials.c.position >= bindparam("since"))
-    .order_by(trials.c.position)
-    .limit(_most)
-)
+
+@cache
+def closed_fields(fields: tuple[str, ...]) -> Select[Any]:
+    """These columns of the closed trials from a position on."""
+    since = trials.c.position >= bindparam("since")
+    return (
+        select(*(trials.c[name] for name in fields))
+        .where(_of_experiment, since)
+        .order_by(trials.c.position)
+        .limit(_most)
+    )
+
+
+CLOSED_SINCE = closed_fields((*ClosedTrial._fields, "checksum"))
 PENDING_TRIALS = select(*_columns).where(_of_experiment, _found_in[PENDING]).order_by(trials.c.number)
 TRIAL = select(*_columns).where(_of_experiment, _numbered)
 _after = trials.c.number > bindparam("after")
