@@ -8,8 +8,9 @@ import os
 import secrets
 import stat
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from dobandit import limits
 from dobandit.errors import DobanditError, ParseError, located
@@ -56,21 +57,25 @@ def without_gz(path: str | os.PathLike[str]) -> Path:
     return whole.with_suffix("") if whole.suffix.lower() == ".gz" else whole
 
 
-def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], content: str | bytes | Callable[[BinaryIO], None]) -> None:
     """Write text or bytes so that at every moment the path holds the old file or the new one, whole; compressed where
-    the path ends in .gz."""
+    the path ends in .gz.
+
+    content  or a function that writes to a file bit by bit, for what should not be in memory as a whole
+    """
     goal = os.path.realpath(path)  # through a link, so that the link stays
     draft = f"{goal}.{secrets.token_hex(4)}.tmp"
     try:
         old = os.stat(goal) if os.path.exists(goal) else None
         if old is not None and not stat.S_ISREG(old.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        data = content.encode() if isinstance(content, str) else content
-        if Path(path).suffix.lower() == ".gz":
-            data = gzip.compress(data, mtime=0)  # no date: equal contents are equal files
         try:
             with open(draft, "xb") as file:
-                file.write(data)
+                if Path(path).suffix.lower() == ".gz":  # no date: equal contents are equal files
+                    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                        _write(cast(BinaryIO, packed), content)
+                else:
+                    _write(file, content)
                 file.flush()
                 os.fsync(file.fileno())
             if old is not None:
@@ -82,6 +87,13 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
         raise DobanditError(
             f"{os.fspath(path)}: the file cannot be written ({_reason(error)}). Choose another path."
         ) from None
+
+
+def _write(file: BinaryIO, content: str | bytes | Callable[[BinaryIO], None]) -> None:
+    if callable(content):
+        content(file)
+    else:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def _reason(error: Exception) -> str:

@@ -140,16 +140,18 @@ def test_a_failed_step_to_the_present_version_changes_nothing(first, monkeypatch
     storage.close()
 
 
-NEXT = """
+NOW = schema.VERSIONS[-1]
+AFTER = f"{int(NOW) + 1:04}"
+NEXT = f"""
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "0003", "0002"
+revision, down_revision = "{AFTER}", "{NOW}"
 
 
 def upgrade():
     with op.batch_alter_table("experiments", recreate="always" if op.get_bind().dialect.name == "sqlite" else "auto",
-                              table_kwargs={"sqlite_autoincrement": True}) as table:
+                              table_kwargs={{"sqlite_autoincrement": True}}) as table:
         table.add_column(sa.Column("colour", sa.Text, nullable=False, server_default="red"))
 """
 
@@ -159,9 +161,9 @@ def next_version(tmp_path, monkeypatch):
     """A next version of the tables; SQLite has to copy and drop the table of experiments for it."""
     migrations = tmp_path / "migrations"
     shutil.copytree(upgrading._MIGRATIONS, migrations)
-    (migrations / "versions" / "0003_next.py").write_text(NEXT)
+    (migrations / "versions" / f"{AFTER}_next.py").write_text(NEXT)
     monkeypatch.setattr(upgrading, "_MIGRATIONS", migrations)
-    monkeypatch.setattr(schema, "VERSIONS", ("0001", "0002", "0003"))
+    monkeypatch.setattr(schema, "VERSIONS", (*schema.VERSIONS, AFTER))
 
 
 def test_older_tables_are_upgraded_when_asked(spring, next_version):
@@ -169,8 +171,8 @@ def test_older_tables_are_upgraded_when_asked(spring, next_version):
     for refused in (lambda: storage.find("spring"), lambda: storage.create("x", "{}", 1.0)):
         with pytest.raises(StorageError, match="dobandit storage upgrade"):
             refused()
-    assert upgrade(spring) == ("0002", "0003")
-    assert upgrade(spring) == ("0003", "0003")
+    assert upgrade(spring) == (NOW, AFTER)
+    assert upgrade(spring) == (AFTER, AFTER)
     run(spring, "UPDATE experiments SET colour = 'green'")
     found = storage.find("spring")
     assert [trial.number for trial in storage.rows(found.id)] == [0]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import Row, split_batch
+from dobandit.experiment.ledger import Ledger
+from dobandit.experiment.row_texts import Row
 from dobandit.experiment.status import mean_of
-from dobandit.experiment.storage.base import TOLD, ClosedTrial, StoredTrial
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
@@ -46,53 +41,35 @@ class EdgeEstimate(NamedTuple):
 
 
 def best_observed(
-    closed: Sequence[ClosedTrial],
-    columns: Columns,
-    available: tuple[str, ...] | None = None,
-    context: Row | None = None,
+    ledger: Ledger, available: tuple[str, ...] | None = None, context: Row | None = None
 ) -> BestObserved | None:
     """The set with the largest lower end of its 95% interval: one lucky round does not win.
 
     context  only rounds that saw these values
     """
-    sums = _sums(closed, columns, context)
+    columns = ledger.columns
+    sums = ledger.sums(context)
     if available is not None:
         sums = {do: entry for do, entry in sums.items() if set(columns.decode(do)) <= set(available)}
     if not sums:
         return None
     found = []
     for do, (rounds, total) in sums.items():
-        mean = mean_of(total, int(rounds), columns.continuous)
+        mean = mean_of(total, rounds, columns.continuous)
         found.append(BestObserved(columns.decode(do), mean.value, mean.interval, mean.rounds))
     return max(found, key=lambda best: (best.interval.low, best.mean))
 
 
-def _sums(closed: Sequence[ClosedTrial], columns: Columns, context: Row | None) -> dict[str, list[float]]:
-    """Rounds that saw the target, and its sum, by what was set."""
-    target = columns.names.index(columns.graph.target)
-    wanted = [(i, value) for i, value in enumerate(context or []) if value is not None]
-    sums: dict[str, list[float]] = {}
-    for trial in closed:
-        if trial.state == TOLD and trial.observation is not None:
-            for text, count in zip(*split_batch(trial.observation, trial.counts), strict=True):
-                row = columns.values(text)
-                value = row[target]
-                if value is not None and all(row[i] == given for i, given in wanted):
-                    entry = sums.setdefault(trial.do, [0, 0.0])
-                    entry[0] += count
-                    entry[1] += count * value
-    return sums
-
-
-def observed_of(closed: Sequence[ClosedTrial], columns: Columns, do: Do, context: Row | None) -> Observed | None:
+def observed_of(ledger: Ledger, do: Do, context: Row | None) -> Observed | None:
     """What the rounds with exactly this action say; None where there are none that saw the target."""
+    columns = ledger.columns
     text = columns.encode(columns.do_row(do))
-    rounds, total = _sums([trial for trial in closed if trial.do == text], columns, context).get(text, (0, 0.0))
+    rounds, total = ledger.sums(context, text).get(text, (0, 0.0))
     if not rounds:
         return None
     from dobandit.policy.learner import Observed
 
-    mean = mean_of(total, int(rounds), columns.continuous)
+    mean = mean_of(total, rounds, columns.continuous)
     return Observed(mean.value, mean.rounds, mean.interval)
 
 
@@ -109,14 +86,11 @@ def edge_estimates(learner: Learner) -> list[EdgeEstimate]:
     return rows
 
 
-def diagnosis_of(learner: Learner, trials: Sequence[StoredTrial], columns: Columns) -> Diagnosis:
-    """In the order of the log."""
-    from dobandit.experiment.diagnosis import diagnose  # these need Numba, which a status does not
-    from dobandit.experiment.replica import rounds_of
+def diagnosis_of(learner: Learner, ledger: Ledger) -> Diagnosis:
+    """Of a learner and the rounds that it has taken in."""
+    from dobandit.experiment.diagnosis import diagnose_rounds  # which needs Numba, and a status does not
 
-    told = sorted((t for t in trials if t.state == TOLD), key=lambda t: t.position or 0)
-    closed = [ClosedTrial(t.position or 0, t.number, t.state, t.do, t.observation, t.counts, t.rounds) for t in told]
-    rounds = rounds_of(closed, columns)
-    values, was_set = np.repeat(rounds.values, rounds.counts, axis=0), np.repeat(rounds.was_set, rounds.counts, axis=0)
-    predicted = [math.nan if t.predicted is None else t.predicted for t in told]
-    return diagnose(learner, values, was_set, np.repeat(np.array(predicted), [t.rounds for t in told]))
+    counted = dict.fromkeys(ledger.actions(), True)
+    if learner.problem.selective and learner.keeps_model:
+        counted = {do: bool(learner.problem.teaches(ledger.columns.mask(do)[None, :])[0]) for do in counted}
+    return diagnose_rounds(learner, ledger.rounds(), *ledger.predictions(counted))

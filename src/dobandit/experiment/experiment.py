@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dobandit.experiment.answers import BestObserved, EdgeEstimate
     from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.experiment.explanation import Explanation
+    from dobandit.experiment.known import View
     from dobandit.experiment.status import Status
     from dobandit.model.weights import Do
     from dobandit.policy.learner import Learner, Recommendation
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class Experiment(AskedLog):
     """Made by `create_experiment` or `open_experiment`."""
 
-    _judged: tuple[int, Verdict | None] = (-1, None)  # the position in the log, and the verdict there
+    _judged: tuple[int, Verdict] | None = None  # the position in the log, and the verdict there
 
     # -- tell ----------------------------------------------------------------------------------------------------
 
@@ -51,11 +52,13 @@ class Experiment(AskedLog):
         if issued is not None and (not is_whole(issued) or issued < 1):
             raise ExperimentError(f"issued is a whole number from 1, as the trial says, but got {shown(issued)}.")
         observation = at_hand(observation)  # what may take long is done before others are kept out
-        with self._lock, self.storage.writing(self._id) as writer:
+        ahead = None if isinstance(observation, Mapping) else self._seen_ahead(number, observation)
+        with self.storage.writing(self._id) as writer:
             trial = self._trial(writer, number)
-            known = None if trial.context is None else self.columns.values(trial.context)
-            done = self.columns.values(trial.do)
-            seen = batch_of(observation, self.columns, done, known, past=trial.state == TOLD)
+            if ahead is not None and ahead[0] == (trial.state == TOLD):
+                seen = ahead[1]
+            else:
+                seen = self._seen_in(trial, observation)
             if trial.state == TOLD and self._is_same(trial, seen):
                 return Told(trial.number, trial.late, trial.partial, True, seen.rounds, seen.missing, seen.untaught)
             if trial.state != PENDING:
@@ -78,9 +81,20 @@ class Experiment(AskedLog):
                 late=late,
                 partial=seen.partial,
             )
-            writer.close(told)
+            position = writer.close(told)
         self._held.pop(told.number, None)  # only once it is stored
+        self._keep_sums(position)
         return Told(told.number, late, seen.partial, False, seen.rounds, seen.missing, seen.untaught)
+
+    def _seen_in(self, trial: StoredTrial, observation: Seen) -> Batch:
+        known = None if trial.context is None else self.columns.values(trial.context)
+        return batch_of(observation, self.columns, self.columns.values(trial.do), known, past=trial.state == TOLD)
+
+    def _seen_ahead(self, number: int, observation: Seen) -> tuple[bool, Batch] | None:
+        """What was seen, read before others are kept out, and whether the trial was told already. What a trial sets,
+        and its context, never change."""
+        trial = self.storage.trial(self._id, int(number)) if is_whole(number) and 0 <= number < 2**63 else None
+        return None if trial is None else (trial.state == TOLD, self._seen_in(trial, observation))
 
     def _is_same(self, trial: StoredTrial, seen: Batch) -> bool:
         """Whether this was told before. Older logs hold no 0 for a variable without causes that was not told."""
@@ -123,38 +137,37 @@ class Experiment(AskedLog):
 
         known = self.columns.context_row(context)  # in the words of an ask
         given = None if known is None else self.columns.decode(self.columns.encode(known))
-        with self._lock:
+        with self._reading:
             self._require_there()
-            learner = self._up_to_date()
-            told = learner.assess(do, available, given)
-            seen = observed_of(self.storage.closed_since(self._id, 0), self.columns, told.do, known)
-            return advice(told._replace(observed=seen), self._verdict(learner), learner, self._replica.doubts)
+            view = self._view()
+            told = view.learner.assess(do, available, given)
+            seen = observed_of(self._followed_ledger(), told.do, known)
+            return advice(told._replace(observed=seen), self._verdict(view), view.learner, view.doubts)
 
-    def _verdict(self, learner: Learner) -> Verdict:
+    def _verdict(self, view: View) -> Verdict:
         """Whether the rounds bear the model out: looked into once for each state of the log, if it is not too long."""
         from dobandit.experiment.advice import MOST_DIAGNOSED, TOO_LONG, verdict_of
         from dobandit.experiment.answers import diagnosis_of
 
-        position = self._replica.position
-        if self._judged[0] != position:
-            if learner.rounds > MOST_DIAGNOSED:
+        if self._judged is None or self._judged[0] != view.position:
+            if view.learner.rounds > MOST_DIAGNOSED:
                 verdict = TOO_LONG
             else:
-                verdict = verdict_of(diagnosis_of(learner, list(self.storage.rows(self._id)), self.columns), learner)
-            self._judged = (position, verdict)
-        return self._judged[1]  # type: ignore[return-value]
+                verdict = verdict_of(diagnosis_of(view.learner, self._followed_ledger()), view.learner)
+            self._judged = view.position, verdict
+        return self._judged[1]
 
     @property
     def interval_words(self) -> str:
         """What the intervals of values promise: that they hold at every round one looks, or at this round only."""
-        with self._lock:
-            return self._replica.learner.engine.interval_words
+        with self._reading:
+            return self._view(follow=False).learner.engine.interval_words
 
     @property
     def delta(self) -> float:
         """With what probability a guaranteed gap is wrong at some round."""
-        with self._lock:
-            return self._replica.learner.engine.delta
+        with self._reading:
+            return self._view(follow=False).learner.engine.delta
 
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
@@ -166,45 +179,51 @@ class Experiment(AskedLog):
         from dobandit.experiment.answers import best_observed
 
         known = self.columns.context_row(context, whole=False)
-        self._require_there()
-        return best_observed(self.storage.closed_since(self._id, 0), self.columns, self._names(available), known)
+        with self._reading:
+            self._require_there()
+            return best_observed(self._followed_ledger(), self._names(available), known)
 
     def explain(self, number: int) -> Explanation:
         """Why a trial set what it set, by what was known when it was asked."""
         from dobandit.experiment.explanation import explain
 
-        return explain(self, number)
+        with self._reading:
+            return explain(self, number)
 
     def estimates(self) -> list[EdgeEstimate]:
         """Every edge's weight with its confidence interval."""
         from dobandit.experiment.answers import edge_estimates
 
-        with self._lock:
+        with self._reading:
             self._require_there()
-            return edge_estimates(self._up_to_date())
+            return edge_estimates(self._view().learner)
 
     def status(self) -> Status:
         """How far the experiment is."""
         from dobandit.experiment.status import status_of
 
         gap, doubted = None, False
-        if self.definition.stop_within is not None and not self.definition.problem.graph.context:
-            with self._lock:
-                gap, doubted = self._up_to_date().gap(), bool(self._replica.doubts)
-        return status_of(self, list(self.storage.rows(self._id)), self._created_at, self._clock(), gap, doubted)
+        with self._reading:
+            if self.definition.stop_within is not None and not self.definition.problem.graph.context:
+                view = self._view()
+                gap, doubted = view.learner.gap(), bool(view.doubts)
+            tally, trials = self._followed_tally()
+            pending = self.storage.pending(self._id)
+            return status_of(self, tally, trials, pending, self._created_at, self._clock(), gap, doubted)
 
     def diagnose(self) -> Diagnosis:
         """Whether the data agree with the model: calibration, links, assumptions, the graph."""
         from dobandit.experiment.answers import diagnosis_of
 
-        with self._lock:
-            return diagnosis_of(self._up_to_date(), list(self.storage.rows(self._id)), self.columns)
+        with self._reading:
+            self._require_there()
+            return diagnosis_of(self._view().learner, self._followed_ledger())
 
     # -- what is known -------------------------------------------------------------------------------------------
 
     @property
     def learner(self) -> Learner:
         """A copy of the policy at work, up to the last closed trial: to look at, and to play with."""
-        with self._lock:
+        with self._reading:
             self._require_there()
-            return self._up_to_date().copy()
+            return self._view().learner.copy()

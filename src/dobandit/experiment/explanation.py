@@ -68,11 +68,10 @@ def explain(experiment: Experiment, number: int) -> Explanation:
         raise ExperimentError(
             f"trial {number} was {trial.source}, not asked for: nobody chose it, so nothing explains it."
         )
-    then = Replica(experiment.definition, experiment.columns)
-    then.follow(experiment.closed_until(trial.asked_after))
+    then = experiment.replica_after(trial.asked_after)
     columns, context = experiment.columns, then.known(trial.context)
     action = then.action(trial)
-    pending = [then.pending(other) for other in experiment.stored_trials() if _was_pending(other, trial)]
+    pending = [then.pending(other) for other in _under_way(experiment, trial)]
     predicted, low, high = then.predict(action, context)
     paths, rest = _paths(then, action, context, predicted)
     shares = _shares(then, action, context, predicted) if then.learner.keeps_model else {}
@@ -102,10 +101,18 @@ def _ahead(one: float, other: float) -> float:
     return 0.0 if one == other else one - other
 
 
-def _was_pending(other: StoredTrial, trial: StoredTrial) -> bool:
-    """Whether `other` was under way when `trial` was asked."""
-    asked = other.source == ASKED and other.number < trial.number
-    return asked and (other.position is None or other.position >= trial.asked_after)
+def _under_way(experiment: Experiment, trial: StoredTrial) -> list[StoredTrial]:
+    """The trials that were under way when this one was asked, by number: all before it, but for the closed ones.
+
+    So their number is known, and the log is read no further than to the last of them.
+    """
+    few = [other for other in experiment.pending_trials() if other.number < trial.number]
+    missing, position = trial.number - trial.asked_after - len(few), trial.asked_after
+    while missing > 0 and (numbers := experiment.closed_numbers(position)):
+        found = [experiment.stored_trial(number) for number in numbers if number < trial.number]
+        few += found
+        missing, position = missing - len(found), position + len(numbers)
+    return sorted(few, key=lambda other: other.number)
 
 
 def _shares(then: Replica, action: Action, context: Array, whole: float) -> dict[str, float]:

@@ -20,8 +20,9 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, StorageError
@@ -30,6 +31,8 @@ from dobandit.experiment.row_texts import split_batch
 from dobandit.experiment.storage.base import TOLD, StoredTrial
 from dobandit.text_files import write_atomically
 
+_AT_ONCE = 1 << 20  # characters of CSV in memory
+_GROUP = 50_000  # trials of a Parquet file in memory
 DO, SEEN, TRIAL = "do:", "seen:", "trial."
 JsonRow = dict[str, Any]
 
@@ -115,6 +118,15 @@ def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
 
 def write_csv(rows: Iterable[StoredTrial], columns: Columns, path: str | os.PathLike[str] | None) -> str | None:
     """Write the log as CSV (UTF-8), or return it as text where `path` is None."""
+    parts = csv_parts(rows, columns)
+    if path is None:
+        return "".join(parts)
+    write_atomically(path, lambda file: file.writelines(part.encode() for part in parts))
+    return None
+
+
+def csv_parts(rows: Iterable[StoredTrial], columns: Columns) -> Iterator[str]:
+    """The log as CSV, some lines at a time."""
     out, headed = io.StringIO(newline=""), headings(columns)
     plain = csv.writer(out, lineterminator="\n")
     quoting = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
@@ -131,10 +143,11 @@ def write_csv(rows: Iterable[StoredTrial], columns: Columns, path: str | os.Path
             for i in times:
                 cells[i] = iso_time(cells[i])
             write(cells)
-    if path is None:
-        return out.getvalue()
-    write_atomically(path, out.getvalue())
-    return None
+        if out.tell() > _AT_ONCE:
+            yield out.getvalue()
+            out.seek(0)
+            out.truncate()
+    yield out.getvalue()
 
 
 def write_parquet(rows: Iterable[StoredTrial], columns: Columns, path: str | os.PathLike[str]) -> None:
@@ -148,10 +161,16 @@ def write_parquet(rows: Iterable[StoredTrial], columns: Columns, path: str | os.
         "text": arrow.string(),
         "time": arrow.timestamp("us", tz="UTC"),
     }
-    table = _by_column(rows, columns, lambda cells, kind: arrow.array(cells, types[kind]))
-    out = io.BytesIO()
-    parquet.write_table(arrow.table(table), out)
-    write_atomically(path, out.getvalue())
+    schema = arrow.schema([(heading.name, types[heading.kind]) for heading in headings(columns)])
+    trials = iter(rows)
+
+    def write(file: BinaryIO) -> None:
+        with parquet.ParquetWriter(file, schema) as writer:
+            while part := list(islice(trials, _GROUP)):
+                cells = _by_column(part, columns, lambda cells, kind: arrow.array(cells, types[kind]))
+                writer.write_table(arrow.table(cells, schema=schema))
+
+    write_atomically(path, write)
 
 
 def to_pandas(rows: Iterable[StoredTrial], columns: Columns) -> Any:

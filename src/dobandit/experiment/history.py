@@ -17,6 +17,7 @@ from dobandit.experiment.row_texts import Row
 from dobandit.experiment.tables import Numbered, Rows, Spoken, grouped, is_file, numbered_rows
 
 _MOST_PROBLEMS = 5
+_MOST_KNOWN = 100_000  # rows that are remembered
 
 
 class Round(NamedTuple):
@@ -67,11 +68,18 @@ def _read(source: Any, columns: Columns, passed: list[str] | None) -> list[Round
 def _checked(source: Numbered, columns: Columns, together: bool) -> list[Round]:
     rounds: list[Round] = []
     problems: list[tuple[int, str]] = []
+    known: dict[Any, list[Round]] = {}  # rows repeat themselves: an equal one is the same rounds, not read again
     for number, row, times in grouped(source.rows) if together else ((*one, 1) for one in source.rows):
+        key = None if together else _key_of(row)
+        if key is not None and (before := known.get(key)) is not None:
+            rounds += before
+            continue
         try:
             said = source.spoken(row)
-            if said is not None:
-                rounds += _rounds_of(said, columns, times)
+            found = [] if said is None else _rounds_of(said, columns, times)
+            rounds += found
+            if key is not None and len(known) < _MOST_KNOWN:
+                known[key] = found
         except (InterventionError, ObservationError, ParseError) as error:
             problems.append((number, str(error)))
             if len(problems) == _MOST_PROBLEMS:
@@ -84,6 +92,21 @@ def _checked(source: Numbered, columns: Columns, together: bool) -> list[Round]:
     if not rounds:
         raise ParseError("a history has at least one round that was told, but there is none. Check the source.")
     return rounds
+
+
+def _key_of(row: Any) -> Any:
+    """What is equal for equal rows; None where that is not worth finding out."""
+    if type(row) is list or type(row) is tuple:
+        key = tuple(tuple(part.items()) if type(part) is dict else part for part in row)
+    elif type(row) is dict:
+        key = tuple(row.items())
+    else:
+        return None
+    try:
+        hash(key)
+    except TypeError:  # a value that is a mapping, or none at all
+        return None
+    return key
 
 
 def _rounds_of(said: Spoken, columns: Columns, times: int) -> list[Round]:

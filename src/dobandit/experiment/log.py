@@ -6,13 +6,14 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from dobandit.checks import is_whole, shown
 from dobandit.errors import ConflictError, ExperimentError
 from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of, one_row
 from dobandit.experiment.definition import definition_from_text
+from dobandit.experiment.forks import remember, was_left_locked
 from dobandit.experiment.history import read_history
 from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
@@ -23,6 +24,7 @@ from dobandit.experiment.storage.base import (
     IMPORTED,
     PENDING,
     RECORDED,
+    STATES,
     TOLD,
     Storage,
     StoredExperiment,
@@ -42,8 +44,25 @@ class ExperimentLog:
         self.definition = definition_from_text(stored.document)
         self.graph = self.definition.graph
         self.columns = columns_of(self.definition)
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # of those who ask
+        self._reading = threading.RLock()  # of those who want an answer; taken before the other
         self._held: dict[int, int] = {}  # trials handed out here: how often they had been handed out by then
+        remember(self)
+
+    def after_fork(self) -> None:
+        """What another thread was at work on is learned anew in the child, from the log."""
+        if was_left_locked(self._lock):
+            self._lock = threading.RLock()
+            self._forget_choices()
+        if was_left_locked(self._reading):
+            self._reading = threading.RLock()
+            self._forget_answers()
+
+    def _forget_choices(self) -> None:
+        """Whatever the lock of those who ask guards may be half done."""
+
+    def _forget_answers(self) -> None:
+        """Whatever the lock of those who want an answer guards may be half done."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.definition.policy_text}, {self.storage.url})"
@@ -63,14 +82,18 @@ class ExperimentLog:
         self._close(number, ABANDONED, None)
 
     def _close(self, number: int, state: str, reason: str | None) -> None:
-        with self._lock, self.storage.writing(self._id) as writer:
+        with self.storage.writing(self._id) as writer:
             trial = self._trial(writer, number)
             if trial.state == state and trial.reason == reason:
                 return
             if trial.state != PENDING:
                 raise self._conflict(trial, closed_words(state, reason))
-            writer.close(trial._replace(state=state, closed_at=self._clock(), reason=reason))
+            position = writer.close(trial._replace(state=state, closed_at=self._clock(), reason=reason))
         self._held.pop(trial.number, None)
+        self._keep_sums(position)
+
+    def _keep_sums(self, position: int) -> None:
+        """Called when a trial was closed."""
 
     def _trial(self, writer: Writer, number: object) -> StoredTrial:
         trial = writer.trial(int(number)) if is_whole(number) and 0 <= number < 2**63 else None  # type: ignore[call-overload, operator]
@@ -103,8 +126,11 @@ class ExperimentLog:
         """
         row = self.columns.do_row(do)
         seen = batch_of(at_hand(observation), self.columns, row)
-        with self._lock, self.storage.writing(self._id) as writer:
-            return writer.add([self._closed_round(RECORDED, row, seen, self._clock())])
+        with self.storage.writing(self._id) as writer:
+            position = writer.closed
+            number = writer.add([self._closed_round(RECORDED, row, seen, self._clock())])
+        self._keep_sums(position)
+        return number
 
     def import_history(self, source: Any) -> range:
         """Many such rounds, from a CSV file or from rows: all of them, or none if one is wrong. Returns their numbers.
@@ -113,20 +139,31 @@ class ExperimentLog:
         and perhaps a column `count`, how often the row was seen (see docs/experiments.md). Rows: (do, observation)
         pairs, or mappings like the rows of the CSV. A row is one trial, whatever its count.
         """
-        rounds = read_history(source, self.columns)
-        now = self._clock()
-        trials = [
-            self._closed_round(IMPORTED, row, one_row(seen, times, self.columns, row), now)
-            for row, seen, _, times in rounds
-        ]
-        with self._lock, self.storage.writing(self._id) as writer:
-            first = writer.add(trials)
+        rounds, now = read_history(source, self.columns), self._clock()
+        distinct = {id(one): one for one in rounds}  # equal rows of a file are one round here
+        made = {
+            key: self._closed_round(IMPORTED, one.do, one_row(one.observation, one.times, self.columns, one.do), now)
+            for key, one in distinct.items()
+        }
+        trials = [made[id(one)] for one in rounds]
+        with self.storage.writing(self._id) as writer:
+            position, first = writer.closed, writer.add(trials)
+        self._keep_sums_of(position, trials)
         return range(first, first + len(trials))
+
+    def _keep_sums_of(self, position: int, trials: list[StoredTrial]) -> None:
+        """Called when many trials have entered the log, closed, from `position` on."""
+
+    def rounds_in(self, numbers: range) -> int:
+        """How many rounds an import brought, by the numbers of its trials."""
+        position = self.stored_trial(numbers[0]).position or 0
+        found = self.storage.closed_fields(self._id, position, len(numbers), ("rounds",))
+        return sum(rounds for (rounds,) in found)
 
     def begin_with(self, past: Past) -> range:
         """Let the log begin with what is known from before, in one transaction; a log that begins with it stays as it
         is. Returns the numbers of its trials."""
-        with self._lock, self.storage.writing(self._id) as writer:
+        with self.storage.writing(self._id) as writer:
             if not writer.trials:
                 writer.add(list(past.trials))
             elif not self._begins_with(writer, past):
@@ -156,11 +193,24 @@ class ExperimentLog:
 
     # -- rows and tables -----------------------------------------------------------------------------------------
 
-    def trials(self) -> list[dict[str, Any]]:
-        """The log, a row per trial, by number; a trial of many rounds has a list of rows with counts."""
+    def trials(
+        self, after: int = -1, limit: int | None = None, state: str | None = None, *, last: int | None = None
+    ) -> list[dict[str, Any]]:
+        """The log, a row per trial, by number; a trial of many rounds has a list of rows with counts.
+
+        after  only trials with larger numbers
+        limit  at most so many: with `after`, a page
+        state  only those that are pending, told, failed or abandoned
+        last   only the last so many, instead of a page
+        """
         from dobandit.experiment.export import row_of
 
-        return [row_of(trial, self.columns) for trial in self.stored_trials()]
+        _check_page(after, limit, state, last)
+        if last is None:
+            rows: Iterable[StoredTrial] = self.storage.rows(self._id, after, limit, state)
+        else:
+            rows = self.storage.last(self._id, last, state)
+        return [row_of(trial, self.columns) for trial in rows]
 
     def trial(self, number: int) -> dict[str, Any]:
         """One row of the log."""
@@ -173,6 +223,12 @@ class ExperimentLog:
         from dobandit.experiment.export import write_csv
 
         return write_csv(self.stored_trials(), self.columns, self._outside(path))
+
+    def csv_parts(self) -> Iterator[str]:
+        """The log as CSV, some lines at a time: a long log need not be in memory as a whole."""
+        from dobandit.experiment.export import csv_parts
+
+        return csv_parts(self.stored_trials(), self.columns)
 
     def to_parquet(self, path: Any) -> None:
         """The log as a Parquet file (needs pyarrow)."""
@@ -194,7 +250,7 @@ class ExperimentLog:
 
     def _require_there(self) -> None:
         """Raises where the experiment was deleted."""
-        self.storage.rows(self._id)
+        self.storage.counters(self._id)
 
     def stored_trials(self) -> Iterator[StoredTrial]:
         return self.storage.rows(self._id)
@@ -219,3 +275,15 @@ class ExperimentLog:
     def close(self) -> None:
         """Let go of the storage's connections."""
         self.storage.close()
+
+
+def _check_page(after: object, limit: object, state: object, last: object) -> None:
+    if not is_whole(after) or not -1 <= after < 2**63:  # type: ignore[operator]
+        raise ExperimentError(f"after is the number of a trial, or -1 for the beginning, but got {shown(after)}.")
+    for name, given in (("limit", limit), ("last", last)):
+        if given is not None and (not is_whole(given) or not 0 <= given < 2**63):  # type: ignore[operator]
+            raise ExperimentError(f"{name} is a whole number from 0, how many trials at most, but got {shown(given)}.")
+    if last is not None and (after != -1 or limit is not None):
+        raise ExperimentError("last asks for the end of the log, and after and limit for a page. Give one of the two.")
+    if state is not None and state not in STATES:
+        raise ExperimentError(f"a trial is {', '.join(STATES[:-1])} or {STATES[-1]}, but got {shown(state)}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -13,7 +13,7 @@ from dobandit.errors import StorageError
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import split_batch
-from dobandit.experiment.storage.base import TOLD, ClosedTrial, StoredTrial
+from dobandit.experiment.storage.base import TOLD, ClosedColumns, ClosedTrial, StoredTrial, columns_of_trials
 from dobandit.oracle.actions import Action, action_of
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
@@ -32,28 +32,29 @@ class Replica:
         self.seed, self.control = definition.seed, definition.control
         self.position = 0
         self._evidence = GraphEvidence(self.learner.problem) if self.learner.keeps_model else None
+        self.took: set[bool] = set()  # whether rounds without an order were taken in, and rounds with one
         self._doubts: tuple[str, ...] | None = ()  # None: to be worked out anew
 
-    def follow(self, closed: Sequence[ClosedTrial]) -> None:
+    def follow(self, closed: ClosedColumns | Sequence[ClosedTrial]) -> None:
         """Take in the next part of the log."""
-        if not closed:
+        part = closed if isinstance(closed, ClosedColumns) else columns_of_trials(closed)
+        if not part:
             return
-        if [trial.position for trial in (closed[0], closed[-1])] != [self.position, self.position + len(closed) - 1]:
+        first, last, size = part.positions[0], part.positions[-1], len(part.positions)
+        if (first, last) != (self.position, self.position + size - 1):
             raise StorageError(
-                f"the log is damaged: after {self.position} closed trials, the next {len(closed)} are not in a row. "
+                f"the log is damaged: after {self.position} closed trials, the next {size} are not in a row. "
                 "Restore it from a backup."
             )
         # A trial of many rows is one entry whose rows have no order; all others are rounds in the order of the log.
         # Told one by one, so that it makes no difference how much of the log is taken in at once.
-        told = [trial for trial in closed if trial.state == TOLD]
-        for summed, part in groupby(told, lambda trial: trial.counts is not None):
-            for some in [[trial] for trial in part] if summed else [list(part)]:
-                rounds = rounds_of(some, self.columns)
-                self.learner.take(rounds, unordered=summed)
-                if self._evidence is not None:
-                    self._evidence.update(rounds)
-                    self._doubts = None
-        self.position = closed[-1].position + 1
+        for summed, rounds in list(_in_parts(part, self.columns)):  # all can be read, or nothing is taken in
+            self.learner.take(rounds, unordered=summed)
+            self.took.add(summed)
+            if self._evidence is not None:
+                self._evidence.update(rounds)
+                self._doubts = None
+        self.position = last + 1
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -108,6 +109,28 @@ def trial_draws(seed: int, number: int, count: int) -> Array:
     if count <= UNIFORMS:
         return round_draws(seed, number, count)
     return np.delete(round_draws(seed, number, count + 1), UNIFORMS)
+
+
+def _in_parts(closed: ClosedColumns, columns: Columns) -> Iterator[tuple[bool, Rounds]]:
+    """What the told trials teach, and whether its rows have no order: each trial of many rows by itself."""
+    if all(state == TOLD for state in closed.states) and not any(closed.counts):
+        if len(closed.positions) == 1:
+            yield False, rounds_of(list(closed.trials()), columns)
+        else:
+            yield False, _single_rounds(closed.do, closed.observations, columns)
+        return
+    told = [trial for trial in closed.trials() if trial.state == TOLD]
+    for summed, part in groupby(told, lambda trial: trial.counts is not None):
+        for some in [[trial] for trial in part] if summed else [list(part)]:
+            yield summed, rounds_of(some, columns)
+
+
+def _single_rounds(do: Sequence[str], observations: Sequence[str | None], columns: Columns) -> Rounds:
+    """Many trials of one round each."""
+    was_set: NDArray[np.bool_] = ~np.isnan(columns.arrays(do))
+    was_set[:, 0] = False
+    values = columns.arrays([text or "" for text in observations])
+    return Rounds(values, was_set, np.ones(len(was_set), dtype=np.int64))
 
 
 def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> Rounds:

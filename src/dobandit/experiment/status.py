@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.estimation.confidence import hoeffding, wilson
 from dobandit.experiment.reasons import may_stop
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import split_batch
-from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, PENDING, TOLD, StoredTrial
+from dobandit.experiment.storage.base import StoredTrial
+from dobandit.experiment.tally import CONTROL, TREATED, Tally
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
@@ -61,57 +60,19 @@ def mean_of(total: float, rounds: int, continuous: bool) -> Mean:
     return Mean(mean, Interval(*(hoeffding if continuous else wilson)(mean, rounds)), rounds)
 
 
-class _Tally:
-    """Sums over distinct rows, each looked at once however often it was seen."""
-
-    def __init__(self, columns: Columns) -> None:
-        self.columns = columns
-        self._target = columns.names.index(columns.graph.target)
-        self._counts: dict[tuple[str, str, str], int] = {}  # (whose, do, row)
-
-    def add(self, trial: StoredTrial) -> None:
-        whose = trial.source if trial.source != ASKED else "control" if trial.control else "treated"
-        if trial.counts is None:
-            rows = [(trial.observation or "", 1)]
-        else:
-            rows = list(zip(*split_batch(trial.observation or "", trial.counts), strict=True))
-        for text, count in rows:
-            key = (whose, trial.do, text)
-            self._counts[key] = self._counts.get(key, 0) + count
-
-    def mean(self, *of: str) -> Mean | None:
-        """Over the rounds of these kinds; of all where none is named."""
-        total, rounds = 0.0, 0
-        for (whose, _, text), count in self._counts.items():
-            value = self.columns.values(text)[self._target] if not of or whose in of else None
-            if value is not None:
-                total, rounds = total + count * value, rounds + count
-        return mean_of(total, rounds, self.columns.continuous) if rounds else None
-
-    def untaught(self) -> dict[str, int]:
-        found = dict.fromkeys(self.columns.names, 0)
-        for (_, do, text), count in self._counts.items():
-            if "null" in text:
-                for name in self.columns.untaught(self.columns.values(text), self.columns.values(do)):
-                    found[name] += count
-        return {name: rounds for name, rounds in found.items() if rounds}
-
-
 def status_of(
     experiment: Experiment,
-    trials: Sequence[StoredTrial],
+    tally: Tally,
+    trials: int,
+    pending: Sequence[StoredTrial],
     created_at: float,
     now: float,
     gap: float | None = None,
     doubted: bool = False,
 ) -> Status:
-    definition = experiment.definition
-    counts = {state: sum(trial.state == state for trial in trials) for state in (PENDING, TOLD, FAILED, ABANDONED)}
-    told = [trial for trial in trials if trial.state == TOLD and trial.observation is not None]
-    tally = _Tally(experiment.columns)
-    for trial in told:
-        tally.add(trial)
-    mean = tally.mean()
+    definition, continuous = experiment.definition, experiment.columns.continuous
+    means = [tally.mean(*of) for of in ((), (CONTROL,), (TREATED,))]
+    mean, control, treated = (None if one is None else mean_of(*one, continuous) for one in means)
     return Status(
         name=experiment.name,
         policy=definition.policy_text,
@@ -119,19 +80,20 @@ def status_of(
         budget=definition.problem.rules.budget,
         horizon=definition.problem.horizon,
         seed=definition.seed,
-        trials=len(trials),
-        **counts,
-        late=sum(trial.late for trial in trials),
-        partial=sum(trial.partial for trial in trials),
-        expired=sum(t.state == PENDING and t.lease_expires is not None and t.lease_expires <= now for t in trials),
+        trials=trials,
+        pending=trials - tally.position,
+        **tally.states,
+        late=tally.late,
+        partial=tally.partial,
+        expired=sum(trial.lease_expires is not None and trial.lease_expires <= now for trial in pending),
         mean_target=None if mean is None else mean.value,
         created_at=created_at,
-        last_told_at=max((trial.closed_at for trial in told if trial.closed_at is not None), default=None),
+        last_told_at=tally.last_told_at,
         storage=experiment.storage.url,
-        rounds=sum(trial.rounds for trial in told),
-        untaught=tally.untaught(),
-        control=tally.mean("control"),
-        treated=tally.mean("treated"),
+        rounds=tally.rounds,
+        untaught={name: rounds for name, rounds in tally.untaught.items() if rounds},
+        control=control,
+        treated=treated,
         stop_within=definition.stop_within,
         gap=gap,
         may_stop=None if gap is None else may_stop(gap, definition.stop_within) and not doubted,

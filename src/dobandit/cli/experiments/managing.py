@@ -130,7 +130,7 @@ def create_command(
             if_exists=if_exists,
             **rule_words(rules),
         )
-        begun = sum(trial.rounds for trial in experiment.stored_trials()) if history is not None else 0
+        begun = experiment.told_rounds if history is not None else 0
     document = experiment.definition.document
     if as_json:
         print_json({"experiment": name, "storage": place.url, "created": not found, "definition": document})

@@ -200,7 +200,7 @@ def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
     source = io.StringIO(standard_input()) if file == "-" else file
     with opened(name, storage) as experiment:
         numbers = experiment.import_history(source)
-        rounds = sum(trial.rounds for trial in experiment.stored_trials() if trial.number in numbers)
+        rounds = experiment.rounds_in(numbers)
     if as_json:
         print_json({"rounds": rounds, "first": numbers[0], "last": numbers[-1]})
     else:

@@ -51,6 +51,7 @@ __all__ = [
     "VariableDiagnosis",
     "Worst",
     "diagnose",
+    "diagnose_rounds",
 ]
 
 
@@ -96,31 +97,46 @@ def diagnose(learner: Learner, values: Array, was_set: NDArray[np.bool_], predic
     values, was_set  by id, as engines take them: NaN was not seen
     predicted        E[target] as it was predicted before each round; NaN where it was not
     """
-    graph, continuous = learner.graph, learner.problem.continuous
-    values = np.array(values, dtype=float).reshape(-1, len(graph) + 1)
-    was_set = np.array(was_set, dtype=bool).reshape(-1, len(graph) + 1)
-    evidence = GraphEvidence(learner.problem)
-    evidence.update(Rounds(values, was_set, np.ones(len(values), dtype=np.int64)))
-    notes = [] if len(values) else ["There are no rounds yet."]
+    width = len(learner.graph) + 1
+    values = np.array(values, dtype=float).reshape(-1, width)
+    was_set = np.array(was_set, dtype=bool).reshape(-1, width)
+    came = values[:, learner.graph.arrays.target]
+    told = ~np.isnan(np.asarray(predicted, dtype=float)) & ~np.isnan(came)
     if learner.problem.selective and learner.keeps_model:
-        enters = learner.problem.teaches(was_set)
-        values, was_set, predicted = values[enters], was_set[enters], np.asarray(predicted, dtype=float)[enters]
-        notes += [] if enters.all() else [on_left_out(learner, int((~enters).sum()))]
-    values, was_set = values.T.copy(), was_set.T.copy()  # a row a variable
-    predicted = np.asarray(predicted, dtype=float)
-    values[0], rounds = 1.0, values.shape[1]
-    seen = ~np.isnan(values)
-    told = ~np.isnan(predicted) & seen[graph.arrays.target]
-    p, y = predicted[told], values[graph.arrays.target][told]
+        told &= learner.problem.teaches(was_set)
+    rounds = Rounds(values, was_set, np.ones(len(values), dtype=np.int64))
+    return diagnose_rounds(learner, rounds, np.asarray(predicted, dtype=float)[told], came[told])
+
+
+def diagnose_rounds(learner: Learner, every: Rounds, p: Array, y: Array) -> Diagnosis:
+    """Look at rounds, each as often as it counts, in any order.
+
+    p, y  E[target] as it was predicted before a round, and what then came, in the order of the rounds, where both are
+          known
+    """
+    graph, continuous = learner.graph, learner.problem.continuous
+    evidence = GraphEvidence(learner.problem)
+    evidence.update(every)
+    notes = [] if len(every.counts) else ["There are no rounds yet."]
+    if learner.problem.selective and learner.keeps_model:
+        enters = learner.problem.teaches(every.was_set)
+        notes += [] if enters.all() else [on_left_out(learner, int(every.counts[~enters].sum()))]
+        every = every.only(enters)
+    if continuous:  # numbers hardly repeat, and their tests take each round by itself
+        rows = np.repeat(np.arange(len(every.counts)), every.counts)
+        every = Rounds(every.values[rows], every.was_set[rows], np.ones(len(rows), dtype=np.int64))
+    values, was_set = every.values.T.copy(), every.was_set.T.copy()  # a row a variable
+    values[0], rounds = 1.0, int(every.counts.sum())
+    seen, counts = ~np.isnan(values), every.counts.astype(float)
     half = len(p) // 2
     recent = calibration_of(p[half:], y[half:], continuous)
     nodes: list[NodeDiagnosis] = []
+    table = RoundsByVariable(values, was_set, seen, counts)
     revisions = learner.engine.revisions
-    warnings = list(on_missing(graph.nodes, seen, learner.problem.hidden)) if rounds else []
+    warnings = list(on_missing(graph.nodes, seen, counts, learner.problem.hidden)) if rounds else []
     if not learner.keeps_model:
         notes.append(f"{learner.label} keeps no model of the causes: there are no links and weights to check.")
     elif rounds:
-        table = RoundsByVariable(values, was_set, seen)
         for v in map(graph.index, learner.modelled):
             node, warned = diagnose_node(learner, table, v)
             nodes.append(node)
@@ -128,9 +144,7 @@ def diagnose(learner: Learner, values: Array, was_set: NDArray[np.bool_], predic
         nodes = corrected(nodes)
         notes += [f"{what[0].upper()}{what[1:]}." for what in evidence.unwatched]
         notes += [f"The learner reckons with a cause that the graph lacks: {each.short}." for each in revisions]
-    variables = tuple(
-        diagnose_variable(name, v, values, was_set, seen) for v, name in enumerate(graph.nodes, 1) if rounds
-    )
+    variables = tuple(diagnose_variable(name, v, table) for v, name in enumerate(graph.nodes, 1) if rounds)
     return Diagnosis(
         policy=learner.label,
         rounds=rounds,

@@ -66,7 +66,8 @@ def zeta_of(table: RoundsByVariable, named: list[int]) -> float | None:
     if not 0 < len(named) <= _BY_TABLE:
         return None
     rows = table.seen[named].all(axis=0) & ~table.was_set[named].any(axis=0)
-    counts = np.bincount(_codes(table, named)[rows], minlength=1 << len(named)).reshape((2,) * len(named))
+    codes = _codes(table, named)[rows]
+    counts = np.bincount(codes, table.counts[rows], minlength=1 << len(named)).reshape((2,) * len(named))
     least = None
     for axis in range(len(named)):
         total = counts.sum(axis=axis)

@@ -25,8 +25,10 @@ def on_left_out(learner: Learner, rounds: int) -> str:
     return f"{rounds:,} rounds in which {' or '.join(why)} are left out: the model does not learn from them."
 
 
-def on_missing(names: tuple[str, ...], seen: NDArray[np.bool_], aside: Collection[str] = ()) -> Iterator[str]:
-    for name, missing in zip(names, np.mean(~seen[1:], axis=1).tolist(), strict=True):
+def on_missing(
+    names: tuple[str, ...], seen: NDArray[np.bool_], counts: Array, aside: Collection[str] = ()
+) -> Iterator[str]:
+    for name, missing in zip(names, np.average(~seen[1:], axis=1, weights=counts).tolist(), strict=True):
         if missing > _MISSING and name not in aside:
             yield (
                 f"{name!r} was not seen in {missing:.0%} of the rounds, which then tell nothing of it and of its "

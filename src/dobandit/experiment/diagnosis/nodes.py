@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dobandit.experiment.diagnosis.cells import RoundsByVariable, cells_of, zeta_of
 from dobandit.experiment.diagnosis.findings import on_weights
@@ -15,7 +14,6 @@ from dobandit.experiment.diagnosis.parts import (
     CONTRADICTS,
     LEARNED,
     LEVEL,
-    Array,
     NodeDiagnosis,
     VariableDiagnosis,
     Worst,
@@ -77,9 +75,8 @@ def corrected(nodes: list[NodeDiagnosis]) -> list[NodeDiagnosis]:
     return nodes
 
 
-def diagnose_variable(
-    name: str, v: int, values: Array, was_set: NDArray[np.bool_], seen: NDArray[np.bool_]
-) -> VariableDiagnosis:
-    own = values[v][seen[v] & ~was_set[v]]
+def diagnose_variable(name: str, v: int, table: RoundsByVariable) -> VariableDiagnosis:
+    own = table.values[v][table.seen[v] & ~table.was_set[v]]
     ends = (float(own.min()), float(own.max())) if len(own) else (None, None)
-    return VariableDiagnosis(name, float(np.mean(~seen[v])), float(np.mean(was_set[v])), *ends)
+    missing, was_set = (float(np.average(rows, weights=table.counts)) for rows in (~table.seen[v], table.was_set[v]))
+    return VariableDiagnosis(name, missing, was_set, *ends)

@@ -14,9 +14,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
+STATES = (PENDING, TOLD, FAILED, ABANDONED)
 ASKED, RECORDED, IMPORTED = "asked", "recorded", "imported"
 
 
@@ -73,6 +74,29 @@ class ClosedTrial(NamedTuple):
     rounds: int = 1
 
 
+class ClosedColumns(NamedTuple):
+    """Many closed trials, a sequence per field of ClosedTrial: quicker to take in than trial by trial."""
+
+    positions: Sequence[int]
+    numbers: Sequence[int]
+    states: Sequence[str]
+    do: Sequence[str]
+    observations: Sequence[str | None]
+    counts: Sequence[str | None]
+    rounds: Sequence[int]
+
+    def __bool__(self) -> bool:
+        return bool(self.positions)
+
+    def trials(self) -> Iterator[ClosedTrial]:
+        return map(ClosedTrial._make, zip(*self, strict=True))
+
+
+def columns_of_trials(closed: Sequence[ClosedTrial]) -> ClosedColumns:
+    """The trials, field by field."""
+    return ClosedColumns(*zip(*closed, strict=True)) if closed else ClosedColumns((), (), (), (), (), (), ())
+
+
 class Writer(ABC):
     """One experiment, with nobody else writing to it. What is done here is stored together, or not at all."""
 
@@ -124,6 +148,10 @@ class Storage(ABC):
         """By name."""
 
     @abstractmethod
+    def by_id(self, experiment: int) -> StoredExperiment | None:
+        """By the id that is never used twice, whatever its name is now."""
+
+    @abstractmethod
     def rename(self, name: str, new: str) -> None:
         """Raises ExperimentError where there is none, or the new name is taken."""
 
@@ -137,16 +165,66 @@ class Storage(ABC):
         Raises ExperimentError where the experiment was deleted."""
 
     @abstractmethod
+    def counters(self, experiment: int) -> tuple[int, int]:
+        """How many trials there are, and how many of them are closed. Raises ExperimentError where the experiment was
+        deleted."""
+
+    @abstractmethod
     def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
         """The closed trials from `position` on, in order, without keeping others out."""
+
+    def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
+        """The first `most` closed trials from `position` on. A storage that can read them in parts does."""
+        return columns_of_trials(self.closed_since(experiment, position)[:most])
+
+    @abstractmethod
+    def closed_fields(
+        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
+    ) -> Sequence[tuple[Any, ...]]:
+        """These fields of the first `most` closed trials from `position` on: for sums over the log."""
+
+    @abstractmethod
+    def pending(self, experiment: int) -> Sequence[StoredTrial]:
+        """The pending trials, by number, without keeping others out."""
 
     @abstractmethod
     def trial(self, experiment: int, number: int) -> StoredTrial | None:
         """One trial."""
 
     @abstractmethod
-    def rows(self, experiment: int) -> Iterator[StoredTrial]:
-        """All trials by number, of one moment, without holding them all in memory where that can be helped."""
+    def rows(
+        self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
+    ) -> Iterator[StoredTrial]:
+        """Trials by number, of one moment, without holding them all in memory where that can be helped. Raises
+        ExperimentError where the experiment was deleted.
+
+        after  only trials with larger numbers: the last number of a page gives the next page
+        limit  at most so many
+        state  only trials in this state; a pending trial that is closed meanwhile may be left out
+        """
+
+    @abstractmethod
+    def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
+        """The `count` trials with the largest numbers, by number; only those in `state`, where one is given. Raises
+        ExperimentError where the experiment was deleted."""
+
+    @abstractmethod
+    def take_turn(self, experiment: int, now: float, until: float) -> bool:
+        """Whether it is now the caller's turn to choose, for as long as a choice may take, but until `until` at most;
+        False while it is another's. Who has no turn may write all the same: turns only save choosing in vain."""
+
+    @abstractmethod
+    def end_turn(self, experiment: int, until: float) -> None:
+        """Give back the turn that was taken until `until`."""
+
+    @abstractmethod
+    def tally(self, experiment: int) -> tuple[int, str] | None:
+        """What `keep_tally` kept last: a position, and sums over the closed trials before it."""
+
+    @abstractmethod
+    def keep_tally(self, experiment: int, position: int, sums: str) -> None:
+        """Keep sums over the first `position` closed trials, unless those that are kept reach further. Whoever finds
+        none, or old ones, adds up the closed trials: they are there to save time, and nothing else."""
 
     def files(self) -> tuple[str, ...]:
         """The files that hold the log, which nothing else may write."""

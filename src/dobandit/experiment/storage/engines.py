@@ -47,6 +47,15 @@ class Database(ABC):
     def begin(self, connection: Connection) -> None:
         """Start a transaction that will write."""
 
+    @property
+    def errors(self) -> type[Exception]:
+        """What the driver raises by itself."""
+        return self.engine.dialect.loaded_dbapi.Error
+
+    @abstractmethod
+    def refuse_triggers(self, connection: Connection) -> None:
+        """Raises where whoever made the database would have something run at each of our writes."""
+
     @abstractmethod
     def keep_out(self, connection: Connection) -> None:
         """Let nobody else make tables until the end of this transaction."""

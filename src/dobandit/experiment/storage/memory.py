@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from types import TracebackType
+from typing import Any
 
-from dobandit.experiment.storage.base import PENDING, ClosedTrial, Storage, StoredExperiment, StoredTrial, Writer
+from dobandit.experiment.storage.base import (
+    PENDING,
+    ClosedColumns,
+    ClosedTrial,
+    Storage,
+    StoredExperiment,
+    StoredTrial,
+    Writer,
+    columns_of_trials,
+)
 from dobandit.experiment.storage.refusals import checked_name, deleted, missing, must_close, not_pending, taken
 
 
@@ -21,6 +34,8 @@ class _Log:
         self.closed: list[ClosedTrial] = []
         self.lock = threading.RLock()
         self.deleted = False
+        self.choosing_until: float | None = None
+        self.tally: tuple[int, str] | None = None
 
     def stored(self) -> StoredExperiment:
         return self.experiment._replace(trials=len(self.trials), closed=len(self.closed))
@@ -120,6 +135,14 @@ def _closed(trial: StoredTrial) -> ClosedTrial:
     return ClosedTrial(*(getattr(trial, field) for field in ClosedTrial._fields))
 
 
+def _numbered(log: _Log, first: int, state: str | None) -> Iterator[StoredTrial]:
+    """The trials from number `first` on, in a state."""
+    if state == PENDING:
+        return (trial for number, trial in log.pending.items() if number >= first)
+    rows = islice(log.trials, first, None)
+    return rows if state is None else (trial for trial in rows if trial.state == state)
+
+
 class MemoryStorage(Storage):
     """Keeps nothing beyond the process."""
 
@@ -129,6 +152,11 @@ class MemoryStorage(Storage):
         self._next = 1
         self._by_name: dict[str, _Log] = {}
         self._by_id: dict[int, _Log] = {}
+        _in_use.add(self)
+
+    def locks(self) -> list[threading.RLock | threading.Lock]:
+        """In the order in which they are taken."""
+        return [*(log.lock for log in list(self._by_id.values())), self._lock]
 
     def create(self, name: str, document: str, created_at: float) -> StoredExperiment:
         checked_name(name)
@@ -149,6 +177,13 @@ class MemoryStorage(Storage):
 
     def find(self, name: str) -> StoredExperiment | None:
         log = self._by_name.get(name)
+        if log is None:
+            return None
+        with log.lock:
+            return log.stored()
+
+    def by_id(self, experiment: int) -> StoredExperiment | None:
+        log = self._by_id.get(experiment)
         if log is None:
             return None
         with log.lock:
@@ -176,17 +211,66 @@ class MemoryStorage(Storage):
             del self._by_name[name], self._by_id[log.experiment.id]
 
     def writing(self, experiment: int) -> AbstractContextManager[Writer]:
-        log = self._by_id.get(experiment)
-        if log is None:
-            raise deleted(experiment, self.url)
-        return _MemoryWriter(log, self.url)
+        return _MemoryWriter(self._there(experiment), self.url)
+
+    def counters(self, experiment: int) -> tuple[int, int]:
+        log = self._there(experiment)
+        with log.lock:
+            return len(log.trials), len(log.closed)
 
     def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
+        return self._closed(experiment, position, None)
+
+    def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
+        return columns_of_trials(self._closed(experiment, position, position + most))
+
+    def _closed(self, experiment: int, position: int, stop: int | None) -> Sequence[ClosedTrial]:
         log = self._by_id.get(experiment)
         if log is None:
             return []
         with log.lock:
-            return log.closed[position:]
+            return log.closed[position:stop]
+
+    def closed_fields(
+        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
+    ) -> Sequence[tuple[Any, ...]]:
+        log, places = self._by_id.get(experiment), [StoredTrial._fields.index(field) for field in fields]
+        if log is None:
+            return []
+        with log.lock:
+            closed = [log.trials[trial.number] for trial in log.closed[position : position + most]]
+        return [tuple(trial[i] for i in places) for trial in closed]
+
+    def pending(self, experiment: int) -> Sequence[StoredTrial]:
+        log = self._by_id.get(experiment)
+        if log is None:
+            return []
+        with log.lock:
+            return list(log.pending.values())
+
+    def take_turn(self, experiment: int, now: float, until: float) -> bool:
+        log = self._there(experiment)
+        with log.lock:
+            free = log.choosing_until is None or log.choosing_until <= now
+            if free:
+                log.choosing_until = until
+            return free
+
+    def end_turn(self, experiment: int, until: float) -> None:
+        log = self._by_id.get(experiment)
+        if log is not None and log.choosing_until == until:
+            log.choosing_until = None
+
+    def tally(self, experiment: int) -> tuple[int, str] | None:
+        log = self._by_id.get(experiment)
+        return None if log is None else log.tally
+
+    def keep_tally(self, experiment: int, position: int, sums: str) -> None:
+        log = self._by_id.get(experiment)
+        if log is not None:
+            with log.lock:
+                if log.tally is None or log.tally[0] < position:
+                    log.tally = (position, sums)
 
     def trial(self, experiment: int, number: int) -> StoredTrial | None:
         log = self._by_id.get(experiment)
@@ -195,12 +279,46 @@ class MemoryStorage(Storage):
         with log.lock:
             return log.trials[number] if 0 <= number < len(log.trials) else None
 
-    def rows(self, experiment: int) -> Iterator[StoredTrial]:
+    def rows(
+        self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
+    ) -> Iterator[StoredTrial]:
+        log = self._there(experiment)
+        with log.lock:
+            rows = _numbered(log, max(after, -1) + 1, state)
+            return iter(list(islice(rows, limit)))
+
+    def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
+        log = self._there(experiment)
+        with log.lock:
+            every = log.pending.values() if state == PENDING else log.trials
+            found = islice((trial for trial in reversed(every) if state in (None, trial.state)), count)
+            return list(found)[::-1]
+
+    def _there(self, experiment: int) -> _Log:
         log = self._by_id.get(experiment)
         if log is None:
             raise deleted(experiment, self.url)
-        with log.lock:
-            return iter(list(log.trials))
+        return log
 
     def close(self) -> None:
         """Nothing to let go of; the experiments stay."""
+
+
+# A child gets a copy of all that is in memory. So that no block is half done in it, a fork waits until all are over.
+_in_use: weakref.WeakSet[MemoryStorage] = weakref.WeakSet()
+_held: list[Any] = []
+_PATIENCE = 60.0  # seconds
+
+
+def _before_fork() -> None:
+    for storage in list(_in_use):
+        _held.extend(lock for lock in storage.locks() if lock.acquire(timeout=_PATIENCE))
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

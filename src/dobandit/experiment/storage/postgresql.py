@@ -56,6 +56,9 @@ class PostgreSQL(Database):
     def keep_out(self, connection: Connection) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(_MAKING_TABLES)))
 
+    def refuse_triggers(self, connection: Connection) -> None:
+        """Whoever may make triggers on a server owns its tables anyway."""
+
     def passes(self, error: DBAPIError, attempt: int, seconds: float) -> bool:
         return error.connection_invalidated and attempt == 0  # the pool drops all connections of that age
 

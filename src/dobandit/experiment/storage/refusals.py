@@ -58,6 +58,19 @@ def damaged(experiment: int, url: str) -> StorageError:
     )
 
 
+def flipped(number: int, url: str) -> StorageError:
+    """The error for a closed trial that does not have its checksum."""
+    return StorageError(
+        f"{url}: trial {number} is not what was stored: its values and its checksum disagree. The file or its disk is "
+        "damaged: restore it from a backup."
+    )
+
+
+def unreadable(url: str, what: str) -> StorageError:
+    """The error for a row that holds what none of ours does."""
+    return StorageError(f"{url} is damaged: {what}. Nothing of this was stored. Restore it from a backup.")
+
+
 def must_close(trial: StoredTrial) -> ExperimentError:
     """The error for closing a trial as pending."""
     return ExperimentError(

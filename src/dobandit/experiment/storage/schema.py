@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -22,8 +23,9 @@ from sqlalchemy import (
 
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, IMPORTED, PENDING, RECORDED, TOLD
 
-VERSIONS = ("0001", "0002")  # all there ever were, oldest first
-ADDED_TO = ("0001",)  # to bring these up to date only adds columns: it takes no time, and is done when they are opened
+VERSIONS = ("0001", "0002", "0003")  # all there ever were, oldest first
+# To bring these up to date only adds columns, tables and an index: it takes no time, and is done when they are opened.
+ADDED_TO = ("0001", "0002")
 VERSION_TABLE = "dobandit_version"  # other programs may keep an alembic_version in the same database
 
 metadata = MetaData()
@@ -37,6 +39,7 @@ experiments = Table(
     Column("created_at", Double, nullable=False),
     Column("trials", Integer, nullable=False),
     Column("closed", Integer, nullable=False),
+    Column("choosing_until", Double),  # somebody works out the next trial, at most until then (seconds since 1970)
     UniqueConstraint("name", name="experiments_name"),
     CheckConstraint("closed >= 0 AND closed <= trials", name="experiments_counters"),
     sqlite_autoincrement=True,  # without it, SQLite gives the id of a deleted experiment to a new one
@@ -78,6 +81,7 @@ trials = Table(
     Column("control", Boolean, nullable=False, server_default=false()),
     Column("counts", Text),
     Column("rounds", Integer, nullable=False, server_default=text("1")),
+    Column("checksum", BigInteger),  # of what a learner takes from a closed trial; rows of older versions have none
     UniqueConstraint("experiment", "position", name="trials_position"),
     CheckConstraint(f"source IN ('{ASKED}', '{RECORDED}', '{IMPORTED}')", name="trials_source"),
     CheckConstraint(f"state IN ('{PENDING}', '{TOLD}', '{FAILED}', '{ABANDONED}')", name="trials_state"),
@@ -85,8 +89,31 @@ trials = Table(
     sqlite_with_rowid=False,  # one B-tree less to write to at every commit
 )
 
-_pending = trials.c.state == PENDING
-Index("trials_pending", trials.c.experiment, trials.c.number, sqlite_where=_pending, postgresql_where=_pending)
+# Few trials are not told. With the state in it, SQLite prefers this index to the primary key.
+_untold = trials.c.state != TOLD
+Index(
+    "trials_untold",
+    trials.c.experiment,
+    trials.c.state,
+    trials.c.number,
+    sqlite_where=_untold,
+    postgresql_where=_untold,
+)
+
+# Sums over the first `position` closed trials, as `experiment.tally` writes them: only to save reading these again.
+tallies = Table(
+    "tallies",
+    metadata,
+    Column(
+        "experiment",
+        Integer,
+        ForeignKey("experiments.id", name="tallies_experiment", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("position", Integer, nullable=False),
+    Column("sums", Text, nullable=False),
+)
 
 # Alembic makes and reads this one; it is no part of `metadata`, which migrations are compared with.
 version_metadata = MetaData()

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, Executable
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 
-from dobandit.errors import StorageError
-from dobandit.experiment.storage import schema
 from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import PENDING, ClosedTrial, Storage, StoredExperiment, StoredTrial
-from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
+from dobandit.experiment.storage.base import (
+    PENDING,
+    ClosedColumns,
+    ClosedTrial,
+    Storage,
+    StoredExperiment,
+    StoredTrial,
+)
+from dobandit.experiment.storage.connected import Connected, Parameters
 from dobandit.experiment.storage.refusals import checked_name, damaged, deleted, missing, storable, taken
-from dobandit.experiment.storage.versions import check_version, make_tables, refuse_foreign, stored_version
-from dobandit.experiment.storage.writer import SQLWriter
+from dobandit.experiment.storage.soundness import closed_from, experiment_from, fields_from, trial_from
+from dobandit.experiment.storage.versions import make_tables
+from dobandit.experiment.storage.writer import EVERY, SQLWriter
 
 _PAGE = 2000
-_BROKEN = (SQLAlchemyError, UnicodeError)  # UnicodeError: text that the driver cannot even send
-
-Parameters = Mapping[str, Any]
-Result = TypeVar("Result")
 
 
-class SQLStorage(Storage):
+class SQLStorage(Connected, Storage):
     """Any number of threads, processes and machines may use the same database."""
-
-    def __init__(self, database: Database) -> None:
-        self.database = database
-        self.url = database.url
-        self._ready = False  # our tables are there, and of this version
 
     def create(self, name: str, document: str, created_at: float) -> StoredExperiment:
         checked_name(name)
@@ -44,6 +39,7 @@ class SQLStorage(Storage):
         values = {"name": name, "document": document, "created_at": created_at, "trials": 0, "closed": 0}
         with self._transaction(do.PING, {}) as (connection, _):
             if not self._ready:
+                self.database.refuse_triggers(connection)
                 make_tables(connection, self.database)
             try:
                 key = connection.execute(do.CREATE, values).inserted_primary_key
@@ -53,10 +49,14 @@ class SQLStorage(Storage):
         return StoredExperiment(key[0] if key else 0, name, document, created_at, 0, 0)
 
     def experiments(self) -> Sequence[StoredExperiment]:
-        return sorted(self._read(StoredExperiment._make, do.ALL, {}), key=lambda experiment: experiment.name)
+        return sorted(self._experiments(do.ALL, {}), key=lambda experiment: experiment.name)
 
     def find(self, name: str) -> StoredExperiment | None:
-        rows = self._read(StoredExperiment._make, do.FIND, {"of_name": name}) if storable(name) else []
+        rows = self._experiments(do.FIND, {"of_name": name}) if storable(name) else []
+        return rows[0] if rows else None
+
+    def by_id(self, experiment: int) -> StoredExperiment | None:
+        rows = self._experiments(do.BY_ID, {"of_experiment": experiment})
         return rows[0] if rows else None
 
     def rename(self, name: str, new: str) -> None:
@@ -78,86 +78,81 @@ class SQLStorage(Storage):
         with self._transaction(do.LOCK, {"of_experiment": experiment}) as (connection, counters):
             if counters is None:
                 raise deleted(experiment, self.url)
-            writer = SQLWriter(connection, experiment, counters[0], counters[1])
+            writer = SQLWriter(connection, self.url, experiment, counters[0], counters[1])
             yield writer
             writer.finish()
 
+    def counters(self, experiment: int) -> tuple[int, int]:
+        found = self._read_plainly(do.COUNTERS, {"of_experiment": experiment})
+        if not found:
+            raise deleted(experiment, self.url)
+        return found[0][0], found[0][1]
+
     def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
-        return self._read(ClosedTrial._make, do.CLOSED_SINCE, {"of_experiment": experiment, "since": position})
+        return list(self.closed_columns(experiment, position, EVERY).trials())
+
+    def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
+        parameters = {"of_experiment": experiment, "since": position, "most": most}
+        return closed_from(self._read_plainly(do.CLOSED_SINCE, parameters), self.url)
+
+    def closed_fields(
+        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
+    ) -> Sequence[tuple[Any, ...]]:
+        parameters = {"of_experiment": experiment, "since": position, "most": most}
+        return fields_from(self._read_plainly(do.closed_fields(fields), parameters), fields, self.url)
+
+    def pending(self, experiment: int) -> Sequence[StoredTrial]:
+        return self._trials(do.PENDING_TRIALS, {"of_experiment": experiment})
 
     def trial(self, experiment: int, number: int) -> StoredTrial | None:
-        rows = self._read(StoredTrial._make, do.TRIAL, {"of_experiment": experiment, "of_number": number})
+        rows = self._trials(do.TRIAL, {"of_experiment": experiment, "of_number": number})
         return rows[0] if rows else None
 
-    def rows(self, experiment: int) -> Iterator[StoredTrial]:
+    def rows(
+        self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
+    ) -> Iterator[StoredTrial]:
         """Read in pages, so that an iterator left half-way holds neither a lock nor a connection. A trial that is
         closed in the meantime is given as it was; only `issued` and `lease_expires` may be newer."""
-        counters = self._read(tuple, do.COUNTERS, {"of_experiment": experiment})
-        if not counters:
-            raise deleted(experiment, self.url)
-        trials, closed = counters[0]
-        return self._pages(experiment, trials, closed)
+        moment, after = self.counters(experiment), max(after, -1)
+        if state is None:
+            return self._pages(experiment, after, limit, moment)
+        return self._pages_of(state, experiment, after, limit, moment)
 
-    def close(self) -> None:
-        self.database.engine.dispose()
+    def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
+        self.counters(experiment)
+        statement = do.LAST if state is None else do.LAST_OF[state]
+        return self._trials(statement, {"of_experiment": experiment, "most": count})[::-1]
 
-    def _pages(self, experiment: int, trials: int, closed: int) -> Iterator[StoredTrial]:
-        for first in range(0, trials, _PAGE):
-            stop = min(first + _PAGE, trials)
-            page = self._read(StoredTrial._make, do.PAGE, {"of_experiment": experiment, "first": first, "stop": stop})
-            if len(page) < stop - first:
-                there = self._read(tuple, do.COUNTERS, {"of_experiment": experiment})
-                raise damaged(experiment, self.url) if there else deleted(experiment, self.url)
-            for trial in page:
-                yield trial if trial.position is None or trial.position < closed else _reopened(trial)
+    def take_turn(self, experiment: int, now: float, until: float) -> bool:
+        with self._transaction(do.COUNTERS, {"of_experiment": experiment}) as (connection, there):
+            if there is None:
+                raise deleted(experiment, self.url)
+            changed = connection.execute(do.TAKE_TURN, {"of_experiment": experiment, "now": now, "until": until})
+            return bool(changed.rowcount)
 
-    def _opened(self) -> bool:
-        """Whether our tables are there. A database that is not there yet is looked for again at every call."""
-        if not self.database.present():
-            return False
-        if not self._ready:
-            version = self._first(self._version)
-            if version in schema.ADDED_TO:
-                self._bring_up_to_date(version)
-            elif version is not None:
-                check_version(version, self.url)
-            self._ready = version is not None
-        return self._ready
+    def end_turn(self, experiment: int, until: float) -> None:
+        with self._transaction(do.PING, {}) as (connection, _):
+            connection.execute(do.END_TURN, {"of_experiment": experiment, "until": until})
 
-    def files(self) -> tuple[str, ...]:
-        return self.database.files()
+    def tally(self, experiment: int) -> tuple[int, str] | None:
+        rows = self._read_plainly(do.TALLY, {"of_experiment": experiment})
+        return (rows[0][0], rows[0][1]) if rows else None
 
-    def _bring_up_to_date(self, version: str) -> None:
-        """Add what older tables lack. All or nothing, and one process alone does it."""
-        from dobandit.experiment.storage.upgrade import bring_up_to_date  # Alembic, which is needed once
+    def keep_tally(self, experiment: int, position: int, sums: str) -> None:
+        with self._transaction(do.LOCK, {"of_experiment": experiment}) as (connection, there):
+            if there is None:
+                return
+            values = {"of_experiment": experiment, "reached": position, "sums": sums}
+            if connection.execute(do.TALLY, {"of_experiment": experiment}).first() is None:
+                connection.execute(do.FIRST_TALLY, {"experiment": experiment, "position": position, "sums": sums})
+            else:
+                connection.execute(do.NEXT_TALLY, values)
 
-        with self._turn():
-            try:
-                bring_up_to_date(self.database)
-            except StorageError as error:
-                raise StorageError(
-                    f"{error} (Its tables are of version {version}, and are brought to version {schema.VERSIONS[-1]} "
-                    "before they are read.)"
-                ) from None
+    def _experiments(self, statement: Executable, parameters: Parameters) -> list[StoredExperiment]:
+        return self._read(lambda row: experiment_from(row, self.url), statement, parameters)
 
-    def _refuse_foreign(self) -> None:
-        with self.database.reader.connect() as connection:
-            refuse_foreign(connection, self.database)
-
-    def _version(self) -> str | None:
-        with self.database.reader.connect() as connection:
-            return stored_version(connection)
-
-    def _read(
-        self, make: Callable[[Iterable[Any]], Result], statement: Executable, parameters: Parameters
-    ) -> list[Result]:
-        """One SELECT, of one moment; nothing where there is no database yet."""
-
-        def read() -> list[Result]:
-            with self.database.reader.connect() as connection:
-                return [make(row) for row in connection.execute(statement, parameters)]
-
-        return self._first(read) if self._opened() else []
+    def _trials(self, statement: Executable, parameters: Parameters) -> list[StoredTrial]:
+        return self._read(lambda row: trial_from(row, self.url), statement, parameters)
 
     @contextmanager
     def _named(self, name: str) -> Iterator[Connection]:
@@ -169,60 +164,35 @@ class SQLStorage(Storage):
                 raise missing(name, list(connection.execute(do.NAMES).scalars()), self.url)
             yield connection
 
-    @contextmanager
-    def _transaction(
-        self, opening: Executable, parameters: Parameters
-    ) -> Iterator[tuple[Connection, Sequence[Any] | None]]:
-        """Everything or nothing. `opening` is the first statement, and its row comes with the connection."""
-        with self._turn():
-            connection, row = self._first(lambda: self._begun(opening, parameters))
-            with connection:  # which rolls back what is not committed
-                try:
-                    yield connection, row
-                except _BROKEN as error:
-                    raise self.database.explain(error) from None
-                try:
-                    connection.commit()
-                except _BROKEN as error:
-                    raise self.database.explain(error, committing=True) from None
+    def _page(self, statement: Executable, experiment: int, after: int, stop: int, most: int) -> list[StoredTrial]:
+        parameters = {"of_experiment": experiment, "after": after, "stop": stop, "most": most}
+        return self._trials(statement, parameters)
 
-    def _begun(self, opening: Executable, parameters: Parameters) -> tuple[Connection, Sequence[Any] | None]:
-        connection = self.database.engine.connect()
-        try:
-            self.database.begin(connection)
-            return connection, connection.execute(opening, parameters).first()
-        except BaseException:
-            connection.close()
-            raise
+    def _pages(self, experiment: int, after: int, limit: int | None, moment: tuple[int, int]) -> Iterator[StoredTrial]:
+        trials, closed = moment
+        stop = trials if limit is None else min(trials, after + 1 + limit)
+        for first in range(after + 1, stop, _PAGE):
+            most = min(_PAGE, stop - first)
+            page = self._page(do.PAGE, experiment, first - 1, stop, most)
+            if len(page) < most:
+                self.counters(experiment)  # which raises where it was deleted meanwhile
+                raise damaged(experiment, self.url)
+            for trial in page:
+                yield trial if trial.position is None or trial.position < closed else _reopened(trial)
 
-    def _first(self, run: Callable[[], Result]) -> Result:
-        """Run what comes first in a transaction. Nothing was sent before it, so that it may be repeated."""
-        started = time.monotonic()
-        for attempt in count():
-            try:
-                return run()
-            except _BROKEN as error:
-                seconds = time.monotonic() - started
-                if not isinstance(error, DBAPIError) or not self.database.passes(error, attempt, seconds):
-                    raise self.database.explain(error) from None
-        raise AssertionError
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Threads wait for each other here, where the database lets only one connection write."""
-        lock = self.database.alone
-        if lock is None:
-            yield
-        elif lock.acquire(timeout=PATIENCE):
-            try:
-                yield
-            finally:
-                lock.release()
-        else:
-            raise StorageError(
-                f"{self.url} was kept by another thread for more than {PATIENCE:.0f} seconds. {NOTHING_STORED} "
-                "Repeat this when it is done."
-            )
+    def _pages_of(
+        self, state: str, experiment: int, after: int, limit: int | None, moment: tuple[int, int]
+    ) -> Iterator[StoredTrial]:
+        """Only trials in this state, of which nobody knows how many there are."""
+        trials, closed = moment
+        left = trials if limit is None else limit
+        while left > 0:
+            most = min(_PAGE, left)
+            page = self._page(do.PAGE_OF[state], experiment, after, trials, most)
+            yield from (trial for trial in page if trial.position is None or trial.position < closed)
+            if len(page) < most:
+                return
+            left, after = left - most, page[-1].number
 
 
 def _reopened(trial: StoredTrial) -> StoredTrial:

@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import Connection, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from dobandit.errors import StorageError
+from dobandit.errors import StorageError, listed
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
 
 _POLL = 0.02  # seconds that SQLite waits by itself; its pauses grow, and whoever came first would wait longest
@@ -111,12 +111,29 @@ class SQLiteFile(Database):
     def keep_out(self, connection: Connection) -> None:
         """Whoever writes is alone already."""
 
+    def refuse_triggers(self, connection: Connection) -> None:
+        """We make none. A file comes by mail more easily than a server."""
+        found = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").scalars().all()
+        if found:
+            raise StorageError(
+                f"{self.url} must have no triggers, which would run whenever a round is stored, but has "
+                f"{listed([str(name)[:60] for name in found])}. {NOTHING_STORED} If you trust them, drop them first; "
+                "otherwise take a backup of which you know where it comes from."
+            )
+
     def passes(self, error: DBAPIError, attempt: int, seconds: float) -> bool:
         return _waits(error.orig, seconds)
 
     def explain(self, error: Exception, committing: bool = False) -> StorageError:
         cause = (error.orig if isinstance(error, DBAPIError) else None) or error
         name = getattr(cause, "sqlite_errorname", None) or ""
+        if committing and name in ("SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"):  # all was written, and may be there
+            return StorageError(
+                f"{self.url}: the disk failed while this was being stored ({cause}), so it is not known whether it "
+                "was. Check the disk, then look at the experiment's last trials before repeating this."
+            )
+        if isinstance(cause, UnicodeDecodeError) or "decode to UTF-8" in str(cause):
+            name = "SQLITE_CORRUPT"
         for code, words in _TROUBLE.items():
             if name.startswith(code):
                 return StorageError(f"{self.url} " + words.format(error=cause, nothing=NOTHING_STORED))

@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Integer, bindparam, delete, insert, literal_column, select, update
+from functools import cache
+from typing import Any
 
-from dobandit.experiment.storage.base import PENDING, ClosedTrial, StoredExperiment, StoredTrial
-from dobandit.experiment.storage.schema import experiments, trials, version
+from sqlalchemy import Integer, Select, and_, bindparam, delete, insert, literal_column, or_, select, update
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import NullType
+
+from dobandit.experiment.storage.base import PENDING, STATES, TOLD, ClosedTrial, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.schema import experiments, tallies, trials, version
 
 _experiment = experiments.c.id == bindparam("of_experiment")
 _of_experiment = trials.c.experiment == bindparam("of_experiment")
 _numbered = trials.c.number == bindparam("of_number")
-_pending = trials.c.state == literal_column(f"'{PENDING}'")  # as text, or the partial index would not be used
+_in_state = {state: trials.c.state == literal_column(f"'{state}'") for state in STATES}  # as text, for the index
+_pending = _in_state[PENDING]
+
+
+class Rare(FunctionElement[Any]):
+    """A condition that few rows meet. SQLite would otherwise take the primary key, and go through the whole log."""
+
+    type = NullType()  # SQLAlchemy would write "= 1" behind a Boolean
+    inherit_cache = True
+
+
+@compiles(Rare)
+def _as_it_is(element: Rare, compiler: SQLCompiler, **options: Any) -> str:
+    return compiler.process(element.clauses, **options)
+
+
+@compiles(Rare, "sqlite")
+def _unlikely(element: Rare, compiler: SQLCompiler, **options: Any) -> str:
+    return f"likelihood({compiler.process(element.clauses, **options)}, 0.0001)"
+
+
+_found_in = {  # the second condition is the index's own
+    state: condition if state == TOLD else and_(Rare(condition), trials.c.state != literal_column(f"'{TOLD}'"))
+    for state, condition in _in_state.items()
+}
+_most = bindparam("most", type_=Integer)
 _columns = [trials.c[name] for name in StoredTrial._fields]
 
 PING = select(literal_column("1", Integer))
@@ -19,6 +51,7 @@ STAMP = insert(version)
 
 ALL = select(*(experiments.c[name] for name in StoredExperiment._fields))
 FIND = ALL.where(experiments.c.name == bindparam("of_name"))
+BY_ID = ALL.where(_experiment)
 NAMES = select(experiments.c.name)
 CREATE = insert(experiments)
 RENAME = update(experiments).where(experiments.c.name == bindparam("of_name")).values(name=bindparam("new"))
@@ -27,25 +60,68 @@ COUNTERS = select(experiments.c.trials, experiments.c.closed).where(_experiment)
 LOCK = COUNTERS.with_for_update()  # SQLite leaves FOR UPDATE out, and needs it not
 COUNT = update(experiments).where(_experiment).values(trials=bindparam("trials"), closed=bindparam("closed"))
 
-CLOSED_SINCE = (
-    select(*(trials.c[name] for name in ClosedTrial._fields))
-    .where(_of_experiment, trials.c.position >= bindparam("since"))
-    .order_by(trials.c.position)
-)
-PENDING_TRIALS = select(*_columns).where(_of_experiment, _pending).order_by(trials.c.number)
+
+@cache
+def closed_fields(fields: tuple[str, ...]) -> Select[Any]:
+    """These columns of the closed trials from a position on."""
+    since = trials.c.position >= bindparam("since")
+    return (
+        select(*(trials.c[name] for name in fields))
+        .where(_of_experiment, since)
+        .order_by(trials.c.position)
+        .limit(_most)
+    )
+
+
+CLOSED_SINCE = closed_fields((*ClosedTrial._fields, "checksum"))
+PENDING_TRIALS = select(*_columns).where(_of_experiment, _found_in[PENDING]).order_by(trials.c.number)
 TRIAL = select(*_columns).where(_of_experiment, _numbered)
+_after = trials.c.number > bindparam("after")
 PAGE = (
     select(*_columns)
-    .where(_of_experiment, trials.c.number >= bindparam("first"), trials.c.number < bindparam("stop"))
+    .where(_of_experiment, _after, trials.c.number < bindparam("stop"))
     .order_by(trials.c.number)
+    .limit(_most)
 )
-ADD = insert(trials)
+PAGE_OF = {state: PAGE.where(condition) for state, condition in _found_in.items()}
+LAST = select(*_columns).where(_of_experiment).order_by(trials.c.number.desc()).limit(_most)
+LAST_OF = {state: LAST.where(condition) for state, condition in _found_in.items()}
 REISSUE = (
     update(trials)
     .where(_of_experiment, _numbered, _pending)
     .values(issued=trials.c.issued + 1, lease_expires=bindparam("lease_expires"))
 )
-CLOSED_FIELDS = ("state", "position", "observation", "counts", "rounds", "closed_at", "late", "partial", "reason")
+CLOSED_FIELDS = (
+    "state",
+    "position",
+    "observation",
+    "counts",
+    "rounds",
+    "closed_at",
+    "late",
+    "partial",
+    "reason",
+    "checksum",
+)
 CLOSE = (
     update(trials).where(_of_experiment, _numbered, _pending).values({name: bindparam(name) for name in CLOSED_FIELDS})
+)
+
+TAKE_TURN = (
+    update(experiments)
+    .where(_experiment, or_(experiments.c.choosing_until.is_(None), experiments.c.choosing_until <= bindparam("now")))
+    .values(choosing_until=bindparam("until"))
+)
+END_TURN = (
+    update(experiments)
+    .where(_experiment, experiments.c.choosing_until == bindparam("until"))
+    .values(choosing_until=None)
+)
+_tally_of = tallies.c.experiment == bindparam("of_experiment")
+TALLY = select(tallies.c.position, tallies.c.sums).where(_tally_of)
+FIRST_TALLY = insert(tallies)
+NEXT_TALLY = (
+    update(tallies)
+    .where(_tally_of, tallies.c.position < bindparam("reached"))
+    .values(position=bindparam("reached"), sums=bindparam("sums"))
 )

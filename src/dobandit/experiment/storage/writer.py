@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -10,39 +11,59 @@ from sqlalchemy import Connection
 
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import PENDING, ClosedTrial, StoredTrial, Writer
+from dobandit.experiment.storage.checksums import checksum
+from dobandit.experiment.storage.connected import plain_rows
 from dobandit.experiment.storage.refusals import must_close, not_pending
+from dobandit.experiment.storage.soundness import closed_from, trial_from
 
+EVERY = 2**31 - 1  # rows: no limit
 _BATCH = 5000
+_POSITION = StoredTrial._fields.index("position")
+
+
+@cache
+def insert_text(style: str) -> str:
+    """The INSERT of a trial in the driver's own words: SQLAlchemy's would take longer than the database."""
+    columns = [f'"{name}"' for name in ("experiment", *StoredTrial._fields, "checksum")]  # do is a word of SQL
+    marks = ",".join(["?" if style == "qmark" else "%s"] * len(columns))
+    return f"INSERT INTO trials ({','.join(columns)}) VALUES ({marks})"
 
 
 class SQLWriter(Writer):
     """The counters are read with the lock and written once, at the end."""
 
-    def __init__(self, connection: Connection, experiment: int, trials: int, closed: int) -> None:
-        self._connection, self._experiment = connection, {"of_experiment": experiment}
+    def __init__(self, connection: Connection, url: str, experiment: int, trials: int, closed: int) -> None:
+        self._connection, self._url = connection, url
+        self._experiment, self._key = {"of_experiment": experiment}, (experiment,)
+        self._looked_at: StoredTrial | None = None
         self._stored = (trials, closed)
         self.trials, self.closed = trials, closed
 
     def closed_since(self, position: int) -> Sequence[ClosedTrial]:
         if position >= self.closed:
             return []
-        rows = self._connection.execute(do.CLOSED_SINCE, {**self._experiment, "since": position})
-        return [ClosedTrial._make(row) for row in rows]
+        parameters = {**self._experiment, "since": position, "most": EVERY}
+        return list(closed_from(plain_rows(self._connection, do.CLOSED_SINCE, parameters), self._url).trials())
 
     def pending(self) -> Sequence[StoredTrial]:
         if self.trials == self.closed:
             return []
-        return [StoredTrial._make(row) for row in self._connection.execute(do.PENDING_TRIALS, self._experiment)]
+        rows = self._connection.execute(do.PENDING_TRIALS, self._experiment)
+        return [trial_from(row, self._url) for row in rows]
 
     def trial(self, number: int) -> StoredTrial | None:
         row = self._connection.execute(do.TRIAL, {**self._experiment, "of_number": number}).first()
-        return None if row is None else StoredTrial._make(row)
+        trial = None if row is None else trial_from(row, self._url)
+        if trial is not None:
+            self._looked_at = trial
+        return trial
 
     def add(self, trials: Sequence[StoredTrial]) -> int:
         first = self.trials
-        entering = iter(trials)
-        while batch := [self._entering(trial) for trial in islice(entering, _BATCH)]:
-            self._connection.execute(do.ADD, batch if len(batch) > 1 else batch[0])
+        entering = map(self._entering, trials)
+        text = insert_text(self._connection.dialect.paramstyle)
+        while batch := list(islice(entering, _BATCH)):
+            self._connection.exec_driver_sql(text, batch if len(batch) > 1 else batch[0])
         return first
 
     def reissue(self, number: int, lease_expires: float | None) -> None:
@@ -51,9 +72,15 @@ class SQLWriter(Writer):
     def close(self, trial: StoredTrial) -> int:
         if trial.state == PENDING:
             raise must_close(trial)
-        position = self.closed
+        position, number = self.closed, trial.number
+        before = self._looked_at if self._looked_at and self._looked_at.number == number else self.trial(number)
+        if before is None:
+            raise not_pending(number, None)
         values = trial._replace(position=position)._asdict()
-        self._update(do.CLOSE, trial.number, {name: values[name] for name in do.CLOSED_FIELDS})
+        values["checksum"] = checksum(
+            number, position, trial.state, before.do, trial.observation, trial.counts, trial.rounds
+        )
+        self._update(do.CLOSE, number, {name: values[name] for name in do.CLOSED_FIELDS})
         self.closed += 1
         return position
 
@@ -62,15 +89,15 @@ class SQLWriter(Writer):
         if self._stored != (self.trials, self.closed):
             self._connection.execute(do.COUNT, {**self._experiment, "trials": self.trials, "closed": self.closed})
 
-    def _entering(self, trial: StoredTrial) -> dict[str, Any]:
-        values = trial._asdict()
-        values["experiment"] = self._experiment["of_experiment"]
-        values["number"], values["position"] = self.trials, None
-        self.trials += 1
+    def _entering(self, trial: StoredTrial) -> tuple[Any, ...]:
+        """The row of a trial, with the next number, and the next position where it is closed."""
+        number, position, total = self.trials, None, None
+        self.trials = number + 1
         if trial.state != PENDING:
-            values["position"] = self.closed
-            self.closed += 1
-        return values
+            position = self.closed
+            self.closed = position + 1
+            total = checksum(number, position, trial.state, trial.do, trial.observation, trial.counts, trial.rounds)
+        return (*self._key, number, *trial[1:_POSITION], position, *trial[_POSITION + 1 :], total)
 
     def _update(self, statement: Any, number: int, values: dict[str, Any]) -> None:
         changed = self._connection.execute(statement, {**self._experiment, "of_number": number, **values})

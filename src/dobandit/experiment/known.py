@@ -1,0 +1,137 @@
+"""What is known of an experiment, for answers: computing one keeps nobody from asking.
+
+Answers have a lock of their own. Only for a copy of what was learned do they take that of an ask, for as long as it
+takes to read what was closed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from dobandit.errors import StorageError
+from dobandit.experiment.choosing import PART, ChoosingLog
+from dobandit.experiment.ledger import Ledger
+from dobandit.experiment.storage.base import StoredTrial
+from dobandit.experiment.tally import EVERY, Tally
+
+if TYPE_CHECKING:
+    from dobandit.experiment.replica import Replica
+    from dobandit.policy.learner import Learner
+
+_GLANCES = 10
+_FEW = 1000
+
+
+class View(NamedTuple):
+    """What was learned from the first `position` closed trials; for one answer at a time."""
+
+    position: int
+    learner: Learner
+    doubts: tuple[str, ...]
+
+
+class KnownLog(ChoosingLog):
+    """An experiment that answers."""
+
+    _viewed: View | None = None
+    _explained: Replica | None = None  # as of the trial that was explained last
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self.columns)
+
+    @cached_property
+    def _tally(self) -> Tally:
+        return Tally.kept_in(self.storage, self._id, self.columns)
+
+    def _forget_choices(self) -> None:
+        super()._forget_choices()
+        self._viewed = None
+
+    def _forget_answers(self) -> None:
+        self._viewed = self._explained = None
+        for name in ("_ledger", "_tally"):
+            self.__dict__.pop(name, None)
+
+    def _view(self, follow: bool = True) -> View:
+        """What is known now; or at some time, where nothing need be followed."""
+        with self._lock:
+            if follow:
+                self._follow()
+            replica = self._replica
+            if self._viewed is None or self._viewed.position != replica.position:
+                self._viewed = View(replica.position, replica.learner.copy(), replica.doubts)
+            return self._viewed
+
+    def replica_after(self, position: int) -> Replica:
+        """What was known after `position` closed trials; quick for trials that were asked soon after each other."""
+        from dobandit.experiment.replica import Replica
+
+        then = self._explained
+        if then is None or then.position > position:
+            then = Replica(self.definition, self.columns)
+        while then.position < position:
+            part = self.storage.closed_columns(self._id, then.position, min(PART, position - then.position))
+            if not part:
+                break
+            then.follow(part)
+        self._explained = then
+        return then
+
+    def closed_numbers(self, position: int) -> list[int]:
+        """The numbers of the next few trials that were closed, from `position` on."""
+        return [number for (number,) in self.storage.closed_fields(self._id, position, _FEW, ("number",))]
+
+    def pending_trials(self) -> Sequence[StoredTrial]:
+        return self.storage.pending(self._id)
+
+    def _followed_ledger(self) -> Ledger:
+        self._ledger.follow(self.storage, self._id)
+        return self._ledger
+
+    def _followed_tally(self) -> tuple[Tally, int]:
+        """The sums over all that is closed, and how many trials there are, of one moment."""
+        for _ in range(_GLANCES):
+            trials, closed = self.storage.counters(self._id)
+            if closed > self._tally.position:
+                self._tally.follow(self.storage, self._id)
+            if closed == self._tally.position:
+                break
+        self._store_tally()
+        return self._tally, max(trials, self._tally.position)
+
+    def _keep_sums(self, position: int) -> None:
+        """Called once a trial was closed: now and then the sums are kept, by whoever closes that one."""
+        if (position + 1) % EVERY == 0 and self._reading.acquire(blocking=False):  # an answer may take long
+            try:
+                self._tally.follow(self.storage, self._id)
+                self._store_tally()
+            finally:
+                self._reading.release()
+
+    def _keep_sums_of(self, position: int, trials: list[StoredTrial]) -> None:
+        """An import is added up while it is at hand."""
+        with self._reading:
+            tally = self._tally
+            if tally.position < position:
+                tally.follow(self.storage, self._id)
+            elif tally.position == position:
+                tally.add_trials(trials)
+            self._store_tally()
+
+    @property
+    def told_rounds(self) -> int:
+        """How many rounds were told, counts included."""
+        with self._reading:
+            return self._followed_tally()[0].rounds
+
+    def _store_tally(self) -> None:
+        """Where it is worth it. What may not be written is not needed either: it only saves time."""
+        tally = self._tally
+        if tally.position - tally.kept >= EVERY:
+            with suppress(StorageError):
+                self.storage.keep_tally(self._id, tally.position, tally.to_text())
+            tally.kept = tally.position

@@ -1,0 +1,117 @@
+"""What the closed trials add up to, kept while an experiment is open: each answer reads only what is new.
+
+A log of 0 and 1 has few distinct rounds, however long it is. Of these the ledger keeps how often each happened, and of
+every prediction what then came.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dobandit.experiment.rounds import Columns
+from dobandit.experiment.row_texts import Row, split_batch
+from dobandit.experiment.storage.base import TOLD, Storage
+
+if TYPE_CHECKING:
+    from dobandit.policy.engine import Array, Rounds
+
+FIELDS = ("position", "state", "do", "observation", "counts", "predicted")
+PART = 50_000  # closed trials in memory at a time
+
+
+class Ledger:
+    """The told rounds among the first `position` closed trials."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns, self.position = columns, 0
+        self.counts: Counter[tuple[str, str]] = Counter()  # by what was set, and what was seen
+        self._predicted: dict[str, array[float]] = {}  # by what was set, as all of the next
+        self._came: dict[str, array[float]] = {}
+        self._when: dict[str, array[int]] = {}
+        self._target = columns.names.index(columns.graph.target)
+
+    def follow(self, storage: Storage, experiment: int) -> None:
+        """Take in what was closed since."""
+        while part := storage.closed_fields(experiment, self.position, PART, FIELDS):
+            self._take(part)
+            if len(part) < PART:
+                break
+
+    def _take(self, part: Sequence[tuple[Any, ...]]) -> None:
+        if any(counts is not None for *_, counts, _ in part):
+            for trial in part:
+                self._take_one(*trial)
+        else:
+            rows = Counter((do, seen or "") for _, state, do, seen, *_ in part if state == TOLD)
+            for _, seen in rows:
+                self.columns.values(seen)  # one that cannot be read is refused before anything is taken in
+            self.counts.update(rows)
+            for position, state, do, seen, _, predicted in part:
+                if state == TOLD and predicted is not None:
+                    self._compare(position, do, seen or "", 1, predicted)
+        self.position = part[-1][0] + 1
+
+    def _take_one(
+        self, position: int, state: str, do: str, seen: str | None, counts: str | None, predicted: float | None
+    ) -> None:
+        if state == TOLD:
+            for text, times in zip(*split_batch(seen or "", counts), strict=True):
+                self.columns.values(text)
+                self.counts[do, text] += times
+                self._compare(position, do, text, times, predicted)
+
+    def _compare(self, position: int, do: str, seen: str, times: int, predicted: float | None) -> None:
+        came = self.columns.values(seen)[self._target]
+        if predicted is not None and came is not None:
+            self._predicted.setdefault(do, array("d")).extend([predicted] * times)
+            self._came.setdefault(do, array("d")).extend([came] * times)
+            self._when.setdefault(do, array("q")).extend([position] * times)
+
+    # -- what it says ----------------------------------------------------------------------------------------------
+
+    def sums(self, context: Row | None = None, do: str | None = None) -> Mapping[str, tuple[int, float]]:
+        """Rounds that saw the target, and its sum, by what was set.
+
+        context  only rounds that saw these values
+        do       only rounds that set just this
+        """
+        wanted = [(i, value) for i, value in enumerate(context or []) if value is not None]
+        found: dict[str, tuple[int, float]] = {}
+        for (did, seen), times in self._rows(do):
+            row = self.columns.values(seen)
+            value = row[self._target]
+            if value is not None and all(row[i] == given for i, given in wanted):
+                rounds, total = found.get(did, (0, 0.0))
+                found[did] = rounds + times, total + times * value
+        return found
+
+    def _rows(self, do: str | None) -> Iterable[tuple[tuple[str, str], int]]:
+        every = self.counts.items()
+        return every if do is None else ((key, times) for key, times in every if key[0] == do)
+
+    def rounds(self) -> Rounds:
+        """The distinct rounds, with how often each happened."""
+        from dobandit.policy.engine import Rounds
+
+        was_set = ~np.isnan(self.columns.arrays([do for do, _ in self.counts]))
+        was_set[:, 0] = False
+        values = self.columns.arrays([seen for _, seen in self.counts])
+        return Rounds(values, was_set, np.array(list(self.counts.values()), dtype=np.int64))
+
+    def predictions(self, counted: Mapping[str, bool]) -> tuple[Array, Array]:
+        """What was predicted, and what then came, in the order of the log; of the actions that are counted."""
+        dos = [do for do in self._when if counted[do]]
+        if not dos:
+            return np.empty(0), np.empty(0)
+        order = np.argsort(np.concatenate([self._when[do] for do in dos]), kind="stable")
+        predicted, came = (np.concatenate([kept[do] for do in dos])[order] for kept in (self._predicted, self._came))
+        return predicted, came
+
+    def actions(self) -> Iterator[str]:
+        """All that was ever set, in the order of the log."""
+        return iter(dict.fromkeys(do for do, _ in self.counts))

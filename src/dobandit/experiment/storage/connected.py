@@ -1,0 +1,161 @@
+"""A database that is connected to: whether our tables are there, reading, and transactions that write."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Executable
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from dobandit.errors import StorageError
+from dobandit.experiment.storage import schema
+from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
+from dobandit.experiment.storage.versions import check_version, refuse_foreign, stored_version
+
+_BROKEN = (SQLAlchemyError, UnicodeError)  # UnicodeError: text that the driver cannot even send
+
+Parameters = Mapping[str, Any]
+Result = TypeVar("Result")
+
+
+class Connected:
+    """Any number of threads, processes and machines may use the same database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.url = database.url
+        self._ready = False  # our tables are there, and of this version
+
+    def close(self) -> None:
+        self.database.engine.dispose()
+
+    def _opened(self) -> bool:
+        """Whether our tables are there. A database that is not there yet is looked for again at every call."""
+        if not self.database.present():
+            return False
+        if not self._ready:
+            version = self._first(self._version)
+            self._first(self._refuse_triggers)
+            if version in schema.ADDED_TO:
+                self._bring_up_to_date(version)
+            elif version is not None:
+                check_version(version, self.url)
+            self._ready = version is not None
+        return self._ready
+
+    def files(self) -> tuple[str, ...]:
+        return self.database.files()
+
+    def _bring_up_to_date(self, version: str) -> None:
+        """Add what older tables lack. All or nothing, and one process alone does it."""
+        from dobandit.experiment.storage.upgrade import bring_up_to_date  # Alembic, which is needed once
+
+        with self._turn():
+            try:
+                bring_up_to_date(self.database)
+            except StorageError as error:
+                raise StorageError(
+                    f"{error} (Its tables are of version {version}, and are brought to version {schema.VERSIONS[-1]} "
+                    "before they are read.)"
+                ) from None
+
+    def _refuse_foreign(self) -> None:
+        with self.database.reader.connect() as connection:
+            refuse_foreign(connection, self.database)
+
+    def _refuse_triggers(self) -> None:
+        with self.database.reader.connect() as connection:
+            self.database.refuse_triggers(connection)
+
+    def _version(self) -> str | None:
+        with self.database.reader.connect() as connection:
+            return stored_version(connection)
+
+    def _read(
+        self, make: Callable[[Iterable[Any]], Result], statement: Executable, parameters: Parameters
+    ) -> list[Result]:
+        """One SELECT, of one moment; nothing where there is no database yet."""
+
+        def read() -> list[Result]:
+            with self.database.reader.connect() as connection:
+                return [make(row) for row in connection.execute(statement, parameters)]
+
+        return self._first(read) if self._opened() else []
+
+    def _read_plainly(self, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
+        """One SELECT of many rows, as the driver gives them."""
+
+        def read() -> list[tuple[Any, ...]]:
+            with self.database.reader.connect() as connection:
+                try:
+                    return plain_rows(connection, statement, parameters)
+                except self.database.errors as error:
+                    raise self.database.explain(error) from None
+
+        return self._first(read) if self._opened() else []
+
+    @contextmanager
+    def _transaction(
+        self, opening: Executable, parameters: Parameters
+    ) -> Iterator[tuple[Connection, Sequence[Any] | None]]:
+        """Everything or nothing. `opening` is the first statement, and its row comes with the connection."""
+        with self._turn():
+            connection, row = self._first(lambda: self._begun(opening, parameters))
+            with connection:  # which rolls back what is not committed
+                try:
+                    yield connection, row
+                except _BROKEN as error:
+                    raise self.database.explain(error) from None
+                try:
+                    connection.commit()
+                except _BROKEN as error:
+                    raise self.database.explain(error, committing=True) from None
+
+    def _begun(self, opening: Executable, parameters: Parameters) -> tuple[Connection, Sequence[Any] | None]:
+        connection = self.database.engine.connect()
+        try:
+            self.database.begin(connection)
+            return connection, connection.execute(opening, parameters).first()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _first(self, run: Callable[[], Result]) -> Result:
+        """Run what comes first in a transaction. Nothing was sent before it, so that it may be repeated."""
+        started = time.monotonic()
+        for attempt in count():
+            try:
+                return run()
+            except _BROKEN as error:
+                seconds = time.monotonic() - started
+                if not isinstance(error, DBAPIError) or not self.database.passes(error, attempt, seconds):
+                    raise self.database.explain(error) from None
+        raise AssertionError
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Threads wait for each other here, where the database lets only one connection write."""
+        lock = self.database.alone
+        if lock is None:
+            yield
+        elif lock.acquire(timeout=PATIENCE):
+            try:
+                yield
+            finally:
+                lock.release()
+        else:
+            raise StorageError(
+                f"{self.url} was kept by another thread for more than {PATIENCE:.0f} seconds. {NOTHING_STORED} "
+                "Repeat this when it is done."
+            )
+
+
+def plain_rows(connection: Connection, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
+    """Rows without SQLAlchemy's wrapping, which takes longer than reading them; errors are the driver's own."""
+    cursor = connection.execute(statement, parameters).cursor
+    assert cursor is not None
+    return list(cursor.fetchall())

@@ -1,0 +1,88 @@
+"""What comes from a database is looked at before it is believed: kinds of values, places in the log, checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+
+from dobandit.experiment.storage.base import ClosedColumns, ClosedTrial, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.checksums import place_sum, text_sum
+from dobandit.experiment.storage.refusals import flipped, unreadable
+
+_MOST_KINDS = 1000
+
+
+def _kinds(row: type) -> list[tuple[type, ...]]:
+    """What a named tuple's annotations allow in each field."""
+    return [get_args(hint) or (hint,) for hint in get_type_hints(row).values()]
+
+
+_of_trial, _of_closed = _kinds(StoredTrial), _kinds(ClosedTrial)
+_of_experiment = _kinds(StoredExperiment)
+_good: set[tuple[type, ...]] = set()  # kinds of whole rows that were found good: nearly all rows are of a few kinds
+
+
+def trial_from(row: Iterable[Any], url: str) -> StoredTrial:
+    """A row of the log, whose values are of the kinds that they must be."""
+    trial = StoredTrial._make(row)
+    _require(trial, _of_trial, f"trial {trial.number!r:.40}", url)
+    return trial
+
+
+def experiment_from(row: Iterable[Any], url: str) -> StoredExperiment:
+    """An experiment, whose values are of the kinds that they must be."""
+    experiment = StoredExperiment._make(row)
+    _require(experiment, _of_experiment, f"experiment {experiment.id!r:.40}", url)
+    return experiment
+
+
+def _require(row: StoredTrial | StoredExperiment, kinds: list[tuple[type, ...]], whose: str, url: str) -> None:
+    found = tuple(map(type, row))
+    if found in _good:
+        return
+    for name, kind, allowed in zip(row._fields, found, kinds, strict=True):
+        if kind not in allowed:
+            raise unreadable(url, f"{name} of {whose} is of the kind {kind.__name__}")
+    if len(_good) < _MOST_KINDS:
+        _good.add(found)
+
+
+def closed_from(rows: Sequence[tuple[Any, ...]], url: str) -> ClosedColumns:
+    """Closed trials with their checksums (the last column; None: of an older version), checked."""
+    if not rows:
+        return ClosedColumns((), (), (), (), (), (), ())
+    *columns, sums = zip(*rows, strict=True)
+    closed = ClosedColumns(*columns)
+    for name, column, allowed in zip(ClosedTrial._fields, closed, _of_closed, strict=True):
+        if wrong := set(map(type, column)).difference(allowed):
+            raise unreadable(url, f"{name} of some closed trial is of the kind {wrong.pop().__name__}")
+    if set(sums) != {None}:
+        _check(closed, sums, url)
+    return closed
+
+
+def fields_from(rows: Sequence[tuple[Any, ...]], fields: tuple[str, ...], url: str) -> Sequence[tuple[Any, ...]]:
+    """Some fields of trials, as the driver gives them, whose values are of the kinds that they must be."""
+    for name, column in zip(fields, zip(*rows, strict=True), strict=True) if rows else ():
+        allowed = _of_trial[StoredTrial._fields.index(name)]
+        if wrong := set(map(type, column)).difference(allowed, (int,) if bool in allowed else ()):  # SQLite has no bool
+            raise unreadable(url, f"{name} of some trial is of the kind {wrong.pop().__name__}")
+    return rows
+
+
+def _check(closed: ClosedColumns, sums: Sequence[int | None], url: str) -> None:
+    """Of equal rows the texts are summed up once, and the places in the log as arrays."""
+    contents = list(zip(*closed[2:], strict=True))
+    known = {content: text_sum(*content) for content in set(contents)}
+    texts = np.array([known[content] for content in contents], dtype=np.uint64)
+    given = np.array([one is not None for one in sums])
+    try:
+        stored = np.array([one or 0 for one in sums], dtype=np.uint64)
+        places = place_sum(np.array(closed.numbers, np.uint64), np.array(closed.positions, np.uint64))
+        wrong = given & (stored != (texts ^ places))
+    except (OverflowError, TypeError, ValueError):  # negative, or no number at all
+        wrong = given
+    if wrong.any():
+        raise flipped(closed.numbers[int(np.argmax(wrong))], url)

@@ -1,0 +1,385 @@
+"""Logs that grew long: pages of them, and answers that do not read all of them each time."""
+
+import math
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+
+import pytest
+
+from dobandit.errors import ExperimentError, StorageError
+from dobandit.experiment import history as history_module
+from dobandit.experiment.export import csv_parts
+from dobandit.experiment.replica import Replica
+from dobandit.experiment.storage import open_storage
+from dobandit.experiment.storage.sql import SQLStorage
+from dobandit.experiment.tally import Tally
+from experiments import Clock, again, case, make
+
+
+def test_trials_in_pages():
+    experiment = case("random")
+    for i in range(7):
+        trial = experiment.ask()
+        if i % 3 == 1:
+            experiment.tell_failed(trial.number, "rain")
+        elif i % 3 == 2:
+            experiment.tell(trial.number, {"Y": 1})
+    every = experiment.trials()
+    for state in (None, "pending", "told", "failed", "abandoned"):
+        some = [row for row in every if state in (None, row["state"])]
+        assert experiment.trials(state=state) == some
+        assert experiment.trials(state=state, last=2) == some[-2:]
+        assert experiment.trials(2, 2, state) == [row for row in some if row["trial"] > 2][:2]
+    assert experiment.trials(last=0) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"after": -2}, "number of a trial"),
+        ({"after": 1.5}, "number of a trial"),
+        ({"limit": -1}, "limit is a whole number"),
+        ({"last": True}, "last is a whole number"),
+        ({"last": 3, "limit": 2}, "Give one of the two"),
+        ({"state": "open"}, "pending, told, failed or abandoned"),
+    ],
+)
+def test_pages_that_are_none_are_refused(wrong, words):
+    with pytest.raises(ExperimentError, match=words):
+        case("random").trials(**wrong)
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """How many rows of the log each kind of reading has read."""
+    rows = Counter()
+    for name in ("closed_columns", "closed_fields"):
+        plain = getattr(SQLStorage, name)
+
+        def counting(self, *arguments, plain=plain, name=name):
+            found = plain(self, *arguments)
+            rows[name] += len(found.positions if name == "closed_columns" else found)
+            return found
+
+        monkeypatch.setattr(SQLStorage, name, counting)
+
+    def whole(*_, **__):
+        raise AssertionError("the whole log is read")
+
+    monkeypatch.setattr(SQLStorage, "rows", whole)
+    monkeypatch.setattr(SQLStorage, "closed_since", whole)
+    return rows
+
+
+ANSWERS = {
+    "status": lambda e: e.status(),
+    "best_observed": lambda e: e.best_observed(),
+    "recommend": lambda e: e.recommend(),
+    "diagnose": lambda e: e.diagnose(),
+    "estimates": lambda e: e.estimates(),
+    "explain": lambda e: e.explain(e.storage.counters(e._id)[0] - 1),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_reads_what_is_new(tmp_path, read, name):
+    experiment = make(open_storage(str(tmp_path / "spring.db")))
+    for i in range(60):
+        trial = experiment.ask()
+        experiment.tell(trial, {name: trial.do.get(name, i % 2) for name in experiment.graph.nodes})
+    experiment.ask()
+    ANSWERS[name](experiment)
+    experiment.tell(60, {"Y": 1})
+    experiment.ask()
+    read.clear()
+    ANSWERS[name](experiment)
+    assert max(read.values()) <= 2
+    read.clear()
+    ANSWERS[name](experiment)
+    assert sum(read.values()) == 0
+    experiment.close()
+
+
+def test_a_status_of_a_log_that_nobody_has_open_reads_little(tmp_path, read, monkeypatch):
+    monkeypatch.setattr("dobandit.experiment.known.EVERY", 20)
+    storage = open_storage(str(tmp_path / "spring.db"))
+    experiment = make(storage)
+    experiment.import_history([({"X3": 1}, {"Y": i % 2}) for i in range(45)])
+    for i in range(30):
+        experiment.tell(experiment.ask(), {"Y": i % 2})
+    read.clear()
+    status = again(experiment).status()
+    assert sum(read.values()) < 2 * 20
+    assert status == experiment.status()
+    experiment.close()
+
+
+def plain_status(rows, now):
+    """What a status says, from the rows of the log."""
+    told = [row for row in rows if row["state"] == "told"]
+    rounds = [(one, row) for row in told for one in row_rounds(row)]
+    seen = [one["Y"] for one, _ in rounds if "Y" in one]
+    return {
+        "trials": len(rows),
+        **{state: sum(row["state"] == state for row in rows) for state in ("pending", "told", "failed", "abandoned")},
+        "late": sum(row["late"] for row in rows),
+        "partial": sum(row["partial"] for row in rows),
+        "rounds": len(rounds),
+        "mean_target": math.fsum(seen) / len(seen) if seen else None,
+    }
+
+
+def row_rounds(row):
+    seen = row["observation"] if isinstance(row["observation"], list) else [row["observation"]]
+    return [one for one in seen for _ in range(one.get("count", 1))]
+
+
+@pytest.mark.parametrize("name", ["random", "continuous"])
+def test_the_sums_of_a_status(name, monkeypatch):
+    """By hand from the rows, in this object, in one that is new, and in one that finds sums that were kept."""
+    monkeypatch.setattr("dobandit.experiment.known.EVERY", 7)
+    clock = Clock()
+    experiment = case(name, clock=clock, lease=5.0)
+    for i in range(24):
+        trial = experiment.ask()
+        clock.now += 6.0 if i % 6 == 0 else 1.0
+        seen = {"Y": 1 if i % 2 else 0.1 * (i % 3)} if name == "continuous" else {"Y": i % 2, "X2": 1}
+        if i % 5 == 0:
+            experiment.tell_failed(trial.number)
+        elif i % 7 == 0:
+            experiment.abandon(trial.number)
+        elif i % 4 == 0:
+            experiment.tell(trial, [seen, seen, seen])
+        elif i % 3:
+            experiment.tell(trial, seen)
+        if i % 8 == 7:
+            status, expected = experiment.status(), plain_status(experiment.trials(), clock.now)
+            assert {key: getattr(status, key) for key in expected} == pytest.approx(expected, rel=1e-15)
+            assert again(experiment, clock).status() == status
+    assert experiment.storage.tally(experiment._id)[0] >= 14
+    experiment.storage.keep_tally(experiment._id, 10**6, "{not what we wrote")
+    assert Tally.kept_in(experiment.storage, experiment._id, experiment.columns).position == 0
+    assert again(experiment, clock).status() == experiment.status()
+
+
+def test_sums_that_may_not_be_kept_are_not_missed(tmp_path, monkeypatch):
+    def refusing(*_):
+        raise StorageError("no")
+
+    monkeypatch.setattr("dobandit.experiment.known.EVERY", 2)
+    monkeypatch.setattr(SQLStorage, "keep_tally", refusing)
+    experiment = make(open_storage(str(tmp_path / "spring.db")))
+    for _ in range(5):
+        experiment.record({"X3": 1}, {"Y": 1})
+    assert experiment.status().told == 5
+    experiment.close()
+
+
+def test_explaining_counts_what_was_under_way(tmp_path):
+    """Trials that were closed long after, out of order, and some that still are pending."""
+    experiment = make(open_storage(str(tmp_path / "spring.db")))
+    first = experiment.ask(n=6)
+    for number in (3, 0):
+        experiment.tell(number, {"Y": 1})
+    asked = experiment.ask()
+    for trial in (first[5], first[1]):
+        experiment.tell(trial, {"Y": 0})
+    for _ in range(5):
+        experiment.record({}, {"Y": 1})
+    assert [experiment.explain(n).pending for n in range(7)] == [0, 1, 2, 3, 4, 5, 4]
+    assert experiment.explain(asked.number).rounds == 2
+    experiment.close()
+
+
+# -- locks -----------------------------------------------------------------------------------------------------------
+
+
+class Thinking:
+    """Lets a test run something while the first choices are being made."""
+
+    def __init__(self, monkeypatch, meanwhile, times=1):
+        self.calls, self.free = 0, []
+        plain = Replica.situation
+
+        def situation(replica, *arguments):
+            self.calls += 1
+            if self.calls <= times:
+                self.free.append(in_time(meanwhile))
+            return plain(replica, *arguments)
+
+        monkeypatch.setattr(Replica, "situation", situation)
+
+
+def in_time(run):
+    """Whether another thread gets something done while this one waits."""
+    done = threading.Event()
+    thread = threading.Thread(target=lambda: (run(), done.set()), daemon=True)
+    thread.start()
+    return done.wait(timeout=10.0)
+
+
+def test_others_write_while_a_choice_is_made(storage, monkeypatch):
+    """A trial is told meanwhile: the choice stands, and the log says what it was based on."""
+    asker = make(storage)
+    worker = again(asker)
+    held = worker.ask()
+    thinking = Thinking(monkeypatch, lambda: worker.tell(held, {"Y": 1}))
+    trial = asker.ask()
+    assert (thinking.free, thinking.calls) == ([True], 1)
+    assert asker.stored_trial(trial.number).asked_after == 0
+    explained = again(asker).explain(trial.number)
+    assert (explained.pending, explained.rounds) == (1, 0)
+    assert explained.predicted == trial.predicted
+
+
+def test_a_lost_race_is_chosen_anew(storage, monkeypatch):
+    """What is added meanwhile takes the number: the choice is that of an experiment in which it came first."""
+    asker = make(storage)
+    worker = again(asker)
+    thinking = Thinking(monkeypatch, lambda: worker.record({"X3": 1}, {"X2": 1, "X4": 0, "X5": 1, "Y": 1}))
+    trial = asker.ask()
+    assert thinking.free == [True]
+    assert thinking.calls == 2
+    alone = make(name="alone")
+    alone.record({"X3": 1}, {"X2": 1, "X4": 0, "X5": 1, "Y": 1})
+    assert trial == alone.ask()
+
+
+def test_nobody_loses_for_ever(tmp_path, monkeypatch):
+    """Who lost too often keeps the others out."""
+    asker = make(open_storage(str(tmp_path / "spring.db")))
+    worker = again(asker)
+    thinking = Thinking(monkeypatch, lambda: worker.record({}, {"Y": 1}), times=3)
+    assert asker.ask().number == 3
+    assert (thinking.free, thinking.calls) == ([True] * 3, 4)
+    asker.close()
+
+
+def test_who_thinks_long_takes_turns(monkeypatch):
+    """The second waits, and then chooses once."""
+    monkeypatch.setattr("dobandit.experiment.choosing._QUICK", 0.0)
+    monkeypatch.setattr("dobandit.experiment.choosing._SLOW", 0.0)
+    asker = make()
+    other = again(asker)
+    asker.ask(), other.ask()  # now both know how long it takes
+    calls, plain, second = [], Replica.situation, []
+
+    def situation(replica, *arguments):
+        calls.append(threading.get_ident())
+        if len(calls) == 1:
+            second.append(threading.Thread(target=other.ask))
+            second[0].start()
+            second[0].join(timeout=0.3)
+            assert second[0].is_alive()
+        return plain(replica, *arguments)
+
+    monkeypatch.setattr(Replica, "situation", situation)
+    asker._seconds = dict.fromkeys(asker._seconds, 5.0)
+    asker.ask()
+    second[0].join(timeout=10.0)
+    assert not second[0].is_alive()
+    assert len(calls) == 2
+    assert asker.status().pending == 4
+
+
+def test_an_answer_keeps_nobody_from_asking(storage, monkeypatch):
+    from dobandit.policy.learner import Learner
+
+    experiment, plain, free = make(storage), Learner.assess, []
+    experiment.tell(experiment.ask(), {"Y": 1})
+
+    def assess(learner, *arguments):
+        free.append(in_time(lambda: experiment.tell(experiment.ask(), {"Y": 0})))
+        return plain(learner, *arguments)
+
+    monkeypatch.setattr(Learner, "assess", assess)
+    experiment.recommend()
+    assert free == [True]
+
+
+FORK = """
+import os, signal, sys, threading
+import dobandit as dob
+from dobandit.experiment.replica import Replica
+
+graph = dob.CausalGraph([("A", "Y"), ("B", "Y")], target="Y")
+experiment = dob.create_experiment("spring", graph, 1, dob.Random(), sys.argv[1], seed=1)
+experiment.ask()
+thinking, forked, plain = threading.Event(), threading.Event(), Replica.situation
+
+def situation(replica, *arguments):
+    if threading.current_thread() is not threading.main_thread():
+        thinking.set()
+        forked.wait(30)
+    return plain(replica, *arguments)
+
+Replica.situation = situation
+experiment._seconds.clear()
+asking = threading.Thread(target=experiment.ask)
+asking.start()
+thinking.wait(30)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    experiment.tell(experiment.ask(), {"B": 1, "Y": 1})
+    os._exit(0 if experiment.status().told == 1 else 3)
+forked.set()
+asking.join()
+print(os.waitpid(child, 0)[1], experiment.status().trials)
+"""
+
+
+@pytest.mark.parametrize("place", ["memory", "file"])
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork here.")
+def test_a_child_that_is_forked_while_another_thread_asks(tmp_path, place):
+    url = "memory" if place == "memory" else f"sqlite:///{tmp_path}/spring.db"
+    done = subprocess.run([sys.executable, "-c", FORK, url], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == ["0", "2" if place == "memory" else "3"], done.stderr
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_equal_rows_of_an_import_are_read_once(monkeypatch):
+    read, plain = [], history_module._rounds_of
+
+    def counting(*arguments):
+        read.append(arguments)
+        return plain(*arguments)
+
+    monkeypatch.setattr(history_module, "_rounds_of", counting)
+    rows = [({"X3": 1}, {"Y": i % 2}) for i in range(30)] + [{"do:X3": 1, "Y": i % 2} for i in range(30)]
+    experiment = make()
+    assert experiment.import_history(rows) == range(60)
+    assert len(read) == 4
+    assert [row["observation"]["Y"] for row in experiment.trials()] == [i % 2 for i in range(30)] * 2
+    assert experiment.rounds_in(range(10, 60)) == 50
+
+
+def test_an_export_is_written_bit_by_bit(tmp_path, monkeypatch):
+    experiment = make()
+    experiment.import_history([({"X3": 1}, {"Y": i % 2}) for i in range(300)])
+    whole = experiment.to_csv()
+    monkeypatch.setattr("dobandit.experiment.export._AT_ONCE", 1000)
+    monkeypatch.setattr("dobandit.experiment.export._GROUP", 70)
+    parts = list(csv_parts(experiment.stored_trials(), experiment.columns))
+    assert len(parts) > 10
+    assert max(map(len, parts)) < 2000
+    assert "".join(parts) == whole
+    experiment.to_csv(tmp_path / "log.csv")
+    assert (tmp_path / "log.csv").read_text() == whole
+    experiment.to_csv(tmp_path / "log.csv.gz")
+    copies = [tmp_path / "log.csv", tmp_path / "log.csv.gz"]
+    if pytest.importorskip("pyarrow"):
+        experiment.to_parquet(tmp_path / "log.parquet")
+        copies.append(tmp_path / "log.parquet")
+    for copy in copies:
+        other = make(name=copy.name)
+        other.import_history(str(copy))
+        assert [row["observation"] for row in other.trials()] == [row["observation"] for row in experiment.trials()]
