@@ -54,6 +54,14 @@ class ConflictError(ExperimentError):
     """A trial is already closed in another way; nothing was changed."""
 
 
+class MissingError(ExperimentError):
+    """There is no such experiment, or no such trial."""
+
+
+class TakenError(ExperimentError):
+    """The name belongs to another experiment."""
+
+
 class StorageError(DobanditError, RuntimeError):
     """A storage cannot be reached, read or written; what was acknowledged before is safe."""
 

@@ -24,6 +24,7 @@ _HOMES = {
     "report": "studies.report_command",
     "reproduce": "studies.reproduce_command",
     "experiment": "experiments.experiment_group",
+    "serve": "serving.serve_command",
     "storage": "storage.storage_group",
 }
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Unpack
 
 from dobandit.checks import shown
-from dobandit.errors import ExperimentError, closest
+from dobandit.errors import ExperimentError, MissingError, closest
 from dobandit.experiment.definition import define
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.past import Past, past_of
@@ -121,7 +121,7 @@ def open_experiment(
     if found is None:
         names = [experiment.name for experiment in kept.experiments()]
         hint = closest(name, names) or (" There are none." if not names else "")
-        raise ExperimentError(f"there is no experiment {name!r} in {kept.url}.{hint}")
+        raise MissingError(f"there is no experiment {name!r} in {kept.url}.{hint}")
     return Experiment(kept, found, clock)
 
 
