@@ -140,7 +140,7 @@ class AskedLog(ExperimentLog):
 
     def _handed_out_again(self, writer: Writer, trial: StoredTrial, expires: float | None) -> Trial:
         writer.reissue(trial.number, expires)
-        return self._handed_out(trial._replace(lease_expires=expires, issued=trial.issued + 1))
+        return self.handed_out(trial._replace(lease_expires=expires, issued=trial.issued + 1))
 
     def _new(self, writer: Writer, under_way: list[Pending], wish: Wish, now: float, expires: float | None) -> Trial:
         """Let the policy choose, or nobody in a control round, and count the choice as under way."""
@@ -186,9 +186,10 @@ class AskedLog(ExperimentLog):
         )
         writer.add([new])
         under_way.append(replica.pending(new))
-        return self._handed_out(new)
+        return self.handed_out(new)
 
-    def _handed_out(self, trial: StoredTrial) -> Trial:
+    def handed_out(self, trial: StoredTrial) -> Trial:
+        """A trial of the log, as `ask` gives it to somebody."""
         predicted = math.nan if trial.predicted is None else trial.predicted
         low, high = (0.0, 1.0) if trial.low is None or trial.high is None else (trial.low, trial.high)
         return Trial(

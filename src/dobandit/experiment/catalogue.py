@@ -11,7 +11,7 @@ from dobandit.checks import shown
 from dobandit.errors import ExperimentError, MissingError, closest
 from dobandit.experiment.definition import define
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.past import Past, past_of
+from dobandit.experiment.past import past_of
 from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.graph.causal_graph import CausalGraph
@@ -82,7 +82,8 @@ def create_experiment(
     past = None if history is None else past_of(definition, history, clock())
     if found is None:
         try:
-            return _begun(Experiment(kept, kept.create(name, definition.to_text(), clock()), clock), past)
+            trials = () if past is None else past.trials
+            return Experiment(kept, kept.create(name, definition.to_text(), clock(), trials), clock)
         except ExperimentError:
             found = kept.find(name) if if_exists == "open" else None  # somebody else may have been first
             if found is None:
@@ -98,17 +99,6 @@ def create_experiment(
         )
     if past is not None:
         experiment.begin_with(past)
-    return experiment
-
-
-def _begun(experiment: Experiment, past: Past | None) -> Experiment:
-    """A new experiment with its past; where that cannot be stored, there is no experiment either."""
-    if past is not None:
-        try:
-            experiment.begin_with(past)
-        except BaseException:
-            experiment.storage.delete(experiment.name)
-            raise
     return experiment
 
 

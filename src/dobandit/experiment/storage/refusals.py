@@ -51,6 +51,14 @@ def deleted(experiment: int, url: str) -> ExperimentError:
     )
 
 
+def key_in_use(key: str) -> ConflictError:
+    """The error for a key that another request has used."""
+    return ConflictError(
+        f"A key belongs to one request, but {key!r} was used by another one at the same time. Repeat this to get its "
+        "answer."
+    )
+
+
 def damaged(experiment: int, url: str) -> StorageError:
     """The error for a log with holes."""
     return StorageError(

@@ -12,11 +12,14 @@ from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from dobandit.errors import StorageError
+from dobandit.experiment.storage import book_statements as books
 from dobandit.experiment.storage import schema
 from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import PENDING, ClosedTrial, Storage, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.base import PENDING, ClosedTrial, Storage, StoredExperiment, StoredTrial, Within
+from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
 from dobandit.experiment.storage.refusals import checked_name, damaged, deleted, missing, storable, taken
+from dobandit.experiment.storage.sql_books import SQLBooks
 from dobandit.experiment.storage.versions import check_version, make_tables, refuse_foreign, stored_version
 from dobandit.experiment.storage.writer import SQLWriter
 
@@ -35,22 +38,41 @@ class SQLStorage(Storage):
         self.url = database.url
         self._ready = False  # our tables are there, and of this version
 
-    def create(self, name: str, document: str, created_at: float) -> StoredExperiment:
+    def create(
+        self,
+        name: str,
+        document: str,
+        created_at: float,
+        trials: Sequence[StoredTrial] = (),
+        within: Within | None = None,
+    ) -> StoredExperiment:
         checked_name(name)
-        if not self._opened():
-            if self.database.present():
-                self._first(self._refuse_foreign)
-            self.database.make()
         values = {"name": name, "document": document, "created_at": created_at, "trials": 0, "closed": 0}
-        with self._transaction(do.PING, {}) as (connection, _):
-            if not self._ready:
-                make_tables(connection, self.database)
+        with self._making() as connection:
             try:
                 key = connection.execute(do.CREATE, values).inserted_primary_key
             except IntegrityError:
                 raise taken(name, self.url) from None
+            writer = SQLWriter(connection, key[0] if key else 0, 0, 0)
+            writer.add(trials)
+            writer.finish()
+            stored = StoredExperiment(key[0] if key else 0, name, document, created_at, writer.trials, writer.closed)
+            if within is not None:
+                within(stored, writer)
+        return stored
+
+    @contextmanager
+    def _making(self) -> Iterator[Connection]:
+        """A transaction in a database that need not be there yet, nor its tables."""
+        if not self._opened():
+            if self.database.present():
+                self._first(self._refuse_foreign)
+            self.database.make()
+        with self._transaction(do.PING, {}) as (connection, _):
+            if not self._ready:
+                make_tables(connection, self.database)
+            yield connection
         self._ready = True
-        return StoredExperiment(key[0] if key else 0, name, document, created_at, 0, 0)
 
     def experiments(self) -> Sequence[StoredExperiment]:
         return sorted(self._read(StoredExperiment._make, do.ALL, {}), key=lambda experiment: experiment.name)
@@ -59,17 +81,21 @@ class SQLStorage(Storage):
         rows = self._read(StoredExperiment._make, do.FIND, {"of_name": name}) if storable(name) else []
         return rows[0] if rows else None
 
-    def rename(self, name: str, new: str) -> None:
+    def rename(self, name: str, new: str, within: Within | None = None) -> None:
         checked_name(new)
-        with self._named(name) as connection:
+        with self._named(name) as (connection, stored):
             try:
                 connection.execute(do.RENAME, {"of_name": name, "new": new})
             except IntegrityError:
                 raise taken(new, self.url) from None
+            if within is not None:
+                within(stored, SQLBooks(connection))
 
-    def delete(self, name: str) -> None:
-        with self._named(name) as connection:
+    def delete(self, name: str, within: Within | None = None) -> None:
+        with self._named(name) as (connection, stored):
             connection.execute(do.DELETE, {"of_name": name})
+            if within is not None:
+                within(stored, SQLBooks(connection))
 
     @contextmanager
     def writing(self, experiment: int) -> Iterator[SQLWriter]:
@@ -97,6 +123,28 @@ class SQLStorage(Storage):
             raise deleted(experiment, self.url)
         trials, closed = counters[0]
         return self._pages(experiment, trials, closed)
+
+    @contextmanager
+    def booking(self) -> Iterator[SQLBooks]:
+        with self._making() as connection:
+            yield SQLBooks(connection)
+
+    def answer(self, owner: str, key: str) -> KeptAnswer | None:
+        rows = self._read(KeptAnswer._make, books.ANSWER, {"of_owner": owner, "of_key": key})
+        return rows[0] if rows else None
+
+    def token(self, token: int) -> StoredToken | None:
+        rows = self._read(StoredToken._make, books.TOKEN, {"of_token": token})
+        return rows[0] if rows else None
+
+    def tokens(self) -> Sequence[StoredToken]:
+        return self._read(StoredToken._make, books.TOKENS, {})
+
+    def audit(self, after: int = 0, most: int = 1000, experiment: int | None = None) -> Sequence[AuditLine]:
+        limits = {"after": after, "most": most}
+        if experiment is None:
+            return self._read(AuditLine._make, books.LINES, limits)
+        return self._read(AuditLine._make, books.LINES_OF, {**limits, "of_experiment": experiment})
 
     def close(self) -> None:
         self.database.engine.dispose()
@@ -160,14 +208,14 @@ class SQLStorage(Storage):
         return self._first(read) if self._opened() else []
 
     @contextmanager
-    def _named(self, name: str) -> Iterator[Connection]:
+    def _named(self, name: str) -> Iterator[tuple[Connection, StoredExperiment]]:
         """A transaction about an experiment that must be there."""
         if not storable(name) or not self._opened():
             raise missing(name, [], self.url)
         with self._transaction(do.FIND, {"of_name": name}) as (connection, row):
             if row is None:
                 raise missing(name, list(connection.execute(do.NAMES).scalars()), self.url)
-            yield connection
+            yield connection, StoredExperiment._make(row)
 
     @contextmanager
     def _transaction(

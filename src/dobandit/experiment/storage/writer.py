@@ -11,15 +11,17 @@ from sqlalchemy import Connection
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import PENDING, ClosedTrial, StoredTrial, Writer
 from dobandit.experiment.storage.refusals import must_close, not_pending
+from dobandit.experiment.storage.sql_books import SQLBooks
 
 _BATCH = 5000
 
 
-class SQLWriter(Writer):
+class SQLWriter(SQLBooks, Writer):
     """The counters are read with the lock and written once, at the end."""
 
     def __init__(self, connection: Connection, experiment: int, trials: int, closed: int) -> None:
-        self._connection, self._experiment = connection, {"of_experiment": experiment}
+        super().__init__(connection)
+        self._experiment = {"of_experiment": experiment}
         self._stored = (trials, closed)
         self.trials, self.closed = trials, closed
 
