@@ -18,6 +18,10 @@ class TestStorages(StorageSuite):
         monkeypatch.setattr("dobandit.experiment.storage.sql._PAGE", 3)
         self.test_rows_are_of_one_moment(storage)
 
+    def test_pages_are_parts_of_the_whole_however_they_are_read(self, storage, monkeypatch):
+        monkeypatch.setattr("dobandit.experiment.storage.sql._PAGE", 3)
+        self.test_pages_are_parts_of_the_whole(storage)
+
 
 @pytest.fixture
 def spring(storage):

@@ -144,7 +144,7 @@ NEXT = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "0003", "0002"
+revision, down_revision = "9000", "{last}"
 
 
 def upgrade():
@@ -159,9 +159,9 @@ def next_version(tmp_path, monkeypatch):
     """A next version of the tables; SQLite has to copy and drop the table of experiments for it."""
     migrations = tmp_path / "migrations"
     shutil.copytree(upgrading._MIGRATIONS, migrations)
-    (migrations / "versions" / "0003_next.py").write_text(NEXT)
+    (migrations / "versions" / "9000_next.py").write_text(NEXT.replace("{last}", schema.VERSIONS[-1]))
     monkeypatch.setattr(upgrading, "_MIGRATIONS", migrations)
-    monkeypatch.setattr(schema, "VERSIONS", ("0001", "0002", "0003"))
+    monkeypatch.setattr(schema, "VERSIONS", (*schema.VERSIONS, "9000"))
 
 
 def test_older_tables_are_upgraded_when_asked(spring, next_version):
@@ -169,8 +169,8 @@ def test_older_tables_are_upgraded_when_asked(spring, next_version):
     for refused in (lambda: storage.find("spring"), lambda: storage.create("x", "{}", 1.0)):
         with pytest.raises(StorageError, match="dobandit storage upgrade"):
             refused()
-    assert upgrade(spring) == ("0002", "0003")
-    assert upgrade(spring) == ("0003", "0003")
+    assert upgrade(spring) == (schema.VERSIONS[-2], "9000")
+    assert upgrade(spring) == ("9000", "9000")
     run(spring, "UPDATE experiments SET colour = 'green'")
     found = storage.find("spring")
     assert [trial.number for trial in storage.rows(found.id)] == [0]

@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from dobandit.checks import is_whole, shown
@@ -23,6 +23,7 @@ from dobandit.experiment.storage.base import (
     IMPORTED,
     PENDING,
     RECORDED,
+    STATES,
     TOLD,
     Storage,
     StoredExperiment,
@@ -156,11 +157,24 @@ class ExperimentLog:
 
     # -- rows and tables -----------------------------------------------------------------------------------------
 
-    def trials(self) -> list[dict[str, Any]]:
-        """The log, a row per trial, by number; a trial of many rounds has a list of rows with counts."""
+    def trials(
+        self, after: int = -1, limit: int | None = None, state: str | None = None, *, last: int | None = None
+    ) -> list[dict[str, Any]]:
+        """The log, a row per trial, by number; a trial of many rounds has a list of rows with counts.
+
+        after  only trials with larger numbers
+        limit  at most so many: with `after`, a page
+        state  only those that are pending, told, failed or abandoned
+        last   only the last so many, instead of a page
+        """
         from dobandit.experiment.export import row_of
 
-        return [row_of(trial, self.columns) for trial in self.stored_trials()]
+        _check_page(after, limit, state, last)
+        if last is None:
+            rows: Iterable[StoredTrial] = self.storage.rows(self._id, after, limit, state)
+        else:
+            rows = self.storage.last(self._id, last, state)
+        return [row_of(trial, self.columns) for trial in rows]
 
     def trial(self, number: int) -> dict[str, Any]:
         """One row of the log."""
@@ -219,3 +233,15 @@ class ExperimentLog:
     def close(self) -> None:
         """Let go of the storage's connections."""
         self.storage.close()
+
+
+def _check_page(after: object, limit: object, state: object, last: object) -> None:
+    if not is_whole(after) or not -1 <= after < 2**63:  # type: ignore[operator]
+        raise ExperimentError(f"after is the number of a trial, or -1 for the beginning, but got {shown(after)}.")
+    for name, given in (("limit", limit), ("last", last)):
+        if given is not None and (not is_whole(given) or not 0 <= given < 2**63):  # type: ignore[operator]
+            raise ExperimentError(f"{name} is a whole number from 0, how many trials at most, but got {shown(given)}.")
+    if last is not None and (after != -1 or limit is not None):
+        raise ExperimentError("last asks for the end of the log, and after and limit for a page. Give one of the two.")
+    if state is not None and state not in STATES:
+        raise ExperimentError(f"a trial is {', '.join(STATES[:-1])} or {STATES[-1]}, but got {shown(state)}.")

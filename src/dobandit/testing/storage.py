@@ -30,6 +30,7 @@ from dobandit.experiment.storage.base import (
     IMPORTED,
     PENDING,
     RECORDED,
+    STATES,
     TOLD,
     ClosedTrial,
     Storage,
@@ -278,6 +279,49 @@ class StorageSuite:
             writer.reissue(0, None)
             writer.reissue(0, 13.5)
         assert storage.trial(spring, 0) == ASK._replace(lease_expires=13.5, issued=4)
+
+    # -- pages -----------------------------------------------------------------------------------------------------
+
+    def test_an_experiment_is_found_by_its_id(self, storage: Storage) -> None:
+        spring = spring_in(storage)
+        other = storage.create("other", "{}", 1.0)
+        storage.rename("spring", "summer")
+        add(storage, spring, ASK, SEEN)
+        assert storage.by_id(spring) == storage.find("summer")
+        storage.delete("summer")
+        assert storage.by_id(spring) is None
+        assert storage.by_id(other.id) == other
+        assert storage.by_id(other.id + 1000) is None
+
+    def test_pages_are_parts_of_the_whole(self, storage: Storage) -> None:
+        """Every page, and every last few, by what Python says of the list of all rows."""
+        spring = spring_in(storage)
+        other = storage.create("other", "{}", 1.0).id
+        add(storage, other, *[ASK, SEEN] * 3)
+        add(storage, spring, *[ASK, SEEN, ASK, ASK] * 3)
+        close(storage, spring, 8)
+        close(storage, spring, 0, state=FAILED, reason="rain")
+        close(storage, spring, 11, state=ABANDONED)
+        every = list(storage.rows(spring))
+        assert [trial.number for trial in every] == list(range(12))
+        for state in (None, *STATES):
+            some = [trial for trial in every if state in (None, trial.state)]
+            assert list(storage.rows(spring, state=state)) == some
+            for after in (-5, -1, 0, 4, 10, 11, 100):
+                behind = [trial for trial in some if trial.number > after]
+                assert list(storage.rows(spring, after, state=state)) == behind
+                for limit in (0, 1, 2, 5, 100):
+                    assert list(storage.rows(spring, after, limit, state)) == behind[:limit]
+            for count in (0, 1, 2, 5, 100):
+                assert list(storage.last(spring, count, state)) == some[max(len(some) - count, 0) :]
+
+    def test_pages_of_an_experiment_that_was_deleted(self, storage: Storage) -> None:
+        spring = spring_in(storage)
+        storage.delete("spring")
+        with refused(ExperimentError):
+            storage.rows(spring, 3, 2, TOLD)
+        with refused(ExperimentError):
+            storage.last(spring, 2)
 
     # -- all or nothing, and many at once ------------------------------------------------------------------------
 

@@ -180,18 +180,20 @@ def trials_command(
       dobandit experiment trials spring --last 20 --json
     """
     with opened(name, storage) as experiment:
-        rows = [row for row in experiment.trials() if state in (None, row["state"])]
-    found = len(rows)
-    if not everything and (last or not as_json):
-        rows = rows[-(last or _SHOWN) :]
+        if everything or (last is None and as_json):
+            rows, more = experiment.trials(state=state), False
+        else:
+            rows = experiment.trials(state=state, last=(last or _SHOWN) + 1)
+            more, rows = len(rows) > (last or _SHOWN), rows[-(last or _SHOWN) :]
+        of_all = f" of {count_of(experiment):,}" if more and state is None else ""
     if as_json:
         print_json(rows)
     elif not rows:
         click.echo(f"no {state or ''} trials".replace("  ", " "))
     else:
         out.print_trials(experiment, rows)
-        if not last and len(rows) < found:
-            click.echo(f"the last {len(rows)} of {found:,}; --last N or --all shows more", err=True)
+        if more and not last:
+            click.echo(f"the last {len(rows)}{of_all}; --last N or --all shows more", err=True)
 
 
 @experiment_group.command("export")

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 
 PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
+STATES = (PENDING, TOLD, FAILED, ABANDONED)
 ASKED, RECORDED, IMPORTED = "asked", "recorded", "imported"
 
 
@@ -136,6 +137,10 @@ class Storage(ABC):
         """By name."""
 
     @abstractmethod
+    def by_id(self, experiment: int) -> StoredExperiment | None:
+        """By the id that is never used twice, whatever its name is now."""
+
+    @abstractmethod
     def rename(self, name: str, new: str, within: Within | None = None) -> None:
         """Raises MissingError where there is none, TakenError where the new name is taken."""
 
@@ -157,8 +162,21 @@ class Storage(ABC):
         """One trial."""
 
     @abstractmethod
-    def rows(self, experiment: int) -> Iterator[StoredTrial]:
-        """All trials by number, of one moment, without holding them all in memory where that can be helped."""
+    def rows(
+        self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
+    ) -> Iterator[StoredTrial]:
+        """Trials by number, of one moment, without holding them all in memory where that can be helped. Raises
+        ExperimentError where the experiment was deleted.
+
+        after  only trials with larger numbers: the last number of a page gives the next page
+        limit  at most so many
+        state  only trials in this state; a pending trial that is closed meanwhile may be left out
+        """
+
+    @abstractmethod
+    def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
+        """The `count` trials with the largest numbers, by number; only those in `state`, where one is given. Raises
+        ExperimentError where the experiment was deleted."""
 
     # -- beside the log --------------------------------------------------------------------------------------------
 

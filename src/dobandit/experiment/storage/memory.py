@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from types import TracebackType
 from typing import Self
 
@@ -134,6 +135,14 @@ def _closed(trial: StoredTrial) -> ClosedTrial:
     return ClosedTrial(*(getattr(trial, field) for field in ClosedTrial._fields))
 
 
+def _numbered(log: _Log, first: int, state: str | None) -> Iterator[StoredTrial]:
+    """The trials from number `first` on, in a state."""
+    if state == PENDING:
+        return (trial for number, trial in log.pending.items() if number >= first)
+    rows = islice(log.trials, first, None)
+    return rows if state is None else (trial for trial in rows if trial.state == state)
+
+
 class MemoryStorage(Storage):
     """Keeps nothing beyond the process."""
 
@@ -180,6 +189,13 @@ class MemoryStorage(Storage):
         with log.lock:
             return log.stored()
 
+    def by_id(self, experiment: int) -> StoredExperiment | None:
+        log = self._by_id.get(experiment)
+        if log is None:
+            return None
+        with log.lock:
+            return log.stored()
+
     def rename(self, name: str, new: str, within: Within | None = None) -> None:
         checked_name(new)
         with self._lock, self.booking() as books:
@@ -206,10 +222,7 @@ class MemoryStorage(Storage):
             del self._by_name[name], self._by_id[log.experiment.id]
 
     def writing(self, experiment: int) -> AbstractContextManager[Writer]:
-        log = self._by_id.get(experiment)
-        if log is None:
-            raise deleted(experiment, self.url)
-        return _MemoryWriter(log, self.url, self._shelf)
+        return _MemoryWriter(self._there(experiment), self.url, self._shelf)
 
     def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
         log = self._by_id.get(experiment)
@@ -225,12 +238,26 @@ class MemoryStorage(Storage):
         with log.lock:
             return log.trials[number] if 0 <= number < len(log.trials) else None
 
-    def rows(self, experiment: int) -> Iterator[StoredTrial]:
+    def rows(
+        self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
+    ) -> Iterator[StoredTrial]:
+        log = self._there(experiment)
+        with log.lock:
+            rows = _numbered(log, max(after, -1) + 1, state)
+            return iter(list(islice(rows, limit)))
+
+    def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
+        log = self._there(experiment)
+        with log.lock:
+            every = log.pending.values() if state == PENDING else log.trials
+            found = islice((trial for trial in reversed(every) if state in (None, trial.state)), count)
+            return list(found)[::-1]
+
+    def _there(self, experiment: int) -> _Log:
         log = self._by_id.get(experiment)
         if log is None:
             raise deleted(experiment, self.url)
-        with log.lock:
-            return iter(list(log.trials))
+        return log
 
     def booking(self) -> AbstractContextManager[Books]:
         return MemoryBooks(self._shelf)

@@ -81,6 +81,10 @@ class SQLStorage(Storage):
         rows = self._read(StoredExperiment._make, do.FIND, {"of_name": name}) if storable(name) else []
         return rows[0] if rows else None
 
+    def by_id(self, experiment: int) -> StoredExperiment | None:
+        rows = self._read(StoredExperiment._make, do.BY_ID, {"of_experiment": experiment})
+        return rows[0] if rows else None
+
     def rename(self, name: str, new: str, within: Within | None = None) -> None:
         checked_name(new)
         with self._named(name) as (connection, stored):
@@ -115,14 +119,20 @@ class SQLStorage(Storage):
         rows = self._read(StoredTrial._make, do.TRIAL, {"of_experiment": experiment, "of_number": number})
         return rows[0] if rows else None
 
-    def rows(self, experiment: int) -> Iterator[StoredTrial]:
+    def rows(
+        self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
+    ) -> Iterator[StoredTrial]:
         """Read in pages, so that an iterator left half-way holds neither a lock nor a connection. A trial that is
         closed in the meantime is given as it was; only `issued` and `lease_expires` may be newer."""
-        counters = self._read(tuple, do.COUNTERS, {"of_experiment": experiment})
-        if not counters:
-            raise deleted(experiment, self.url)
-        trials, closed = counters[0]
-        return self._pages(experiment, trials, closed)
+        moment, after = self._counters(experiment), max(after, -1)
+        if state is None:
+            return self._pages(experiment, after, limit, moment)
+        return self._pages_of(state, experiment, after, limit, moment)
+
+    def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
+        self._counters(experiment)
+        statement = do.LAST if state is None else do.LAST_OF[state]
+        return self._read(StoredTrial._make, statement, {"of_experiment": experiment, "most": count})[::-1]
 
     @contextmanager
     def booking(self) -> Iterator[SQLBooks]:
@@ -149,15 +159,42 @@ class SQLStorage(Storage):
     def close(self) -> None:
         self.database.engine.dispose()
 
-    def _pages(self, experiment: int, trials: int, closed: int) -> Iterator[StoredTrial]:
-        for first in range(0, trials, _PAGE):
-            stop = min(first + _PAGE, trials)
-            page = self._read(StoredTrial._make, do.PAGE, {"of_experiment": experiment, "first": first, "stop": stop})
-            if len(page) < stop - first:
-                there = self._read(tuple, do.COUNTERS, {"of_experiment": experiment})
-                raise damaged(experiment, self.url) if there else deleted(experiment, self.url)
+    def _counters(self, experiment: int) -> tuple[int, int]:
+        """How many trials there are, and how many are closed."""
+        counters = self._read(tuple, do.COUNTERS, {"of_experiment": experiment})
+        if not counters:
+            raise deleted(experiment, self.url)
+        return counters[0][0], counters[0][1]
+
+    def _page(self, statement: Executable, experiment: int, after: int, stop: int, most: int) -> list[StoredTrial]:
+        parameters = {"of_experiment": experiment, "after": after, "stop": stop, "most": most}
+        return self._read(StoredTrial._make, statement, parameters)
+
+    def _pages(self, experiment: int, after: int, limit: int | None, moment: tuple[int, int]) -> Iterator[StoredTrial]:
+        trials, closed = moment
+        stop = trials if limit is None else min(trials, after + 1 + limit)
+        for first in range(after + 1, stop, _PAGE):
+            most = min(_PAGE, stop - first)
+            page = self._page(do.PAGE, experiment, first - 1, stop, most)
+            if len(page) < most:
+                self._counters(experiment)  # which raises where it was deleted meanwhile
+                raise damaged(experiment, self.url)
             for trial in page:
                 yield trial if trial.position is None or trial.position < closed else _reopened(trial)
+
+    def _pages_of(
+        self, state: str, experiment: int, after: int, limit: int | None, moment: tuple[int, int]
+    ) -> Iterator[StoredTrial]:
+        """Only trials in this state, of which nobody knows how many there are."""
+        trials, closed = moment
+        left = trials if limit is None else limit
+        while left > 0:
+            most = min(_PAGE, left)
+            page = self._page(do.PAGE_OF[state], experiment, after, trials, most)
+            yield from (trial for trial in page if trial.position is None or trial.position < closed)
+            if len(page) < most:
+                return
+            left, after = left - most, page[-1].number
 
     def _opened(self) -> bool:
         """Whether our tables are there. A database that is not there yet is looked for again at every call."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from sqlalchemy import Integer, bindparam, delete, insert, literal_column, select, update
 
-from dobandit.experiment.storage.base import PENDING, ClosedTrial, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.base import PENDING, STATES, ClosedTrial, StoredExperiment, StoredTrial
 from dobandit.experiment.storage.schema import experiments, trials, version
 
 _experiment = experiments.c.id == bindparam("of_experiment")
 _of_experiment = trials.c.experiment == bindparam("of_experiment")
 _numbered = trials.c.number == bindparam("of_number")
-_pending = trials.c.state == literal_column(f"'{PENDING}'")  # as text, or the partial index would not be used
+_in_state = {  # as text, or a partial index would not be used
+    state: trials.c.state == literal_column(f"'{state}'") for state in STATES
+}
+_pending = _in_state[PENDING]
+_most = bindparam("most", type_=Integer)
 _columns = [trials.c[name] for name in StoredTrial._fields]
 
 PING = select(literal_column("1", Integer))
@@ -19,6 +23,7 @@ STAMP = insert(version)
 
 ALL = select(*(experiments.c[name] for name in StoredExperiment._fields))
 FIND = ALL.where(experiments.c.name == bindparam("of_name"))
+BY_ID = ALL.where(_experiment)
 NAMES = select(experiments.c.name)
 CREATE = insert(experiments)
 RENAME = update(experiments).where(experiments.c.name == bindparam("of_name")).values(name=bindparam("new"))
@@ -34,11 +39,16 @@ CLOSED_SINCE = (
 )
 PENDING_TRIALS = select(*_columns).where(_of_experiment, _pending).order_by(trials.c.number)
 TRIAL = select(*_columns).where(_of_experiment, _numbered)
+_after = trials.c.number > bindparam("after")
 PAGE = (
     select(*_columns)
-    .where(_of_experiment, trials.c.number >= bindparam("first"), trials.c.number < bindparam("stop"))
+    .where(_of_experiment, _after, trials.c.number < bindparam("stop"))
     .order_by(trials.c.number)
+    .limit(_most)
 )
+PAGE_OF = {state: PAGE.where(condition) for state, condition in _in_state.items()}
+LAST = select(*_columns).where(_of_experiment).order_by(trials.c.number.desc()).limit(_most)
+LAST_OF = {state: LAST.where(condition) for state, condition in _in_state.items()}
 ADD = insert(trials)
 REISSUE = (
     update(trials)
