@@ -66,6 +66,10 @@ class StorageError(DobanditError, RuntimeError):
     """A storage cannot be reached, read or written; what was acknowledged before is safe."""
 
 
+class ServiceError(DobanditError, RuntimeError):
+    """A service does not let this client in, or answers in a way that it does not know."""
+
+
 class ParseError(DobanditError, ValueError):
     """A file is malformed; `line` and `column` (from 1) or `where` (a JSON path) tell the place."""
 

@@ -26,6 +26,7 @@ _HOMES = {
     "experiment": "experiments.experiment_group",
     "serve": "serving.serve_command",
     "storage": "storage.storage_group",
+    "token": "tokens.token_group",
 }
 
 
@@ -60,6 +61,7 @@ def cli() -> None:
       dobandit experiment create spring funnel.txt -k 2
       dobandit experiment ask spring
       dobandit experiment tell spring 0 visit=1 buy=0
+      dobandit serve
     """
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from dobandit.cli.storage import group_storage_option, kept
-from dobandit.errors import DobanditError
+from dobandit.errors import DobanditError, ExperimentError
+from dobandit.experiment.storage import Storage
 
 
 @click.command("serve")
@@ -43,6 +45,8 @@ def serve_command(storage: str, host: str, port: int, allowed_hosts: tuple[str, 
 
     local = _is_loopback(host)
     with kept(storage) as place:
+        if not local:
+            _require_guarded(host, place, allowed_hosts)
         settings = Settings(
             allowed_hosts=tuple(name.lower() for name in (*(LOOPBACK if local else ()), *allowed_hosts)),
             port=port,
@@ -61,6 +65,20 @@ def serve_command(storage: str, host: str, port: int, allowed_hosts: tuple[str, 
             say_link()
         _require_free(host, port)
         run(app, host, port)
+
+
+def _require_guarded(host: str, place: Storage, allowed_hosts: tuple[str, ...]) -> None:
+    """Whoever can reach other addresses must show a token, and the service must know its name."""
+    if not any(token.valid(time.time()) for token in place.tokens()):
+        raise ExperimentError(
+            f"a service that others can reach ({host}) needs at least one valid token, but {place.url} has none. Make "
+            "one with `dobandit token create`, or listen at 127.0.0.1."
+        )
+    if not allowed_hosts:
+        raise ExperimentError(
+            f"a service that others can reach ({host}) needs to know its name, so that no other name leads to it. Add "
+            "--allowed-host experiments.example.org."
+        )
 
 
 def _server() -> Callable[[Any, str, int], None]:

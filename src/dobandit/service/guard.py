@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from http.cookies import CookieError, SimpleCookie
 from secrets import compare_digest
 from urllib.parse import parse_qs, urlsplit
 
 from fastapi import Request
+from starlette.datastructures import State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dobandit.experiment.storage.books import READ, WORK
 from dobandit.service.headers import guarded
 from dobandit.service.problems import Problem, respond
 from dobandit.service.rates import Rates
 from dobandit.service.settings import Settings
 from dobandit.service.tokens import Tokens
-from dobandit.service.visitors import READ, WORK, Sessions, Visitor
+from dobandit.service.visitors import Sessions, Visitor
 
 LOGIN = "/login"
 _OPEN = (LOGIN, "/healthz", "/readyz")  # and /static/: for those who have not said who they are
 _SAFE = ("GET", "HEAD")
+_METHODS = (*_SAFE, "POST", "PATCH", "DELETE", "PUT", "OPTIONS")
 _STREAM = re.compile(r"/events/?$")
 _OF_EXPERIMENT = re.compile(r"/(?:api/v1/)?experiments/([0-9]{1,18})(?:/.*)?$")
 _OF_EVERYBODY = ("/", "/api/v1", "/api/v1/", "/api/v1/experiments", "/logout")  # lists leave out what one may not know
@@ -34,9 +38,13 @@ _PREFIXES_OF_EVERYBODY = ("/static/", "/api/v1/docs", "/api/v1/openapi.json")
 class Guard:
     """Around the whole app."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, sessions: Sessions, tokens: Tokens) -> None:
-        self.app, self.settings, self.sessions, self.tokens = app, settings, sessions, tokens
-        self.rates = Rates(settings)
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        state.guard = self
+        self.app, self.figures = app, state.figures
+        self.settings: Settings = state.settings
+        self.sessions: Sessions = state.sessions
+        self.tokens: Tokens = state.tokens
+        self.rates = Rates(self.settings)
         self.under_way, self.streams = 0, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,7 +52,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        send = guarded(send, self.settings)
+        send = self._counted(guarded(send, self.settings), scope)
         scope.setdefault("state", {})["visitor"] = None
         request = Request(scope, receive)
         streams = bool(_STREAM.search(scope["path"]))
@@ -62,6 +70,19 @@ class Guard:
             await self.app(scope, receive, send)
         finally:
             self._leave(streams)
+
+    def _counted(self, send: Send, scope: Scope) -> Send:
+        """`send`, that counts the answer when it begins."""
+        started = time.perf_counter()
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                route = getattr(scope.get("route"), "path", "other")
+                method = scope["method"] if scope["method"] in _METHODS else "other"
+                self.figures.count(method, route, message["status"], time.perf_counter() - started)
+            await send(message)
+
+        return sending
 
     def _enter(self, streams: bool) -> None:
         count, most = (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
+from dobandit.experiment.storage.books import MANAGE
 from dobandit.service.guard import LOGIN, cookie_name, cookie_of
 from dobandit.service.pages.rendering import page
-from dobandit.service.visitors import MANAGE, Visitor
+from dobandit.service.visitors import Visitor
 
 router = APIRouter(include_in_schema=False)
 OWNER = Visitor("login link", MANAGE)

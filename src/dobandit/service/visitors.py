@@ -7,10 +7,9 @@ import secrets
 import threading
 from typing import NamedTuple
 
+from dobandit.experiment.storage.books import SCOPES
 from dobandit.service.settings import Settings
 
-READ, WORK, MANAGE = "read", "work", "manage"
-SCOPES = (READ, WORK, MANAGE)  # each may do what those before it may
 _MOST_SESSIONS = 1000
 
 
@@ -28,6 +27,11 @@ class Visitor(NamedTuple):
     experiment: int | None = None
     csrf: str = ""
     token: int | None = None
+
+    @property
+    def owner(self) -> str:
+        """Whose keys those of this visitor's requests are."""
+        return self.name if self.token is None else f"token {self.token}"
 
     def may(self, scope: str) -> bool:
         """Whether this visitor may do what needs `scope`."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+READ, WORK, MANAGE = "read", "work", "manage"
+SCOPES = (READ, WORK, MANAGE)  # of tokens: each may do what those before it may
+
 
 class StoredToken(NamedTuple):
     """Who may come in. The token itself is kept nowhere, only its hash."""
 
     id: int
     name: str
-    scope: str  # "read", "work" or "manage"
+    scope: str  # one of SCOPES
     experiment: int | None  # the only one it is for; None: all
     hashed: str  # SHA-256 in hexadecimal digits
     created_at: float
