@@ -28,7 +28,7 @@ class Served:
         self.app, self.url, self.storage = app, url, storage
         self.host = url.removeprefix("http://")
         self.tokens = {scope: self.token(scope) for scope in ("read", "work", "manage")}
-        self.client = httpx.Client(base_url=url)
+        self.client = httpx.Client(base_url=url, timeout=60)
 
     def token(self, scope, **more):
         return create_token(self.storage, scope, scope, time.time(), "the tests", **more)[0]
@@ -47,7 +47,7 @@ class Served:
 
     def log_in(self):
         """A browser that came by the login link, and its CSRF token."""
-        browser = httpx.Client(base_url=self.url)
+        browser = httpx.Client(base_url=self.url, timeout=60)
         entered = browser.get("/login", params={"code": self.app.state.login.code})
         assert entered.status_code == 303
         cookie = next(iter(browser.cookies.jar)).value
@@ -58,7 +58,18 @@ class Served:
 def served(storage=None, **settings):
     """A service on a port of its own, until the end of the block."""
     storage = MemoryStorage() if storage is None else storage
-    app = create_app(storage, Settings(**{"token_seconds": 0.0, **settings}))
+    app = create_app(storage, Settings(**{"token_seconds": 0.0, "warm": False, **settings}))
+    with listening(app) as url:
+        one = Served(app, url, storage)
+        try:
+            yield one
+        finally:
+            one.client.close()
+
+
+@contextmanager
+def listening(app):
+    """An app on a port of its own, in a thread; its address."""
     server = server_of(app, "127.0.0.1", 0)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -67,10 +78,8 @@ def served(storage=None, **settings):
             break
         time.sleep(0.005)
     port = server.servers[0].sockets[0].getsockname()[1]
-    one = Served(app, f"http://127.0.0.1:{port}", storage)
     try:
-        yield one
+        yield f"http://127.0.0.1:{port}"
     finally:
-        one.client.close()
         server.should_exit = True
         thread.join(timeout=30)

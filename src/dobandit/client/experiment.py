@@ -78,8 +78,9 @@ class RemoteExperiment:
         context: Mapping[str, object] | None = None,
     ) -> Trial | list[Trial]:
         """The next trial to carry out; a list of trials where n > 1."""
-        wish = {"available": available, "n": n, "size": size, "control": control, "context": context}
+        wish = {"available": available, "control": control, "context": context}
         said = {key: values.plain(value) for key, value in wish.items() if value is not None}
+        said |= {"n": values.plain(n), "size": values.plain(size)}
         if lease is not None:
             said["lease"] = values.lease(lease)
         trials = [reading.trial_of(one) for one in self._post("/ask", said, once=True)["trials"]]
@@ -91,7 +92,7 @@ class RemoteExperiment:
         if isinstance(number, Trial):
             issued, number = number.issued if issued is None else issued, number.number
         holder = self._held.get(number, 1) if issued is None and is_whole(number) else issued
-        said = {"observation": values.observation(observation), "issued": values.plain(holder)}
+        said = {**values.seen(observation), "issued": values.plain(holder)}
         told = reading.told_of(self._post(f"{self._trial(number)}/tell", said))
         self._held.pop(told.number, None)
         return told
@@ -108,7 +109,7 @@ class RemoteExperiment:
 
     def record(self, do: Do | None, observation: Any) -> int:
         """A round that nobody asked for. Returns its number."""
-        said = {"do": values.plain(do), "observation": values.observation(observation)}
+        said = {"do": values.plain(do), **values.seen(observation)}
         return int(self._post("/record", said, once=True)["trial"])
 
     def import_history(self, source: Any) -> range:
@@ -188,7 +189,7 @@ class RemoteExperiment:
     # ------------------------------------------------------------------------------------------------------------
 
     def _trial(self, number: object) -> str:
-        if not is_whole(number) or number < 0:  # type: ignore[operator]
+        if not is_whole(number) or not 0 <= number < 2**63:  # type: ignore[operator]
             raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}.")
         return f"/trials/{number}"
 

@@ -13,6 +13,7 @@ from dobandit.client.experiment import RemoteExperiment
 from dobandit.documents import reading
 from dobandit.errors import ExperimentError, GraphError, MissingError, closest
 from dobandit.experiment.storage.base import StoredExperiment
+from dobandit.experiment.storage.refusals import storable
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, print_graph
 from dobandit.model.base import CausalModel
@@ -78,10 +79,10 @@ class Service:
         found: list[StoredExperiment] = []
         while True:
             after = {"after": found[-1].name} if found else {}
-            page = self._connection.get("/experiments", after)["experiments"]
-            if not page:
-                return found
+            page = self._connection.get("/experiments", {"limit": _PAGE, **after})["experiments"]
             found += [reading.listed_of(one) for one in page]
+            if len(page) < _PAGE:
+                return found
 
     def delete_experiment(self, name: str) -> None:
         """Delete an experiment with its whole log, for good."""
@@ -94,7 +95,7 @@ class Service:
     def _id(self, name: str) -> int:
         if not isinstance(name, str):
             raise ExperimentError(f"an experiment's name is a text, but got {shown(name)}.")
-        found = self._connection.get("/experiments", {"name": name})["experiments"]
+        found = self._connection.get("/experiments", {"name": name})["experiments"] if storable(name) else []
         if found:
             return int(found[0]["id"])
         names = [one.name for one in self.list_experiments()]
@@ -112,11 +113,13 @@ class Service:
         self._connection.close()
 
 
+_PAGE = 1000
 _RULES = ("levers", "costs", "total_cost", "require", "forbid", "exclusive", "smaller", "always_set")
 
 
 def _rules(rules: Rules) -> dict[str, Any]:
-    return {key: value for key, value in rules.to_document().items() if value not in (None, [], {}, ())}
+    said = {key: value for key, value in rules.to_document().items() if value not in (None, [], {}, ())}
+    return said if rules.budget is None else {**said, "budget": rules.budget}  # as it came: the service checks it
 
 
 def _graph(graph: Any) -> dict[str, Any]:

@@ -20,10 +20,13 @@ from dobandit.experiment.rounds import Columns
 from dobandit.experiment.tables import is_file
 
 
-def plain(value: Any) -> Any:
-    """A value of Python's or NumPy's as JSON has it; NaN, like None, is "not seen"."""
+def plain(value: Any, what: str = "a number") -> Any:
+    """A value of Python's or NumPy's as JSON has it; NaN, like None, is "not seen".
+
+    what  it is, for a message
+    """
     if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
+        return {str(key): plain(inner, f"the value of {str(key)!r}") for key, inner in value.items()}
     if isinstance(value, np.generic):
         value = value.item()
     if absent(value):
@@ -32,15 +35,26 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, float):
         if value in (float("inf"), float("-inf")):
-            raise ObservationError(f"numbers are finite, but got {value}. Correct it.")
+            raise ObservationError(f"{what} must be finite, but got {value}. Correct it.")
         return value
+    if hasattr(value, "isoformat"):  # times of a table's own columns
+        return value.isoformat()
     if isinstance(value, Iterable):
         return [plain(inner) for inner in value]
     raise ExperimentError(f"a service takes texts, numbers, lists and mappings, but got {shown(value)}.")
 
 
+def seen(given: Any) -> dict[str, Any]:
+    """What was seen, as a request says it: the text of a CSV file as it is, so that errors name its lines."""
+    if not isinstance(given, Mapping) and not is_frame(given) and not is_parquet(given):
+        given = at_hand(given)
+        if is_file(given):
+            return {"csv": given.read()}
+    return {"observation": observation(given)}
+
+
 def observation(seen: Any) -> Any:
-    """What was seen: one row, or the rows of a table."""
+    """One row, or the rows of a table."""
     if isinstance(seen, Mapping):
         return plain(seen)
     if hasattr(seen, "to_dict") and not is_frame(seen):  # a row of a pandas frame
@@ -53,7 +67,9 @@ def observation(seen: Any) -> Any:
         return list(csv.DictReader(text))
     if isinstance(text, Iterable) and not isinstance(text, (str, bytes)):
         return [plain(row) for row in text]
-    raise ObservationError(f"an observation maps names to values, or is a list of such rows, but got {shown(seen)}.")
+    raise ObservationError(
+        f"an observation maps names to values, or is a list of such rows, but got {type(seen).__name__}."
+    )
 
 
 def rounds(source: Any, columns: Columns) -> list[dict[str, Any]]:

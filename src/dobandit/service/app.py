@@ -46,7 +46,8 @@ def create_app(storage: Storage, settings: Settings) -> FastAPI:
 @asynccontextmanager
 async def _alive(app: FastAPI) -> AsyncIterator[None]:
     """While the service runs."""
-    app.state.warmth.begin()
+    if app.state.settings.warm:
+        app.state.warmth.begin()
     tidying = asyncio.create_task(_tidy(app.state.house))
     try:
         yield

@@ -7,6 +7,7 @@ what the visitor may do, and a body of bounded size that has arrived in bounded 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from http.cookies import CookieError, SimpleCookie
@@ -25,13 +26,14 @@ from dobandit.service.settings import Settings
 from dobandit.service.tokens import Tokens
 from dobandit.service.visitors import Sessions, Visitor
 
-LOGIN = "/login"
+LOGIN, LOGOUT = "/login", "/logout"
+_log = logging.getLogger(__name__)
 _OPEN = (LOGIN, "/healthz", "/readyz")  # and /static/: for those who have not said who they are
 _SAFE = ("GET", "HEAD")
 _METHODS = (*_SAFE, "POST", "PATCH", "DELETE", "PUT", "OPTIONS")
 _STREAM = re.compile(r"/events/?$")
 _OF_EXPERIMENT = re.compile(r"/(?:api/v1/)?experiments/([0-9]{1,18})(?:/.*)?$")
-_OF_EVERYBODY = ("/", "/api/v1", "/api/v1/", "/api/v1/experiments", "/logout")  # lists leave out what one may not know
+_OF_EVERYBODY = ("/", "/api/v1/", "/api/v1/experiments")  # to read: lists leave out what one may not know
 _PREFIXES_OF_EVERYBODY = ("/static/", "/api/v1/docs", "/api/v1/openapi.json")
 
 
@@ -67,9 +69,27 @@ class Guard:
             except Problem as problem:
                 await respond(request, problem)(scope, receive, send)
                 return
-            await self.app(scope, receive, send)
+            await self._run(request, receive, send)
         finally:
             self._leave(streams)
+
+    async def _run(self, request: Request, receive: Receive, send: Send) -> None:
+        """The app; what nobody foresaw in it is logged, and said to nobody else."""
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self.app(request.scope, receive, sending)
+        except Exception:
+            _log.exception("a fault while answering %s %s", request.method, request.url.path)
+            if begun:
+                raise
+            fault = Problem(500, "this is a fault of the service; its log says more. Nothing that was told is lost.")
+            await respond(request, fault)(request.scope, receive, send)
 
     def _counted(self, send: Send, scope: Scope) -> Send:
         """`send`, that counts the answer when it begins."""
@@ -114,7 +134,7 @@ class Guard:
         if method not in _SAFE:
             self._require_origin(request, always=by_cookie or path == LOGIN)
         if visitor is not None and not is_open:
-            _require_scope(visitor, path, WORK if method not in _SAFE else READ)
+            _require_scope(visitor, path, method in _SAFE)
         body = await self._body(request, receive) if _has_body(request) else b""
         if by_cookie and method not in _SAFE and visitor is not None:
             await _require_csrf(request, visitor, body)
@@ -228,9 +248,12 @@ def _require_own_page(request: Request) -> None:
         raise Problem(403, "this request comes from a page of another site. Open the page of this service itself.")
 
 
-def _require_scope(visitor: Visitor, path: str, scope: str) -> None:
-    require(visitor, scope)
-    if visitor.experiment is None or path in _OF_EVERYBODY or path.startswith(_PREFIXES_OF_EVERYBODY):
+def _require_scope(visitor: Visitor, path: str, reads: bool) -> None:
+    """What every route needs, whatever it is; a route that needs more says so itself (`require`)."""
+    if path == LOGOUT:
+        return
+    require(visitor, READ if reads else WORK)
+    if visitor.experiment is None or (reads and (path in _OF_EVERYBODY or path.startswith(_PREFIXES_OF_EVERYBODY))):
         return
     of = _OF_EXPERIMENT.match(path)
     if of is None or int(of[1]) != visitor.experiment:

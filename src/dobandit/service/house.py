@@ -56,7 +56,7 @@ class House:
             self._working.pop(experiment, None)
             self._answers.pop(experiment, None)
             self._counted.pop(experiment, None)
-        raise MissingError(f"there is no experiment with the id {experiment}. List the experiments to see theirs.")
+        raise MissingError(f"there is no experiment with the id {experiment}, or it was deleted. List the experiments.")
 
     def experiment(self, experiment: int) -> Experiment:
         """To look at: recommend, estimates, status, diagnose, trials, explain, ..."""

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from dobandit.experiment.storage.books import MANAGE
-from dobandit.service.guard import LOGIN, cookie_name, cookie_of
+from dobandit.service.guard import LOGIN, LOGOUT, cookie_name, cookie_of
 from dobandit.service.pages.rendering import page
 from dobandit.service.visitors import Visitor
 
@@ -36,7 +36,7 @@ async def login(request: Request) -> Response:
     return _entered(request, visitor)
 
 
-@router.post("/logout")
+@router.post(LOGOUT)
 def logout(request: Request) -> Response:
     state = request.app.state
     cookie = cookie_of(request, state.settings)

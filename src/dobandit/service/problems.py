@@ -82,9 +82,3 @@ def install(app: FastAPI) -> None:
         first = error.errors()[0]
         place = " ".join(str(part) for part in first["loc"])
         return respond(request, Problem(422, f"{place}: {first['msg']}.", where=place))
-
-    @app.exception_handler(Exception)
-    def _unforeseen(request: Request, _: Exception) -> Response:
-        return respond(
-            request, Problem(500, "this is a fault of the service; its log says more. Nothing is known to be lost.")
-        )

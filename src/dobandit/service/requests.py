@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from fastapi import Depends, Request
 from starlette.responses import Response
 
 from dobandit.checks import shown
-from dobandit.errors import DobanditError, ParseError, closest
+from dobandit.errors import DobanditError, ObservationError, ParseError, closest
 from dobandit.graph.formats.json_text import load_json
 from dobandit.service.house import House
 from dobandit.service.ledger import AnsweredError, Deed, doing, dumped
@@ -67,24 +68,32 @@ def said(request: Request, body: bytes, *known: str) -> dict[str, Any]:
     return value
 
 
-def parameter(text: str | None, name: str) -> dict[str, Any] | None:
-    """A JSON object in the address: ?context={"mobile":1}."""
-    if text is None:
-        return None
+def parameter(text: str | None, name: str) -> Any:
+    """JSON in the address: ?context={"mobile":1}."""
     try:
-        value = load_json(text)
+        return None if text is None else load_json(text)
     except ParseError as error:
         raise error.in_source(name) from None
-    if not isinstance(value, dict):
-        raise ParseError(f'{name} is a JSON object such as {{"mobile": 1}}, but got {shown(value)}.')
-    return value
+
+
+def seen_in(given: dict[str, Any]) -> Any:
+    """What was seen, by a request: an `observation`, which is an object or a list of rows, or `csv`, a table's text."""
+    table = given.get("csv")
+    if table is None:
+        return rows_of(given.get("observation"), "an observation")
+    if "observation" in given or not isinstance(table, str):
+        raise ParseError(f"csv is the text of a table, in place of an observation, but got {shown(table)}.")
+    return io.StringIO(table)
 
 
 def rows_of(value: object, what: str) -> Any:
     """Rows of a request: an object, or a list. A text would be the path of a file, which nobody may name from afar."""
-    if not isinstance(value, (dict, list)):
-        raise ParseError(f'{what} is an object such as {{"buy": 1}}, or a list of such rows, but got {shown(value)}.')
-    return value
+    if isinstance(value, (dict, list)):
+        return value
+    came = "" if value is None else f" ({type(value).__name__})"
+    raise ObservationError(
+        f'{what} maps names to values, such as {{"buy": 1}}, or is a list of such rows, but got {shown(value)}{came}.'
+    )
 
 
 def answer(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

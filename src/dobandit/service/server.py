@@ -58,6 +58,11 @@ def _bounded(settings: Settings) -> type[H11Protocol]:
             else:
                 self._stop_waiting()
 
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self._between_requests() and self.conn.trailing_data[0]:  # the next head has begun
+                self._wait()
+
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()
             super().connection_lost(exc)

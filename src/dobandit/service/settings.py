@@ -37,4 +37,5 @@ class Settings:
     session_seconds: float = 12 * 3600.0
     token_seconds: float = 1.0  # for which a token that was looked up counts as valid
     answer_seconds: float = 7 * 86400.0  # for which the answer to an Idempotency-Key is kept
+    warm: bool = True  # whether kernels are loaded at once, or by the first who needs them
     clock: Callable[[], float] = time.time

@@ -23,7 +23,7 @@ from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.storage.books import MANAGE
 from dobandit.policy.base import Policy
 from dobandit.service.api import schemas
-from dobandit.service.api.graphs import ROLES, graph_given
+from dobandit.service.api.graphs import ROLES, graph_given, names
 from dobandit.service.guard import require
 from dobandit.service.requests import Body, answer, house_of, perform, said, visitor_of
 from dobandit.service.tagged import by_content
@@ -65,6 +65,8 @@ def create(request: Request, body: Body) -> Response:
     house = house_of(request)
     graph = graph_given(given, house.settings)
     words = {key: given[key] for key in (*_WORDS, *_RULES) if key in given}
+    if words.get("hide", "auto") != "auto":
+        words["hide"] = names(words["hide"], "hide")
 
     def act() -> dict[str, Any]:
         experiment = create_experiment(

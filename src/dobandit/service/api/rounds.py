@@ -19,7 +19,7 @@ from dobandit.documents.rounds import (
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.service.api import schemas
-from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, text_of
+from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
 
 router = APIRouter(tags=["rounds"])
 _ASK = ("available", "n", "lease", "size", "control", "context")
@@ -39,13 +39,13 @@ def ask(request: Request, experiment: int, body: Body) -> Response:
 @router.post("/experiments/{experiment}/trials/{number}/tell", openapi_extra=schemas.TELL)
 def tell(request: Request, experiment: int, number: int, body: Body) -> Response:
     """What was seen in a trial. The same told twice changes nothing; something else is refused."""
-    given, found = said(request, body, "observation", "issued"), house_of(request).at_work(experiment)
+    given, found = said(request, body, "observation", "csv", "issued"), house_of(request).at_work(experiment)
     if given.get("issued") is None:
         raise ExperimentError(
             "a tell says which hand-out of the trial it is of, so that a late one can be told from others. Give "
             "'issued' as the trial says: 1, unless it was handed out again."
         )
-    seen = rows_of(given.get("observation"), "an observation")
+    seen = seen_in(given)
     return perform(request, "tell", lambda: told_document(found.tell(number, seen, given["issued"])), name=found.name)
 
 
@@ -78,8 +78,8 @@ def abandon(request: Request, experiment: int, number: int, body: Body) -> Respo
 @router.post("/experiments/{experiment}/record", status_code=201, openapi_extra=schemas.RECORD)
 def record(request: Request, experiment: int, body: Body) -> Response:
     """A round that nobody asked for."""
-    given, found = said(request, body, "do", "observation"), house_of(request).at_work(experiment)
-    seen = rows_of(given.get("observation"), "an observation")
+    given, found = said(request, body, "do", "observation", "csv"), house_of(request).at_work(experiment)
+    seen = seen_in(given)
 
     def kept(written: list[StoredTrial]) -> dict[str, Any]:
         return recorded_document(written[0].number)

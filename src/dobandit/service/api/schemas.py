@@ -7,6 +7,7 @@ from typing import Any
 _NAMES = {"type": "array", "items": {"type": "string"}}
 _VALUES = {"type": "object", "additionalProperties": {"type": ["number", "null"], "minimum": 0, "maximum": 1}}
 _SEEN = {"oneOf": [_VALUES, {"type": "array", "items": {"type": "object"}}]}
+_CSV = {"type": "string", "description": "A table's text, in place of an observation: a line per round, or per count"}
 _GRAPH = {
     "graph": {"description": "A text in any format, or a graph or model file's object", "type": ["string", "object"]},
     "format": {"enum": ["edgelist", "json", "dot", "gml", "dagitty", "bif"]},
@@ -171,9 +172,8 @@ ASK = _takes(
     key=True,
 ) | _gives({"trials": [_TRIAL]}, 201)
 TELL = _takes(
-    {"observation": _SEEN, "issued": {"type": "integer", "minimum": 1}},
+    {"observation": _SEEN, "csv": _CSV, "issued": {"type": "integer", "minimum": 1}},
     {"observation": {"visit": 1, "buy": 0}, "issued": 1},
-    "observation",
     "issued",
 ) | _gives({"trial": 3, "late": False, "partial": False, "repeated": False, "rounds": 1, "missing": [], "untaught": []})
 FAIL = _takes({"reason": {"type": "string"}}, {"reason": "the shop was closed"}) | _gives(
@@ -181,9 +181,8 @@ FAIL = _takes({"reason": {"type": "string"}}, {"reason": "the shop was closed"})
 )
 ABANDON = _takes({}, {}) | _gives({"trial": 5, "state": "abandoned"})
 RECORD = _takes(
-    {"do": _VALUES, "observation": _SEEN},
+    {"do": _VALUES, "observation": _SEEN, "csv": _CSV},
     {"do": {"coupon": 1}, "observation": {"visit": 1, "buy": 0}},
-    "observation",
     key=True,
 ) | _gives({"trial": 6}, 201)
 IMPORT = _takes(
