@@ -3,12 +3,14 @@
 import io
 import math
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -171,6 +173,16 @@ def test_pages_of_a_long_list(service, monkeypatch):
     assert [row["trial"] for row in experiment.trials()] == list(range(30))
     assert [row["trial"] for row in experiment.trials(limit=20)] == list(range(20))
     assert [one.trials for one in service.list_experiments()] == [30]
+
+
+def test_the_code_in_the_documentation_runs(house, service):
+    page = (Path(__file__).parents[2] / "docs/service.md").read_text()
+    (code,) = re.findall(r"^```py\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    names = {}
+    address = code.replace("http://127.0.0.1:8765", house.url).replace("dob_1_...", house.tokens["manage"])
+    exec(compile(address, "service.md", "exec"), names)
+    assert names["experiment"].status().told == 1
+    names["service"].close()
 
 
 # -- a server that is killed ---------------------------------------------------------------------------------------

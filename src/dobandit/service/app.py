@@ -35,10 +35,8 @@ def create_app(storage: Storage, settings: Settings) -> FastAPI:
     state.figures, state.warmth = health.Figures(), health.Warmth()
     app.add_middleware(Guard, state=state)
     problems.install(app)
-    app.include_router(health.router)
-    app.include_router(login.router)
-    app.include_router(api.router())
-    app.include_router(pages.router)
+    for router in (api.router(), health.router, login.router, pages.router):
+        app.include_router(router)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     return app
 

@@ -60,11 +60,11 @@ class House:
 
     def experiment(self, experiment: int) -> Experiment:
         """To look at: recommend, estimates, status, diagnose, trials, explain, ..."""
-        return self._kept(self._answering, experiment)
+        return self._kept(self._answering, self.stored(experiment))
 
     def at_work(self, experiment: int) -> Experiment:
-        """To change: ask, tell, record, ..."""
-        return self._kept(self._working, experiment)
+        """To change: ask, tell, record, ... Whether it is still there, its storage says when it is written to."""
+        return self._kept(self._working, self.counted(experiment))
 
     def counted(self, experiment: int) -> StoredExperiment:
         """As `stored`, and at most half a second old: for the many who only want to know whether something happened."""
@@ -103,11 +103,10 @@ class House:
             with self.storage.booking() as books:
                 books.forget_answers(self.settings.clock() - self.settings.answer_seconds)
 
-    def _kept(self, objects: dict[int, Experiment], experiment: int) -> Experiment:
-        stored = self.stored(experiment)
+    def _kept(self, objects: dict[int, Experiment], stored: StoredExperiment) -> Experiment:
         with self._lock:
-            found = objects.get(experiment)
+            found = objects.get(stored.id)
             if found is None:
-                found = objects[experiment] = Experiment(self.storage, stored, self.settings.clock)
+                found = objects[stored.id] = Experiment(self.storage, stored, self.settings.clock)
             found.name = stored.name  # it may have been renamed
             return found

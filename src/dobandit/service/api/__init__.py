@@ -12,6 +12,6 @@ PREFIX = "/api/v1"
 def router() -> APIRouter:
     """All routes of the API."""
     whole = APIRouter(prefix=PREFIX)
-    for part in (catalogue, rounds, reading, events, graphs, audit, describing):
+    for part in (rounds, reading, catalogue, events, graphs, audit, describing):
         whole.include_router(part.router)
     return whole
