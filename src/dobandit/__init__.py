@@ -8,7 +8,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from dobandit.version import VERSION
+
+__version__ = VERSION
 
 _HOME = {
     "CausalGraph": "dobandit.graph.causal_graph",
@@ -53,6 +55,7 @@ _HOME = {
     "list_experiments": "dobandit.experiment.catalogue",
     "delete_experiment": "dobandit.experiment.catalogue",
     "rename_experiment": "dobandit.experiment.catalogue",
+    "connect": "dobandit.client.service",
     "Experiment": "dobandit.experiment.experiment",
     "Trial": "dobandit.experiment.trial",
     "fit": "dobandit.fitting.fit",
@@ -70,6 +73,7 @@ _MODULES = {"errors": "dobandit.errors", "links": "dobandit.model.links", "paper
 if TYPE_CHECKING:
     from dobandit import errors as errors
     from dobandit import paper as paper
+    from dobandit.client.service import connect as connect
     from dobandit.experiment.catalogue import create_experiment as create_experiment
     from dobandit.experiment.catalogue import delete_experiment as delete_experiment
     from dobandit.experiment.catalogue import list_experiments as list_experiments

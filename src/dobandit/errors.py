@@ -54,8 +54,20 @@ class ConflictError(ExperimentError):
     """A trial is already closed in another way; nothing was changed."""
 
 
+class MissingError(ExperimentError):
+    """There is no such experiment, or no such trial."""
+
+
+class TakenError(ExperimentError):
+    """The name belongs to another experiment."""
+
+
 class StorageError(DobanditError, RuntimeError):
     """A storage cannot be reached, read or written; what was acknowledged before is safe."""
+
+
+class ServiceError(DobanditError, RuntimeError):
+    """A service does not let this client in, or answers in a way that it does not know."""
 
 
 class ParseError(DobanditError, ValueError):

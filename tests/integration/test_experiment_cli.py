@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from dobandit.cli.experiments import inputs, managing
-from dobandit.cli.experiments.printing import trial_document
 from dobandit.cli.main import main
+from dobandit.documents.rounds import trial_document
 from dobandit.experiment.trial import Trial
 from dobandit.policy.engine import Interval
 

@@ -8,14 +8,8 @@ from typing import Any
 import click
 
 from dobandit.cli.output import names
-from dobandit.cli.spelling import as_command
-from dobandit.errors import InferenceError, InterventionError, closest
-from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.hiding import AUTO, names_to_hide, reduced, ways_out, with_hidden, without_causes
-from dobandit.graph.latent import admissible
-from dobandit.oracle.possibly_optimal import possibly_optimal
-
-_MOST_SETTABLE = 12  # the sets that can be best are worked out up to this many variables
+from dobandit.documents.graphs import policies
+from dobandit.graph.hiding import AUTO
 
 hide_option = click.option(
     "--hide",
@@ -28,56 +22,6 @@ hide_option = click.option(
 def hide_of(given: Sequence[str]) -> str | tuple[str, ...]:
     """The values of --hide, as `hide=` takes them."""
     return AUTO if tuple(given) == (AUTO,) else tuple(given)
-
-
-def hidden_report(
-    graph: CausalGraph, hide: Sequence[str], always_set: Sequence[str], budget: int | None
-) -> dict[str, Any]:
-    """The facts on hidden causes, once `hide` and `always_set` are seen to."""
-    for name in always_set:
-        if name not in graph.controllable:
-            raise InterventionError(
-                f"--always-set is about controllable variables, but {name!r} is none."
-                + closest(name, graph.controllable)
-            )
-    free = without_causes(graph, always_set)
-    chosen = names_to_hide(free, hide_of(hide))
-    whole = with_hidden(free, chosen)
-    answer = admissible(whole)
-    seen = reduced(whole)
-    changed = [n for n in seen.nodes if chosen and seen.parents(n) != tuple(p for p in free.parents(n) if p in seen)]
-    report: dict[str, Any] = {
-        "admissible": bool(answer),
-        "witness": None,
-        "hide": chosen,
-        "always_set": list(always_set),
-        "learned_directly": {name: list(seen.parents(name)) for name in changed},
-        "refused_by": [] if answer else ["project", "rank", *(f"--policy {name}" for name in policies(False))],
-        "ways_on": None,
-        "possibly_optimal": possible(whole, budget) if whole.latent else None,
-    }
-    if answer.witness is not None:
-        report["witness"] = {"hidden": answer.witness.hidden, "paths": [list(path) for path in answer.witness.paths]}
-        report["ways_on"] = as_command(ways_out(whole, answer.witness))
-    return report
-
-
-def policies(any_graph: bool) -> list[str]:
-    """The policies that take any graph, or those that do not; one that knows the model is neither."""
-    from dobandit.policy.registry import NAMES, policy_class  # needs Numba, which few checks do
-
-    return [name for name in NAMES if name != "oracle" and policy_class(name).any_graph is any_graph]
-
-
-def possible(graph: CausalGraph, budget: int | None) -> list[list[str]] | None:
-    """The sets that can be best; None where there are too many to work them out."""
-    if len(graph.controllable) > _MOST_SETTABLE:
-        return None
-    most = None if budget is None else min(budget, len(graph.controllable))
-    try:
-        return [list(chosen) for chosen in possibly_optimal(graph, most)]
-    except InferenceError:
-        return None
 
 
 def hidden_rows(report: dict[str, Any]) -> list[tuple[str, str]]:

@@ -54,6 +54,12 @@ _HOMES = {
         "Run an experiment: ask what to set, carry it out, tell what was seen.",
     ),
     "storage": Home("dobandit.cli.storage", "storage_group", "Look after the place where experiments are kept."),
+    "serve": Home(
+        "dobandit.cli.serving",
+        "serve_command",
+        "Let browsers and programs in: pages for people, and an API at /api/v1.",
+    ),
+    "token": Home("dobandit.cli.tokens", "token_group", "Say who may come in to `dobandit serve`."),
 }
 
 
@@ -78,6 +84,7 @@ def cli() -> None:
       dobandit experiment create spring funnel.txt -k 2
       dobandit experiment ask spring
       dobandit experiment tell spring 0 visit=1 buy=0
+      dobandit serve
     """
 
 

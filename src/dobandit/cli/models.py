@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dobandit.cli.hidden import hidden_report, hidden_rows, hide_of, hide_option
+from dobandit.cli.hidden import hidden_rows, hide_of, hide_option
 from dobandit.cli.networks import BINARISE_OPTION, states_given
 from dobandit.cli.output import json_option, names, print_json, print_table
 from dobandit.cli.spelling import as_command
-from dobandit.errors import DobanditError, InterventionError, ModelError
+from dobandit.documents.graphs import check_document
+from dobandit.errors import DobanditError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS, print_graph, write_graph
-from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.files import print_model, read_graph_or_model, write_model
 from dobandit.model.projection import project
-from dobandit.model.tables import TableModel
 
 _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 
@@ -93,7 +91,8 @@ def check(
             structure_only=structure_only,
             tables=True,
         )
-        report = describe(what, budget, hide, always_set)
+        report = check_document(what, budget, hide_of(hide), always_set)
+        report["ways_on"] = report["ways_on"] and as_command(report["ways_on"])
         if isinstance(what, WeightedModel):
             removable = report["hide"] and report["admissible"] and what.is_linear
             report["theory"] = theory(project(what, report["hide"]) if removable else what, horizon)
@@ -106,63 +105,6 @@ def check(
     else:
         print_report(file, report)
     click_context.exit(0 if report["admissible"] else 1)
-
-
-def describe(
-    what: CausalGraph | CausalModel, budget: int | None, hide: Sequence[str] = (), always_set: Sequence[str] = ()
-) -> dict[str, Any]:
-    """The facts that `check` reports."""
-    graph = what if isinstance(what, CausalGraph) else what.structure
-    settable = len(graph.controllable)
-    if budget is not None and budget > settable:
-        raise InterventionError(
-            f"the budget must be between 0 and {settable} (the controllable variables), but got {budget}. "
-            "Lower -k or make more variables controllable."
-        )
-    report: dict[str, Any] = {
-        "valid": True,
-        "kind": "graph" if isinstance(what, CausalGraph) else "model",
-        "target": graph.target,
-        "nodes": len(graph),
-        "edges": graph.edge_count,
-        "latent": list(graph.latent),
-        "controllable": list(graph.controllable),
-        "context": list(graph.context),
-        "cannot_matter": list(graph.irrelevant),
-        "bias": list(graph.bias),
-        **hidden_report(graph, hide, always_set, budget),
-        "budget": budget,
-        "arms": None if budget is None else count_of(settable, budget),
-        "sets_up_to_budget": None if budget is None else count_up_to(settable, budget),
-        "parents": {name: len(graph.parents(name)) for name in graph.nodes},
-    }
-    if isinstance(what, TableModel):
-        report["nonnegative"] = what.nonnegative
-        report["tables"] = {name: table.ndim for name, table in what.tables.items() if name not in what.parts}
-        report["hidden_states"] = dict(what.parts)
-        report["ones"] = {name: list(states) for name, states in what.ones.items()}
-    if isinstance(what, WeightedModel):
-        report["linear"] = what.is_linear
-        report["nonnegative"] = what.nonnegative
-        report["harmful"] = [
-            {"cause": cause, "effect": effect, "weight": what.weights[cause, effect]} for cause, effect in what.harmful
-        ]
-        report["links"] = {name: what.link(name).to_document() for name in graph.nodes}
-    return report
-
-
-def count_of(settable: int, size: int) -> int | float | None:
-    """How many sets there are: exactly while it is readable, then as a float, None beyond that."""
-    digits = (math.lgamma(settable + 1) - math.lgamma(size + 1) - math.lgamma(settable - size + 1)) / math.log(10)
-    if digits < 18:
-        return math.comb(settable, size)
-    return 10.0**digits if digits < 300 else None
-
-
-def count_up_to(settable: int, most: int) -> int | float | None:
-    counts = [count_of(settable, size) for size in range(most + 1)] if most <= 1000 else [None]
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 def said(count: int | float | None) -> str:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dobandit.cli.output import json_option, print_json
-from dobandit.errors import ExperimentError, StorageError
+from dobandit.cli.output import json_option, print_json, print_table
+from dobandit.errors import ExperimentError, MissingError, StorageError
 from dobandit.experiment.storage import DEFAULT_STORAGE, MemoryStorage, Storage, open_storage
+from dobandit.experiment.storage.books import AuditLine
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -79,6 +80,13 @@ def opened(name: str, url: str) -> Iterator[Experiment]:
         yield experiment
 
 
+def _id_of(name: str, storage: Storage) -> int:
+    found = storage.find(name)
+    if found is None:
+        raise MissingError(f"there is no experiment {name!r} in {storage.url}. See `dobandit experiment list`.")
+    return found.id
+
+
 @click.group("storage")
 @group_storage_option
 def storage_group(storage: str) -> None:
@@ -88,6 +96,7 @@ def storage_group(storage: str) -> None:
     Examples:
       dobandit storage backup copy.db
       dobandit storage upgrade sqlite:///spring.db
+      dobandit storage audit --json
     """
 
 
@@ -139,3 +148,35 @@ def backup_command(file: str, storage: str, as_json: bool) -> None:
         print_json({"storage": place.url, "file": file, "bytes": size})
     else:
         click.echo(f"{place.url} copied to {file} ({max(size // 1024, 1):,} kB)")
+
+
+@storage_group.command("audit")
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Only lines with larger numbers.")
+@click.option("--experiment", metavar="NAME", help="Only of this experiment.")
+@storage_option
+@json_option
+def audit_command(after: int, experiment: str | None, storage: str, as_json: bool) -> None:
+    """Say who changed what over HTTP, and when, and who made and revoked tokens.
+
+    \b
+    Examples:
+      dobandit storage audit
+      dobandit storage audit --experiment spring --json
+    """
+    from dobandit.documents.audit import audit_document
+    from dobandit.experiment.export import iso_time
+
+    with kept(storage) as place:
+        of = None if experiment is None else _id_of(experiment, place)
+        lines: list[AuditLine] = []
+        while page := place.audit(lines[-1].number if lines else after, 1000, of):
+            lines += page
+    if as_json:
+        print_json([audit_document(line) for line in lines])
+    elif not lines:
+        click.echo("no changes")
+    else:
+        cells = [
+            (str(one.number), iso_time(one.at) or "", one.who, one.what, one.name or "", one.detail) for one in lines
+        ]
+        print_table(["number", "at", "who", "what", "experiment", "detail"], cells, right=[0])

@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any, Unpack
 
 from dobandit.checks import shown
-from dobandit.errors import ExperimentError, closest
+from dobandit.errors import ExperimentError, MissingError, closest
 from dobandit.experiment.definition import define
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.past import Past, past_of
+from dobandit.experiment.past import past_of
 from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.graph.causal_graph import CausalGraph
@@ -82,7 +82,8 @@ def create_experiment(
     past = None if history is None else past_of(definition, history, clock())
     if found is None:
         try:
-            return _begun(Experiment(kept, kept.create(name, definition.to_text(), clock()), clock), past)
+            trials = () if past is None else past.trials
+            return Experiment(kept, kept.create(name, definition.to_text(), clock(), trials), clock)
         except ExperimentError:
             found = kept.find(name) if if_exists == "open" else None  # somebody else may have been first
             if found is None:
@@ -101,17 +102,6 @@ def create_experiment(
     return experiment
 
 
-def _begun(experiment: Experiment, past: Past | None) -> Experiment:
-    """A new experiment with its past; where that cannot be stored, there is no experiment either."""
-    if past is not None:
-        try:
-            experiment.begin_with(past)
-        except BaseException:
-            experiment.storage.delete(experiment.name)
-            raise
-    return experiment
-
-
 def open_experiment(
     name: str, storage: StorageLike = DEFAULT_STORAGE, clock: Callable[[], float] = time.time
 ) -> Experiment:
@@ -121,7 +111,7 @@ def open_experiment(
     if found is None:
         names = [experiment.name for experiment in kept.experiments()]
         hint = closest(name, names) or (" There are none." if not names else "")
-        raise ExperimentError(f"there is no experiment {name!r} in {kept.url}.{hint}")
+        raise MissingError(f"there is no experiment {name!r} in {kept.url}.{hint}")
     return Experiment(kept, found, clock)
 
 

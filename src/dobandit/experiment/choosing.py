@@ -145,7 +145,7 @@ class ChoosingLog(ExperimentLog):
         again = [self._handed_out_again(writer, trial, ask.expires) for trial in plan.due]
         if plan.new:
             writer.add(plan.new)
-        return again + [self._handed_out(trial) for trial in plan.new]
+        return again + [self.handed_out(trial) for trial in plan.new]
 
     def _expected(self, ask: Asked, pending: bool) -> float:
         """How many seconds the choice will take: as many as the last one of its kind."""
@@ -186,7 +186,7 @@ class ChoosingLog(ExperimentLog):
 
     def _handed_out_again(self, writer: Writer, trial: StoredTrial, expires: float | None) -> Trial:
         writer.reissue(trial.number, expires)
-        return self._handed_out(trial._replace(lease_expires=expires, issued=trial.issued + 1))
+        return self.handed_out(trial._replace(lease_expires=expires, issued=trial.issued + 1))
 
     def _new(self, number: int, under_way: list[Pending], ask: Asked) -> StoredTrial:
         """Let the policy choose, or nobody in a control round."""
@@ -231,7 +231,8 @@ class ChoosingLog(ExperimentLog):
             control=control,
         )
 
-    def _handed_out(self, trial: StoredTrial) -> Trial:
+    def handed_out(self, trial: StoredTrial) -> Trial:
+        """A trial of the log, as `ask` gives it to somebody."""
         predicted = math.nan if trial.predicted is None else trial.predicted
         low, high = (0.0, 1.0) if trial.low is None or trial.high is None else (trial.low, trial.high)
         return Trial(

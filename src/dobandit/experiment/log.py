@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from dobandit.checks import is_whole, shown
-from dobandit.errors import ConflictError, ExperimentError
+from dobandit.errors import ConflictError, ExperimentError, MissingError
 from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of, one_row
 from dobandit.experiment.definition import definition_from_text
 from dobandit.experiment.forks import remember, was_left_locked
@@ -99,7 +99,7 @@ class ExperimentLog:
         trial = writer.trial(int(number)) if is_whole(number) and 0 <= number < 2**63 else None  # type: ignore[call-overload, operator]
         if trial is None:
             there = f"They run from 0 to {writer.trials - 1}." if writer.trials else "There is none yet: ask first."
-            raise ExperimentError(f"experiment {self.name!r} has no trial {shown(number)}. {there}")
+            raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}. {there}")
         return trial
 
     def _conflict(self, trial: StoredTrial, wanted: str) -> ConflictError:
@@ -259,7 +259,7 @@ class ExperimentLog:
         trial = self.storage.trial(self._id, int(number)) if is_whole(number) and 0 <= number < 2**63 else None
         if trial is None:
             self._require_there()
-            raise ExperimentError(f"experiment {self.name!r} has no trial {shown(number)}.")
+            raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}.")
         return trial
 
     def closed_until(self, position: int) -> Sequence[Any]:

@@ -19,8 +19,6 @@ from __future__ import annotations
 import math
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from dobandit.errors import ConflictError, ExperimentError
 from dobandit.experiment.storage.base import (
@@ -37,7 +35,9 @@ from dobandit.experiment.storage.base import (
     StoredTrial,
 )
 from dobandit.experiment.storage.memory import MemoryStorage
+from dobandit.testing.books import BooksSuite
 from dobandit.testing.random_steps import contents, random_step
+from dobandit.testing.refusing import refused
 
 ASK = StoredTrial(0, ASKED, "[null,1]", why="because")
 SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
@@ -73,16 +73,6 @@ NAMES = ["spring", "Ünïcode ' ; DROP TABLE trials; --", "🎲", "a" * 200, " x
 NO_NAMES = ["", "  \n", "a" * 201, "a\0b", "a\ud800", None, 7]
 
 
-@contextmanager
-def refused(error: type[BaseException]) -> Iterator[None]:
-    """The block must raise this error."""
-    try:
-        yield
-    except error:
-        return
-    raise AssertionError(f"{error.__name__} must be raised here, but nothing was refused.")
-
-
 def spring_in(storage: Storage) -> int:
     """A new experiment."""
     return storage.create("spring", "{}", 1.5).id
@@ -104,7 +94,7 @@ def there(trial: StoredTrial | None) -> StoredTrial:
     return trial
 
 
-class StorageSuite:
+class StorageSuite(BooksSuite):
     """One contract for all storages. Every method gets a storage without experiments."""
 
     # -- experiments ---------------------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from dobandit.cli.networks import states_given
 from dobandit.cli.output import print_json, print_table
 from dobandit.cli.rules import rule_options, rule_words
 from dobandit.cli.storage import kept, opened
+from dobandit.documents import experiments as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.catalogue import create_experiment, delete_experiment, list_experiments, rename_experiment
-from dobandit.experiment.export import iso_time
 from dobandit.model.files import read_graph_or_model
 from dobandit.report.readable import printable
 
@@ -131,9 +131,8 @@ def create_command(
             **rule_words(rules),
         )
         begun = experiment.told_rounds if history is not None else 0
-    document = experiment.definition.document
     if as_json:
-        print_json({"experiment": name, "storage": place.url, "created": not found, "definition": document})
+        print_json(documents.created_document(experiment, not found))
         return
     out.say(f"experiment {name} {'opened' if found else 'created'} in {place.url}")
     out.print_facts(about.definition_rows(experiment))
@@ -157,9 +156,7 @@ def list_command(storage: str, as_json: bool) -> None:
     with kept(storage) as place:
         found = list_experiments(place)
     if as_json:
-        keys = ("name", "created_at", "trials", "closed", "pending")
-        rows = [(e.name, iso_time(e.created_at), e.trials, e.closed, e.trials - e.closed) for e in found]
-        print_json([dict(zip(keys, row, strict=True)) for row in rows])
+        print_json([documents.listed_document(stored) for stored in found])
     elif not found:
         click.echo(f"no experiments in {place.url}; dobandit experiment create begins one")
     else:
@@ -181,7 +178,7 @@ def show_command(name: str, storage: str, as_json: bool) -> None:
     with opened(name, storage) as experiment:
         status = experiment.status()
     if as_json:
-        print_json({**about.status_document(status), "definition": experiment.definition.document})
+        print_json(documents.shown_document(experiment, status))
     else:
         about.print_status(experiment, status)
 
@@ -200,7 +197,7 @@ def rename_command(name: str, new: str, storage: str, as_json: bool) -> None:
     with kept(storage) as place:
         rename_experiment(name, new, place)
     if as_json:
-        print_json({"experiment": new, "was": name})
+        print_json(documents.renamed_document(new, name))
     else:
         out.say(f"experiment {name} is now {new}")
 
@@ -231,7 +228,7 @@ def delete_command(context: click.Context, name: str, yes: bool, storage: str, a
         if agreed:
             delete_experiment(name, experiment.storage)
     if as_json:
-        print_json({"experiment": name, "deleted": agreed})
+        print_json(documents.deleted_document(name, agreed))
     else:
         out.say(f"experiment {name} deleted, with {trials}" if agreed else "nothing was deleted")
     context.exit(0 if agreed else 1)

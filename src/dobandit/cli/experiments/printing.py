@@ -12,7 +12,6 @@ import click
 
 from dobandit.cli.output import names, print_table
 from dobandit.cli.storage import usual_storage
-from dobandit.experiment.export import iso_time
 from dobandit.experiment.reasons import gap_words, may_stop
 from dobandit.report.readable import printable
 
@@ -29,18 +28,6 @@ _VERDICTS = {
     "unknown": "could not be tested against the rounds",
 }
 MOST_ON_A_LINE = 10  # variables on one line
-
-
-def document(value: Any) -> Any:
-    """As JSON can say it: tuples with names become objects, intervals pairs, and NaN and infinity null."""
-    if hasattr(value, "_asdict"):
-        fields = value._asdict()
-        return [document(end) for end in value] if tuple(fields) == ("low", "high") else document(fields)
-    if isinstance(value, Mapping):
-        return {str(key): document(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [document(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def moment(at: float | None) -> str:
@@ -95,14 +82,6 @@ def values(row: Mapping[str, float], nothing: str = "nothing", equals: str = " =
 # -- ask ---------------------------------------------------------------------------------------------------------
 
 
-def trial_document(trial: Trial) -> dict[str, Any]:
-    told: dict[str, Any] = document(
-        {"trial": trial.number, **trial._asdict(), "lease_expires": iso_time(trial.lease_expires)}
-    )
-    del told["number"]
-    return told
-
-
 def print_trial(experiment: Experiment, trial: Trial) -> None:
     say(f"trial {trial.number}: set {values(trial.do, 'nothing, only observe')}")
     lease = "none: it is yours until you tell"
@@ -131,12 +110,6 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
         how = f"write what was seen to seen.json, as {{NAME: {what}, ...}}, and type this:"
     click.echo(f"\nCarry it out, then {how}\n")
     say(f"  {tell_command(experiment, trial, unset)}")
-
-
-def told_document(told: Told) -> dict[str, Any]:
-    said: dict[str, Any] = document({"trial": told.number, **told._asdict()})
-    del said["number"]
-    return said
 
 
 def print_told(told: Told) -> None:

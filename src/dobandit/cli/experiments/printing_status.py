@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from dobandit.cli.experiments.printing import (
     MOST_ON_A_LINE,
     digits,
-    document,
     duration,
     many,
     moment,
@@ -17,17 +16,11 @@ from dobandit.cli.experiments.printing import (
     values,
 )
 from dobandit.cli.output import names
-from dobandit.experiment.export import iso_time
 from dobandit.experiment.reasons import gap_words
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
     from dobandit.experiment.status import Mean, Status
-
-
-def status_document(status: Status) -> dict[str, Any]:
-    said: dict[str, Any] = document(status._asdict())
-    return {**said, "created_at": iso_time(status.created_at), "last_told_at": iso_time(status.last_told_at)}
 
 
 def print_status(experiment: Experiment, status: Status) -> None:

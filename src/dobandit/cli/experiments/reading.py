@@ -12,6 +12,7 @@ from dobandit.cli.experiments.group import common, context_option, count_of
 from dobandit.cli.experiments.inputs import context_given, settings_of
 from dobandit.cli.output import print_json
 from dobandit.cli.storage import opened
+from dobandit.documents import answers as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
 
@@ -42,7 +43,7 @@ def recommend_command(
         observed = experiment.best_observed(available or None, context=known)
         causal = experiment.learner.keeps_model
     if as_json:
-        print_json(out.document({**recommended._asdict(), "best_observed": observed}))
+        print_json(documents.recommendation_document(recommended, observed))
     else:
         out.print_recommendation(experiment, recommended, causal)
         click.echo()
@@ -71,7 +72,7 @@ def evaluate_command(
         told = experiment.evaluate(settings_of(settings), context=context_given(context))
         causal = experiment.learner.keeps_model
     if as_json:
-        print_json(out.document(told))
+        print_json(documents.evaluation_document(told))
     else:
         out.print_recommendation(experiment, told, causal)
 
@@ -96,7 +97,7 @@ def best_observed_command(
     with opened(name, storage) as experiment:
         observed = experiment.best_observed(available or None, context=context_given(context))
     if as_json:
-        print_json(out.document(observed))
+        print_json(documents.observed_document(observed))
     else:
         out.print_observed(experiment.graph.target, observed)
 
@@ -117,8 +118,7 @@ def explain_command(name: str, trial: int, storage: str, as_json: bool) -> None:
     with opened(name, storage) as experiment:
         told, words = experiment.explain(trial), experiment.interval_words
     if as_json:
-        document = out.document(told)
-        print_json({"trial": document.pop("number"), **document})
+        print_json(documents.explanation_document(told))
     else:
         out.print_explanation(experiment.graph.target, told, words)
 
@@ -139,7 +139,7 @@ def estimates_command(name: str, storage: str, as_json: bool) -> None:
     with opened(name, storage) as experiment:
         rows = experiment.estimates()
     if as_json:
-        print_json(out.document(rows))
+        print_json(documents.estimates_document(rows))
     else:
         out.print_estimates(rows)
 
@@ -157,7 +157,7 @@ def diagnose_command(name: str, storage: str, as_json: bool) -> None:
     with opened(name, storage) as experiment:
         diagnosis = experiment.diagnose()
     if as_json:
-        print_json(out.document(diagnosis.to_document()))
+        print_json(documents.diagnosis_document(diagnosis))
     else:
         for line in diagnosis.lines():
             out.say(line)

@@ -12,7 +12,7 @@ from dobandit.cli.experiments.group import common, context_option, seen_options
 from dobandit.cli.experiments.inputs import LEASE_HELP, context_given, lease_of, observation_of, standard_input
 from dobandit.cli.output import print_json
 from dobandit.cli.storage import opened
-from dobandit.experiment.storage.base import ABANDONED, FAILED
+from dobandit.documents import rounds as documents
 
 
 @click.command("ask")
@@ -65,8 +65,8 @@ def ask_command(
         )
         trials = asked if isinstance(asked, list) else [asked]
     if as_json:
-        documents = [out.trial_document(trial) for trial in trials]
-        print_json(documents if count > 1 else documents[0])
+        said = [documents.trial_document(trial) for trial in trials]
+        print_json(said if count > 1 else said[0])
         return
     for i, trial in enumerate(trials):
         click.echo("\n" * (i > 0), nl=False)
@@ -106,7 +106,7 @@ def tell_command(
     with opened(name, storage) as experiment:
         told = experiment.tell(trial, observation, issued)
     if as_json:
-        print_json(out.told_document(told))
+        print_json(documents.told_document(told))
     else:
         out.print_told(told)
 
@@ -126,7 +126,7 @@ def fail_command(name: str, trial: int, reason: str, storage: str, as_json: bool
     with opened(name, storage) as experiment:
         experiment.tell_failed(trial, reason)
     if as_json:
-        print_json({"trial": trial, "state": FAILED, "reason": reason})
+        print_json(documents.failed_document(trial, reason))
     else:
         out.say(f"trial {trial} failed" + (f": {reason}" if reason else ""))
 
@@ -145,7 +145,7 @@ def abandon_command(name: str, trial: int, storage: str, as_json: bool) -> None:
     with opened(name, storage) as experiment:
         experiment.abandon(trial)
     if as_json:
-        print_json({"trial": trial, "state": ABANDONED})
+        print_json(documents.abandoned_document(trial))
     else:
         click.echo(f"trial {trial} abandoned")
 
@@ -176,7 +176,7 @@ def record_command(
     with opened(name, storage) as experiment:
         number = experiment.record(do, observation)
     if as_json:
-        print_json({"trial": number})
+        print_json(documents.recorded_document(number))
     else:
         click.echo(f"recorded as trial {number}")
 
@@ -202,7 +202,7 @@ def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
         numbers = experiment.import_history(source)
         rounds = experiment.rounds_in(numbers)
     if as_json:
-        print_json({"rounds": rounds, "first": numbers[0], "last": numbers[-1]})
+        print_json(documents.imported_document(numbers, rounds))
     else:
         trials = f"trial {numbers[0]}" if len(numbers) == 1 else f"trials {numbers[0]} to {numbers[-1]}"
         click.echo(f"imported {out.many(rounds, 'round')} as {trials}")

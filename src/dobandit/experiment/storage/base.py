@@ -12,9 +12,11 @@ a variable was not set or not seen: "[null,1,0]". A trial that was carried out m
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
+
+from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 
 PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
 STATES = (PENDING, TOLD, FAILED, ABANDONED)
@@ -97,7 +99,7 @@ def columns_of_trials(closed: Sequence[ClosedTrial]) -> ClosedColumns:
     return ClosedColumns(*zip(*closed, strict=True)) if closed else ClosedColumns((), (), (), (), (), (), ())
 
 
-class Writer(ABC):
+class Writer(Books):
     """One experiment, with nobody else writing to it. What is done here is stored together, or not at all."""
 
     trials: int  # the next number
@@ -130,14 +132,24 @@ class Writer(ABC):
         the next position, which is returned."""
 
 
+Within = Callable[[StoredExperiment, Books], None]  # called inside a transaction, to enter something with it
+
+
 class Storage(ABC):
     """Experiments by name. Every method is one transaction; errors of the database become StorageError."""
 
     url: str  # for people: without a password
 
     @abstractmethod
-    def create(self, name: str, document: str, created_at: float) -> StoredExperiment:
-        """Raises ExperimentError where the name is taken."""
+    def create(
+        self,
+        name: str,
+        document: str,
+        created_at: float,
+        trials: Sequence[StoredTrial] = (),
+        within: Within | None = None,
+    ) -> StoredExperiment:
+        """With the trials that its log begins with. Raises TakenError where the name is taken."""
 
     @abstractmethod
     def experiments(self) -> Sequence[StoredExperiment]:
@@ -152,12 +164,12 @@ class Storage(ABC):
         """By the id that is never used twice, whatever its name is now."""
 
     @abstractmethod
-    def rename(self, name: str, new: str) -> None:
-        """Raises ExperimentError where there is none, or the new name is taken."""
+    def rename(self, name: str, new: str, within: Within | None = None) -> None:
+        """Raises MissingError where there is none, TakenError where the new name is taken."""
 
     @abstractmethod
-    def delete(self, name: str) -> None:
-        """With all its trials. Raises ExperimentError where there is none."""
+    def delete(self, name: str, within: Within | None = None) -> None:
+        """With all its trials. Raises MissingError where there is none."""
 
     @abstractmethod
     def writing(self, experiment: int) -> AbstractContextManager[Writer]:
@@ -225,6 +237,28 @@ class Storage(ABC):
     def keep_tally(self, experiment: int, position: int, sums: str) -> None:
         """Keep sums over the first `position` closed trials, unless those that are kept reach further. Whoever finds
         none, or old ones, adds up the closed trials: they are there to save time, and nothing else."""
+
+    # -- beside the log --------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def booking(self) -> AbstractContextManager[Books]:
+        """A transaction about no experiment."""
+
+    @abstractmethod
+    def answer(self, owner: str, key: str) -> KeptAnswer | None:
+        """What was answered under a key."""
+
+    @abstractmethod
+    def token(self, token: int) -> StoredToken | None:
+        """By id."""
+
+    @abstractmethod
+    def tokens(self) -> Sequence[StoredToken]:
+        """All of them, by id."""
+
+    @abstractmethod
+    def audit(self, after: int = 0, most: int = 1000, experiment: int | None = None) -> Sequence[AuditLine]:
+        """The lines with larger numbers, in order; of one experiment, or of all."""
 
     def files(self) -> tuple[str, ...]:
         """The files that hold the log, which nothing else may write."""

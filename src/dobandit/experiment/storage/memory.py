@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from dobandit.experiment.storage.base import (
     PENDING,
@@ -18,9 +18,12 @@ from dobandit.experiment.storage.base import (
     Storage,
     StoredExperiment,
     StoredTrial,
+    Within,
     Writer,
     columns_of_trials,
 )
+from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
+from dobandit.experiment.storage.memory_books import MemoryBooks, Shelf
 from dobandit.experiment.storage.refusals import checked_name, deleted, missing, must_close, not_pending, taken
 
 
@@ -41,14 +44,15 @@ class _Log:
         return self.experiment._replace(trials=len(self.trials), closed=len(self.closed))
 
 
-class _MemoryWriter(Writer, AbstractContextManager["_MemoryWriter"]):
+class _MemoryWriter(MemoryBooks, Writer):
     """Writes at once and remembers what it wrote over, because almost every block ends well."""
 
-    def __init__(self, log: _Log, url: str) -> None:
+    def __init__(self, log: _Log, url: str, shelf: Shelf) -> None:
+        super().__init__(shelf)
         self._log, self._url = log, url
         self._before: list[StoredTrial] = []
 
-    def __enter__(self) -> _MemoryWriter:
+    def __enter__(self) -> Self:
         log = self._log
         log.lock.acquire()
         if log.deleted:
@@ -62,6 +66,8 @@ class _MemoryWriter(Writer, AbstractContextManager["_MemoryWriter"]):
         try:
             if kind is not None:
                 self._undo()
+            else:
+                self.put_away()
         finally:
             self._log.lock.release()
 
@@ -150,6 +156,7 @@ class MemoryStorage(Storage):
         self.url = "memory"
         self._lock = threading.Lock()
         self._next = 1
+        self._shelf = Shelf()
         self._by_name: dict[str, _Log] = {}
         self._by_id: dict[int, _Log] = {}
         _in_use.add(self)
@@ -158,15 +165,26 @@ class MemoryStorage(Storage):
         """In the order in which they are taken."""
         return [*(log.lock for log in list(self._by_id.values())), self._lock]
 
-    def create(self, name: str, document: str, created_at: float) -> StoredExperiment:
+    def create(
+        self,
+        name: str,
+        document: str,
+        created_at: float,
+        trials: Sequence[StoredTrial] = (),
+        within: Within | None = None,
+    ) -> StoredExperiment:
         checked_name(name)
         with self._lock:
             if name in self._by_name:
                 raise taken(name, self.url)
             log = _Log(StoredExperiment(self._next, name, document, created_at, 0, 0))
-            self._by_name[name] = self._by_id[self._next] = log
             self._next += 1
-            return log.experiment
+            with _MemoryWriter(log, self.url, self._shelf) as writer:
+                writer.add(trials)
+                if within is not None:
+                    within(log.stored(), writer)
+            self._by_name[name] = self._by_id[log.experiment.id] = log
+            return log.stored()
 
     def experiments(self) -> Sequence[StoredExperiment]:
         found = []
@@ -189,29 +207,33 @@ class MemoryStorage(Storage):
         with log.lock:
             return log.stored()
 
-    def rename(self, name: str, new: str) -> None:
+    def rename(self, name: str, new: str, within: Within | None = None) -> None:
         checked_name(new)
-        with self._lock:
+        with self._lock, self.booking() as books:
             if name not in self._by_name:
                 raise missing(name, list(self._by_name), self.url)
             if new != name and new in self._by_name:
                 raise taken(new, self.url)
+            if within is not None:
+                within(self._by_name[name].stored(), books)
             log = self._by_name.pop(name)
             log.experiment = log.experiment._replace(name=new)
             self._by_name[new] = log
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, within: Within | None = None) -> None:
         log = self._by_name.get(name)
         if log is None:
             raise missing(name, list(self._by_name), self.url)
-        with log.lock, self._lock:  # in this order everywhere: a block may call the storage
+        with log.lock, self._lock, self.booking() as books:  # in this order everywhere: a block may call the storage
             if self._by_name.get(name) is not log:
                 raise missing(name, list(self._by_name), self.url)
+            if within is not None:
+                within(log.stored(), books)
             log.deleted = True
             del self._by_name[name], self._by_id[log.experiment.id]
 
     def writing(self, experiment: int) -> AbstractContextManager[Writer]:
-        return _MemoryWriter(self._there(experiment), self.url)
+        return _MemoryWriter(self._there(experiment), self.url, self._shelf)
 
     def counters(self, experiment: int) -> tuple[int, int]:
         log = self._there(experiment)
@@ -299,6 +321,21 @@ class MemoryStorage(Storage):
         if log is None:
             raise deleted(experiment, self.url)
         return log
+
+    def booking(self) -> AbstractContextManager[Books]:
+        return MemoryBooks(self._shelf)
+
+    def answer(self, owner: str, key: str) -> KeptAnswer | None:
+        return self._shelf.answers.get((owner, key))
+
+    def token(self, token: int) -> StoredToken | None:
+        return self._shelf.tokens.get(token)
+
+    def tokens(self) -> Sequence[StoredToken]:
+        return [self._shelf.tokens[key] for key in sorted(self._shelf.tokens)]
+
+    def audit(self, after: int = 0, most: int = 1000, experiment: int | None = None) -> Sequence[AuditLine]:
+        return self._shelf.lines(after, most, experiment)
 
     def close(self) -> None:
         """Nothing to let go of; the experiments stay."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dobandit.errors import ConflictError, ExperimentError, StorageError, closest
+from dobandit.errors import ConflictError, ExperimentError, MissingError, StorageError, TakenError, closest
 from dobandit.experiment.storage.base import StoredTrial
 
 _LONGEST = 200
@@ -29,7 +29,7 @@ def checked_name(name: str) -> str:
 
 def missing(name: str, known: list[str], url: str) -> ExperimentError:
     """The error for a name that is not there."""
-    return ExperimentError(
+    return MissingError(
         f"There must be an experiment of that name, but {url} has none named {name!r}."
         f"{closest(name, known) or ' List the experiments to see their names.'}"
     )
@@ -37,7 +37,7 @@ def missing(name: str, known: list[str], url: str) -> ExperimentError:
 
 def taken(name: str, url: str) -> ExperimentError:
     """The error for a name that another experiment has."""
-    return ExperimentError(
+    return TakenError(
         f"A name belongs to one experiment, but {url} already has one named {name!r}. Choose another name, or open "
         "that one."
     )
@@ -45,9 +45,17 @@ def taken(name: str, url: str) -> ExperimentError:
 
 def deleted(experiment: int, url: str) -> ExperimentError:
     """The error for an experiment that is there no more."""
-    return ExperimentError(
+    return MissingError(
         f"The experiment must still exist, but {url} has none with id {experiment} any more; it was deleted. "
         "Open another one by name."
+    )
+
+
+def key_in_use(key: str) -> ConflictError:
+    """The error for a key that another request has used."""
+    return ConflictError(
+        f"A key belongs to one request, but {key!r} was used by another one at the same time. Repeat this to get its "
+        "answer."
     )
 
 
@@ -82,7 +90,7 @@ def must_close(trial: StoredTrial) -> ExperimentError:
 def not_pending(number: int, trial: StoredTrial | None) -> ExperimentError:
     """The error for a trial that cannot be closed or handed out again."""
     if trial is None:
-        return ExperimentError(f"The trial must exist, but there is no trial {number}. Look up the trials' numbers.")
+        return MissingError(f"The trial must exist, but there is no trial {number}. Look up the trials' numbers.")
     return ConflictError(
         f"Only a pending trial can be closed or handed out again, but trial {number} is {trial.state}; nothing was "
         "changed."

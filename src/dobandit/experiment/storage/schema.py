@@ -23,9 +23,9 @@ from sqlalchemy import (
 
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, IMPORTED, PENDING, RECORDED, TOLD
 
-VERSIONS = ("0001", "0002", "0003")  # all there ever were, oldest first
+VERSIONS = ("0001", "0002", "0003", "0004")  # all there ever were, oldest first
 # To bring these up to date only adds columns, tables and an index: it takes no time, and is done when they are opened.
-ADDED_TO = ("0001", "0002")
+ADDED_TO = ("0001", "0002", "0003")
 VERSION_TABLE = "dobandit_version"  # other programs may keep an alembic_version in the same database
 
 metadata = MetaData()
@@ -113,6 +113,46 @@ tallies = Table(
     ),
     Column("position", Integer, nullable=False),
     Column("sums", Text, nullable=False),
+)
+
+tokens = Table(
+    "dobandit_tokens",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("name", Text, nullable=False),
+    Column("scope", String(16), nullable=False),
+    Column("experiment", Integer),
+    Column("hashed", String(64), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+    CheckConstraint("scope IN ('read', 'work', 'manage')", name="dobandit_tokens_scope"),
+    sqlite_autoincrement=True,  # a token's id is never used twice
+)
+
+answers = Table(
+    "dobandit_answers",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("digest", String(64), nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    sqlite_with_rowid=False,
+)
+Index("dobandit_answers_at", answers.c.at)
+
+audit = Table(  # refers to experiments by id only: its lines outlive them
+    "dobandit_audit",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("at", Double, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("what", String(32), nullable=False),
+    Column("experiment", Integer),
+    Column("name", Text),
+    Column("detail", Text, nullable=False),
+    sqlite_autoincrement=True,
 )
 
 # Alembic makes and reads this one; it is no part of `metadata`, which migrations are compared with.

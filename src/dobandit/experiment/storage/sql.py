@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import IntegrityError
 
+from dobandit.experiment.storage import book_statements as books
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import (
     PENDING,
@@ -17,10 +18,13 @@ from dobandit.experiment.storage.base import (
     Storage,
     StoredExperiment,
     StoredTrial,
+    Within,
 )
+from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
 from dobandit.experiment.storage.connected import Connected, Parameters
 from dobandit.experiment.storage.refusals import checked_name, damaged, deleted, missing, storable, taken
 from dobandit.experiment.storage.soundness import closed_from, experiment_from, fields_from, trial_from
+from dobandit.experiment.storage.sql_books import SQLBooks
 from dobandit.experiment.storage.versions import make_tables
 from dobandit.experiment.storage.writer import EVERY, SQLWriter
 
@@ -30,23 +34,42 @@ _PAGE = 2000
 class SQLStorage(Connected, Storage):
     """Any number of threads, processes and machines may use the same database."""
 
-    def create(self, name: str, document: str, created_at: float) -> StoredExperiment:
+    def create(
+        self,
+        name: str,
+        document: str,
+        created_at: float,
+        trials: Sequence[StoredTrial] = (),
+        within: Within | None = None,
+    ) -> StoredExperiment:
         checked_name(name)
-        if not self._opened():
-            if self.database.present():
-                self._first(self._refuse_foreign)
-            self.database.make()
         values = {"name": name, "document": document, "created_at": created_at, "trials": 0, "closed": 0}
-        with self._transaction(do.PING, {}) as (connection, _):
-            if not self._ready:
-                self.database.refuse_triggers(connection)
-                make_tables(connection, self.database)
+        with self._making() as connection:
             try:
                 key = connection.execute(do.CREATE, values).inserted_primary_key
             except IntegrityError:
                 raise taken(name, self.url) from None
+            writer = SQLWriter(connection, self.url, key[0] if key else 0, 0, 0)
+            writer.add(trials)
+            writer.finish()
+            stored = StoredExperiment(key[0] if key else 0, name, document, created_at, writer.trials, writer.closed)
+            if within is not None:
+                within(stored, writer)
+        return stored
+
+    @contextmanager
+    def _making(self) -> Iterator[Connection]:
+        """A transaction in a database that need not be there yet, nor its tables."""
+        if not self._opened():
+            if self.database.present():
+                self._first(self._refuse_foreign)
+            self.database.make()
+        with self._transaction(do.PING, {}) as (connection, _):
+            if not self._ready:
+                self.database.refuse_triggers(connection)
+                make_tables(connection, self.database)
+            yield connection
         self._ready = True
-        return StoredExperiment(key[0] if key else 0, name, document, created_at, 0, 0)
 
     def experiments(self) -> Sequence[StoredExperiment]:
         return sorted(self._experiments(do.ALL, {}), key=lambda experiment: experiment.name)
@@ -59,17 +82,21 @@ class SQLStorage(Connected, Storage):
         rows = self._experiments(do.BY_ID, {"of_experiment": experiment})
         return rows[0] if rows else None
 
-    def rename(self, name: str, new: str) -> None:
+    def rename(self, name: str, new: str, within: Within | None = None) -> None:
         checked_name(new)
-        with self._named(name) as connection:
+        with self._named(name) as (connection, stored):
             try:
                 connection.execute(do.RENAME, {"of_name": name, "new": new})
             except IntegrityError:
                 raise taken(new, self.url) from None
+            if within is not None:
+                within(stored, SQLBooks(connection))
 
-    def delete(self, name: str) -> None:
-        with self._named(name) as connection:
+    def delete(self, name: str, within: Within | None = None) -> None:
+        with self._named(name) as (connection, stored):
             connection.execute(do.DELETE, {"of_name": name})
+            if within is not None:
+                within(stored, SQLBooks(connection))
 
     @contextmanager
     def writing(self, experiment: int) -> Iterator[SQLWriter]:
@@ -118,6 +145,28 @@ class SQLStorage(Connected, Storage):
             return self._pages(experiment, after, limit, moment)
         return self._pages_of(state, experiment, after, limit, moment)
 
+    @contextmanager
+    def booking(self) -> Iterator[SQLBooks]:
+        with self._making() as connection:
+            yield SQLBooks(connection)
+
+    def answer(self, owner: str, key: str) -> KeptAnswer | None:
+        rows = self._read(KeptAnswer._make, books.ANSWER, {"of_owner": owner, "of_key": key})
+        return rows[0] if rows else None
+
+    def token(self, token: int) -> StoredToken | None:
+        rows = self._read(StoredToken._make, books.TOKEN, {"of_token": token})
+        return rows[0] if rows else None
+
+    def tokens(self) -> Sequence[StoredToken]:
+        return self._read(StoredToken._make, books.TOKENS, {})
+
+    def audit(self, after: int = 0, most: int = 1000, experiment: int | None = None) -> Sequence[AuditLine]:
+        limits = {"after": after, "most": most}
+        if experiment is None:
+            return self._read(AuditLine._make, books.LINES, limits)
+        return self._read(AuditLine._make, books.LINES_OF, {**limits, "of_experiment": experiment})
+
     def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
         self.counters(experiment)
         statement = do.LAST if state is None else do.LAST_OF[state]
@@ -155,14 +204,14 @@ class SQLStorage(Connected, Storage):
         return self._read(lambda row: trial_from(row, self.url), statement, parameters)
 
     @contextmanager
-    def _named(self, name: str) -> Iterator[Connection]:
+    def _named(self, name: str) -> Iterator[tuple[Connection, StoredExperiment]]:
         """A transaction about an experiment that must be there."""
         if not storable(name) or not self._opened():
             raise missing(name, [], self.url)
         with self._transaction(do.FIND, {"of_name": name}) as (connection, row):
             if row is None:
                 raise missing(name, list(connection.execute(do.NAMES).scalars()), self.url)
-            yield connection
+            yield connection, experiment_from(row, self.url)
 
     def _page(self, statement: Executable, experiment: int, after: int, stop: int, most: int) -> list[StoredTrial]:
         parameters = {"of_experiment": experiment, "after": after, "stop": stop, "most": most}

@@ -15,6 +15,7 @@ from dobandit.experiment.storage.checksums import checksum
 from dobandit.experiment.storage.connected import plain_rows
 from dobandit.experiment.storage.refusals import must_close, not_pending
 from dobandit.experiment.storage.soundness import closed_from, trial_from
+from dobandit.experiment.storage.sql_books import SQLBooks
 
 EVERY = 2**31 - 1  # rows: no limit
 _BATCH = 5000
@@ -29,11 +30,12 @@ def insert_text(style: str) -> str:
     return f"INSERT INTO trials ({','.join(columns)}) VALUES ({marks})"
 
 
-class SQLWriter(Writer):
+class SQLWriter(SQLBooks, Writer):
     """The counters are read with the lock and written once, at the end."""
 
     def __init__(self, connection: Connection, url: str, experiment: int, trials: int, closed: int) -> None:
-        self._connection, self._url = connection, url
+        super().__init__(connection)
+        self._url = url
         self._experiment, self._key = {"of_experiment": experiment}, (experiment,)
         self._looked_at: StoredTrial | None = None
         self._stored = (trials, closed)

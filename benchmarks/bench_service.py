@@ -1,0 +1,206 @@
+"""The service: ask + tell a second of eight clients over HTTP, and how long a request takes while nobody else asks.
+
+    python benchmarks/bench_service.py [--quick]
+
+An experiment on the paper's G1 (K = 3, the default policy) with 100,000 trials in an SQLite file, behind `dobandit
+serve`; clients are processes with a plain HTTP connection each, keys for repetitions included. Optuna's gRPC proxy runs
+in the same run, on an SQLite file on the same disk: six binary parameters, its cheapest sampler, eight processes. Its
+log has 10,000 trials before, since more take minutes to enter; that favours it. Goals: 300 ask + tell a second, 99% of
+the idle requests under 50 ms, five times Optuna's rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import multiprocessing
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dobandit as dob
+from bench_experiments import G1, experiment_in, has_optuna, optuna_file, optuna_space
+from dobandit.experiment.storage import open_storage
+from dobandit.experiment.tokens import create_token
+
+CLIENTS, SECONDS, IDLE = 8, 10.0, 300
+
+
+class Line:
+    """One keep-alive connection, with a token."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        self.headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def call(self, method: str, path: str, document: Any = None, key: bool = False) -> Any:
+        body = None if document is None else json.dumps(document)
+        headers = {**self.headers, "Idempotency-Key": uuid.uuid4().hex} if key else self.headers
+        self.connection.request(method, f"/api/v1{path}", body, headers)
+        answer = self.connection.getresponse()
+        text = answer.read()
+        if answer.status >= 300:
+            raise RuntimeError(text.decode())
+        return json.loads(text)
+
+
+def round_trip(line: Line, experiment: int) -> tuple[float, float]:
+    """Seconds of an ask and of a tell."""
+    start = time.perf_counter()
+    (trial,) = line.call("POST", f"/experiments/{experiment}/ask", {}, key=True)["trials"]
+    middle = time.perf_counter()
+    seen = {**dict.fromkeys(G1.graph.nodes, 0), **trial["do"]}
+    line.call(
+        "POST",
+        f"/experiments/{experiment}/trials/{trial['trial']}/tell",
+        {"observation": seen, "issued": trial["issued"]},
+    )
+    return middle - start, time.perf_counter() - middle
+
+
+def client(port: int, token: str, experiment: int, seconds: float, ready: Any, rates: Any) -> None:
+    line = Line(port, token)
+    round_trip(line, experiment)
+    counted(lambda: round_trip(line, experiment), seconds, ready, rates)
+
+
+def counted(step: Callable[[], Any], seconds: float, ready: Any, rates: Any) -> None:
+    """How many steps a second, once everybody is ready."""
+    ready.wait()
+    start, count = time.perf_counter(), 0
+    while time.perf_counter() - start < seconds:
+        step()
+        count += 1
+    rates.put(count / (time.perf_counter() - start))
+
+
+def together(target: Callable[..., None], *arguments: Any) -> float:
+    """The rates of eight processes, added up."""
+    context = multiprocessing.get_context("spawn")
+    ready, rates = context.Barrier(CLIENTS), context.Queue()
+    workers = [context.Process(target=target, args=(*arguments, ready, rates)) for _ in range(CLIENTS)]
+    for process in workers:
+        process.start()
+    total = sum(rates.get(timeout=600) for _ in workers)
+    for process in workers:
+        process.join()
+    return total
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def running(command: list[str], port: int) -> Iterator[None]:
+    """A server, until the end of the block."""
+    process = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(3000):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def ours(folder: str, past: int, seconds: float) -> float:
+    url, port = f"sqlite:///{folder}/ours.db", free_port()
+    experiment_in(url, "one", past).close()
+    storage = open_storage(url)
+    experiment = storage.find("one").id  # type: ignore[union-attr]
+    token = create_token(storage, "bench", "work", time.time(), "the benchmark")[0]
+    storage.close()
+    with running(["-m", "dobandit", "serve", "--storage", url, "--port", str(port)], port):
+        line = Line(port, token)
+        start = time.perf_counter()
+        round_trip(line, experiment)
+        print(f"first ask + tell, after {past:,} trials are taken in: {time.perf_counter() - start:.2f} s", flush=True)
+        idle(line, experiment)
+        return together(client, port, token, experiment, seconds)
+
+
+def idle(line: Line, experiment: int) -> None:
+    """One client, with pauses."""
+    taken: dict[str, list[float]] = {"ask": [], "tell": [], "status": [], "trials": [], "recommend": []}
+    for number in range(IDLE):
+        ask, tell = round_trip(line, experiment)
+        taken["ask"].append(ask)
+        taken["tell"].append(tell)
+        for path in ("status", "trials", "recommend") if number % 30 == 0 else ():
+            start = time.perf_counter()
+            line.call("GET", f"/experiments/{experiment}/{path}")
+            taken[path].append(time.perf_counter() - start)
+        time.sleep(0.005)
+    print(f"{'one client':<46} {'p50, ms':>10} {'p99, ms':>10}")
+    for what, seconds in taken.items():
+        ordered = sorted(seconds)
+        p50, p99 = ordered[len(ordered) // 2], ordered[min(int(len(ordered) * 0.99), len(ordered) - 1)]
+        print(f"{what:<46} {1e3 * p50:>10.1f} {1e3 * p99:>10.1f}", flush=True)
+
+
+# -- Optuna ---------------------------------------------------------------------------------------------------
+
+PROXY = """
+import sys, optuna
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+optuna.storages.run_grpc_proxy_server(optuna.storages.RDBStorage(sys.argv[1]), host="127.0.0.1", port=int(sys.argv[2]))
+"""
+
+
+def optuna_client(port: int, seconds: float, ready: Any, rates: Any) -> None:
+    import optuna
+
+    has_optuna()  # which makes it quiet
+    storage = optuna.storages.GrpcStorageProxy(host="127.0.0.1", port=port)
+    sampler = optuna.samplers.RandomSampler(seed=0)
+    study, space = optuna.load_study(storage=storage, study_name="study", sampler=sampler), optuna_space()
+    study.tell(study.ask(space), 0.0)
+    counted(lambda: study.tell(study.ask(space), 1.0), seconds, ready, rates)
+
+
+def theirs(folder: str, past: int, seconds: float) -> float | None:
+    try:
+        import grpc  # noqa: F401
+    except ImportError:
+        return None
+    if not has_optuna():
+        return None
+    url, port = optuna_file(folder, past), free_port()
+    with running(["-W", "ignore", "-c", PROXY, url, str(port)], port):
+        return together(optuna_client, port, seconds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="10,000 trials before (Optuna: 1,000), three seconds")
+    quick = parser.parse_args().quick
+    past, before, seconds = (10_000, 1_000, 3.0) if quick else (100_000, 10_000, SECONDS)
+    with tempfile.TemporaryDirectory(dir=os.environ.get("DOBANDIT_BENCH_DIR")) as folder:
+        print(f"dobandit {dob.__version__} over HTTP, SQLite, {past:,} trials in the log")
+        rate = ours(folder, past, seconds)
+        print(f"\n{f'{CLIENTS} clients together':<46} {'ask + tell a second':>20}")
+        print(f"{'dobandit, HTTP':<46} {rate:>20,.0f}", flush=True)
+        other = theirs(folder, before, seconds)
+        if other is None:
+            print("Optuna's gRPC proxy: not installed")
+        else:
+            print(f"{f'Optuna, gRPC proxy, {before:,} trials before':<46} {other:>20,.1f}")
+            print(f"{'ratio':<46} {rate / other:>20,.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The command serve."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from dobandit.cli.storage import group_storage_option, kept
+from dobandit.errors import DobanditError, ExperimentError
+from dobandit.experiment.storage import Storage
+
+
+@click.command("serve")
+@group_storage_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True)
+@click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name under which the service is reached, such as experiments.example.org; may be repeated.",
+)
+@click.option("--https", is_flag=True, help="A reverse proxy in front of it speaks HTTPS: cookies need that then.")
+def serve_command(storage: str, host: str, port: int, allowed_hosts: tuple[str, ...], https: bool) -> None:
+    """Let browsers and programs in: pages for people, and an API at /api/v1.
+
+    On this machine alone it needs no set-up: open the login link that it prints. To be reached from others it needs a
+    token (see `dobandit token create`) and its name.
+
+    \b
+    Examples:
+      dobandit serve
+      dobandit serve --storage sqlite:///spring.db --port 8000
+      dobandit serve --host 0.0.0.0 --allowed-host experiments.example.org --https
+    """
+    run = _server()
+    from dobandit.service.app import create_app
+    from dobandit.service.settings import LOOPBACK, Settings
+
+    local = _is_loopback(host)
+    with kept(storage) as place:
+        if not local:
+            _require_guarded(host, place, allowed_hosts)
+        settings = Settings(
+            allowed_hosts=tuple(name.lower() for name in (*(LOOPBACK if local else ()), *allowed_hosts)),
+            port=port,
+            https=https,
+            login=local,
+        )
+        app = create_app(place, settings)
+        link = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        click.echo(f"serving {place.url} at {link}; Ctrl+C stops it")
+
+        def say_link() -> None:
+            click.echo(f"log in once with: {link}/login?code={app.state.login.code}")
+
+        if local:
+            app.state.used_login = say_link
+            say_link()
+        _require_free(host, port)
+        run(app, host, port)
+
+
+def _require_guarded(host: str, place: Storage, allowed_hosts: tuple[str, ...]) -> None:
+    """Whoever can reach other addresses must show a token, and the service must know its name."""
+    if not any(token.valid(time.time()) for token in place.tokens()):
+        raise ExperimentError(
+            f"a service that others can reach ({host}) needs at least one valid token, but {place.url} has none. Make "
+            "one with `dobandit token create`, or listen at 127.0.0.1."
+        )
+    if not allowed_hosts:
+        raise ExperimentError(
+            f"a service that others can reach ({host}) needs to know its name, so that no other name leads to it. Add "
+            "--allowed-host experiments.example.org."
+        )
+
+
+def _server() -> Callable[[Any, str, int], None]:
+    try:
+        from dobandit.service.server import run
+    except ImportError as error:
+        raise DobanditError(
+            f"serving needs the package {error.name}, which is not installed. Install it with: "
+            "pip install 'dobandit[server]'"
+        ) from None
+    return run
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _require_free(host: str, port: int) -> None:
+    """Say that a port is taken before anything is started."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise DobanditError(
+            f"the service cannot listen at {host} port {port} ({error.strerror or error}). Choose another --port."
+        ) from None

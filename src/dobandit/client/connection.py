@@ -1,0 +1,111 @@
+"""Requests to a service: repeated where they were lost, and answered with the errors that Python has."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from dobandit import errors
+from dobandit.errors import DobanditError, ParseError, ServiceError, StorageError
+from dobandit.experiment.export import optional_package
+
+if TYPE_CHECKING:
+    import httpx
+
+PREFIX = "/api/v1"
+_LATER = (429, 502, 503, 504)  # the request may be repeated
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+
+
+class Connection:
+    """One service, and a token."""
+
+    def __init__(self, url: str, token: str | None, timeout: float, patience: float, transport: Any = None) -> None:
+        package = optional_package("httpx", "dobandit[client]")
+        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+            raise ServiceError(f"a service's address begins with http:// or https://, but got {url!r}.")
+        self._lost: type[Exception] = package.TransportError
+        self.url, self.patience = url.rstrip("/"), patience
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._client: httpx.Client = package.Client(
+            base_url=self.url,
+            headers=headers,
+            timeout=timeout,
+            transport=transport,
+            follow_redirects=False,
+            verify=self.url.startswith("https://"),  # certificates take long to load, and are not needed without
+        )
+
+    def get(self, path: str, parameters: Any = None) -> Any:
+        return self.send("GET", path, parameters=parameters).json()
+
+    def post(self, path: str, document: Any, once: bool = False) -> Any:
+        """once: with a key, so that repeating it does nothing more."""
+        return self.send("POST", path, document=document, once=once).json()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        parameters: Any = None,
+        document: Any = None,
+        once: bool = False,
+    ) -> httpx.Response:
+        """The answer to a request, which is repeated for `patience` seconds where it may not have arrived. Every
+        request can be: reading changes nothing, the rest has a key, or changes nothing the second time."""
+        headers = {"Idempotency-Key": uuid.uuid4().hex} if once else {}
+        content = None
+        if document is not None:
+            content, headers["Content-Type"] = json.dumps(document, allow_nan=False), "application/json"
+        request = self._client.build_request(method, PREFIX + path, params=parameters, content=content, headers=headers)
+        started, pause = time.monotonic(), _FIRST_PAUSE
+        while True:
+            response, trouble, wanted = self._try(request)
+            if response is not None and response.status_code not in _LATER:
+                break
+            wait = max(pause * random.uniform(0.5, 1.0), wanted)
+            if time.monotonic() + wait - started > self.patience:
+                if response is not None:
+                    break
+                raise StorageError(
+                    f"the service at {self.url} cannot be reached ({trouble}). What it acknowledged is safe; repeat "
+                    "this when it is there."
+                )
+            time.sleep(wait)
+            pause = min(pause * 2.0, _LONGEST_PAUSE)
+        if response.status_code >= 400:
+            raise error_of(response)
+        return response
+
+    def _try(self, request: httpx.Request) -> tuple[httpx.Response | None, str, float]:
+        """The response, or what was wrong with the line; and how long the service asks to wait."""
+        try:
+            response = self._client.send(request)
+        except self._lost as error:
+            return None, str(error) or type(error).__name__, 0.0
+        wanted = response.headers.get("retry-after", "0")
+        busy = response.status_code in _LATER and wanted.isdigit()
+        return response, "", float(wanted) if busy else 0.0
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def error_of(response: httpx.Response) -> DobanditError:
+    """A problem of the service's as the error that Python would raise."""
+    try:
+        said = response.json()
+        detail, name = str(said["detail"]), said.get("error", "")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ServiceError(f"the service answered {response.status_code} in a form that is not known here.")
+    kind = getattr(errors, name, None) if isinstance(name, str) else None
+    if not (isinstance(kind, type) and issubclass(kind, DobanditError)):
+        kind = StorageError if response.status_code in _LATER else ServiceError
+    error = kind(detail)
+    if isinstance(error, ParseError):
+        error.line, error.column, error.where = (said.get(key) for key in ("line", "column", "where"))
+    return error

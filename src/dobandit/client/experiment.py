@@ -1,0 +1,212 @@
+"""An experiment behind an address, with the methods of the local one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
+
+from dobandit.checks import is_whole, shown
+from dobandit.client import values
+from dobandit.client.connection import Connection
+from dobandit.documents import reading
+from dobandit.errors import MissingError
+from dobandit.experiment.definition import Definition
+from dobandit.experiment.past import columns_of
+from dobandit.experiment.trial import Told, Trial
+from dobandit.text_files import write_atomically
+
+if TYPE_CHECKING:
+    from dobandit.experiment.answers import BestObserved, EdgeEstimate
+    from dobandit.experiment.diagnosis import Diagnosis
+    from dobandit.experiment.explanation import Explanation
+    from dobandit.experiment.status import Status
+    from dobandit.model.weights import Do
+    from dobandit.policy.learner import Recommendation
+
+_PAGE = 1000
+
+
+class RemoteExperiment:
+    """Made by `create_experiment` or `open_experiment` of a connection. What each method means is said at
+    `dobandit.Experiment`, and so are its answers and errors."""
+
+    def __init__(self, connection: Connection, number: int, name: str, definition: Mapping[str, Any]) -> None:
+        self.id, self.name, self.definition = number, name, Definition(definition)
+        self.graph, self.columns = self.definition.graph, columns_of(self.definition)
+        self._connection, self._at = connection, f"/experiments/{number}"
+        self._held: dict[int, int] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.definition.policy_text}, {self._connection.url})"
+
+    # -- rounds --------------------------------------------------------------------------------------------------
+
+    @overload
+    def ask(
+        self,
+        available: Iterable[str] | None = None,
+        n: Literal[1] = 1,
+        lease: float | timedelta | None = None,
+        *,
+        size: int = 1,
+        control: bool | None = None,
+        context: Mapping[str, object] | None = None,
+    ) -> Trial: ...
+
+    @overload
+    def ask(
+        self,
+        available: Iterable[str] | None = None,
+        n: int = 1,
+        lease: float | timedelta | None = None,
+        *,
+        size: int = 1,
+        control: bool | None = None,
+        context: Mapping[str, object] | None = None,
+    ) -> Trial | list[Trial]: ...
+
+    def ask(
+        self,
+        available: Iterable[str] | None = None,
+        n: int = 1,
+        lease: float | timedelta | None = None,
+        *,
+        size: int = 1,
+        control: bool | None = None,
+        context: Mapping[str, object] | None = None,
+    ) -> Trial | list[Trial]:
+        """The next trial to carry out; a list of trials where n > 1."""
+        wish = {"available": available, "control": control, "context": context}
+        said = {key: values.plain(value) for key, value in wish.items() if value is not None}
+        said |= {"n": values.plain(n), "size": values.plain(size)}
+        if lease is not None:
+            said["lease"] = values.lease(lease)
+        trials = [reading.trial_of(one) for one in self._post("/ask", said, once=True)["trials"]]
+        self._held |= {trial.number: trial.issued for trial in trials}
+        return trials[0] if n == 1 else trials
+
+    def tell(self, number: int | Trial, observation: Any, issued: int | None = None) -> Told:
+        """What was seen in a trial (its number, or the trial itself)."""
+        if isinstance(number, Trial):
+            issued, number = number.issued if issued is None else issued, number.number
+        holder = self._held.get(number, 1) if issued is None and is_whole(number) else issued
+        said = {**values.seen(observation), "issued": values.plain(holder)}
+        told = reading.told_of(self._post(f"{self._trial(number)}/tell", said))
+        self._held.pop(told.number, None)
+        return told
+
+    def tell_failed(self, number: int, reason: str = "") -> None:
+        """The trial was tried, but gave no valid observation."""
+        self._post(f"{self._trial(number)}/fail", {"reason": values.plain(reason)})
+        self._held.pop(number, None)
+
+    def abandon(self, number: int) -> None:
+        """Nobody will carry the trial out."""
+        self._post(f"{self._trial(number)}/abandon", {})
+        self._held.pop(number, None)
+
+    def record(self, do: Do | None, observation: Any) -> int:
+        """A round that nobody asked for. Returns its number."""
+        said = {"do": values.plain(do), **values.seen(observation)}
+        return int(self._post("/record", said, once=True)["trial"])
+
+    def import_history(self, source: Any) -> range:
+        """Many such rounds: all of them, or none if one is wrong. Files are read here. Returns their numbers."""
+        rows = values.rounds(source, self.columns)
+        said = self._post("/import", {"rows": rows}, once=True)
+        return range(said["first"], said["last"] + 1)
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    def recommend(
+        self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
+    ) -> Recommendation:
+        """The set that looks best under the model's estimate, and what speaks for and against it."""
+        return reading.recommendation_of(self._get("/recommend", available, context=context))
+
+    def evaluate(self, do: Do | None, *, context: Mapping[str, object] | None = None) -> Recommendation:
+        """All that `recommend` says, of an action of your choice."""
+        action = dict.fromkeys(do, 1) if do is not None and not isinstance(do, Mapping) else do or {}
+        return reading.recommendation_of(self._get("/evaluate", do=action, context=context))
+
+    def best_observed(
+        self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
+    ) -> BestObserved | None:
+        """The set that the data alone speak for."""
+        return reading.best_observed_of(self._get("/best-observed", available, context=context))
+
+    def explain(self, number: int) -> Explanation:
+        """Why a trial set what it set."""
+        return reading.explanation_of(self._get(f"{self._trial(number)}/explain"))
+
+    def estimates(self) -> list[EdgeEstimate]:
+        """Every edge's weight with its confidence interval."""
+        return reading.estimates_of(self._get("/estimates")["estimates"])
+
+    def status(self) -> Status:
+        """How far the experiment is."""
+        return reading.status_of(self._get("/status"), self._connection.url)
+
+    def diagnose(self) -> Diagnosis:
+        """Whether the data agree with the model."""
+        found: Diagnosis = reading.diagnosis_of(self._get("/diagnose"))
+        return found
+
+    # -- the log -------------------------------------------------------------------------------------------------
+
+    def trials(self, after: int = -1, limit: int | None = None, state: str | None = None) -> list[dict[str, Any]]:
+        """The log, a row per trial, by number; `after`, `limit` and `state` give a part of it."""
+        found: list[dict[str, Any]] = []
+        while limit is None or len(found) < limit:
+            most = _PAGE if limit is None else min(limit - len(found), _PAGE)
+            parameters = {"after": after, "limit": most} | ({} if state is None else {"state": state})
+            page = self._connection.get(f"{self._at}/trials", parameters)
+            found += page["trials"]
+            if page["next"] is None:
+                break
+            after = page["next"]
+        return found
+
+    def trial(self, number: int) -> dict[str, Any]:
+        """One row of the log."""
+        row: dict[str, Any] = self._get(self._trial(number))
+        return row
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """The log as CSV, into a file or as text."""
+        text = self._connection.send("GET", f"{self._at}/export.csv").text
+        if path is None:
+            return text
+        write_atomically(path, text)
+        return None
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """The log as a Parquet file."""
+        write_atomically(path, self._connection.send("GET", f"{self._at}/export.parquet").content)
+
+    # ------------------------------------------------------------------------------------------------------------
+
+    def _trial(self, number: object) -> str:
+        if not is_whole(number) or not 0 <= number < 2**63:  # type: ignore[operator]
+            raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}.")
+        return f"/trials/{number}"
+
+    def _get(self, path: str, available: Iterable[str] | None = None, **objects: Mapping[str, object] | None) -> Any:
+        parameters: list[tuple[str, str]] = [("available", name) for name in available or ()]
+        parameters += [(key, values.text(value)) for key, value in objects.items() if value is not None]
+        return self._connection.get(self._at + path, parameters)
+
+    def _post(self, path: str, document: Any, once: bool = False) -> Any:
+        return self._connection.post(self._at + path, document, once)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()

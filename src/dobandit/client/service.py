@@ -1,0 +1,146 @@
+"""`connect`: the experiments of a service, by name."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any, Self
+
+from dobandit.checks import shown
+from dobandit.client import values
+from dobandit.client.connection import Connection
+from dobandit.client.experiment import RemoteExperiment
+from dobandit.documents import reading
+from dobandit.errors import ExperimentError, GraphError, MissingError, closest
+from dobandit.experiment.storage.base import StoredExperiment
+from dobandit.experiment.storage.refusals import storable
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats import as_graph, print_graph
+from dobandit.model.base import CausalModel
+from dobandit.model.links import Link
+from dobandit.oracle.rules import Rules, rules_of
+from dobandit.policy.base import Policy
+
+
+def connect(url: str, token: str | None = None, *, timeout: float = 60.0, patience: float = 60.0) -> Service:
+    """The experiments of a service (`dobandit serve`).
+
+    url       where it is: "http://127.0.0.1:8765"
+    token     what `dobandit token create` printed
+    timeout   seconds to wait for one answer
+    patience  seconds for which a request is repeated that was lost, or that the service was too busy for: it is
+              carried out once, however often it arrives
+    """
+    return Service(Connection(url, token, timeout, patience))
+
+
+class Service:
+    """What `dobandit` itself has for a storage: create, open, list, rename and delete experiments."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._connection.url!r})"
+
+    def create_experiment(
+        self,
+        name: str,
+        graph: CausalGraph | CausalModel,
+        budget: int | Rules | None = None,
+        policy: Policy | str | None = None,
+        *,
+        lease: float | timedelta | None = None,
+        links: Any = None,
+        history: Any = None,
+        **words: Any,
+    ) -> RemoteExperiment:
+        """A new experiment on the service; the words are those of `dobandit.create_experiment`, without storage."""
+        allowed = rules_of(budget, {word: words.pop(word) for word in list(words) if word in _RULES})
+        said = {"name": name, **_graph(graph), **_rules(allowed), **words}
+        if policy is not None:
+            said["policy"] = _policy(policy)
+        if lease is not None:
+            said["lease"] = values.lease(lease)
+        if links is not None:
+            said["links"] = _links(links)
+        if history is not None:
+            said["history"] = values.observation(history)
+        made = self._connection.post("/experiments", values.plain(said), once=True)
+        return RemoteExperiment(self._connection, made["id"], made["experiment"], made["definition"])
+
+    def open_experiment(self, name: str) -> RemoteExperiment:
+        """The experiment of that name."""
+        shown_ = self._connection.get(f"/experiments/{self._id(name)}")
+        return RemoteExperiment(self._connection, shown_["id"], shown_["name"], shown_["definition"])
+
+    def list_experiments(self) -> list[StoredExperiment]:
+        """Name, creation time and numbers of trials, by name."""
+        found: list[StoredExperiment] = []
+        while True:
+            after = {"after": found[-1].name} if found else {}
+            page = self._connection.get("/experiments", {"limit": _PAGE, **after})["experiments"]
+            found += [reading.listed_of(one) for one in page]
+            if len(page) < _PAGE:
+                return found
+
+    def delete_experiment(self, name: str) -> None:
+        """Delete an experiment with its whole log, for good."""
+        self._connection.send("DELETE", f"/experiments/{self._id(name)}")
+
+    def rename_experiment(self, name: str, new: str) -> None:
+        """Give an experiment another name; whoever holds it goes on undisturbed."""
+        self._connection.send("PATCH", f"/experiments/{self._id(name)}", document={"name": values.plain(new)})
+
+    def _id(self, name: str) -> int:
+        if not isinstance(name, str):
+            raise ExperimentError(f"an experiment's name is a text, but got {shown(name)}.")
+        found = self._connection.get("/experiments", {"name": name})["experiments"] if storable(name) else []
+        if found:
+            return int(found[0]["id"])
+        names = [one.name for one in self.list_experiments()]
+        hint = closest(name, names) or (" There are none." if not names else "")
+        raise MissingError(f"there is no experiment {name!r} in {self._connection.url}.{hint}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+
+_PAGE = 1000
+_RULES = ("levers", "costs", "total_cost", "require", "forbid", "exclusive", "smaller", "always_set")
+
+
+def _rules(rules: Rules) -> dict[str, Any]:
+    said = {key: value for key, value in rules.to_document().items() if value not in (None, [], {}, ())}
+    return said if rules.budget is None else {**said, "budget": rules.budget}  # as it came: the service checks it
+
+
+def _graph(graph: Any) -> dict[str, Any]:
+    if isinstance(graph, CausalModel):
+        from dobandit.model.files import model_to_document
+
+        return {"graph": model_to_document(graph)}
+    return {"graph": json.loads(print_graph(as_graph(graph, "the graph must be a CausalGraph", GraphError), "json"))}
+
+
+def _policy(policy: Policy | str) -> Any:
+    if isinstance(policy, Policy):
+        from dobandit.policy.registry import policy_to_document
+
+        return policy_to_document(policy)
+    return policy
+
+
+def _links(links: Any) -> Any:
+    if isinstance(links, Link):
+        return links.to_document()
+    if isinstance(links, dict):
+        return {name: _links(link) for name, link in links.items()}
+    return links

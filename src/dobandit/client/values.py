@@ -1,0 +1,93 @@
+"""What users give, as JSON: files and tables are read here, since a service takes no paths."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from dobandit.checks import absent, shown
+from dobandit.errors import ExperimentError, ObservationError
+from dobandit.experiment.batches import at_hand
+from dobandit.experiment.columnar import cells_of, is_frame, is_parquet, read_parquet
+from dobandit.experiment.definition import lease_seconds
+from dobandit.experiment.history import read_history
+from dobandit.experiment.rounds import Columns
+from dobandit.experiment.tables import is_file
+
+
+def plain(value: Any, what: str = "a number") -> Any:
+    """A value of Python's or NumPy's as JSON has it; NaN, like None, is "not seen".
+
+    what  it is, for a message
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner, f"the value of {str(key)!r}") for key, inner in value.items()}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if absent(value):
+        return None
+    if isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        if value in (float("inf"), float("-inf")):
+            raise ObservationError(f"{what} must be finite, but got {value}. Correct it.")
+        return value
+    if hasattr(value, "isoformat"):  # times of a table's own columns
+        return value.isoformat()
+    if isinstance(value, Iterable):
+        return [plain(inner) for inner in value]
+    raise ExperimentError(f"a service takes texts, numbers, lists and mappings, but got {shown(value)}.")
+
+
+def seen(given: Any) -> dict[str, Any]:
+    """What was seen, as a request says it: the text of a CSV file as it is, so that errors name its lines."""
+    if not isinstance(given, Mapping) and not is_frame(given) and not is_parquet(given):
+        given = at_hand(given)
+        if is_file(given):
+            return {"csv": given.read()}
+    return {"observation": observation(given)}
+
+
+def observation(seen: Any) -> Any:
+    """One row, or the rows of a table."""
+    if isinstance(seen, Mapping):
+        return plain(seen)
+    if hasattr(seen, "to_dict") and not is_frame(seen):  # a row of a pandas frame
+        return plain(seen.to_dict())
+    if is_parquet(seen) or is_frame(seen):
+        header, rows = read_parquet(seen) if is_parquet(seen) else cells_of(seen)
+        return [plain(dict(zip(header, row, strict=True))) for row in rows]
+    text = at_hand(seen)
+    if is_file(text):
+        return list(csv.DictReader(text))
+    if isinstance(text, Iterable) and not isinstance(text, (str, bytes)):
+        return [plain(row) for row in text]
+    raise ObservationError(
+        f"an observation maps names to values, or is a list of such rows, but got {type(seen).__name__}."
+    )
+
+
+def rounds(source: Any, columns: Columns) -> list[dict[str, Any]]:
+    """Rounds of any source that `import_history` takes, checked."""
+    return [
+        {"do": decoded(one.do, columns), "observation": decoded(one.observation, columns), "count": one.times}
+        for one in read_history(source, columns)
+    ]
+
+
+def decoded(row: list[float | None], columns: Columns) -> dict[str, float]:
+    return {name: value for name, value in zip(columns.names, row, strict=True) if value is not None}
+
+
+def lease(given: float | timedelta | None) -> float | None:
+    return lease_seconds(given)
+
+
+def text(value: Any) -> str:
+    """A value in an address."""
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,124 @@
+"""What is said of a graph or model before anything is done with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from dobandit.errors import InferenceError, InterventionError, closest
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.hiding import names_to_hide, reduced, ways_out, with_hidden, without_causes
+from dobandit.graph.latent import admissible
+from dobandit.model.base import CausalModel
+from dobandit.model.bglm import WeightedModel
+from dobandit.model.tables import TableModel
+from dobandit.oracle.possibly_optimal import possibly_optimal
+from dobandit.policy.hidden_causes import Hide
+
+_MOST_SETTABLE = 12  # the sets that can be best are worked out up to this many variables
+
+
+def check_document(
+    what: CausalGraph | CausalModel, budget: int | None, hide: Hide = (), always_set: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What is right and wrong with a graph or model: hidden causes, sizes, and of a model its links and harms."""
+    graph = what if isinstance(what, CausalGraph) else what.structure
+    settable = len(graph.controllable)
+    if budget is not None and budget > settable:
+        raise InterventionError(
+            f"the budget must be between 0 and {settable} (the controllable variables), but got {budget}. "
+            "Lower budget=... or make more variables controllable."
+        )
+    report: dict[str, Any] = {
+        "valid": True,
+        "kind": "graph" if isinstance(what, CausalGraph) else "model",
+        "target": graph.target,
+        "nodes": len(graph),
+        "edges": graph.edge_count,
+        "latent": list(graph.latent),
+        "controllable": list(graph.controllable),
+        "context": list(graph.context),
+        "cannot_matter": list(graph.irrelevant),
+        "bias": list(graph.bias),
+        **_hidden(graph, hide, always_set, budget),
+        "budget": budget,
+        "arms": None if budget is None else _count_of(settable, budget),
+        "sets_up_to_budget": None if budget is None else _count_up_to(settable, budget),
+        "parents": {name: len(graph.parents(name)) for name in graph.nodes},
+    }
+    if isinstance(what, TableModel):
+        report["nonnegative"] = what.nonnegative
+        report["tables"] = {name: table.ndim for name, table in what.tables.items() if name not in what.parts}
+        report["hidden_states"] = dict(what.parts)
+        report["ones"] = {name: list(states) for name, states in what.ones.items()}
+    if isinstance(what, WeightedModel):
+        report["linear"] = what.is_linear
+        report["nonnegative"] = what.nonnegative
+        report["harmful"] = [
+            {"cause": cause, "effect": effect, "weight": what.weights[cause, effect]} for cause, effect in what.harmful
+        ]
+        report["links"] = {name: what.link(name).to_document() for name in graph.nodes}
+    return report
+
+
+def _count_of(settable: int, size: int) -> int | float | None:
+    """How many sets there are: exactly while it is readable, then as a float, None beyond that."""
+    digits = (math.lgamma(settable + 1) - math.lgamma(size + 1) - math.lgamma(settable - size + 1)) / math.log(10)
+    if digits < 18:
+        return math.comb(settable, size)
+    return 10.0**digits if digits < 300 else None
+
+
+def _count_up_to(settable: int, most: int) -> int | float | None:
+    counts = [_count_of(settable, size) for size in range(most + 1)] if most <= 1000 else [None]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _hidden(graph: CausalGraph, hide: Hide, always_set: Sequence[str], budget: int | None) -> dict[str, Any]:
+    """The facts on hidden causes, once `hide` and `always_set` are seen to."""
+    for name in always_set:
+        if name not in graph.controllable:
+            raise InterventionError(
+                f"always_set=... is about controllable variables, but {name!r} is none."
+                + closest(name, graph.controllable)
+            )
+    free = without_causes(graph, always_set)
+    chosen = names_to_hide(free, hide)
+    whole = with_hidden(free, chosen)
+    answer = admissible(whole)
+    seen = reduced(whole)
+    changed = [n for n in seen.nodes if chosen and seen.parents(n) != tuple(p for p in free.parents(n) if p in seen)]
+    report: dict[str, Any] = {
+        "admissible": bool(answer),
+        "witness": None,
+        "hide": chosen,
+        "always_set": list(always_set),
+        "learned_directly": {name: list(seen.parents(name)) for name in changed},
+        "refused_by": [] if answer else ["project", "rank", *(f"--policy {name}" for name in policies(False))],
+        "ways_on": None,
+        "possibly_optimal": _possible(whole, budget) if whole.latent else None,
+    }
+    if answer.witness is not None:
+        report["witness"] = {"hidden": answer.witness.hidden, "paths": [list(path) for path in answer.witness.paths]}
+        report["ways_on"] = ways_out(whole, answer.witness)
+    return report
+
+
+def policies(any_graph: bool) -> list[str]:
+    """The policies that take any graph, or those that do not; one that knows the model is neither."""
+    from dobandit.policy.registry import NAMES, policy_class  # needs Numba, which few checks do
+
+    return [name for name in NAMES if name != "oracle" and policy_class(name).any_graph is any_graph]
+
+
+def _possible(graph: CausalGraph, budget: int | None) -> list[list[str]] | None:
+    """The sets that can be best; None where there are too many to work them out."""
+    if len(graph.controllable) > _MOST_SETTABLE:
+        return None
+    most = None if budget is None else min(budget, len(graph.controllable))
+    try:
+        return [list(chosen) for chosen in possibly_optimal(graph, most)]
+    except InferenceError:
+        return None

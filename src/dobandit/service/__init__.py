@@ -1,0 +1,1 @@
+"""Experiments over HTTP: an API for programs, and pages for people."""

@@ -1,0 +1,155 @@
+"""Experiments: list, create, show, rename, delete."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from dobandit.checks import shown
+from dobandit.documents.experiments import (
+    deleted_document,
+    listed_document,
+    renamed_document,
+    shown_document,
+    status_document,
+)
+from dobandit.errors import ExperimentError, ParseError, PolicyError
+from dobandit.experiment.catalogue import create_experiment
+from dobandit.experiment.storage.base import StoredExperiment
+from dobandit.experiment.storage.books import MANAGE
+from dobandit.policy.base import Policy
+from dobandit.service.api import schemas
+from dobandit.service.api.graphs import ROLES, graph_given, names
+from dobandit.service.guard import require
+from dobandit.service.requests import Body, answer, house_of, perform, said, visitor_of
+from dobandit.service.tagged import by_content
+
+router = APIRouter(tags=["experiments"])
+_RULES = ("levers", "costs", "total_cost", "require", "forbid", "exclusive", "smaller", "always_set")
+_WORDS = ("budget", "horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within")
+_MOST_LISTED = 1000
+
+
+@router.get("/experiments", openapi_extra=schemas.LISTED)
+def list_experiments(
+    request: Request,
+    name: str | None = None,
+    after: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=_MOST_LISTED)] = _MOST_LISTED,
+) -> Response:
+    """The experiments by name. `name`: the one of that name only; `after`: those behind a name."""
+    house, visitor = house_of(request), visitor_of(request)
+    if name is not None:
+        one = house.storage.find(name)
+        found = [one] if one is not None and visitor.knows(one.id) else []
+    else:
+        found = [one for one in house.listed(visitor) if after is None or one.name > after]
+    return answer({"experiments": [{"id": one.id, **listed_document(one)} for one in found[:limit]]})
+
+
+@router.post("/experiments", status_code=201, openapi_extra=schemas.CREATE)
+def create(request: Request, body: Body) -> Response:
+    """A new experiment."""
+    visitor = visitor_of(request)
+    require(visitor, MANAGE)
+    given = said(request, body, "name", "graph", "policy", "history", "if_exists", *ROLES, *_WORDS, *_RULES)
+    for needed in ("name", "graph"):
+        if needed not in given:
+            raise ParseError(f"an experiment has a {needed}, but the request has none. Add {needed!r}.")
+    if not isinstance(given["name"], str):
+        raise ExperimentError(f"an experiment's name is a text, but got {shown(given['name'])}.")
+    house = house_of(request)
+    graph = graph_given(given, house.settings)
+    words = {key: given[key] for key in (*_WORDS, *_RULES) if key in given}
+    if words.get("hide", "auto") != "auto":
+        words["hide"] = names(words["hide"], "hide")
+
+    def act() -> dict[str, Any]:
+        experiment = create_experiment(
+            given["name"],
+            graph,
+            policy=_policy(given.get("policy")),
+            storage=house.storage,
+            history=_history(given.get("history")),
+            if_exists=given.get("if_exists", "error"),
+            clock=house.settings.clock,
+            **words,
+        )
+        stored = house.storage.find(experiment.name)
+        return _created(stored, False) if stored is not None else {}
+
+    return perform(request, "create", act, body=body, kept=lambda stored: _created(stored, True), status=201)
+
+
+def _created(stored: StoredExperiment, created: bool) -> dict[str, Any]:
+    definition = json.loads(stored.document)
+    return {"id": stored.id, "experiment": stored.name, "created": created, "definition": definition}
+
+
+def _policy(given: object) -> Policy | str | None:
+    """A name with settings, or an object {"name": "ucb", "scale": 0.5}."""
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, dict) and isinstance(given.get("name"), str) and given["name"] != "oracle":
+        from dobandit.policy.registry import policy_from_document
+
+        return policy_from_document(given)
+    raise PolicyError(f'a policy is a text such as "ucb:scale=0.5" or {{"name": "ucb"}}, but got {shown(given)}.')
+
+
+def _history(given: object) -> Any:
+    """Rows, or {"csv": text}: never a text alone, which would be the path of a file."""
+    if given is None or isinstance(given, list):
+        return given
+    if isinstance(given, dict) and list(given) == ["csv"] and isinstance(given["csv"], str):
+        return io.StringIO(given["csv"])
+    raise ParseError(f'a history is a list of rows, or {{"csv": "email,buy\\n1,0\\n"}}, but got {shown(given)}.')
+
+
+@router.get("/experiments/{experiment}", openapi_extra=schemas.SHOWN)
+def show(request: Request, experiment: int) -> Response:
+    """What an experiment is, and how far."""
+    found = house_of(request).experiment(experiment)
+    document = shown_document(found, found.status())
+    del document["storage"]  # nobody's business
+    return by_content(request, {"id": experiment, **document})
+
+
+@router.get("/experiments/{experiment}/status", openapi_extra=schemas.STATUS)
+def status(request: Request, experiment: int) -> Response:
+    """How far an experiment is."""
+    document = status_document(house_of(request).experiment(experiment).status())
+    del document["storage"]
+    return by_content(request, {"id": experiment, **document})
+
+
+@router.patch("/experiments/{experiment}", openapi_extra=schemas.RENAME)
+def rename(request: Request, experiment: int, body: Body) -> Response:
+    """Give it another name; all else of an experiment never changes."""
+    require(visitor_of(request), MANAGE)
+    given, house = said(request, body, "name"), house_of(request)
+    old = house.stored(experiment).name
+
+    def act() -> dict[str, Any]:
+        house.storage.rename(old, given.get("name"))  # type: ignore[arg-type]
+        return {"id": experiment, **renamed_document(given["name"], old)}
+
+    return perform(request, "rename", act, name=old)
+
+
+@router.delete("/experiments/{experiment}", openapi_extra=schemas.DELETE)
+def delete(request: Request, experiment: int) -> Response:
+    """Delete it with its whole log, for good."""
+    require(visitor_of(request), MANAGE)
+    house = house_of(request)
+    name = house.stored(experiment).name
+
+    def act() -> dict[str, Any]:
+        house.storage.delete(name)
+        return {"id": experiment, **deleted_document(name, True)}
+
+    return perform(request, "delete", act, name=name)

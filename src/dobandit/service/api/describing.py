@@ -1,0 +1,72 @@
+"""The API's own description: OpenAPI, and a page that is made from it."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import RedirectResponse
+from starlette.responses import Response
+
+from dobandit.service.pages.rendering import page
+from dobandit.service.requests import answer
+
+router = APIRouter(include_in_schema=False)
+
+
+@cache
+def openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document."""
+    document = get_openapi(
+        title="dobandit",
+        version=app.version,
+        description="Experiments that learn which variables to set so that the target becomes most likely.",
+        routes=app.routes,
+    )
+    document["components"] = {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}}
+    document["security"] = [{"token": []}]
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)  # the framework's own shape, which is not ours: see `default`
+    return document
+
+
+@router.get("/")
+def home() -> Response:
+    return RedirectResponse("/api/v1/docs", 307)
+
+
+@router.get("/openapi.json")
+def openapi_document(request: Request) -> Response:
+    return answer(openapi(request.app))
+
+
+@router.get("/docs")
+def docs(request: Request) -> Response:
+    """The document as a page, of our own making: nothing is loaded from elsewhere."""
+    operations = [
+        {
+            "method": method.upper(),
+            "path": path,
+            "says": operation.get("description", ""),
+            "parameters": operation.get("parameters", []),
+            "takes": _examples(operation.get("requestBody", {})),
+            "gives": [
+                (status, _examples(one)) for status, one in operation["responses"].items() if status != "default"
+            ],
+        }
+        for path, all_of_it in openapi(request.app)["paths"].items()
+        for method, operation in all_of_it.items()
+    ]
+    return page(request, "api_docs.html", operations=operations)
+
+
+def _examples(body: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (kind, one["example"] if isinstance(one["example"], str) else json.dumps(one["example"], indent=2))
+        for kind, one in body.get("content", {}).items()
+        if "example" in one
+    ]

@@ -1,0 +1,49 @@
+"""What happens in an experiment, as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Request
+from starlette.responses import StreamingResponse
+
+from dobandit.errors import DobanditError
+from dobandit.service.api import schemas
+from dobandit.service.house import House
+from dobandit.service.requests import house_of
+
+router = APIRouter(tags=["answers"])
+_PAUSE = 1.0  # seconds between two looks
+_SILENT = 15  # looks after which something is said, so that nobody takes the connection for dead
+_LONGEST = 3600  # looks: browsers connect again by themselves
+
+
+@router.get("/experiments/{experiment}/events", openapi_extra=schemas.EVENTS)
+async def events(request: Request, experiment: int) -> StreamingResponse:
+    """An event `trials` with the numbers of trials, now and whenever one is asked, closed or recorded."""
+    house = house_of(request)
+    await run_sync(house.stored, experiment)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_changes(house, experiment), 200, headers, "text/event-stream")
+
+
+async def _changes(house: House, experiment: int) -> AsyncIterator[str]:
+    before, silent = None, 0
+    for _ in range(_LONGEST):
+        try:
+            stored = await run_sync(house.counted, experiment)
+        except DobanditError as error:
+            yield f"event: end\ndata: {json.dumps({'detail': str(error)})}\n\n"
+            return
+        if stored != before:
+            data = {"trials": stored.trials, "closed": stored.closed, "name": stored.name}
+            yield f"event: trials\nid: {stored.trials}.{stored.closed}\ndata: {json.dumps(data)}\n\n"
+            before, silent = stored, 0
+        elif silent >= _SILENT:
+            yield ": still here\n\n"
+            silent = 0
+        silent += 1
+        await asyncio.sleep(_PAUSE)

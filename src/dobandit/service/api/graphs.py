@@ -1,0 +1,92 @@
+"""Graphs and models that come over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from dobandit.checks import shown
+from dobandit.documents.graphs import check_document
+from dobandit.errors import GraphError, ParseError
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats import parse_graph, sniff
+from dobandit.graph.formats.json_text import load_json
+from dobandit.model.base import CausalModel
+from dobandit.model.files import is_model_document, model_from_document
+from dobandit.service.api import schemas
+from dobandit.service.problems import Problem
+from dobandit.service.requests import Body, answer, house_of, said
+from dobandit.service.settings import Settings
+
+router = APIRouter(tags=["graphs"])
+ROLES = ("format", "target", "latent", "controllable", "bias", "context", "binarise", "structure_only")
+
+
+@router.post("/graphs/check", openapi_extra=schemas.CHECK)
+def check(request: Request, body: Body) -> Response:
+    """What is right and wrong with a graph or model, before anything is made of it."""
+    given = said(request, body, "graph", *ROLES, "budget", "hide", "always_set")
+    what = graph_given(given, house_of(request).settings)
+    budget, hide, always = given.get("budget"), given.get("hide", ()), given.get("always_set", ())
+    if budget is not None and (type(budget) is not int or budget < 0):
+        raise GraphError(f"the budget is a whole number from 0, but got {shown(budget)}.")
+    if hide != "auto":
+        hide = names(hide, "hide")
+    return answer(check_document(what, budget, hide, names(always, "always_set")))
+
+
+def graph_given(given: Mapping[str, Any], settings: Settings) -> CausalGraph | CausalModel:
+    """The graph or model of a request: a text in any format, or a JSON object as graph and model files have it."""
+    graph, roles = given.get("graph"), _roles(given)
+    if isinstance(graph, str):
+        kind = given.get("format") or sniff(graph)
+        document = load_json(graph) if kind == "json" else None
+    elif isinstance(graph, dict):
+        kind, document = "json", graph
+    else:
+        raise ParseError(f'a graph is a text such as "email -> buy", or a JSON object, but got {shown(graph)}.')
+    what: CausalGraph | CausalModel
+    if document is not None and is_model_document(document):
+        if roles:
+            raise GraphError(f"a model says its {' and '.join(roles)} itself. Leave that out.")
+        what = model_from_document(document)
+    else:
+        what = parse_graph(graph if isinstance(graph, str) else json.dumps(graph), kind, **roles)
+    return _bounded(what, settings)
+
+
+def _roles(given: Mapping[str, Any]) -> dict[str, Any]:
+    roles = {key: given[key] for key in ROLES[1:] if given.get(key) is not None}
+    for key in ("latent", "controllable", "bias", "context"):
+        if key in roles:
+            roles[key] = names(roles[key], key)
+    if not isinstance(roles.get("target", ""), str):
+        raise GraphError(f"the target is the name of a variable, but got {shown(roles['target'])}.")
+    states = roles.get("binarise", {})
+    if not isinstance(states, dict) or not all(isinstance(some, list) for some in states.values()):
+        raise GraphError(f'binarise is an object such as {{"age": ["old"]}}, but got {shown(states)}.')
+    if not isinstance(roles.get("structure_only", True), bool):
+        raise GraphError(f"structure_only is true or false, but got {shown(roles['structure_only'])}.")
+    return roles
+
+
+def names(value: object, what: str) -> list[str]:
+    """A list of names."""
+    if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
+        return list(value)
+    raise GraphError(f'{what} is a list of names such as ["email"], but got {shown(value)}.')
+
+
+def _bounded(what: CausalGraph | CausalModel, settings: Settings) -> CausalGraph | CausalModel:
+    graph = what if isinstance(what, CausalGraph) else what.structure
+    if len(graph) > settings.most_nodes or graph.edge_count > settings.most_edges:
+        raise Problem(
+            413,
+            f"a graph has at most {settings.most_nodes:,} variables and {settings.most_edges:,} edges here, but this "
+            f"one has {len(graph):,} and {graph.edge_count:,}. Create its experiment with the command line.",
+        )
+    return what

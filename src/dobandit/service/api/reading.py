@@ -1,0 +1,127 @@
+"""What an experiment's log says: trials, answers, tables."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from dobandit.documents import answers as documents
+from dobandit.experiment.experiment import Experiment
+from dobandit.service.api import schemas
+from dobandit.service.house import Answered
+from dobandit.service.requests import house_of, parameter
+from dobandit.service.tagged import by_content, matches, tagged
+
+router = APIRouter(tags=["answers"])
+Available = Annotated[list[str] | None, Query(description="What can be set; may be repeated. Default: all.")]
+Context = Annotated[str | None, Query(description='What is known before the round: {"mobile":1}')]
+_MOST = 1000
+
+
+@router.get("/experiments/{experiment}/trials", openapi_extra=schemas.TRIALS)
+def trials(
+    request: Request,
+    experiment: int,
+    after: int = -1,
+    limit: Annotated[int, Query(ge=1, le=_MOST)] = 100,
+    state: str | None = None,
+) -> Response:
+    """A page of the log. `next` is where the next page begins: ?after=; null at the end."""
+    rows = house_of(request).experiment(experiment).trials(after, limit + 1, state)
+    page = rows[:limit]
+    return by_content(request, {"trials": page, "next": page[-1]["trial"] if len(rows) > limit else None})
+
+
+@router.get("/experiments/{experiment}/trials/{number}", openapi_extra=schemas.ONE_TRIAL)
+def trial(request: Request, experiment: int, number: int) -> Response:
+    """One row of the log."""
+    return by_content(request, house_of(request).experiment(experiment).trial(number))
+
+
+@router.get("/experiments/{experiment}/trials/{number}/explain", openapi_extra=schemas.EXPLAIN)
+def explain(request: Request, experiment: int, number: int) -> Response:
+    """Why a trial set what it set. That never changes."""
+    house, question = house_of(request), f"explain {number}"
+    tag = f"{request.app.version}.{experiment}.explain.{number}"
+    if matches(request, f'"{tag}"'):
+        house.experiment(experiment).stored_trial(number)
+        return tagged(request, Answered("", tag))
+    found = house.answered(experiment, question, lambda one: documents.explanation_document(one.explain(number)))
+    return tagged(request, found._replace(tag=tag))
+
+
+@router.get("/experiments/{experiment}/recommend", openapi_extra=schemas.RECOMMEND)
+def recommend(request: Request, experiment: int, available: Available = None, context: Context = None) -> Response:
+    """The set that looks best by the model, and apart from it the one that the data alone speak for."""
+    known = parameter(context, "context")
+
+    def compute(one: Experiment) -> Any:
+        recommended = one.recommend(available, context=known)
+        return documents.recommendation_document(recommended, one.best_observed(available, context=known))
+
+    return _answered(request, experiment, compute)
+
+
+@router.get("/experiments/{experiment}/evaluate", openapi_extra=schemas.EVALUATE)
+def evaluate(request: Request, experiment: int, do: str = "{}", context: Context = None) -> Response:
+    """All that `recommend` says, of an action of your choice: ?do={"coupon":1}."""
+    action, known = parameter(do, "do"), parameter(context, "context")
+    return _answered(
+        request, experiment, lambda one: documents.evaluation_document(one.evaluate(action, context=known))
+    )
+
+
+@router.get("/experiments/{experiment}/best-observed", openapi_extra=schemas.OBSERVED)
+def best_observed(request: Request, experiment: int, available: Available = None, context: Context = None) -> Response:
+    """The set that the data alone speak for; null where the target was not seen yet."""
+    known = parameter(context, "context")
+    return _answered(
+        request, experiment, lambda one: documents.observed_document(one.best_observed(available, context=known))
+    )
+
+
+@router.get("/experiments/{experiment}/estimates", openapi_extra=schemas.ESTIMATES)
+def estimates(request: Request, experiment: int) -> Response:
+    """Every edge's weight with its interval."""
+    return _answered(request, experiment, lambda one: {"estimates": documents.estimates_document(one.estimates())})
+
+
+@router.get("/experiments/{experiment}/diagnose", openapi_extra=schemas.DIAGNOSE)
+def diagnose(request: Request, experiment: int) -> Response:
+    """Whether the data agree with the model."""
+    return _answered(request, experiment, lambda one: documents.diagnosis_document(one.diagnose()))
+
+
+@router.get("/experiments/{experiment}/export.csv", openapi_extra=schemas.TABLE)
+def export_csv(request: Request, experiment: int) -> Response:
+    """The whole log as CSV, which `import` reads."""
+    text = house_of(request).experiment(experiment).to_csv() or ""
+    return _file(text.encode("utf-8", "backslashreplace"), "text/csv; charset=utf-8", f"experiment-{experiment}.csv")
+
+
+@router.get("/experiments/{experiment}/export.parquet", openapi_extra=schemas.TABLE)
+def export_parquet(request: Request, experiment: int) -> Response:
+    """The whole log as a Parquet file."""
+    found = house_of(request).experiment(experiment)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "log.parquet")
+        found.to_parquet(path)
+        content = Path(path).read_bytes()
+    return _file(content, "application/vnd.apache.parquet", f"experiment-{experiment}.parquet")
+
+
+def _file(content: bytes, kind: str, name: str) -> Response:
+    return Response(content, 200, {"Content-Disposition": f'attachment; filename="{name}"'}, kind)
+
+
+def _answered(request: Request, experiment: int, compute: Callable[[Experiment], Any]) -> Response:
+    """The answer to a question that stands in the address; worked out only where the asker has not got it."""
+    house = house_of(request)
+    question = f"{request.url.path}?{request.url.query}"
+    return tagged(request, house.answered(experiment, question, compute, request.headers.get("if-none-match")))

@@ -1,0 +1,108 @@
+"""Rounds: ask, tell, fail, abandon, record, import."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from dobandit.documents.rounds import (
+    abandoned_document,
+    failed_document,
+    imported_document,
+    recorded_document,
+    told_document,
+    trial_document,
+)
+from dobandit.errors import ExperimentError
+from dobandit.experiment.storage.base import StoredTrial
+from dobandit.service.api import schemas
+from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
+
+router = APIRouter(tags=["rounds"])
+_ASK = ("available", "n", "lease", "size", "control", "context")
+
+
+@router.post("/experiments/{experiment}/ask", status_code=201, openapi_extra=schemas.ASK)
+def ask(request: Request, experiment: int, body: Body) -> Response:
+    """The next trials to carry out."""
+    given, found = said(request, body, *_ASK), house_of(request).at_work(experiment)
+
+    def kept(written: list[StoredTrial]) -> dict[str, Any]:
+        return {"trials": [trial_document(found.handed_out(trial)) for trial in written]}
+
+    return perform(request, "ask", lambda: found.ask(**given), body=body, name=found.name, kept=kept, status=201)
+
+
+@router.post("/experiments/{experiment}/trials/{number}/tell", openapi_extra=schemas.TELL)
+def tell(request: Request, experiment: int, number: int, body: Body) -> Response:
+    """What was seen in a trial. The same told twice changes nothing; something else is refused."""
+    given, found = said(request, body, "observation", "csv", "issued"), house_of(request).at_work(experiment)
+    if given.get("issued") is None:
+        raise ExperimentError(
+            "a tell says which hand-out of the trial it is of, so that a late one can be told from others. Give "
+            "'issued' as the trial says: 1, unless it was handed out again."
+        )
+    seen = seen_in(given)
+    return perform(request, "tell", lambda: told_document(found.tell(number, seen, given["issued"])), name=found.name)
+
+
+@router.post("/experiments/{experiment}/trials/{number}/fail", openapi_extra=schemas.FAIL)
+def fail(request: Request, experiment: int, number: int, body: Body) -> Response:
+    """The trial was tried, but gave nothing."""
+    given, found = said(request, body, "reason"), house_of(request).at_work(experiment)
+    reason = given.get("reason", "")
+
+    def act() -> dict[str, Any]:
+        found.tell_failed(number, reason)
+        return failed_document(number, reason)
+
+    return perform(request, "fail", act, name=found.name)
+
+
+@router.post("/experiments/{experiment}/trials/{number}/abandon", openapi_extra=schemas.ABANDON)
+def abandon(request: Request, experiment: int, number: int, body: Body) -> Response:
+    """Nobody will carry the trial out."""
+    said(request, body)
+    found = house_of(request).at_work(experiment)
+
+    def act() -> dict[str, Any]:
+        found.abandon(number)
+        return abandoned_document(number)
+
+    return perform(request, "abandon", act, name=found.name)
+
+
+@router.post("/experiments/{experiment}/record", status_code=201, openapi_extra=schemas.RECORD)
+def record(request: Request, experiment: int, body: Body) -> Response:
+    """A round that nobody asked for."""
+    given, found = said(request, body, "do", "observation", "csv"), house_of(request).at_work(experiment)
+    seen = seen_in(given)
+
+    def kept(written: list[StoredTrial]) -> dict[str, Any]:
+        return recorded_document(written[0].number)
+
+    def act() -> int:
+        return found.record(given.get("do"), seen)
+
+    return perform(request, "record", act, body=body, name=found.name, kept=kept, status=201)
+
+
+@router.post("/experiments/{experiment}/import", status_code=201, openapi_extra=schemas.IMPORT)
+def import_rounds(request: Request, experiment: int, body: Body) -> Response:
+    """Many rounds that nobody asked for: all of them, or none if one is wrong. JSON, or CSV as text/csv."""
+    found = house_of(request).at_work(experiment)
+    if kind_of(request) == CSV:
+        source: Any = io.StringIO(text_of(body))
+    else:
+        source = rows_of(said(request, body, "rows").get("rows"), "rows")
+
+    def kept(written: list[StoredTrial]) -> dict[str, Any]:
+        numbers = range(written[0].number, written[-1].number + 1)
+        return imported_document(numbers, sum(trial.rounds for trial in written))
+
+    return perform(
+        request, "import", lambda: found.import_history(source), body=body, name=found.name, kept=kept, status=201
+    )

@@ -1,0 +1,112 @@
+"""Whether the service is alive and ready, and figures about it."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from dobandit.errors import DobanditError
+from dobandit.service.problems import Problem
+from dobandit.service.requests import answer, house_of
+
+router = APIRouter(include_in_schema=False)
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Figures:
+    """Counts of requests; used by one thread, that of the event loop."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, str, int]] = Counter()  # by method, route and status
+        self.seconds: dict[str, float] = {}  # by route
+        self.within: Counter[tuple[str, float]] = Counter()  # by route and bucket
+        self.counts: Counter[str] = Counter()
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        self.requests[method, route, status] += 1
+        self.counts[route] += 1
+        self.seconds[route] = self.seconds.get(route, 0.0) + seconds
+        for bucket in _BUCKETS:
+            if seconds <= bucket:
+                self.within[route, bucket] += 1
+
+    def lines(self) -> list[str]:
+        """In Prometheus' words."""
+        lines = [
+            "# HELP dobandit_requests_total Requests that were answered.",
+            "# TYPE dobandit_requests_total counter",
+        ]
+        for (method, route, status), count in sorted(self.requests.items()):
+            lines.append(f'dobandit_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}')
+        lines += ["# HELP dobandit_request_seconds How long they took.", "# TYPE dobandit_request_seconds histogram"]
+        for route, count in sorted(self.counts.items()):
+            for bucket in _BUCKETS:
+                lines.append(
+                    f'dobandit_request_seconds_bucket{{route="{route}",le="{bucket:g}"}} {self.within[route, bucket]}'
+                )
+            lines.append(f'dobandit_request_seconds_bucket{{route="{route}",le="+Inf"}} {count}')
+            lines.append(f'dobandit_request_seconds_sum{{route="{route}"}} {self.seconds[route]:.6f}')
+            lines.append(f'dobandit_request_seconds_count{{route="{route}"}} {count}')
+        return lines
+
+
+class Warmth:
+    """Whether the kernels that an `ask` needs are compiled or loaded, which the first of them would wait for."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+
+    def begin(self) -> None:
+        threading.Thread(target=self._warm, name="warming", daemon=True).start()
+
+    def _warm(self) -> None:
+        from dobandit.experiment.catalogue import create_experiment
+        from dobandit.experiment.storage import MemoryStorage
+        from dobandit.graph.causal_graph import CausalGraph
+
+        try:
+            graph = CausalGraph([("lever", "effect"), ("effect", "target")], target="target")
+            experiment = create_experiment("warming", graph, 1, storage=MemoryStorage(), seed=0)
+            for _ in range(2):
+                trial = experiment.ask()
+                experiment.tell(trial, {"effect": 1, "target": 0})
+            experiment.recommend()
+        finally:
+            self.done.set()
+
+
+@router.get("/healthz")
+def alive() -> Response:
+    """The process answers."""
+    return answer({"status": "ok"})
+
+
+@router.get("/readyz")
+def ready(request: Request) -> Response:
+    """The storage can be reached, and an `ask` waits for no compiler."""
+    try:
+        house_of(request).storage.find("")
+    except DobanditError as error:
+        raise Problem(503, f"the storage cannot be reached ({type(error).__name__}).", {"Retry-After": "5"}) from None
+    if not request.app.state.warmth.done.is_set():
+        raise Problem(503, "the kernels are being loaded.", {"Retry-After": "5"})
+    return answer({"status": "ready"})
+
+
+@router.get("/metrics")
+def metrics(request: Request) -> Response:
+    """For Prometheus. Numbers of experiments and trials are sums, so that no name leaves the house."""
+    guard, listed = request.app.state.guard, house_of(request).listed()
+    gauges = {
+        "dobandit_requests_under_way": guard.under_way,
+        "dobandit_event_streams": guard.streams,
+        "dobandit_experiments": len(listed),
+        "dobandit_trials": sum(one.trials for one in listed),
+        "dobandit_trials_closed": sum(one.closed for one in listed),
+    }
+    lines = [line for name, value in gauges.items() for line in (f"# TYPE {name} gauge", f"{name} {value}")]
+    text = "\n".join([*lines, *request.app.state.figures.lines()]) + "\n"
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

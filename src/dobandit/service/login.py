@@ -1,0 +1,61 @@
+"""Logging in with a browser: by the one-time link that `serve` prints, or with a token."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from dobandit.experiment.storage.books import MANAGE
+from dobandit.service.guard import LOGIN, LOGOUT, cookie_name, cookie_of
+from dobandit.service.pages.rendering import page
+from dobandit.service.visitors import Visitor
+
+router = APIRouter(include_in_schema=False)
+OWNER = Visitor("login link", MANAGE)
+
+
+@router.get(LOGIN)
+def login_page(request: Request, code: str = "") -> Response:
+    """With a code, the session; without, a form."""
+    state = request.app.state
+    if code:
+        if state.login is not None and state.login.take(code):
+            state.used_login()
+            return _entered(request, OWNER)
+        return page(request, "login.html", 403, said="This login link was used already, or is of another start.")
+    return page(request, "login.html", said="")
+
+
+@router.post(LOGIN)
+async def login(request: Request) -> Response:
+    async with request.form(max_fields=10) as form:
+        token = str(form.get("token", ""))
+    visitor = await request.app.state.tokens.visitor(token)
+    if visitor is None:
+        return page(request, "login.html", 403, said="This token is not known here, or it was revoked or has expired.")
+    return _entered(request, visitor)
+
+
+@router.post(LOGOUT)
+def logout(request: Request) -> Response:
+    state = request.app.state
+    cookie = cookie_of(request, state.settings)
+    if cookie is not None:
+        state.sessions.close(cookie)
+    response = RedirectResponse(LOGIN, 303)
+    response.delete_cookie(cookie_name(state.settings), secure=state.settings.https, httponly=True, samesite="strict")
+    return response
+
+
+def _entered(request: Request, visitor: Visitor) -> Response:
+    settings = request.app.state.settings
+    response = RedirectResponse("/", 303)
+    response.set_cookie(
+        cookie_name(settings),
+        request.app.state.sessions.open(visitor),
+        max_age=int(settings.session_seconds),
+        httponly=True,
+        samesite="strict",
+        secure=settings.https,
+    )
+    return response

@@ -1,0 +1,84 @@
+"""What went wrong, as application/problem+json (RFC 9457), with the message that Python gives; a page for browsers."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from dobandit.errors import ConflictError, DobanditError, MissingError, ParseError, StorageError, TakenError
+
+_RETRY = {"Retry-After": "2"}
+
+
+class Problem(Exception):  # noqa: N818 (it is the word of the RFC)
+    """A request that is answered with a problem."""
+
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None, **more: Any) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers, self.more = status, detail, headers or {}, more
+
+    @property
+    def title(self) -> str:
+        return HTTPStatus(self.status).phrase
+
+    def document(self) -> dict[str, Any]:
+        return {"type": "about:blank", "title": self.title, "status": self.status, "detail": self.detail, **self.more}
+
+
+def problem_of(error: DobanditError) -> Problem:
+    """An error of dobandit's as the answer to a request; `error` names its class, for the client."""
+    more: dict[str, Any] = {"error": type(error).__name__}
+    if isinstance(error, ParseError):
+        places = {"line": error.line, "column": error.column, "where": error.where}
+        more |= {key: place for key, place in places.items() if place is not None}
+    if isinstance(error, StorageError):
+        return Problem(503, str(error), _RETRY, **more)
+    if isinstance(error, MissingError):
+        return Problem(404, str(error), **more)
+    return Problem(409 if isinstance(error, (ConflictError, TakenError)) else 422, str(error), **more)
+
+
+def respond(request: Request, problem: Problem) -> Response:
+    """As JSON, or as a page where a browser asks for one."""
+    wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
+    if wants_page:
+        from dobandit.service.pages.rendering import error_page
+
+        return error_page(request, problem)
+    text = json.dumps(problem.document(), ensure_ascii=False, allow_nan=False)
+    return Response(
+        text.encode("utf-8", "backslashreplace"), problem.status, problem.headers, "application/problem+json"
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Let every error of the app, the framework's own included, be answered in this form."""
+
+    @app.exception_handler(Problem)
+    def _problem(request: Request, error: Problem) -> Response:
+        return respond(request, error)
+
+    @app.exception_handler(DobanditError)
+    def _known(request: Request, error: DobanditError) -> Response:
+        return respond(request, problem_of(error))
+
+    @app.exception_handler(HTTPException)
+    def _framework(request: Request, error: HTTPException) -> Response:
+        problem = Problem(error.status_code, str(error.detail), dict(error.headers or {}))
+        if error.status_code == 404:
+            problem.detail = f"there is nothing at {request.url.path}. See /api/v1/docs for what there is."
+        if error.status_code == 405:
+            problem.detail = f"{request.url.path} does not take {request.method}. See /api/v1/docs for what it takes."
+        return respond(request, problem)
+
+    @app.exception_handler(RequestValidationError)
+    def _validation(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        place = " ".join(str(part) for part in first["loc"])
+        return respond(request, Problem(422, f"{place}: {first['msg']}.", where=place))

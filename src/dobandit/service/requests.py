@@ -1,0 +1,155 @@
+"""What a request says: JSON that is read strictly, keys that are known, and the key under which it may be repeated."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from starlette.responses import Response
+
+from dobandit.checks import shown
+from dobandit.errors import DobanditError, ObservationError, ParseError, closest
+from dobandit.graph.formats.json_text import load_json
+from dobandit.service.house import House
+from dobandit.service.ledger import AnsweredError, Deed, doing, dumped
+from dobandit.service.problems import Problem
+from dobandit.service.visitors import Visitor
+
+JSON, CSV = "application/json", "text/csv"
+_KEY = re.compile(r"[!-~]{1,200}")
+
+
+async def _body(request: Request) -> bytes:
+    return await request.body()  # which the guard has in memory already
+
+
+Body = Annotated[bytes, Depends(_body)]
+
+
+def house_of(request: Request) -> House:
+    house: House = request.app.state.house
+    return house
+
+
+def visitor_of(request: Request) -> Visitor:
+    visitor: Visitor = request.state.visitor
+    return visitor
+
+
+def kind_of(request: Request) -> str:
+    """The media type of the body."""
+    return request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+
+
+def text_of(body: bytes) -> str:
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ParseError(f"a request is UTF-8 text, but byte 0x{body[error.start]:02x} is none.") from None
+
+
+def said(request: Request, body: bytes, *known: str) -> dict[str, Any]:
+    """The JSON object of a request, with known keys only; {} where there is no body."""
+    if kind_of(request) != JSON:
+        raise Problem(415, f"this takes {JSON}, but got {shown(kind_of(request))}. Set the Content-Type.")
+    if not body.strip():
+        return {}
+    value = load_json(text_of(body))
+    if not isinstance(value, dict):
+        raise ParseError(f"a request is a JSON object, but got {shown(value)}.")
+    for key in value:
+        if key not in known:
+            hint = closest(key, known) or (f" They are {', '.join(known)}." if known else "")
+            raise ParseError(f"a key of this request is not known: {shown(key)}.{hint}")
+    return value
+
+
+def parameter(text: str | None, name: str) -> Any:
+    """JSON in the address: ?context={"mobile":1}."""
+    try:
+        return None if text is None else load_json(text)
+    except ParseError as error:
+        raise error.in_source(name) from None
+
+
+def seen_in(given: dict[str, Any]) -> Any:
+    """What was seen, by a request: an `observation`, which is an object or a list of rows, or `csv`, a table's text."""
+    table = given.get("csv")
+    if table is None:
+        return rows_of(given.get("observation"), "an observation")
+    if "observation" in given or not isinstance(table, str):
+        raise ParseError(f"csv is the text of a table, in place of an observation, but got {shown(table)}.")
+    return io.StringIO(table)
+
+
+def rows_of(value: object, what: str) -> Any:
+    """Rows of a request: an object, or a list. A text would be the path of a file, which nobody may name from afar."""
+    if isinstance(value, (dict, list)):
+        return value
+    came = "" if value is None else f" ({type(value).__name__})"
+    raise ObservationError(
+        f'{what} maps names to values, such as {{"buy": 1}}, or is a list of such rows, but got {shown(value)}{came}.'
+    )
+
+
+def answer(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """JSON."""
+    return _json(dumped(document), status, headers)
+
+
+def perform(
+    request: Request,
+    what: str,
+    act: Callable[[], Any],
+    *,
+    body: bytes = b"",
+    name: str | None = None,
+    kept: Callable[[Any], Any] | None = None,
+    status: int = 200,
+) -> Response:
+    """Do something in the visitor's name, and answer.
+
+    act   does it; what it returns is the answer, unless `kept` makes one
+    kept  the answer from what was written; with an Idempotency-Key it is stored, and given again to who repeats it
+    """
+    deed = _deed(request, what, body, name, kept)
+    try:
+        with doing(deed):
+            result = act()
+    except (DobanditError, AnsweredError) as error:
+        before = _answered(request, deed, error)
+        if before is None:
+            raise
+        return _json(before, status, {"Idempotency-Replayed": "true"})
+    return _json(deed.text if deed.text is not None else dumped(result), status)
+
+
+def _answered(request: Request, deed: Deed, error: Exception) -> str | None:
+    """What was answered where a deed was done before. Creating finds the name taken by itself, rather than the key."""
+    if isinstance(error, AnsweredError):
+        return error.answer
+    kept = None if deed.key is None else house_of(request).storage.answer(deed.owner, deed.key)
+    try:
+        deed.refuse_repetition(kept)
+    except AnsweredError as before:
+        return before.answer
+    return None
+
+
+def _deed(request: Request, what: str, body: bytes, name: str | None, kept: Callable[[Any], Any] | None) -> Deed:
+    key = request.headers.get("idempotency-key") if kept is not None else None
+    if key is not None and not _KEY.fullmatch(key):
+        raise Problem(422, f"an Idempotency-Key has 1 to 200 visible ASCII characters, but got {shown(key)}.")
+    visitor = visitor_of(request)
+    head = f"{request.method} {request.url.path} {kind_of(request)}\n"
+    digest = hashlib.sha256(head.encode() + body).hexdigest() if key is not None else ""
+    now = house_of(request).settings.clock()
+    return Deed(visitor.name, what, now, visitor.owner, key, digest, kept, name)
+
+
+def _json(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    return Response(text.encode("utf-8", "backslashreplace"), status, headers, JSON)

@@ -1,0 +1,41 @@
+"""How a service is run: who may reach it, and how much one may ask of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+MEGABYTE = 2**20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The defaults suit a service on loopback.
+
+    allowed_hosts  the names under which it is reached, without ports: whatever else a request calls it is refused
+    port           of this service, so that two of them on one machine keep their cookies apart
+    https          people reach it over HTTPS, through a reverse proxy: cookies then never travel in the clear
+    login          whether a one-time login link is made: on loopback only
+    """
+
+    allowed_hosts: tuple[str, ...] = LOOPBACK
+    port: int = 8765
+    https: bool = False
+    login: bool = True
+    most_bytes: int = 16 * MEGABYTE  # of a request's body
+    body_seconds: float = 20.0  # in which a body must have arrived
+    header_seconds: float = 10.0  # in which the head of a request must have arrived
+    most_connections: int = 500
+    most_at_once: int = 64  # requests under way; more are told to come back
+    most_streams: int = 100  # event streams under way
+    rate: float = 2000.0  # requests a second, of one visitor
+    stranger_rate: float = 20.0  # requests a second of one address that nobody knows
+    most_nodes: int = 2000  # of a graph that comes over HTTP
+    most_edges: int = 20_000
+    session_seconds: float = 12 * 3600.0
+    token_seconds: float = 1.0  # for which a token that was looked up counts as valid
+    answer_seconds: float = 7 * 86400.0  # for which the answer to an Idempotency-Key is kept
+    warm: bool = True  # whether kernels are loaded at once, or by the first who needs them
+    clock: Callable[[], float] = time.time

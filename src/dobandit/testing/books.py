@@ -1,0 +1,125 @@
+"""What every storage must keep beside the log: a part of `StorageSuite`."""
+
+from __future__ import annotations
+
+from dobandit.errors import ConflictError, ExperimentError
+from dobandit.experiment.storage.base import TOLD, Storage, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
+from dobandit.testing.random_steps import UndoneError
+from dobandit.testing.refusing import refused
+
+_TOKEN = StoredToken(0, "Ünïcode '; 🎲", "work", None, "ab" * 32, 1700000000.25)
+_ANSWER = KeptAnswer("token 1", "a key", "cd" * 32, '{"trials": ["🎲"]}', 5.5)
+_LINE = AuditLine(0, 7.25, "token 1", "ask", 3, "spring", "trial 0")
+_SEEN = StoredTrial(0, "imported", "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
+
+
+class BooksSuite:
+    """Every method gets a storage without experiments; its books may hold what earlier ones entered."""
+
+    def test_a_token_is_kept_until_it_is_revoked(self, storage: Storage) -> None:
+        with storage.booking() as books:
+            first = books.add_token(_TOKEN)
+            second = books.add_token(_TOKEN._replace(scope="read", experiment=7, expires_at=9.5))
+        assert first != second
+        assert storage.token(first) == _TOKEN._replace(id=first)
+        assert [token.id for token in storage.tokens()][-2:] == [first, second]
+        with storage.booking() as books:
+            assert books.revoke_token(second, 8.0)
+            assert not books.revoke_token(second + 1000, 8.0)
+        with storage.booking() as books:
+            assert not books.revoke_token(second, 8.5)
+        revoked = storage.token(second)
+        assert revoked == _TOKEN._replace(id=second, scope="read", experiment=7, expires_at=9.5, revoked_at=8.0)
+        assert storage.token(second + 1000) is None
+
+    def test_an_answer_is_stored_with_the_deed_or_not_at_all(self, storage: Storage) -> None:
+        spring = storage.create("spring", "{}", 1.5).id
+        key = f"key of {spring}"
+        answer = _ANSWER._replace(key=key)
+
+        def undone() -> None:
+            with storage.writing(spring) as writer:
+                writer.add([_SEEN])
+                writer.keep_answer(answer)
+                writer.note(_LINE._replace(experiment=spring))
+                raise UndoneError
+
+        with refused(UndoneError):
+            undone()
+        assert storage.answer("token 1", key) is None
+        assert list(storage.audit(experiment=spring)) == []
+        with storage.writing(spring) as writer:
+            assert writer.answered("token 1", key) is None
+            writer.add([_SEEN])
+            writer.keep_answer(answer)
+            writer.note(_LINE._replace(experiment=spring))
+        assert storage.answer("token 1", key) == answer
+        assert storage.answer("token 2", key) is None
+        with storage.writing(spring) as writer:
+            assert writer.answered("token 1", key) == answer
+        with refused(ConflictError), storage.writing(spring) as writer:
+            writer.add([_SEEN])
+            writer.keep_answer(answer._replace(answer="another"))
+        found = storage.find("spring")
+        assert found is not None
+        assert found.trials == 1
+
+    def test_answers_are_forgotten_in_time(self, storage: Storage) -> None:
+        with storage.booking() as books:
+            books.forget_answers(1e9)
+            books.keep_answer(_ANSWER._replace(key="old", at=1.0))
+            books.keep_answer(_ANSWER._replace(key="new", at=2.0))
+        with storage.booking() as books:
+            assert books.forget_answers(2.0) == 1
+        assert storage.answer("token 1", "old") is None
+        assert storage.answer("token 1", "new") is not None
+        with storage.booking() as books:
+            books.forget_answers(1e9)
+
+    def test_an_experiment_begins_with_trials_and_a_line(self, storage: Storage) -> None:
+        def enter(stored: StoredExperiment, books: Books) -> None:
+            books.note(_LINE._replace(experiment=stored.id, what="create", detail=str(stored.trials)))
+
+        created = storage.create("spring", "{}", 1.5, [_SEEN, _SEEN], enter)
+        assert (created.trials, created.closed) == (2, 2)
+        assert storage.find("spring") == created
+        assert [trial.number for trial in storage.rows(created.id)] == [0, 1]
+        storage.rename("spring", "summer", enter)
+        storage.delete("summer", enter)
+        lines = storage.audit(experiment=created.id)
+        assert [(line.what, line.detail) for line in lines] == [("create", "2")] * 3
+        assert [line.number for line in lines] == sorted({line.number for line in lines})
+
+        def fail(stored: StoredExperiment, books: Books) -> None:
+            enter(stored, books)
+            raise UndoneError
+
+        with refused(UndoneError):
+            storage.create("spring", "{}", 1.5, [_SEEN], fail)
+        assert storage.find("spring") is None
+        kept = storage.create("spring", "{}", 1.5)
+        with refused(UndoneError):
+            storage.rename("spring", "winter", fail)
+        with refused(UndoneError):
+            storage.delete("spring", fail)
+        with refused(ExperimentError):
+            storage.delete("nothing", enter)
+        assert storage.find("spring") == kept
+        assert list(storage.audit(experiment=kept.id)) == []
+
+    def test_the_audit_comes_in_pages(self, storage: Storage) -> None:
+        before = storage.audit(most=10**9)
+        start = before[-1].number if before else 0
+        with storage.booking() as books:
+            for i in range(7):
+                books.note(_LINE._replace(at=float(i), experiment=None, name=None))
+        found: list[AuditLine] = []
+        after = start
+        while page := storage.audit(after, 3):
+            assert len(page) <= 3
+            found += page
+            after = page[-1].number
+        assert [line._replace(number=0) for line in found] == [
+            _LINE._replace(at=float(i), experiment=None, name=None) for i in range(7)
+        ]

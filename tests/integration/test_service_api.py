@@ -1,0 +1,315 @@
+"""The API: words, answers, keys that make repetitions harmless, tags, pages, events, the audit."""
+
+import csv
+import io
+import json
+import threading
+
+import pytest
+
+import dobandit as dob
+from dobandit.documents.answers import diagnosis_document, recommendation_document
+from dobandit.experiment.storage import open_storage
+from serving import FUNNEL, served
+
+API = "/api/v1"
+SEEN = {"email": 0, "coupon": 0, "visit": 1, "buy": 1}
+
+
+@pytest.fixture
+def house(tmp_path):
+    storage = open_storage(f"sqlite:///{tmp_path}/spring.db")
+    with served(storage) as one:
+        one.spring = one.create()
+        one.at = f"{API}/experiments/{one.spring}"
+        yield one
+    storage.close()
+
+
+def seen_after(trial):
+    return {**SEEN, **trial["do"]}
+
+
+def test_a_round_over_http_is_a_round(house):
+    """The same experiment, asked here and there, says the same in the same words."""
+    local = dob.create_experiment(
+        "local", dob.parse_graph(FUNNEL["graph"], "edgelist", target="buy"), 1, storage=house.storage, seed=7
+    )
+    for _ in range(6):
+        asked = house.call("POST", f"{house.at}/ask", {}, scope="work")
+        assert asked.status_code == 201
+        (said,) = asked.json()["trials"]
+        trial = local.ask()
+        assert (said["trial"], said["do"], said["predicted"], said["why"], said["issued"]) == (
+            trial.number,
+            trial.do,
+            trial.predicted,
+            trial.why,
+            1,
+        )
+        assert said["interval"] == list(trial.interval)
+        told = house.call(
+            "POST", f"{house.at}/trials/{said['trial']}/tell", {"observation": seen_after(said), "issued": 1}
+        )
+        assert told.json()["partial"] is False
+        local.tell(trial, seen_after(said))
+    recommended = house.call("GET", f"{house.at}/recommend", scope="read").json()
+    assert recommended == json.loads(json.dumps(recommendation_document(local.recommend(), local.best_observed())))
+    assert house.call("GET", f"{house.at}/diagnose").json() == json.loads(
+        json.dumps(diagnosis_document(local.diagnose()))
+    )
+    rows = house.call("GET", f"{house.at}/trials").json()["trials"]
+    times = ("asked_at", "closed_at")
+    assert [{**row, **dict.fromkeys(times)} for row in rows] == [
+        {**row, **dict.fromkeys(times)} for row in local.trials()
+    ]
+    assert house.call("GET", f"{house.at}/export.csv").text.count("\n") == 7
+    shown = house.call("GET", house.at).json()
+    assert (shown["id"], shown["told"], shown["definition"]["seed"]) == (house.spring, 6, 7)
+
+
+def test_conflicts_and_what_is_missing(house):
+    house.call("POST", f"{house.at}/ask", {"n": 2})
+    tell = {"observation": {"visit": 1, "buy": 0}, "issued": 1}
+    first = house.call("POST", f"{house.at}/trials/0/tell", tell)
+    assert first.json()["repeated"] is False
+    assert house.call("POST", f"{house.at}/trials/0/tell", tell).json()["repeated"] is True
+    other = house.call("POST", f"{house.at}/trials/0/tell", {**tell, "observation": {"visit": 1, "buy": 1}})
+    assert (other.status_code, other.json()["error"]) == (409, "ConflictError")
+    assert "already told" in other.json()["detail"]
+    unsaid = house.call("POST", f"{house.at}/trials/1/tell", {"observation": {"buy": 1}})
+    assert unsaid.status_code == 422
+    assert "issued" in unsaid.json()["detail"]
+    assert house.call("POST", f"{house.at}/trials/1/fail", {"reason": "rain"}).json()["reason"] == "rain"
+    assert house.call("POST", f"{house.at}/trials/1/abandon").status_code == 409
+    for method, path in (("POST", "/trials/9/tell"), ("POST", "/trials/9/abandon"), ("GET", "/trials/9")):
+        assert house.call(method, house.at + path, tell if "tell" in path else None).status_code == 404
+    taken = house.call("POST", f"{API}/experiments", {"name": "spring", **FUNNEL})
+    assert (taken.status_code, taken.json()["error"]) == (409, "TakenError")
+
+
+def test_a_wrong_graph_says_where(house):
+    answer = house.call("POST", f"{API}/graphs/check", {"graph": "a -> b\nb -> ", "target": "b"})
+    said = answer.json()
+    assert (answer.status_code, said["error"], said["line"], said["column"]) == (422, "ParseError", 2, 6)
+    good = house.call("POST", f"{API}/graphs/check", {**FUNNEL, "latent": ["email"]}).json()
+    assert (good["valid"], good["latent"], good["admissible"]) == (True, ["email"], True)
+    model = {"target": "Y", "nodes": {"A": {"bias": 0.5}, "Y": {"parents": {"A": 0.3}}}}
+    assert house.call("POST", f"{API}/graphs/check", {"graph": model}).json()["kind"] == "model"
+    assert house.call("POST", f"{API}/graphs/check", {"graph": json.dumps(model)}).json()["kind"] == "model"
+
+
+# -- lost answers --------------------------------------------------------------------------------------------------
+
+
+def test_a_key_makes_a_repetition_harmless(house):
+    calls = {
+        f"{house.at}/ask": {"n": 2},
+        f"{house.at}/record": {"do": {"email": 1}, "observation": {"visit": 1, "buy": 0}},
+        f"{house.at}/import": {"rows": [[{"coupon": 1}, {"visit": 1, "buy": 1}]] * 3},
+        f"{API}/experiments": {"name": "summer", **FUNNEL},
+    }
+    for path, body in calls.items():
+        headers = {"Idempotency-Key": f"key of {path}".replace(" ", "-")}
+        first = house.call("POST", path, body, headers=headers)
+        assert first.status_code == 201, first.text
+        trials, lines = house.storage.by_id(house.spring).trials, len(house.storage.audit())
+        for _ in range(2):
+            again = house.call("POST", path, body, headers=headers)
+            assert (again.status_code, again.content) == (201, first.content)
+            assert again.headers["idempotency-replayed"] == "true"
+        assert (house.storage.by_id(house.spring).trials, len(house.storage.audit())) == (trials, lines)
+        another = house.call("POST", path, {**body, "n" if "ask" in path else "name": 1}, headers=headers)
+        assert another.status_code == 422
+    assert len(house.storage.experiments()) == 2
+    wrong = house.call("POST", f"{house.at}/ask", {"n": 1}, headers={"Idempotency-Key": f"key-of-{house.at}/ask"})
+    assert wrong.status_code == 422
+    assert "another one" in wrong.json()["detail"]
+
+
+def test_keys_belong_to_who_sent_them(house):
+    headers = {"Idempotency-Key": "the-same"}
+    numbers = [
+        house.call("POST", f"{house.at}/ask", {}, scope=scope, headers=headers).json()["trials"][0]["trial"]
+        for scope in ("work", "manage", "work", "manage")
+    ]
+    assert numbers == [0, 1, 0, 1]
+    for key in ("", "a" * 201, "two words"):
+        answer = house.call("POST", f"{house.at}/ask", {}, headers={"Idempotency-Key": key})
+        assert answer.status_code in (400, 422)
+
+
+def test_the_same_key_at_the_same_time(house):
+    found = []
+
+    def ask():
+        found.append(house.call("POST", f"{house.at}/ask", {}, headers={"Idempotency-Key": "once"}).content)
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+    assert house.storage.by_id(house.spring).trials == 1
+
+
+def test_a_refused_deed_keeps_no_answer(house):
+    headers = {"Idempotency-Key": "mine"}
+    assert house.call("POST", f"{house.at}/ask", {"n": 0}, headers=headers).status_code == 422
+    assert house.call("POST", f"{house.at}/ask", {"n": 1}, headers=headers).status_code == 201
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+def test_tags_save_work_and_change_with_the_log(house):
+    rows = [[{"coupon": 1}, {"email": 0, "visit": 1, "buy": 1}], [{}, {"email": 0, "coupon": 0, "visit": 0, "buy": 0}]]
+    house.call("POST", f"{house.at}/import", {"rows": rows})
+    house.call("POST", f"{house.at}/ask", {})
+    paths = ["", "/status", "/trials", "/trials/0", "/trials/2/explain", "/recommend", "/best-observed", "/estimates"]
+    paths += ["/diagnose", '/evaluate?do={"email":1}', "/recommend?available=email"]
+    tags = {}
+    for path in paths:
+        first = house.call("GET", house.at + path)
+        tags[path] = first.headers["etag"]
+        again = house.call("GET", house.at + path, headers={"If-None-Match": tags[path]})
+        assert (again.status_code, again.content) == (304, b""), path
+        assert again.headers["etag"] == tags[path]
+        assert house.call("GET", house.at + path).content == first.content
+    house.call("POST", f"{house.at}/trials/2/tell", {"observation": {"visit": 1, "buy": 1}, "issued": 1})
+    for path in paths:
+        answer = house.call("GET", house.at + path, headers={"If-None-Match": tags[path]})
+        assert answer.status_code == (304 if path in ("/trials/0", "/trials/2/explain") else 200), path
+
+
+def test_trials_come_in_pages(house):
+    house.call("POST", f"{house.at}/ask", {"n": 7})
+    for number in (1, 4):
+        house.call("POST", f"{house.at}/trials/{number}/abandon")
+    found, after = [], -1
+    while after is not None:
+        page = house.call("GET", f"{house.at}/trials?after={after}&limit=3").json()
+        assert len(page["trials"]) <= 3
+        found += [row["trial"] for row in page["trials"]]
+        after = page["next"]
+    assert found == list(range(7))
+    pending = house.call("GET", f"{house.at}/trials?state=pending&limit=4").json()
+    assert [row["trial"] for row in pending["trials"]] == [0, 2, 3, 5]
+    assert pending["next"] == 5
+    assert house.call("GET", f"{house.at}/trials?after=99").json() == {"trials": [], "next": None}
+
+
+def test_experiments_come_in_pages(house):
+    for name in ("b", "c", "a/b"):
+        house.create(name)
+    first = house.call("GET", f"{API}/experiments?limit=2").json()["experiments"]
+    assert [one["name"] for one in first] == ["a/b", "b"]
+    rest = house.call("GET", f"{API}/experiments?after=b").json()["experiments"]
+    assert [one["name"] for one in rest] == ["c", "spring"]
+    assert house.call("GET", f"{API}/experiments", params={"name": "a/b"}).json()["experiments"][0]["name"] == "a/b"
+
+
+def test_events_tell_what_happens(house):
+    headers = {"Authorization": f"Bearer {house.tokens['read']}"}
+    with house.client.stream("GET", f"{house.at}/events", headers=headers) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        data = (json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data: "))
+        assert next(data) == {"trials": 0, "closed": 0, "name": "spring"}
+        house.call("POST", f"{house.at}/ask", {})
+        assert next(data) == {"trials": 1, "closed": 0, "name": "spring"}
+        house.call("DELETE", house.at)
+        assert "deleted" in next(data)["detail"]
+
+
+def test_every_change_leaves_a_line(house):
+    house.call("POST", f"{house.at}/ask", {}, scope="work")
+    tell = {"observation": {"visit": 1, "buy": 0}, "issued": 1}
+    house.call("POST", f"{house.at}/trials/0/tell", tell, scope="work")
+    house.call("POST", f"{house.at}/trials/0/tell", tell, scope="work")  # changes nothing
+    house.call("POST", f"{house.at}/trials/0/abandon", scope="work")  # refused
+    house.call("PATCH", house.at, {"name": "summer"})
+    house.call("DELETE", house.at)
+    said = house.call("GET", f"{API}/audit?experiment={house.spring}").json()
+    assert [(line["who"], line["what"], line["name"], line["detail"]) for line in said["audit"]] == [
+        ("manage (token 3)", "create", "spring", "0 trials"),
+        ("work (token 2)", "ask", "spring", "trial 0"),
+        ("work (token 2)", "tell", "spring", "trial 0"),
+        ("manage (token 3)", "rename", "spring", "now summer"),
+        ("manage (token 3)", "delete", "summer", ""),
+    ]
+    table = list(csv.DictReader(io.StringIO(house.call("GET", f"{API}/audit.csv").text)))
+    assert [row["what"] for row in table][-5:] == ["create", "ask", "tell", "rename", "delete"]
+    page = house.call("GET", f"{API}/audit?limit=2").json()
+    assert (len(page["audit"]), page["next"]) == (2, page["audit"][-1]["number"])
+
+
+def test_the_api_describes_itself(house):
+    document = house.call("GET", f"{API}/openapi.json").json()
+    assert document["openapi"].startswith("3.")
+    paths = document["paths"]
+    assert set(paths[f"{API}/experiments/{{experiment}}"]) == {"get", "patch", "delete"}
+    for path, operations in paths.items():
+        assert path.startswith(API)
+        for operation in operations.values():
+            assert "422" not in operation["responses"]
+            assert "application/problem+json" in operation["responses"]["default"]["content"]
+    asked = paths[f"{API}/experiments/{{experiment}}/ask"]["post"]
+    assert set(asked["responses"]["201"]["content"]["application/json"]["example"]["trials"][0]) >= {
+        "trial",
+        "do",
+        "predicted",
+        "interval",
+        "why",
+        "lease_expires",
+        "issued",
+    }
+    page = house.call("GET", f"{API}/docs").text
+    assert "POST /api/v1/experiments/{experiment}/ask" in page
+    assert "//" not in page.replace("</", "")  # nothing from another host
+
+
+def test_the_examples_of_the_description_work(house):
+    """What the document gives as examples is accepted as it stands."""
+    paths = house.call("GET", f"{API}/openapi.json").json()["paths"]
+    made = paths[f"{API}/experiments"]["post"]["requestBody"]["content"]["application/json"]["example"]
+    number = house.call("POST", f"{API}/experiments", {**made, "name": "example"}).json()["id"]
+    house.call("POST", f"{API}/experiments/{number}/ask", {"n": 6})
+    trials = {"tell": 3, "fail": 4, "abandon": 5}
+    for path in ("ask", "tell", "fail", "abandon", "record", "import"):
+        template = f"{API}/experiments/{{experiment}}/" + (f"trials/{{number}}/{path}" if path in trials else path)
+        content = paths[template]["post"]["requestBody"]["content"]
+        address = template.replace("{experiment}", str(number)).replace("{number}", str(trials.get(path)))
+        for kind, one in content.items():
+            body = one["example"]
+            answer = house.call("POST", address, body, headers={"Content-Type": kind})
+            assert answer.status_code in (200, 201), (path, answer.text)
+
+
+def test_health_and_figures(house):
+    assert house.client.get("/healthz").status_code == 200
+    ready = house.client.get("/readyz")
+    assert (ready.status_code, ready.headers["retry-after"]) == (503, "5")
+    house.app.state.warmth._warm()
+    assert house.client.get("/readyz").json() == {"status": "ready"}
+    assert house.client.get("/metrics").status_code == 401
+    text = house.call("GET", "/metrics", scope="read").text
+    lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert lines["dobandit_experiments"] == "1"
+    assert any(key.startswith("dobandit_requests_total{") and 'status="503"' in key for key in lines)
+    counts = [float(value) for key, value in lines.items() if key.startswith("dobandit_request_seconds_count")]
+    totals = [float(value) for key, value in lines.items() if key.startswith("dobandit_requests_total")]
+    assert sum(counts) == sum(totals)
+
+
+def test_a_storage_that_is_gone_is_a_503(tmp_path):
+    storage = open_storage(f"sqlite:///{tmp_path}/spring.db")
+    with served(storage) as one:
+        number = one.create()
+        (tmp_path / "spring.db").rename(tmp_path / "away.db")
+        answer = one.client.get("/readyz")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert str(tmp_path) not in answer.text
+        (tmp_path / "away.db").rename(tmp_path / "spring.db")
+        assert one.call("GET", f"{API}/experiments/{number}").status_code == 200
+    storage.close()

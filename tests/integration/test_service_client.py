@@ -1,0 +1,280 @@
+"""The client: lost answers, a server that is killed, errors, and what is said where an extra is missing."""
+
+import io
+import math
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+import dobandit as dob
+from dobandit.client.connection import Connection
+from dobandit.client.service import Service
+from dobandit.errors import MissingError, ParseError, PolicyError, ServiceError, StorageError
+from dobandit.experiment.storage import open_storage
+from dobandit.experiment.tokens import create_token
+from serving import served
+
+GRAPH = dob.CausalGraph([("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")], target="buy")
+
+
+@pytest.fixture(scope="module")
+def house():
+    with served() as one:
+        yield one
+
+
+@pytest.fixture
+def service(house):
+    with dob.connect(house.url, house.tokens["manage"]) as connected:
+        yield connected
+        for one in connected.list_experiments():
+            connected.delete_experiment(one.name)
+
+
+class Losing(httpx.BaseTransport):
+    """A line that loses a request, then the answer to one that was carried out, then nothing, and so on."""
+
+    def __init__(self):
+        self.inner, self.count, self.sent = httpx.HTTPTransport(), 0, 0
+
+    def handle_request(self, request):
+        self.count += 1
+        if self.count % 3 == 1:
+            raise httpx.ConnectError("the line is dead")
+        response = self.inner.handle_request(request)
+        self.sent += 1
+        if self.count % 3 == 2:
+            response.read()
+            response.close()
+            raise httpx.ReadError("the answer was lost")
+        return response
+
+    def close(self):
+        self.inner.close()
+
+
+def test_lost_requests_and_answers_are_repeated_and_done_once(house, service):
+    line = Losing()
+    lossy = Service(Connection(house.url, house.tokens["manage"], 60.0, 60.0, line))
+    experiment = lossy.create_experiment("lossy", GRAPH, 1, "ucb", seed=1)
+    trials = [experiment.ask() for _ in range(5)] + experiment.ask(n=2)
+    assert [trial.number for trial in trials] == list(range(7))
+    for trial in trials:
+        told = experiment.tell(trial, {"email": 0, "coupon": 0, "visit": 1, "buy": 1} | trial.do)
+        assert told.repeated  # the first answer was lost: the second time nothing was changed
+    assert experiment.record({"email": 1}, {"visit": 0, "buy": 0}) == 7
+    assert list(experiment.import_history([({}, {"buy": 1})] * 3)) == [8, 9, 10]
+    assert experiment.status().trials == 11
+    lossy.rename_experiment("lossy", "lossless")
+    assert line.sent > 20
+    assert [one.name for one in house.storage.experiments()] == ["lossless"]
+    lossy.close()
+
+
+def test_a_service_that_is_not_there(house):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    nobody = dob.connect(f"http://127.0.0.1:{port}", "dob_1_x", patience=0.3)
+    started = time.monotonic()
+    with nobody, pytest.raises(StorageError, match="cannot be reached"):
+        nobody.list_experiments()
+    assert time.monotonic() - started < 10
+    stranger = dob.connect(house.url, "dob_1_wrong", patience=0.0)
+    with stranger, pytest.raises(ServiceError, match="not known here"):
+        stranger.list_experiments()
+    reader = dob.connect(house.url, house.tokens["work"], patience=0.0)
+    with reader, pytest.raises(ServiceError, match="scope 'manage'"):
+        reader.create_experiment("x", GRAPH, 1)
+    with pytest.raises(ServiceError, match="http://"):
+        dob.connect("ftp://here")
+
+
+def test_too_many_at_once_wait_for_their_turn():
+    with served(rate=1.0) as one, dob.connect(one.url, one.tokens["manage"]) as service:
+        for _ in range(5):  # three at once, and then one a second
+            service.list_experiments()
+        assert sum(count for key, count in one.app.state.figures.requests.items() if key[2] == 429) >= 1
+
+
+def test_errors_are_those_of_python(service):
+    experiment = service.create_experiment("spring", GRAPH, 1, seed=2)
+    with pytest.raises(MissingError, match="Did you mean 'spring'"):
+        service.open_experiment("sprin")
+    with pytest.raises(PolicyError, match="ulb"):
+        service.create_experiment("x", GRAPH, 1, "ulb")
+    with pytest.raises(ParseError, match="line 3") as error:
+        experiment.record({}, io.StringIO("visit,buy\n1,0\n1,2\n"))
+    assert error.value.line == 3
+    arms = service.create_experiment("arms", GRAPH, 1, "ucb")
+    with pytest.raises(PolicyError, match="no model"):
+        arms.estimates()
+
+
+def test_answers_are_those_of_python(house, service, tmp_path):
+    experiment = service.create_experiment("spring", GRAPH, 1, seed=2, control=0.2)
+    local = dob.open_experiment("spring", house.storage)
+    for number in range(25):
+        trial = experiment.ask()
+        if number % 7 == 6:
+            experiment.tell_failed(trial.number, "rain")
+            continue
+        seen = {"email": number % 2, "coupon": 0, "visit": number % 3 == 0, "buy": number % 4 == 0}
+        experiment.tell(trial, seen | trial.do)
+    assert experiment.recommend() == local.recommend()
+    assert experiment.recommend(["email"]) == local.recommend(["email"])
+    assert experiment.evaluate({"email": 1}) == local.evaluate({"email": 1})
+    assert experiment.evaluate(["coupon"]) == local.evaluate(["coupon"])
+    assert experiment.best_observed() == local.best_observed()
+    assert repr(experiment.estimates()) == repr(local.estimates())
+    assert experiment.explain(3) == local.explain(3)
+    assert repr(experiment.diagnose()) == repr(local.diagnose())
+    assert experiment.diagnose().lines() == local.diagnose().lines()
+    status, wanted = experiment.status(), local.status()
+    assert status.storage == house.url
+    assert status.last_told_at == pytest.approx(wanted.last_told_at, abs=0.002)
+    same = {"storage": "", "created_at": 0, "last_told_at": 0}
+    assert status._replace(**same) == wanted._replace(**same)
+    assert experiment.trials() == local.trials()
+    assert experiment.trials(after=3, limit=5) == local.trials(3, 5)
+    assert experiment.trials(state="failed") == local.trials(state="failed")
+    assert experiment.trial(6) == local.trial(6)
+    assert experiment.to_csv() == local.to_csv()
+    experiment.to_csv(tmp_path / "log.csv")
+    assert (tmp_path / "log.csv").read_text() == local.to_csv()
+    experiment.to_parquet(tmp_path / "log.parquet")
+    other = service.create_experiment("again", GRAPH, 1, seed=2, history=local.to_pandas())
+    assert other.status().rounds == 22
+    assert len(other.import_history(tmp_path / "log.parquet")) == 22
+    assert repr(other.definition.policy) == repr(local.definition.policy)
+    assert (experiment.graph, experiment.columns.names) == (local.graph, local.columns.names)
+
+
+def test_a_prediction_that_is_not_there_is_nan(service):
+    experiment = service.create_experiment("arms", GRAPH, 1, dob.UCB(scale=0.5), seed=2)
+    local = dob.create_experiment("arms", GRAPH, 1, dob.UCB(scale=0.5), "memory", seed=2)
+    assert math.isnan(experiment.ask().predicted) == math.isnan(local.ask().predicted)
+    assert experiment.explain(0).bonus is None
+
+
+def test_pages_of_a_long_list(service, monkeypatch):
+    monkeypatch.setattr("dobandit.client.experiment._PAGE", 7)
+    experiment = service.create_experiment("spring", GRAPH, 1, "random", seed=2)
+    experiment.ask(n=30)
+    assert [row["trial"] for row in experiment.trials()] == list(range(30))
+    assert [row["trial"] for row in experiment.trials(limit=20)] == list(range(20))
+    assert [one.trials for one in service.list_experiments()] == [30]
+
+
+def test_the_code_in_the_documentation_runs(house, service):
+    page = (Path(__file__).parents[2] / "docs/service.md").read_text()
+    (code,) = re.findall(r"^```py\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    names = {}
+    address = code.replace("http://127.0.0.1:8765", house.url).replace("dob_1_...", house.tokens["manage"])
+    exec(compile(address, "service.md", "exec"), names)
+    assert names["experiment"].status().told == 1
+    names["service"].close()
+
+
+# -- a server that is killed ---------------------------------------------------------------------------------------
+
+
+def start_server(url, port):
+    command = [sys.executable, "-m", "dobandit", "serve", "--storage", url, "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    for _ in range(1200):
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=5).status_code == 200:
+                return process
+        except httpx.TransportError:
+            time.sleep(0.05)
+        assert process.poll() is None, process.stderr.read()
+    raise AssertionError("the server did not start")
+
+
+def stop(process):
+    process.send_signal(signal.SIGKILL)  # no chance to tidy up
+    process.wait(timeout=30)
+    process.stderr.close()
+
+
+def test_a_killed_server_loses_and_doubles_nothing(tmp_path):
+    """200 asks and tells by two clients; the server dies twice in between, wherever it is just then."""
+    url = f"sqlite:///{tmp_path}/spring.db"
+    storage = open_storage(url)
+    dob.create_experiment("spring", GRAPH, 1, "random", storage, seed=3)
+    token = create_token(storage, "worker", "work", time.time(), "the tests")[0]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    running = [start_server(url, port)]
+    told, errors = {}, []
+
+    def work(share):
+        try:
+            with dob.connect(f"http://127.0.0.1:{port}", token, timeout=30.0, patience=120.0) as service:
+                experiment = service.open_experiment("spring")
+                for number in share:
+                    trial = experiment.ask()
+                    seen = {"email": number % 2, "coupon": 0, "visit": 1, "buy": int(number % 3 == 0)} | trial.do
+                    assert trial.number not in told
+                    told[trial.number] = seen
+                    experiment.tell(trial, seen)
+        except BaseException as error:
+            errors.append(error)
+
+    workers = [threading.Thread(target=work, args=(range(start, 200, 2),)) for start in (0, 1)]
+    for worker in workers:
+        worker.start()
+    for mark in (60, 130):
+        while len(told) < mark and any(worker.is_alive() for worker in workers):
+            time.sleep(0.002)
+        stop(running.pop())
+        running.append(start_server(url, port))
+    for worker in workers:
+        worker.join(timeout=120)
+    stop(running.pop())
+    assert not errors
+    rows = dob.open_experiment("spring", storage).trials()
+    assert [row["trial"] for row in rows] == list(range(200))
+    assert {row["trial"]: row["observation"] for row in rows} == told
+    assert {row["state"] for row in rows} == {"told"}
+    assert {row["issued"] for row in rows} == {1}
+    audit = [line.what for line in storage.audit(most=1000)]
+    assert (audit.count("ask"), audit.count("tell")) == (200, 200)
+    storage.close()
+
+
+# -- what is not installed -----------------------------------------------------------------------------------------
+
+
+def test_a_missing_extra_says_how_to_get_it(tmp_path):
+    for name in ("httpx", "uvicorn"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise ImportError('no {name}', name={name!r})")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    more = {"capture_output": True, "text": True, "timeout": 120, "env": {**os.environ, "PYTHONPATH": path}}
+    served = subprocess.run([sys.executable, "-m", "dobandit", "serve"], cwd=tmp_path, **more)
+    assert served.returncode == 2
+    assert "pip install 'dobandit[server]'" in served.stderr
+    assert "Traceback" not in served.stderr
+    client = subprocess.run([sys.executable, "-c", "import dobandit as dob; dob.connect('http://here')"], **more)
+    assert "pip install 'dobandit[client]'" in client.stderr
+
+
+def test_importing_dobandit_needs_no_web_package():
+    code = (
+        "import sys, dobandit, dobandit.cli.main, dobandit.cli.experiments, dobandit.cli.tokens; "
+        "print([name for name in ('fastapi', 'uvicorn', 'jinja2', 'httpx', 'starlette') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stderr
