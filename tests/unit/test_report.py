@@ -17,7 +17,8 @@ from dobandit.policy.yardsticks import Random
 from dobandit.report import figures
 from dobandit.report.charts import graph_chart, regret_chart, save_chart
 from dobandit.report.curves import message, regret_figure
-from dobandit.report.html import Section, report_html, study_report
+from dobandit.report.figures import svg_of
+from dobandit.report.html import PageFigure, Section, report_html, study_report, study_section
 from dobandit.report.picture import drawable, picture_of
 from dobandit.report.readable import amount, columns, markdown, percent, printable, shortened, signed
 from dobandit.report.result import SimulationResult, load_result, simulate
@@ -444,7 +445,7 @@ def test_a_report_folder(usual, tmp_path):
     assert {file.name for file in (tmp_path / "new" / "folder").iterdir()} == set(files)
     text = files["report.html"].read_text()
     page = assert_offline(text)
-    assert page.tags.count("svg") == 2
+    assert page.tags.count("svg") == 2 * 2 + 2  # two panels and the graph, each for wide screens and for narrow ones
     assert all(f">{label}<" in text for label in usual.labels)
     assert json.loads(files["summary.json"].read_text())["replications"] == 40
     assert len(text) < 300_000
@@ -468,11 +469,25 @@ def test_pages_escape_every_text():
 def test_figures_on_a_page_keep_their_ids_apart():
     svg = '<svg width="10" viewBox="0 0 10 10"><defs><clipPath id="clip0"/></defs><g clip-path="url(#clip0)"/>'
     svg += '<path d="M0.123456,7.98765"/><text>id="kept" 0.123456</text></svg>'
-    text = report_html([Section("a", figures=[(svg, "one"), (svg, "two")])], "t")
+    text = report_html([Section("a", figures=[PageFigure(svg, "one"), PageFigure(svg, "two")])], "t")
     assert re.findall(r'id="(figure\d+-clip0)"', text) == ["figure1-clip0", "figure2-clip0"]
     assert "url(#figure2-clip0)" in text
     assert "M0.12,7.98" in text
     assert 'id="kept" 0.123456' in text
+
+
+def test_a_page_is_for_dark_screens_phones_and_print_too(usual):
+    chart = svg_of(regret_chart(usual))
+    text = report_html([Section("a", figures=[PageFigure(chart, "chart")]), study_section(usual)], "t")
+    body = text[text.index("<main>") :]
+    assert not re.search(r'(fill|stroke)="(#|white|black|rgb)', body)  # colours are the page's, which follow the mode
+    assert " style=" not in body
+    assert "prefers-color-scheme: dark" in text
+    assert re.search(r"@page \{ margin: \d+mm", text)
+    # Where a row is a block, each cell says what it is.
+    cells = re.findall(r"<td[^>]*>", body)
+    assert cells
+    assert all("data-label=" in cell for cell in cells)
 
 
 def test_a_nasty_study_makes_a_harmless_page_and_chart(tmp_path):

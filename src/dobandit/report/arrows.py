@@ -31,9 +31,23 @@ class Arrow(NamedTuple):
 
 
 def arrows_of(
-    layers: Layers, boxes: dict[str, Box], x: dict[Vertex, float], y: dict[Vertex, float], weights: Mapping[Edge, float]
+    layers: Layers,
+    boxes: dict[str, Box],
+    x: dict[Vertex, float],
+    y: dict[Vertex, float],
+    weights: Mapping[Edge, float],
+    down: bool = False,
 ) -> list[Arrow]:
-    """An arrow an edge; `weights` is empty where there are none."""
+    """An arrow an edge; `weights` is empty where there are none, and may lack some.
+
+    down: effects stand below their causes. The arrows are those of the picture that is mirrored at its diagonal.
+    """
+    if down:
+        mirrored = {name: b._replace(x=b.y, y=b.x, width=b.height, height=b.width) for name, b in boxes.items()}
+        return [
+            arrow._replace(points=arrow.points[:, ::-1].copy(), tip=arrow.tip[::-1], angle=90.0 - arrow.angle)
+            for arrow in arrows_of(layers, mirrored, y, x, weights)
+        ]
     largest = max(map(abs, weights.values()), default=0.0) or 1.0
     ports = _ports(layers, boxes, y)
     arrows = []
@@ -46,8 +60,8 @@ def arrows_of(
         tip = (float(points[-1, 0]), float(points[-1, 1]))
         # The line ends inside the arrow's head, whose tip is on the border.
         points[-1] -= 0.8 * _ARROW * np.array([dx, dy]) / max(math.hypot(dx, dy), 1e-9)
-        weight = weights.get((cause, effect), largest)
-        text = f"{weight:.3g}".replace("-", "−") if weights else ""
+        weight = weights.get((cause, effect), 0.0 if weights else largest)
+        text = f"{weight:.3g}".replace("-", "−") if (cause, effect) in weights else ""
         angle = math.degrees(math.atan2(dy, dx))
         arrows.append(Arrow((cause, effect), points, tip, angle, abs(weight) / largest, weight < 0, text, (0.0, 0.0)))
     return arrows
@@ -76,12 +90,14 @@ def _start(box: Box, goal: Points) -> Points:
 
 
 def _border(box: Box, origin: Points) -> Points:
-    """Where the line between a point and a box's middle meets the box, a rectangle with half-circles at its sides."""
+    """Where the line between a point and a box's middle meets the box, a rectangle with half-circles at its ends."""
     middle = np.array([box.x, box.y])
     dx, dy = origin - middle
     length = math.hypot(dx, dy) or 1.0
     ux, uy = abs(dx) / length, abs(dy) / length
-    radius, straight = box.height / 2, max(0.0, (box.width - box.height) / 2)
+    if box.height > box.width:  # the half-circles are above and below
+        ux, uy = uy, ux
+    radius, straight = min(box.height, box.width) / 2, abs(box.width - box.height) / 2
     if uy > 0 and radius / uy * ux <= straight:
         reach = radius / uy
     else:

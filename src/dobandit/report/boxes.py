@@ -19,7 +19,7 @@ class Box(NamedTuple):
     name: str
     text: str
     note: str  # bias and link, a line each
-    side: str  # where the note stands: "left" or "below"
+    side: str  # where the note stands: "left", "above" or "below"
     x: float
     y: float
     width: float
@@ -27,22 +27,23 @@ class Box(NamedTuple):
     kind: str  # "target", "latent", "context", "chosen" or "plain"
 
 
-def box_of(graph: CausalGraph, model: WeightedModel | None, name: str, chosen: Mapping[str, float]) -> Box:
-    """A box that has no place yet. Many arrows need a tall box; notes of roots stand where no arrow comes in."""
+def box_of(graph: CausalGraph, note: str, name: str, chosen: Mapping[str, float], down: bool = False) -> Box:
+    """A box that has no place yet. Many arrows need a tall box, or a wide one where they come from above (down); notes
+    of roots stand where no arrow comes in."""
     arrows, text = len(graph.parents(name)), shortened(name, _LONGEST_NAME)
     if chosen.get(name, 1.0) != 1.0:
         text += f" = {chosen[name]:g}"
     height = _TARGET_BOX if name == graph.target else _BOX
-    if arrows >= MANY_ARROWS:
-        height = PORT * arrows + 17.0
     width = max(_TARGET_BOX, _CHARACTER * columns(text) + 22.0)
-    side = "below" if arrows else "left"
-    return Box(name, text, _note(model, name), side, 0.0, 0.0, width, height, _kind(graph, name, chosen))
+    if arrows >= MANY_ARROWS:
+        room = PORT * arrows + 17.0
+        width, height = (max(width, room), height) if down else (width, room)
+    side = "below" if arrows else "above" if down else "left"
+    return Box(name, text, note, side, 0.0, 0.0, width, height, _kind(graph, name, chosen))
 
 
-def _note(model: WeightedModel | None, name: str) -> str:
-    if model is None:
-        return ""
+def note_of(model: WeightedModel, name: str) -> str:
+    """Bias and link of a node."""
     bias = f"bias {model.weights[name]:.3g}" if model.graph.has_bias(name) else ""
     link = "" if model.link(name) == identity else shortened(model.link(name).name, 16)
     return "\n".join(part for part in (bias, link) if part)
@@ -66,4 +67,5 @@ def note_place(box: Box) -> tuple[float, float]:
     width, height = note_size(box)
     if box.side == "left":
         return box.x - box.width / 2 - 6.0 - width / 2, box.y
-    return box.x, box.y + box.height / 2 + 4.0 + height / 2
+    away = box.height / 2 + 4.0 + height / 2
+    return box.x, box.y - away if box.side == "above" else box.y + away

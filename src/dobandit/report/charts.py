@@ -108,7 +108,7 @@ def graph_chart(
     chart = alt.layer(*_arrow_layers(alt, picture, x, y), *_box_layers(alt, picture, x, y))
     chart = chart.properties(width=picture.width, height=picture.height)
     heading = f"What causes {graph.target}" if title is None else title
-    legend = _graph_legend(graph, picture, isinstance(model, WeightedModel)) if subtitle is None else subtitle
+    legend = _legend(graph, picture, isinstance(model, WeightedModel)) if subtitle is None else subtitle
     return finished(alt, chart, heading, legend, max(36, int(picture.width / 7.6)))
 
 
@@ -190,7 +190,13 @@ def _box_row(box: Box) -> dict[str, Any]:
     }
 
 
-def _graph_legend(graph: CausalGraph, picture: Picture, weighted: bool) -> str:
+def graph_legend(model: WeightedModel | CausalGraph, chosen: Do = ()) -> str:
+    """How to read a graph's picture."""
+    graph = model if isinstance(model, CausalGraph) else model.graph
+    return _legend(graph, picture_of(model, chosen), isinstance(model, WeightedModel))
+
+
+def _legend(graph: CausalGraph, picture: Picture, weighted: bool) -> str:
     parts = ["Dark: the target."]
     if any(box.kind == "chosen" for box in picture.boxes):
         parts.append("Shaded: the best set.")

@@ -1,4 +1,4 @@
-"""A report as one page that opens offline: text, tables and figures (static SVG) are all inside, and no script.
+"""A report as one page that opens offline: text, tables and figures (SVG) are all inside, and no script.
 
 A page is made of sections: a heading, the message in a sentence, figures, a table and remarks.
 """
@@ -8,16 +8,22 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from dobandit.errors import ReportError
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
-from dobandit.report.charts import graph_chart, regret_chart
-from dobandit.report.curves import message, paper_name
+from dobandit.report.charts import GRID, INK, SOFT, graph_chart, graph_legend, regret_chart
+from dobandit.report.curves import COLOURS, message, paper_name, regret_figure
+from dobandit.report.drawn.graph import graph_svgs
+from dobandit.report.drawn.regret import regret_svgs
+from dobandit.report.drawn.svg import FLOOR_STEP
 from dobandit.report.figures import png_of_svg, svg_of
 from dobandit.report.picture import drawable
 from dobandit.report.readable import printable
@@ -26,14 +32,31 @@ from dobandit.report.tables import Table, summary_cells, summary_document, summa
 from dobandit.simulation.result import StudyResult
 from dobandit.text_files import write_atomically
 
+# A chart's colours as the page's own, which follow light and dark.
+_PAGE_COLOURS = {INK: "var(--ink)", SOFT: "var(--soft)", GRID: "var(--grid)", "white": "var(--paper)"}
+_PAGE_COLOURS |= {colour: f"var(--c{i})" for i, colour in enumerate(COLOURS)}
+
+
+class PageFigure(NamedTuple):
+    """A picture on a page.
+
+    markup       what `report.drawn` draws, or the SVG text of a chart, put in as it is
+    description  for those who cannot see it
+    caption      what to know to read it
+    """
+
+    markup: str
+    description: str
+    caption: str = ""
+
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page. Figures are (SVG text, description for those who cannot see it)."""
+    """A part of a page."""
 
     heading: str
     message: str = ""
-    figures: Sequence[tuple[str, str]] = ()
+    figures: Sequence[PageFigure] = ()
     table: Table | None = None
     remarks: Sequence[str] = ()
 
@@ -58,10 +81,7 @@ def report_html(sections: Iterable[Section], title: str, lead: str = "") -> str:
 
 
 def _section_html(section: Section, number: int, figures: Iterable[int]) -> str:
-    pictures = "".join(
-        f'<figure role="img" aria-label="{_text(description)}">{_inline_svg(svg, f"figure{k}-")}</figure>\n'
-        for (svg, description), k in zip(section.figures, figures, strict=False)
-    )
+    pictures = "".join(_figure_html(figure, k) for figure, k in zip(section.figures, figures, strict=False))
     remarks = "".join(f"<li>{_text(remark)}</li>" for remark in section.remarks)
     return "\n".join(
         part
@@ -78,11 +98,24 @@ def _section_html(section: Section, number: int, figures: Iterable[int]) -> str:
     )
 
 
+def _figure_html(figure: PageFigure, number: int) -> str:
+    markup = figure.markup
+    if markup.lstrip().startswith("<svg"):
+        markup = f'<div class="scrolls">{_inline_svg(markup, f"figure{number}-")}</div>'
+    caption = f"<figcaption>{_text(figure.caption)}</figcaption>" if figure.caption else ""
+    return f'<figure aria-label="{_text(figure.description)}">{caption}{markup}</figure>\n'
+
+
 def table_html(table: Table) -> str:
-    """A table with its notes; it scrolls sideways where the screen is narrow."""
+    """A table with its notes. Where the screen is narrow, a row is a block whose cells name their columns."""
     head = "".join(f'<th scope="col">{_text(column)}</th>' for column in table.columns)
     rows = "".join(
-        f'<tr><th scope="row">{_text(row[0])}</th>' + "".join(f"<td>{_text(cell)}</td>" for cell in row[1:]) + "</tr>\n"
+        f'<tr><th scope="row">{_text(row[0])}</th>'
+        + "".join(
+            f'<td data-label="{_text(column)}">{_text(cell)}</td>'
+            for column, cell in zip(table.columns[1:], row[1:], strict=True)
+        )
+        + "</tr>\n"
         for row in table.rows
     )
     notes = "".join(f'<p class="note">{_text(note)}</p>' for note in table.notes)
@@ -94,61 +127,64 @@ def _text(text: str) -> str:
 
 
 def _inline_svg(svg: str, prefix: str) -> str:
-    """An SVG to stand among others on a page: its ids are its own, its numbers short, and it shrinks with the screen
-    as long as it can be read. Only tags change."""
+    """A chart's SVG to stand among others on a page: its ids are its own, its numbers short, its colours the page's,
+    and it shrinks with the screen as long as it can be read. Only tags change."""
 
     def tag(match: re.Match[str]) -> str:
         text = re.sub(r'\b(id="|url\(#|href="#)', rf"\g<1>{prefix}", match[0])
+        text = re.sub(r'="(#[0-9a-f]{6}|white)"', lambda c: f'="{_PAGE_COLOURS.get(c[1], c[1])}"', text)
         return re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), text)
 
     drawing = re.sub(r"<[^>]*>", tag, svg[svg.index("<svg") :])
     width = re.match(r'<svg[^>]*? width="([\d.]+)"', drawing)
-    if width is None:
-        return drawing
-    style = f"width:{width[1]}px;max-width:100%;min-width:min({width[1]}px,40rem)"
-    return f'<svg style="{style}"{drawing[4:]}'
+    least = "" if width is None else f" least{int(0.62 * float(width[1])) // FLOOR_STEP * FLOOR_STEP}"
+    rest = (
+        drawing.removeprefix("<svg").replace(' class="marks"', "", 1).replace('fill="var(--paper)"', 'fill="none"', 1)
+    )
+    return f'<svg class="from-chart{least}"{rest}'
 
 
 # -- one study -----------------------------------------------------------------------------------------------------
 
 
-def study_figures(result: StudyResult, *, titles: bool = True) -> dict[str, str]:
-    """SVG by name: "regret", and "graph" unless it is too large for a picture.
-
-    titles: False where the page around the figures says it.
-    """
+def study_figures(result: StudyResult) -> dict[str, str]:
+    """SVG for files by name: "regret", and "graph" unless it is too large for a picture."""
     model = result.study.model
     name = paper_name(model)
-    figures = {"regret": svg_of(regret_chart(result, title=None if titles else ""))}
+    figures = {"regret": svg_of(regret_chart(result))}
     if drawable(model.graph):
         title = f"{name}: what causes {model.target}" if name else f"What causes {model.target}"
-        drawn = model if isinstance(model, WeightedModel) else model.graph  # tables have no numbers for arrows
-        figures["graph"] = svg_of(graph_chart(drawn, chosen=result.best_do, title=title if titles else ""))
+        figures["graph"] = svg_of(graph_chart(_drawn(model), chosen=result.best_do, title=title))
     return figures
 
 
-def study_section(
-    result: StudyResult,
-    *,
-    heading: str | None = None,
-    remarks: Sequence[str] = (),
-    figures: Mapping[str, str] | None = None,
-) -> Section:
+def _drawn(model: CausalModel) -> WeightedModel | CausalGraph:
+    """Tables have no numbers for arrows."""
+    return model if isinstance(model, WeightedModel) else model.graph
+
+
+def page_figures(result: StudyResult) -> list[PageFigure]:
+    """The same for a page: drawn in its colours, and for narrow screens too."""
+    model, figure = result.study.model, regret_figure(result)
+    panels = "".join(f"<div>{svg}</div>" for svg in regret_svgs(figure))
+    said = f"Curves of cumulative regret by round. {message(result)}."
+    figures = [PageFigure(f'<div class="panels">{panels}</div>', said, figure.subtitle)]
+    if drawable(model.graph):
+        said = f"The causal graph: what causes {model.target}, with weights."
+        legend = graph_legend(_drawn(model), result.best_do)
+        figures.append(PageFigure(graph_svgs(_drawn(model), result.best_do, label=said), said, legend))
+    return figures
+
+
+def study_section(result: StudyResult, *, heading: str | None = None, remarks: Sequence[str] = ()) -> Section:
     """A study on a page: regret curves, the graph, and the summary. The heading is the graph's name by default; with
     heading="" the section has neither heading nor message, for a page whose title says both."""
-    graph = result.study.model.graph
-    about = {
-        "regret": f"Curves of cumulative regret by round. {message(result)}.",
-        "graph": f"The causal graph: what causes {graph.target}, with weights.",
-    }
-    drawn = study_figures(result, titles=False) if figures is None else figures
-    shown = [(svg, about[kind]) for kind, svg in drawn.items()]
-    said = list(remarks)
+    graph, said = result.study.model.graph, list(remarks)
     if not drawable(graph):
         said.append(f"The graph has {len(graph):,} nodes and {graph.edge_count:,} edges, too many for a picture.")
     title = (paper_name(result.study.model) or "Study") if heading is None else heading
-    said_above = message(result, named=False) if title and figures is None else ""  # figures given say it themselves
-    return Section(title, said_above, shown, summary_cells(result), said)
+    said_above = message(result, named=False) if title else ""
+    return Section(title, said_above, page_figures(result), summary_cells(result), said)
 
 
 def study_report(result: StudyResult, folder: str | os.PathLike[str]) -> dict[str, Path]:

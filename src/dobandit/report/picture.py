@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dobandit.errors import ReportError
-from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.weights import Do
 from dobandit.report.arrows import Arrow, arrows_of, labelled
-from dobandit.report.boxes import Box, box_of, note_size
+from dobandit.report.boxes import Box, box_of, note_of, note_size
 from dobandit.report.layers import Layers, Vertex, heights, layers_of
 
 _MOST_NODES, _MOST_EDGES = 200, 1_000
 _MOST_WEIGHTS = 60  # with more edges than that, thickness alone tells the weight
+_STEP_DOWN = 84.0  # between a box and its effects below
 
 
 class Picture(NamedTuple):
@@ -30,27 +31,62 @@ def drawable(graph: CausalGraph) -> bool:
     return len(graph) <= _MOST_NODES and graph.edge_count <= _MOST_EDGES
 
 
-def picture_of(model: WeightedModel | CausalGraph, chosen: Do = ()) -> Picture:
-    """chosen: variables to mark, or what each of them is set to."""
+def picture_of(
+    model: WeightedModel | CausalGraph,
+    chosen: Do = (),
+    *,
+    weights: Mapping[Edge, float] | None = None,
+    notes: Mapping[str, str] | None = None,
+    down: bool = False,
+) -> Picture:
+    """chosen   variables to mark, or what each of them is set to
+    weights  of some edges, where they do not come from a model
+    notes    what stands beside a box, where it is not the model's bias and link
+    down     effects below their causes, for narrow screens; otherwise to their right
+    """
     graph = model if isinstance(model, CausalGraph) else model.graph
-    weighted = None if isinstance(model, CausalGraph) else model
     if not drawable(graph):
         raise ReportError(
             f"a picture holds at most {_MOST_NODES} nodes and {_MOST_EDGES:,} edges, but the graph has {len(graph):,} "
             f"and {graph.edge_count:,}. Draw a part of it."
         )
+    if isinstance(model, WeightedModel):
+        weights = {edge: model.weights[edge] for edge in graph.edges} if weights is None else weights
+        notes = {name: note_of(model, name) for name in graph.nodes} if notes is None else notes
     given = chosen if isinstance(chosen, Mapping) else dict.fromkeys(chosen, 1.0)
     marked = {graph.nodes[graph.index(name) - 1]: value for name, value in given.items()}
     layers = layers_of(graph)
-    drafts = {name: box_of(graph, weighted, name, marked) for name in graph.nodes}
-    x, y, width, height = _places(layers, drafts)
+    drafts = {name: box_of(graph, (notes or {}).get(name, ""), name, marked, down) for name in graph.nodes}
+    x, y, width, height = (_places_down if down else _places)(layers, drafts)
     boxes = {name: box._replace(x=x[name], y=y[name]) for name, box in drafts.items()}
-    with_text = weighted is not None and graph.edge_count <= _MOST_WEIGHTS
-    weights = {} if weighted is None else {edge: weighted.weights[edge] for edge in graph.edges}
-    arrows = arrows_of(layers, boxes, x, y, weights)
+    with_text = weights is not None and graph.edge_count <= _MOST_WEIGHTS
+    arrows = arrows_of(layers, boxes, x, y, weights or {}, down)
     if with_text:
         arrows = labelled(arrows, list(boxes.values()))
     return Picture(width, height, list(boxes.values()), arrows, with_text)
+
+
+def _places_down(
+    layers: Layers, boxes: dict[str, Box]
+) -> tuple[dict[Vertex, float], dict[Vertex, float], float, float]:
+    """The same with effects below their causes: as narrow as the boxes allow."""
+
+    def room(vertex: Vertex) -> float:
+        return max(boxes[vertex].width, note_size(boxes[vertex])[0]) + 14.0 if isinstance(vertex, str) else 18.0
+
+    x, width = heights(layers, room)
+    y: dict[Vertex, float] = {}
+    top = 6.0
+    for row in layers.rows:
+        column = [boxes[vertex] for vertex in row if isinstance(vertex, str)]
+        above = max((note_size(box)[1] + 4.0 for box in column if box.side == "above"), default=0.0)
+        tall = max((box.height for box in column), default=0.0)
+        below = max((note_size(box)[1] + 4.0 for box in column if box.side == "below"), default=0.0)
+        top += above
+        for vertex in row:
+            y[vertex] = top + tall / 2
+        top += tall + below + _STEP_DOWN
+    return {vertex: place + 8.0 for vertex, place in x.items()}, y, width + 16.0, top - _STEP_DOWN + 6.0
 
 
 def _places(layers: Layers, boxes: dict[str, Box]) -> tuple[dict[Vertex, float], dict[Vertex, float], float, float]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dobandit.report.figures import png_of_svg, svg_of
-from dobandit.report.html import Section, report_html, study_figures, study_section
+from dobandit.report.html import PageFigure, Section, report_html, study_figures, study_section
 from dobandit.report.losses import losses_chart, losses_message
 from dobandit.report.readable import amount, counted, signed
 from dobandit.report.tables import Table, summary_document, summary_markdown, table_markdown
@@ -127,9 +127,8 @@ def write_reproduction(
     home.mkdir(parents=True, exist_ok=True)
     files: dict[str, str | bytes] = {}
     everything = {**results, **worlds, **{f"{name}-guaranteed": one for name, one in (guaranteed or {}).items()}}
-    drawn = {name: study_figures(result) for name, result in everything.items()}  # once: drawing takes a second each
-    for name, figures in drawn.items():
-        for kind, svg in figures.items():
+    for name, result in everything.items():
+        for kind, svg in study_figures(result).items():
             files |= {f"{name}-{kind}.svg": svg, f"{name}-{kind}.png": png_of_svg(svg)}
     beside = comparison_table(results, guaranteed)
     if worlds:
@@ -141,9 +140,11 @@ def write_reproduction(
     )
     document = reproduction_document(results, worlds, guaranteed)
     files["summary.json"] = json.dumps(document, indent=2, allow_nan=False) + "\n"
-    sections = [study_section(result, heading=name, figures=drawn[name]) for name, result in everything.items()]
+    sections = [study_section(result, heading=name) for name, result in everything.items()]
     if worlds:
-        sections.append(Section("Worlds that do not fit", losses_message(worlds), [(losses, losses_message(worlds))]))
+        sections.append(
+            Section("Worlds that do not fit", losses_message(worlds), [PageFigure(losses, losses_message(worlds))])
+        )
     sections.append(
         Section(
             "Beside the published values",

@@ -1,0 +1,127 @@
+"""A causal graph as SVG: thick arrows are large weights, faint ones little known; boxes and arrows link to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from dobandit.graph.causal_graph import CausalGraph, Edge
+from dobandit.model.bglm import WeightedModel
+from dobandit.model.weights import Do
+from dobandit.report.arrows import Arrow
+from dobandit.report.boxes import Box, note_place
+from dobandit.report.drawn.svg import drawing, element, path_through, text_of, wide_and_narrow, words
+from dobandit.report.picture import Picture, picture_of
+
+_HEAD = "M0,0L-11,4.6L-8.8,0L-11,-4.6Z"  # its tip is the point it stands at
+_FAINTEST = 0.28
+_NARROW = 560.0  # pixels: pictures below this width serve wide screens and narrow ones
+
+
+class Known(NamedTuple):
+    """A weight as it is known."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """How much of it is known, from 0 to 1: 1 - the width of its interval."""
+        return min(max(1.0 - (self.high - self.low), 0.0), 1.0)
+
+
+def graph_svgs(
+    model: WeightedModel | CausalGraph,
+    chosen: Do = (),
+    *,
+    label: str,
+    weights: Mapping[Edge, Known] | None = None,
+    notes: Mapping[str, str] | None = None,
+    lit: Collection[Edge] | None = None,
+    link: Callable[[str | Edge], str] | None = None,
+) -> str:
+    """The picture twice, for wide screens and for narrow ones (the page's style shows one of them).
+
+    chosen   variables to shade, or what each of them is set to
+    weights  of some edges, with their intervals: arrows fade with their width
+    lit      the edges that stand out; the others step back
+    link     where the numbers of a node or an edge stand, as an address
+    """
+    values = None if weights is None else {edge: round(known.value, 2) for edge, known in weights.items()}
+    drawn = [picture_of(model, chosen, weights=values, notes=notes, down=down) for down in (False, True)]
+    wide, narrow = (_svg(picture, label, weights or {}, lit, link) for picture in drawn)
+    if drawn[0].width <= min(_NARROW, drawn[1].width):
+        return f'<div class="scrolls">{wide}</div>'
+    return wide_and_narrow(wide, narrow)
+
+
+def _svg(
+    picture: Picture,
+    label: str,
+    weights: Mapping[Edge, Known],
+    lit: Collection[Edge] | None,
+    link: Callable[[str | Edge], str] | None,
+) -> str:
+    arrows = [_arrow(arrow, picture, weights.get(arrow.edge), lit, link) for arrow in picture.arrows]
+    texts = [_weight(arrow, lit) for arrow in picture.arrows if arrow.text and picture.weights_shown]
+    boxes = [_box(box, link) for box in picture.boxes]
+    content = "".join([*arrows, *texts, *boxes])
+    return drawing(
+        picture.width, picture.height + 4.0, content, label, "graph", interactive=link is not None, least=0.62
+    )
+
+
+def _classes(arrow: Arrow, lit: Collection[Edge] | None) -> str:
+    harm = " harm" if arrow.harmful else ""
+    return harm if lit is None else f"{harm} lit" if arrow.edge in lit else f"{harm} unlit"
+
+
+def _arrow(
+    arrow: Arrow,
+    picture: Picture,
+    known: Known | None,
+    lit: Collection[Edge] | None,
+    link: Callable[[str | Edge], str] | None,
+) -> str:
+    weighted = any(other.text for other in picture.arrows)
+    thickness = 0.9 + 3.6 * arrow.strength if weighted else 1.4
+    fade = None if known is None else f"{_FAINTEST + (1.0 - _FAINTEST) * known.share:.2f}"
+    place = f"translate({arrow.tip[0]:.1f} {arrow.tip[1]:.1f}) rotate({arrow.angle:.1f})"
+    line = path_through((x, y) for x, y in arrow.points.tolist())
+    said = f"{arrow.edge[0]} → {arrow.edge[1]}"
+    if known is not None:
+        said += f": {known.value:.2f} ({known.low:.2f} to {known.high:.2f})"
+    content = (
+        element("title", text_of(said))
+        + (element("path", class_="touch", d=line) if link else "")
+        + element("path", class_="line", d=line, stroke_width=thickness)
+        + element("path", class_="head", d=_HEAD, transform=place)
+    )
+    group = element("g", content, class_=f"arrow{_classes(arrow, lit)}", opacity=fade)
+    return element("a", group, href=link(arrow.edge), aria_label=said) if link else group
+
+
+def _weight(arrow: Arrow, lit: Collection[Edge] | None) -> str:
+    x, y = arrow.text_at
+    return words(x, y + 4.0, arrow.text, class_=f"weight{_classes(arrow, lit)}")
+
+
+def _box(box: Box, link: Callable[[str | Edge], str] | None) -> str:
+    corner = 3.0 if box.kind == "context" else min(20.0, box.height / 2)
+    shape = element(
+        "rect",
+        x=box.x - box.width / 2,
+        y=box.y - box.height / 2,
+        width=box.width,
+        height=box.height,
+        rx=corner,
+    )
+    content = element("title", text_of(box.name)) + shape + words(box.x, box.y + 4.5, box.text, class_="name")
+    if box.note:
+        x, y = note_place(box)
+        lines = box.note.split("\n")
+        top = y - 6.5 * len(lines)
+        content += "".join(words(x, top + 13.0 * k + 10.0, line, class_="note") for k, line in enumerate(lines))
+    group = element("g", content, class_=f"box {box.kind}")
+    return element("a", group, href=link(box.name), aria_label=box.name) if link else group
