@@ -60,6 +60,7 @@ _HOMES = {
         "Let browsers and programs in: pages for people, and an API at /api/v1.",
     ),
     "token": Home("dobandit.cli.tokens", "token_group", "Say who may come in to `dobandit serve`."),
+    "demo": Home("dobandit.cli.demo", "demo_command", "Show the pages with an experiment that runs while you look."),
 }
 
 
@@ -85,6 +86,7 @@ def cli() -> None:
       dobandit experiment ask spring
       dobandit experiment tell spring 0 visit=1 buy=0
       dobandit serve
+      dobandit demo
     """
 
 

@@ -39,7 +39,7 @@ def serve_command(storage: str, host: str, port: int, allowed_hosts: tuple[str, 
       dobandit serve --storage sqlite:///spring.db --port 8000
       dobandit serve --host 0.0.0.0 --allowed-host experiments.example.org --https
     """
-    run = _server()
+    run = server()
     from dobandit.service.app import create_app
     from dobandit.service.settings import LOOPBACK, Settings
 
@@ -63,7 +63,7 @@ def serve_command(storage: str, host: str, port: int, allowed_hosts: tuple[str, 
         if local:
             app.state.used_login = say_link
             say_link()
-        _require_free(host, port)
+        require_free(host, port)
         run(app, host, port)
 
 
@@ -81,7 +81,8 @@ def _require_guarded(host: str, place: Storage, allowed_hosts: tuple[str, ...]) 
         )
 
 
-def _server() -> Callable[[Any, str, int], None]:
+def server() -> Callable[[Any, str, int], None]:
+    """What runs an app, where the packages for it are installed."""
     try:
         from dobandit.service.server import run
     except ImportError as error:
@@ -101,7 +102,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _require_free(host: str, port: int) -> None:
+def require_free(host: str, port: int) -> None:
     """Say that a port is taken before anything is started."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

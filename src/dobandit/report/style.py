@@ -61,6 +61,20 @@ svg.drawn .band { stroke: none; opacity: .15; }
     for i in range(10)
 )
 
+_CHARTS += """
+svg.drawn .dot { fill: var(--ink); } svg.drawn .whisker { stroke: var(--ink); stroke-width: 1.4; opacity: .55; }
+svg.drawn .dot.accent { fill: var(--accent); } svg.drawn .curve.accent { stroke: var(--accent); }
+svg.drawn .area { fill: var(--accent); opacity: .12; }
+svg.drawn .value .whisker { stroke-width: 6; stroke-linecap: round; opacity: .28; }
+svg.drawn .value.model .dot { fill: var(--accent); } svg.drawn .value.model .whisker { stroke: var(--accent); }
+svg.drawn .value.data .dot { fill: var(--c1); } svg.drawn .value.data .whisker { stroke: var(--c1); }
+svg.drawn .bar.more { fill: var(--accent); opacity: .75; } svg.drawn .bar.less { fill: var(--harm); opacity: .8; }
+svg.drawn .bar.total { fill: var(--ink); opacity: .82; }
+svg.drawn .bar.hope { fill: var(--accent-faint); stroke: var(--accent); stroke-dasharray: 3 2; }
+svg.drawn .join { stroke: var(--soft); stroke-dasharray: 2 2; }
+svg.drawn a:hover .dot { fill: var(--accent); }
+"""
+
 _GRAPH = """
 svg.graph .arrow .line { fill: none; stroke: var(--arrow); stroke-linecap: round; }
 svg.graph .arrow .head { fill: var(--arrow); }

@@ -41,6 +41,9 @@ _SAYS = {
         "trials": "List the trials.",
         "export": "Write the whole log to a FILE.",
     },
+    "sharing": {
+        "snapshot": "Write one HTML file that says everything about an experiment, to send by mail.",
+    },
 }
 _HOMES = {
     name: Home(f"dobandit.cli.experiments.{module}", f"{name.replace('-', '_')}_command", says)

@@ -15,6 +15,7 @@ from dobandit.report.picture import Picture, picture_of
 
 _HEAD = "M0,0L-11,4.6L-8.8,0L-11,-4.6Z"  # its tip is the point it stands at
 _FAINTEST = 0.28
+_GAP = 130.0  # pixels between a cause and its effect
 _NARROW = 560.0  # pixels: pictures below this width serve wide screens and narrow ones
 
 
@@ -49,7 +50,9 @@ def graph_svgs(
     link     where the numbers of a node or an edge stand, as an address
     """
     values = None if weights is None else {edge: round(known.value, 2) for edge, known in weights.items()}
-    drawn = [picture_of(model, chosen, weights=values, notes=notes, down=down) for down in (False, True)]
+    drawn = [
+        picture_of(model, chosen, weights=values, notes=notes, down=down, least_gap=_GAP) for down in (False, True)
+    ]
     wide, narrow = (_svg(picture, label, weights or {}, lit, link) for picture in drawn)
     if drawn[0].width <= min(_NARROW, drawn[1].width):
         return f'<div class="scrolls">{wide}</div>'

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from starlette.responses import Response
 
-from dobandit.service.pages.rendering import page
+from dobandit.report.style import DRAWN, TOKENS
+from dobandit.service.pages import experiment, listing, new, snapshot, today, trials
 
 router = APIRouter(include_in_schema=False)
 
 
-@router.get("/")
-def experiments_page(request: Request) -> Response:
-    """All experiments."""
-    return page(request, "experiments.html", experiments=request.app.state.house.listed(request.state.visitor))
+@router.get("/static/drawn.css")
+def drawn_style() -> Response:
+    """The colours, and the look of graphs and charts, which reports share."""
+    return Response(TOKENS + DRAWN, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
+
+
+for part in (listing, experiment, trials, today, new, snapshot):
+    router.include_router(part.router)

@@ -4,16 +4,53 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from fastapi import Request
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup, escape
 from starlette.responses import Response
 from starlette.templating import Jinja2Templates
+
+from dobandit.report.readable import printable, shortened
+from dobandit.service.pages import words
 
 if TYPE_CHECKING:
     from dobandit.service.problems import Problem
 
 HERE = Path(__file__).parent
-templates = Jinja2Templates(HERE / "templates")
+
+
+def _shown(value: Any) -> Any:
+    """Control characters, and those that turn the direction of a text, are shown and not obeyed; lines stay lines."""
+    return "\n".join(map(printable, value.split("\n"))) if type(value) is str else value
+
+
+def as_typed(text: str) -> Markup:
+    """A text that goes back into the field in which it was typed: escaped, with its line breaks."""
+    return escape(text)
+
+
+environment = Environment(
+    loader=FileSystemLoader(HERE / "templates"),
+    autoescape=True,
+    finalize=_shown,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+environment.filters |= {
+    "digits": words.digits,
+    "signed": words.signed,
+    "span": words.span,
+    "many": words.many,
+    "moment": words.moment,
+    "iso": words.iso,
+    "sets": words.sets,
+    "short": shortened,
+    "as_typed": as_typed,
+    "token": lambda name: quote(name, safe=""),
+}
+templates = Jinja2Templates(env=environment)
 
 
 def page(request: Request, name: str, status: int = 200, **context: Any) -> Response:
@@ -27,3 +64,8 @@ def error_page(request: Request, problem: Problem) -> Response:
     response = page(request, "error.html", problem.status, problem=problem)
     response.headers.update(problem.headers)
     return response
+
+
+def drawn(markup: str) -> Markup:
+    """What `report.drawn` has drawn, in which every text is escaped."""
+    return Markup(markup)

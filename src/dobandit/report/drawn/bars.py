@@ -1,0 +1,121 @@
+"""Amounts side by side as SVG: values with their intervals, and the steps that add up to one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dobandit.report.drawn.axes import Frame, tick_text, ticks
+from dobandit.report.drawn.svg import drawing, element, text_of, wide_and_narrow, words
+from dobandit.report.readable import shortened
+
+_WIDE, _NARROW = 580.0, 350.0  # pixels
+
+
+class Value(NamedTuple):
+    """A value with its interval, and what it is the value of."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    about: str = ""
+    kind: str = ""  # "model", "data" or "" for what both are compared with
+
+
+def values_chart(rows: Sequence[Value], label: str) -> str:
+    """Values on one scale, each with its interval: what overlaps, and what does not."""
+    return wide_and_narrow(_values(rows, label, _WIDE, True), _values(rows, label, _NARROW, False))
+
+
+def _values(rows: Sequence[Value], label: str, width: float, beside: bool) -> str:
+    """beside: the names stand left of the values; otherwise above them."""
+    left, step = (232.0, 40.0) if beside else (12.0, 54.0)
+    top = min(1.0, 1.06 * max([row.high for row in rows], default=1.0))
+    bottom = min(0.0, min([row.low for row in rows], default=0.0))
+    height = step * len(rows) + 34.0
+    frame = Frame(width, height, bottom, top, 0, 1, left_room=left, right_room=18.0, top_room=4.0)
+    floor = height - 26.0
+    parts = [_grid(frame, floor)]
+    for k, row in enumerate(rows):
+        middle = step * k + (step / 2 + 2.0 if beside else 34.0)
+        x = frame.x(row.value)
+        said = f"{row.name}: {row.value:.3f} ({row.low:.3f} to {row.high:.3f})"
+        mark = (
+            element("title", text_of(said))
+            + element("line", class_="whisker", x1=frame.x(row.low), x2=frame.x(row.high), y1=middle, y2=middle)
+            + element("circle", class_="dot", cx=x, cy=middle, r=5)
+        )
+        parts.append(element("g", mark, class_=f"value {row.kind}".rstrip()))
+        if beside:
+            parts.append(
+                words(
+                    left - 16.0,
+                    middle - (2.0 if row.about else -4.0),
+                    shortened(row.name, 30),
+                    class_="label end strong",
+                )
+            )
+            if row.about:
+                parts.append(words(left - 16.0, middle + 13.0, shortened(row.about, 36), class_="tick end"))
+        else:
+            name = element("tspan", text_of(shortened(row.name, 30)), class_="strong")
+            about = element("tspan", text_of(shortened(row.about, 30)), class_="quiet", dx=7) if row.about else ""
+            parts.append(element("text", name + about, class_="label", x=left, y=middle - 14.0))
+    return drawing(width, height, "".join(parts), label, "chart")
+
+
+def _grid(frame: Frame, floor: float) -> str:
+    parts = []
+    for at in ticks(frame.first, frame.last, 5):
+        x = frame.x(at)
+        parts.append(element("line", class_="grid", x1=x, x2=x, y1=2, y2=floor))
+        parts.append(words(x, floor + 16.0, tick_text(at), class_="tick middle"))
+    return "".join(parts)
+
+
+class Step(NamedTuple):
+    """An amount that is added; `total` where it is what all before add up to."""
+
+    name: str
+    amount: float
+    total: bool = False
+    kind: str = ""  # "hope" for what is not known but hoped for
+
+
+def waterfall(steps: Sequence[Step], label: str) -> str:
+    """From top to bottom: each step begins where the one before ended."""
+    return wide_and_narrow(_waterfall(steps, label, _WIDE, True), _waterfall(steps, label, _NARROW, False))
+
+
+def _waterfall(steps: Sequence[Step], label: str, width: float, beside: bool) -> str:
+    places, at = [], 0.0
+    for step in steps:
+        begin, end = (0.0, step.amount) if step.total else (at, at + step.amount)
+        places.append((begin, end))
+        at = end
+    ends = [end for place in places for end in place]
+    left, tall = (246.0, 30.0) if beside else (8.0, 44.0)
+    low, high = min([0.0, *ends]), max([*ends, 1e-9])
+    height = tall * len(steps) + 12.0
+    frame = Frame(width, height, low, high, 0, 1, left_room=left, right_room=70.0, top_room=2.0, bottom_room=2.0)
+    zero = frame.x(0.0)
+    parts = [element("line", class_="axis", x1=zero, x2=zero, y1=0, y2=height)]
+    for k, (step, (begin, end)) in enumerate(zip(steps, places, strict=True)):
+        y = tall * k + (6.0 if beside else 22.0)
+        kind = "total" if step.total else step.kind or ("less" if step.amount < 0 else "more")
+        a, b = sorted((frame.x(begin), frame.x(end)))
+        parts.append(element("rect", class_=f"bar {kind}", x=a, y=y, width=max(b - a, 1.5), height=16.0, rx=2))
+        if beside and k + 1 < len(steps) and not steps[k + 1].total:
+            parts.append(element("line", class_="join", x1=frame.x(end), x2=frame.x(end), y1=y + 16.0, y2=y + tall))
+        amount = f"{step.amount:.3f}" if step.total else f"{step.amount:+.3f}"
+        parts.append(
+            words(b + 7.0, y + 12.5, amount.replace("-", "−"), class_="label strong" if step.total else "label")
+        )
+        name = shortened(step.name, 36 if beside else 46)
+        strong = " strong" if step.total else ""
+        if beside:
+            parts.append(words(left - 16.0, y + 12.5, name, class_=f"label end{strong}"))
+        else:
+            parts.append(words(left + 5.0, y - 6.0, name, class_=f"label{strong}"))
+    return drawing(width, height, "".join(parts), label, "chart")

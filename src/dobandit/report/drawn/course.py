@@ -1,0 +1,161 @@
+"""The course of an experiment as SVG: rewards beside predictions, what was tried when, and a line in a nutshell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from dobandit.report.drawn.axes import Frame
+from dobandit.report.drawn.svg import drawing, element, path_through, text_of, wide_and_narrow, words
+from dobandit.report.readable import columns, shortened
+
+_WIDE, _NARROW = 580.0, 350.0  # pixels
+_CHARACTER = 7.0
+
+
+class Stage(NamedTuple):
+    """Consecutive trials, from `first` up to `last`: what was seen on average, and what had been predicted."""
+
+    first: int
+    last: int
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def middle(self) -> float:
+        return (self.first + self.last) / 2
+
+
+def sparkline(values: Sequence[float], label: str) -> str:
+    """A curve the size of a word, with its last value marked."""
+    width, height = 132.0, 30.0
+    if len(values) < 2:
+        return drawing(width, height, element("line", class_="grid", x1=2, x2=130, y1=27, y2=27), label, "spark")
+    low, high = min(values), max(values)
+    frame = Frame(
+        width, height, 0, len(values) - 1, low, high if high > low else low + 1.0,
+        left_room=3.0, right_room=5.0, top_room=4.0, bottom_room=4.0,
+    )  # fmt: skip
+    points = [(frame.x(i), frame.y(value)) for i, value in enumerate(values)]
+    floor = [(points[-1][0], height), (points[0][0], height)]
+    content = (
+        element("path", class_="area", d=path_through([*points, *floor], close=True))
+        + element("path", class_="curve accent", d=path_through(points))
+        + element("circle", class_="dot accent", cx=points[-1][0], cy=points[-1][1], r=3)
+    )
+    return drawing(width, height, content, label, "spark")
+
+
+def reward_chart(seen: Sequence[Stage], predicted: Sequence[Stage], target: str, label: str) -> str:
+    """What was seen, as dots with their intervals, beside what had been predicted, as a line with its band."""
+    return wide_and_narrow(
+        _rewards(seen, predicted, target, label, _WIDE, 260.0),
+        _rewards(seen, predicted, target, label, _NARROW, 230.0),
+    )
+
+
+def _rewards(
+    seen: Sequence[Stage], predicted: Sequence[Stage], target: str, label: str, width: float, height: float
+) -> str:
+    last = max([stage.last for stage in (*seen, *predicted)], default=1)
+    tops = [stage.high for stage in (*seen, *predicted) if stage.high is not None]
+    frame = Frame(width, height, 0, max(last, 1), 0.0, min(1.0, 1.08 * max(tops, default=1.0)), top_room=30.0)
+    lines = [stage for stage in predicted if stage.mean is not None]
+    band = [(frame.x(stage.middle), frame.y(stage.high or 0.0)) for stage in lines]
+    band += [(frame.x(stage.middle), frame.y(stage.low or 0.0)) for stage in lines[::-1]]
+    parts = [
+        frame.axes("closed trials"),
+        element("path", class_="band c0", d=path_through(band, close=True)),
+        element("path", class_="curve c0", d=path_through((frame.x(s.middle), frame.y(s.mean or 0.0)) for s in lines)),
+    ]
+    for stage in seen:
+        if stage.mean is not None:
+            x = frame.x(stage.middle)
+            said = (
+                f"trials {stage.first:,} to {stage.last - 1:,}: {stage.mean:.3f} ({stage.low:.3f} to {stage.high:.3f})"
+            )
+            whisker = element(
+                "line", class_="whisker", x1=x, x2=x, y1=frame.y(stage.low or 0.0), y2=frame.y(stage.high or 0)
+            )
+            dot = element("circle", class_="dot", cx=x, cy=frame.y(stage.mean), r=3.2)
+            parts.append(element("g", element("title", text_of(said)) + whisker + dot))
+    left = frame.left_room
+    name = shortened(target, 18)
+    parts += [
+        element("circle", class_="dot", cx=left + 4, cy=10, r=3.2),
+        words(left + 13, 14, f"{name} observed, 95%", class_="label"),
+        element("line", class_="curve c0", x1=left + 180, x2=left + 198, y1=10, y2=10),
+        words(left + 204, 14, "predicted", class_="label"),
+    ]
+    return drawing(width, height, "".join(parts), label, "chart")
+
+
+class Row(NamedTuple):
+    """An action, and in which share of each stretch's trials it was set."""
+
+    name: str
+    shares: Sequence[float]
+    marked: bool = False
+
+
+def tried_chart(rows: Sequence[Row], last: int, label: str, hrefs: Mapping[int, str] | None = None) -> str:
+    """What was tried when: a row an action, a dot as large as its share of a stretch.
+
+    last   how many trials the stretches cover
+    hrefs  by stretch: where its dots lead
+    """
+    return wide_and_narrow(
+        _tried(rows, last, label, _WIDE, 26, hrefs or {}), _tried(rows, last, label, _NARROW, 16, hrefs or {})
+    )
+
+
+def _tried(rows: Sequence[Row], last: int, label: str, width: float, longest: int, hrefs: Mapping[int, str]) -> str:
+    names = [shortened(row.name, longest) for row in rows]
+    left = 16.0 + _CHARACTER * max(map(columns, names), default=0)
+    step = 22.0
+    height = step * len(rows) + 40.0
+    frame = Frame(width, height, 0, max(last, 1), 0, 1, left_room=left, top_room=8.0)
+    stretches = max((len(row.shares) for row in rows), default=1)
+    largest = min(8.0, max(2.2, frame.inner_width / max(stretches, 1) / 1.7))
+    parts = []
+    for k, (row, name) in enumerate(zip(rows, names, strict=True)):
+        y = 8.0 + step * (k + 0.5)
+        strong = " strong" if row.marked else ""
+        parts.append(element("line", class_="grid", x1=left, x2=width - frame.right_room, y1=y, y2=y))
+        parts.append(words(left - 9.0, y + 4.0, name, class_=f"label end{strong}"))
+        for i, share in enumerate(row.shares):
+            if share > 0.0:
+                x = left + frame.inner_width * (i + 0.5) / stretches
+                mark = " accent" if row.marked else ""
+                dot = element("circle", class_=f"dot{mark}", cx=x, cy=y, r=max(1.2, largest * share**0.5))
+                title = element("title", text_of(f"{row.name}: {share:.0%} of these trials"))
+                parts.append(
+                    element("a", title + dot, href=hrefs[i], tabindex="-1") if i in hrefs else element("g", title + dot)
+                )
+    floor = height - 26.0
+    parts.append(element("line", class_="axis", x1=left, x2=width - frame.right_room, y1=floor, y2=floor))
+    parts += [words(frame.x(at), floor + 16, text, class_=f"tick {side}") for at, text, side in _ends(last)]
+    return drawing(width, height, "".join(parts), label, "chart", interactive=bool(hrefs))
+
+
+def _ends(last: int) -> list[tuple[float, str, str]]:
+    return [(0.0, "first trial", ""), (float(max(last, 1)), f"{last:,} closed", "end")]
+
+
+def interval_chart(points: Sequence[tuple[int, float, float, float]], label: str, reach: tuple[float, float]) -> str:
+    """How the interval of a weight shrinks: (trials, value, low, high) on the way; reach: the ends of the axis."""
+    width, height = 190.0, 70.0
+    last = max((point[0] for point in points), default=1)
+    frame = Frame(width, height, 0, max(last, 1), *reach, left_room=26.0, right_room=6.0, top_room=6.0, bottom_room=8.0)
+    band = [(frame.x(at), frame.y(high)) for at, _, _, high in points]
+    band += [(frame.x(at), frame.y(low)) for at, _, low, _ in points[::-1]]
+    zero = frame.y(0.0)
+    ends = [words(20.0, frame.y(end) + 4.0, f"{end:g}".replace("-", "−"), class_="tick end") for end in reach]
+    content = (
+        element("line", class_="axis", x1=26.0, x2=width - 6.0, y1=zero, y2=zero)
+        + "".join(ends)
+        + element("path", class_="band c0", d=path_through(band, close=True))
+        + element("path", class_="curve c0", d=path_through((frame.x(at), frame.y(v)) for at, v, _, _ in points))
+    )
+    return drawing(width, height, content, label, "chart small")

@@ -1,0 +1,104 @@
+"""A shop to show the pages with: a simulated world that asks, carries out and tells, round after round."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from dobandit.errors import DobanditError
+from dobandit.experiment.catalogue import create_experiment
+from dobandit.experiment.experiment import Experiment
+from dobandit.experiment.storage import Storage
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.bglm import BinaryGLM
+
+NAME = "Spring sale"
+GRAPH = CausalGraph(
+    [
+        ("email", "visit"),
+        ("advert", "visit"),
+        ("visit", "basket"),
+        ("coupon", "basket"),
+        ("season", "visit"),
+        ("season", "wishlist"),
+        ("email", "wishlist"),
+        ("wishlist", "purchase"),
+        ("basket", "purchase"),
+        ("coupon", "purchase"),
+    ],
+    target="purchase",
+    latent=["season"],
+    controllable=["email", "advert", "coupon"],
+    bias=["email", "advert", "coupon", "season", "visit", "wishlist", "basket", "purchase"],
+)
+
+# What the experimenter does not know.
+WORLD = BinaryGLM(
+    GRAPH,
+    {
+        "email": 0.1,
+        "advert": 0.15,
+        "coupon": 0.1,
+        "season": 0.4,
+        "visit": 0.05,
+        "wishlist": 0.05,
+        "basket": 0.03,
+        "purchase": 0.02,
+        ("email", "visit"): 0.25,
+        ("advert", "visit"): 0.35,
+        ("season", "visit"): 0.25,
+        ("email", "wishlist"): 0.2,
+        ("season", "wishlist"): 0.2,
+        ("visit", "basket"): 0.45,
+        ("coupon", "basket"): 0.2,
+        ("wishlist", "purchase"): 0.2,
+        ("basket", "purchase"): 0.5,
+        ("coupon", "purchase"): 0.1,
+    },
+)
+
+
+def begin(storage: Storage, seed: int = 0) -> Experiment:
+    """The experiment: which two of e-mail, advert and coupon make a purchase most likely?"""
+    return create_experiment(NAME, GRAPH, budget=2, storage=storage, seed=seed, control=0.05)
+
+
+class Shop:
+    """Plays an experiment's rounds, in a thread of its own while it is open."""
+
+    def __init__(self, experiment: Experiment, pace: float) -> None:
+        """pace: rounds a second; 0: none"""
+        self.experiment, self.pace = experiment, pace
+        self._closing = threading.Event()
+
+    def play(self, rounds: int) -> None:
+        """Ask, carry out and tell."""
+        for _ in range(rounds):
+            trial = self.experiment.ask()
+            rng = np.random.default_rng([self.experiment.definition.seed, trial.number])
+            drawn = WORLD.sample(trial.do, size=1, rng=rng)
+            seen = {name: int(values[0]) for name, values in drawn.items() if name not in GRAPH.latent}
+            self.experiment.tell(trial, seen)
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """While this is entered, rounds are played at the shop's pace."""
+        clerk = threading.Thread(target=self._work, name="shop", daemon=True)
+        if self.pace > 0.0:
+            clerk.start()
+        try:
+            yield
+        finally:
+            self._closing.set()
+            if clerk.is_alive():
+                clerk.join(timeout=10.0)
+
+    def _work(self) -> None:
+        while not self._closing.wait(1.0 / self.pace):
+            try:
+                self.play(1)
+            except DobanditError:
+                return  # somebody deleted the experiment

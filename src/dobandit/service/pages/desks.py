@@ -1,0 +1,123 @@
+"""A desk per experiment: what its pages show, computed once for each state of the log."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fastapi import Request
+
+from dobandit.errors import DobanditError
+from dobandit.experiment.advice import MOST_DIAGNOSED
+from dobandit.experiment.answers import BestObserved
+from dobandit.experiment.diagnosis.findings import node_lines
+from dobandit.experiment.diagnosis.parts import CONTRADICTS
+from dobandit.experiment.experiment import Experiment
+from dobandit.experiment.storage.base import StoredExperiment
+from dobandit.policy.learner import Recommendation
+from dobandit.service.house import House
+from dobandit.service.pages.course import Course
+
+_AT_ONCE = 3_000  # closed trials that are read while a visitor waits
+_KEPT = 16  # answers, for different contexts
+
+
+class Answers(NamedTuple):
+    """What the model says, and what the data alone say; `trouble` where the policy cannot answer."""
+
+    recommendation: Recommendation | None
+    observed: BestObserved | None
+    findings: tuple[str, ...] = ()  # what speaks against the model, from the diagnosis
+    trouble: str = ""
+
+
+class Desk:
+    """Of one experiment."""
+
+    def __init__(self, experiment: Experiment, number: int) -> None:
+        self.experiment, self.number = experiment, number
+        self.course = Course(experiment, number)
+        self._lock = threading.Lock()
+        self._reader: threading.Thread | None = None
+        self._answers: dict[object, Answers] = {}
+        self._closed = -1
+
+    def ready(self, stored: StoredExperiment) -> bool:
+        """Whether the log is read. A short rest is read at once; a long one by a thread, while pages say so."""
+        if stored.closed - self.course.position <= _AT_ONCE:
+            self.course.follow()
+            return True
+        with self._lock:
+            if self._reader is None or not self._reader.is_alive():
+                self._reader = threading.Thread(target=self._read, name=f"reader {self.number}", daemon=True)
+                self._reader.start()
+        return False
+
+    def _read(self) -> None:
+        try:
+            self.course.follow()
+            self.answers(dict.fromkeys(self.experiment.graph.context, 0.0))
+        except DobanditError:
+            return  # the next page meets the same, and says it
+
+    def answers(self, context: Mapping[str, float]) -> Answers:
+        """Kept until the next trial is closed."""
+        closed = self.course.position
+        key = tuple(sorted(context.items()))
+        with self._lock:
+            if self._closed != closed or len(self._answers) > _KEPT:
+                self._answers, self._closed = {}, closed
+            if key in self._answers:
+                return self._answers[key]
+        given = dict(context) if self.experiment.graph.context else None
+        observed = self.experiment.best_observed(context=given)
+        try:
+            found = Answers(self.experiment.recommend(context=given), observed, self._findings())
+        except DobanditError as error:
+            found = Answers(None, observed, trouble=str(error))
+        with self._lock:
+            self._answers[key] = found
+        return found
+
+    def _findings(self) -> tuple[str, ...]:
+        """Failing diagnoses only. Of a very long log `diagnose` says them when it is asked to."""
+        if self.experiment.learner.rounds > MOST_DIAGNOSED:
+            return ()
+        told = self.experiment.diagnose()
+        nodes = [line for node in told.nodes if node.verdict == CONTRADICTS for line in node_lines(node)]
+        return (*nodes, *(finding.advice for finding in told.graph), *told.warnings)
+
+
+class Desks:
+    """By the id of the experiment."""
+
+    def __init__(self, house: House) -> None:
+        self._house, self._lock = house, threading.Lock()
+        self._desks: dict[int, Desk] = {}
+
+    def of(self, number: int) -> Desk:
+        """Raises MissingError where there is no such experiment."""
+        experiment = self._house.experiment(number)
+        with self._lock:
+            desk = self._desks.get(number)
+            if desk is None or desk.experiment is not experiment:
+                desk = self._desks[number] = Desk(experiment, number)
+            return desk
+
+    def forget_all_but(self, numbers: set[int]) -> None:
+        """Let go of experiments that were deleted."""
+        with self._lock:
+            self._desks = {number: desk for number, desk in self._desks.items() if number in numbers}
+
+
+_making = threading.Lock()
+
+
+def desks_of(request: Request) -> Desks:
+    state = request.app.state
+    with _making:
+        if getattr(state, "desks", None) is None:
+            state.desks = Desks(state.house)
+    desks: Desks = state.desks
+    return desks

@@ -1,0 +1,96 @@
+"""The causal graph of an experiment as a page shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from markupsafe import Markup
+
+from dobandit.experiment.answers import EdgeEstimate
+from dobandit.experiment.experiment import Experiment
+from dobandit.graph.causal_graph import CausalGraph, Edge
+from dobandit.report.drawn.graph import Known, graph_svgs
+from dobandit.report.picture import drawable
+from dobandit.service.pages.rendering import drawn
+
+_MOST_NOTES = 14  # nodes up to which the picture says what each does by itself
+
+
+def shown_graph(experiment: Experiment) -> CausalGraph:
+    """The graph as it was given; where removing hidden variables made other edges, the one that is learned."""
+    whole, learned = experiment.graph, experiment.definition.problem.graph
+    return whole if set(learned.edges) <= set(whole.edges) else learned
+
+
+def node_anchor(experiment: Experiment, name: str) -> str:
+    """The id of a variable's place on the page."""
+    graph = shown_graph(experiment)
+    return f"variable-{graph.index(name)}"
+
+
+def edge_anchor(experiment: Experiment, edge: Edge) -> str:
+    graph = shown_graph(experiment)
+    return f"effect-{graph.index(edge[0])}-{graph.index(edge[1])}"
+
+
+def picture(
+    experiment: Experiment,
+    estimates: Sequence[EdgeEstimate],
+    do: Mapping[str, float],
+    *,
+    lit: Collection[Edge] | None = None,
+    page: str | None = "",
+) -> Markup | None:
+    """None where the graph is too large.
+
+    lit   edges that stand out
+    page  where the numbers stand that boxes and arrows lead to; None: nowhere
+    """
+    graph = shown_graph(experiment)
+    if not drawable(graph):
+        return None
+    edges = set(graph.edges)
+    weights = {
+        (row.cause, row.effect): Known(row.value, row.low, row.high)
+        for row in estimates
+        if row.cause is not None and (row.cause, row.effect) in edges
+    }
+    notes = {
+        row.effect: f"{row.value:.2f} by itself"
+        for row in estimates
+        if row.cause is None and row.effect in graph and len(graph) <= _MOST_NOTES
+    }
+
+    def link(what: str | Edge) -> str:
+        anchor = node_anchor(experiment, what) if isinstance(what, str) else edge_anchor(experiment, what)
+        return f"{page}#{anchor}"
+
+    leads: Callable[[str | Edge], str] | None = None if page is None else link
+    label = f"The causal graph: what causes {graph.target}."
+    chosen = {name: value for name, value in do.items() if name in graph}
+    return drawn(graph_svgs(graph, chosen, label=label, weights=weights or None, notes=notes, lit=lit, link=leads))
+
+
+def legend(experiment: Experiment, weighted: bool, shaded: str) -> list[str]:
+    """How to read it. shaded: what is shaded, such as "recommended"."""
+    graph = shown_graph(experiment)
+    said = ["Dark: the target.", f"Shaded: {shaded}."]
+    said += ["Thick: a large effect. Faint: little known yet. Red: makes its effect less likely."] if weighted else []
+    said += ["Dashed: hidden."] if graph.latent else []
+    said += ["Square: known before acting."] if graph.context else []
+    if graph is not experiment.graph:
+        said.append("Hidden variables are removed: their effects are arrows between what they act through.")
+    return said
+
+
+def edges_between(graph: CausalGraph, chosen: Collection[str]) -> set[Edge]:
+    """The edges on directed paths from the chosen variables to the target that enter none of them again."""
+    reached, forward = set(chosen), set(chosen)
+    for name in graph.nodes:  # causes come before their effects
+        if name not in reached and any(parent in forward for parent in graph.parents(name)):
+            forward.add(name)
+    leads = {graph.target}
+    for name in reversed(graph.nodes):
+        if any(child in leads and child not in reached for child in graph.children(name)):
+            leads.add(name)
+    return {(a, b) for a, b in graph.edges if a in forward and b in leads and b not in reached}

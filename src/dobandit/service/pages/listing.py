@@ -1,0 +1,85 @@
+"""The page of all experiments."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter, Request
+from markupsafe import Markup
+from starlette.responses import Response
+
+from dobandit.errors import DobanditError
+from dobandit.experiment.storage.base import StoredExperiment
+from dobandit.report.drawn.course import sparkline
+from dobandit.service.pages.course import Course
+from dobandit.service.pages.desks import Answers, Desk, Desks, desks_of
+from dobandit.service.pages.rendering import drawn, page
+
+router = APIRouter(include_in_schema=False)
+_SECONDS = 0.2  # in which answers are computed while a visitor waits; the rest says that it will come
+_SMOOTH = 12  # points of a sparkline
+
+
+class Line(NamedTuple):
+    """An experiment in the list; `trouble` where it cannot be read."""
+
+    stored: StoredExperiment
+    target: str = ""
+    policy: str = ""
+    answers: Answers | None = None
+    spark: Markup | None = None
+    trouble: str = ""
+
+    @property
+    def warns(self) -> bool:
+        told = None if self.answers is None else self.answers.recommendation
+        return bool(told and told.verdict == "contradicted")
+
+
+@router.get("/")
+def experiments_page(request: Request) -> Response:
+    """All experiments."""
+    stored = request.app.state.house.listed(request.state.visitor)
+    desks, until = desks_of(request), time.monotonic() + _SECONDS
+    if request.state.visitor.experiment is None:
+        desks.forget_all_but({one.id for one in stored})
+    lines = [_line(desks, one, time.monotonic() < until) for one in stored]
+    waiting = any(line.answers is None and not line.trouble and line.stored.closed for line in lines)
+    return page(request, "experiments.html", lines=lines, waiting=waiting)
+
+
+def _line(desks: Desks, stored: StoredExperiment, in_time: bool) -> Line:
+    try:
+        desk = desks.of(stored.id)
+        facts: dict[str, Any] = {
+            "target": desk.experiment.graph.target,
+            "policy": desk.experiment.definition.policy_text,
+        }
+        if not in_time or not desk.ready(stored):
+            return Line(stored, **facts)
+        return Line(stored, **facts, answers=desk.answers(_usual_context(desk)), spark=_spark(desk))
+    except DobanditError as error:
+        return Line(stored, trouble=str(error))
+
+
+def _usual_context(desk: Desk) -> dict[str, float]:
+    return dict.fromkeys(desk.experiment.graph.context, 0.0)
+
+
+def _spark(desk: Desk) -> Markup:
+    values = means(desk.course, _SMOOTH)
+    target = desk.experiment.graph.target
+    said = f"{target} over time: from {values[0]:.2f} to {values[-1]:.2f}" if len(values) > 1 else "no rounds yet"
+    return drawn(sparkline(values, said))
+
+
+def means(course: Course, points: int) -> list[float]:
+    """The target's mean in at most so many stretches of equal length, those that saw it."""
+    found, per = [], -(-len(course.stretches) // points)
+    for start in range(0, len(course.stretches), max(per, 1)):
+        part = course.stretches[start : start + per]
+        rounds = sum(stretch.rounds for stretch in part)
+        if rounds:
+            found.append(sum(stretch.total for stretch in part) / rounds)
+    return found

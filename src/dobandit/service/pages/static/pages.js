@@ -1,0 +1,96 @@
+// What makes pages nicer where scripts run; without them everything works by forms and links.
+"use strict";
+
+function part(url, options) {
+  return fetch(url, { credentials: "same-origin", headers: { Accept: "text/html" }, ...options }).then((answer) => {
+    if (!answer.ok) throw new Error(String(answer.status));
+    return answer.text();
+  });
+}
+
+// -- the slider that replays the log --------------------------------------------------------------------------------
+function replays(root) {
+  const form = root.querySelector("form.slider");
+  if (!form) return;
+  const range = form.querySelector("input[type=range]");
+  const shown = form.querySelector("output");
+  const play = form.querySelector("button.play");
+  const place = root.querySelector("#replay");
+  let asked = 0, waiting = null, timer = null;
+  form.querySelector("button.show").hidden = true;
+  play.hidden = false;
+  const show = () => {
+    shown.value = range.value;
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      const mine = ++asked;
+      const query = new URLSearchParams(new FormData(form));
+      part(form.dataset.part + "?" + query).then((html) => { if (mine === asked) place.innerHTML = html; }).catch(() => {});
+    }, 60);
+  };
+  range.addEventListener("input", show);
+  const stop = () => { clearInterval(timer); timer = null; play.textContent = "▶ Replay"; };
+  play.addEventListener("click", () => {
+    if (timer) return stop();
+    play.textContent = "❚❚ Stop";
+    const most = Number(range.max), step = Math.max(Number(range.step), Math.ceil(most / 40));
+    if (Number(range.value) >= most) range.value = 0;
+    timer = setInterval(() => {
+      range.value = Math.min(Number(range.value) + step, most);
+      show();
+      if (Number(range.value) >= most) stop();
+    }, 350);
+  });
+}
+
+// -- a page that follows its experiment -----------------------------------------------------------------------------
+function follows() {
+  const live = document.getElementById("live");
+  if (!live) return;
+  setInterval(() => {
+    const range = live.querySelector("form.slider input[type=range]");
+    const busy = live.querySelector("button.play")?.textContent.includes("Stop") ||
+      (range && Number(range.value) < Number(range.max)) || live.contains(document.activeElement);
+    if (document.hidden || busy) return;
+    part(live.dataset.live).then((text) => {
+      const now = JSON.parse(text);
+      if (String(now.closed) === live.dataset.closed && String(now.trials) === live.dataset.trials) return;
+      return part(location.href).then((html) => {
+        const next = new DOMParser().parseFromString(html, "text/html").getElementById("live");
+        if (!next) return;
+        live.innerHTML = next.innerHTML;
+        Object.assign(live.dataset, next.dataset);
+        replays(document);
+      });
+    }).catch(() => {});
+  }, 2500);
+}
+
+// -- a graph that is drawn as it is typed ---------------------------------------------------------------------------
+function draws() {
+  const form = document.querySelector("form[data-preview]");
+  if (!form) return;
+  const place = document.getElementById("preview");
+  let waiting = null, asked = 0;
+  const draw = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      const mine = ++asked;
+      part(form.dataset.preview, { method: "POST", body: new URLSearchParams(new FormData(form)) })
+        .then((html) => {
+          if (mine !== asked) return;
+          const at = document.activeElement, inside = place.contains(at);
+          place.innerHTML = html;
+          if (!inside) return;
+          for (const one of place.querySelectorAll("input")) {
+            if (one.name === at.name && one.value === at.value) one.focus();
+          }
+        }).catch(() => {});
+    }, 250);
+  };
+  form.addEventListener("input", draw);
+}
+
+replays(document);
+follows();
+draws();

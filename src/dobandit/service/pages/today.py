@@ -1,0 +1,213 @@
+"""Today's round, made for a phone: what to set, what was seen, and a look at it before it is told."""
+
+from __future__ import annotations
+
+import io
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from starlette.datastructures import FormData
+from starlette.responses import RedirectResponse, Response
+
+from dobandit.errors import DobanditError, ObservationError
+from dobandit.experiment.experiment import Experiment
+from dobandit.experiment.storage.base import PENDING, StoredTrial
+from dobandit.experiment.trial import Told
+from dobandit.service.pages.forms import Form, in_the_name_of, text
+from dobandit.service.pages.rendering import page
+
+router = APIRouter(include_in_schema=False)
+_SHOWN = 20  # pending trials to choose from
+NOT_SEEN = "?"
+
+
+class Question(NamedTuple):
+    """A variable whose value is asked for. said: what was answered so far."""
+
+    field: str
+    name: str
+    said: str
+    is_target: bool = False
+    aside: bool = False  # it is kept, and teaches nothing
+
+
+@router.get("/experiments/{number}/today")
+def today_page(
+    request: Request,
+    number: int,
+    trial: Annotated[int | None, Query(ge=0)] = None,
+    told: str = "",
+) -> Response:
+    """The round to carry out, or a button to ask for one."""
+    return _form_page(request, number, trial, FormData(), done=told)
+
+
+@router.post("/experiments/{number}/today/ask")
+def ask(request: Request, number: int, form: Form) -> Response:
+    experiment = request.app.state.house.at_work(number)
+    context = {name: text(form, f"c{i}", "0") == "1" for i, name in enumerate(experiment.graph.context)}
+    try:
+        with in_the_name_of(request, "ask", experiment.name):
+            trial = experiment.ask(context={name: int(value) for name, value in context.items()} or None)
+    except DobanditError as error:
+        return _form_page(request, number, None, form, str(error), 422)
+    return _to(number, trial=trial.number)
+
+
+@router.post("/experiments/{number}/today/{trial}")
+def tell(request: Request, number: int, trial: int, form: Form) -> Response:
+    """First a look at what will be told; then, confirmed, it is told."""
+    experiment = request.app.state.house.at_work(number)
+    try:
+        row = experiment.stored_trial(trial)
+        seen = _observation(experiment, row, form)
+        if text(form, "step") != "tell":
+            return _check_page(request, number, experiment, row, form)
+        issued = text(form, "issued", "1")
+        with in_the_name_of(request, "tell", experiment.name):
+            told = experiment.tell(trial, seen, int(issued) if issued.isdigit() and issued != "0" else 1)
+    except DobanditError as error:
+        return _form_page(request, number, trial, form, str(error), 422)
+    return _to(number, told=_told_words(told))
+
+
+@router.post("/experiments/{number}/today/{trial}/fail")
+def fail(request: Request, number: int, trial: int, form: Form) -> Response:
+    experiment = request.app.state.house.at_work(number)
+    with in_the_name_of(request, "fail", experiment.name):
+        experiment.tell_failed(trial, text(form, "reason"))
+    return _to(number, told=f"Trial {trial} is marked as failed. Nothing was learned from it.")
+
+
+@router.post("/experiments/{number}/today/{trial}/abandon")
+def abandon(request: Request, number: int, trial: int, form: Form) -> Response:
+    experiment = request.app.state.house.at_work(number)
+    with in_the_name_of(request, "abandon", experiment.name):
+        experiment.abandon(trial)
+    return _to(number, told=f"Trial {trial} is abandoned. Nothing was learned from it.")
+
+
+def _to(number: int, **query: object) -> Response:
+    return RedirectResponse(f"/experiments/{number}/today?{urlencode(query)}", 303)
+
+
+def _told_words(told: Told) -> str:
+    said = (
+        f"Trial {told.number} was told before; nothing was changed."
+        if told.repeated
+        else f"Trial {told.number} is told."
+    )
+    if told.late:
+        said += " It came after its lease had run out, which is noted."
+    if told.missing:
+        said += f" Not seen: {', '.join(told.missing)}."
+    return said
+
+
+# -- what was seen -----------------------------------------------------------------------------------------------
+
+
+def questions(experiment: Experiment, row: StoredTrial, form: FormData) -> list[Question]:
+    """The variables that this trial leaves to be seen; the target comes last, as it happens last."""
+    columns, graph = experiment.columns, experiment.definition.problem.graph
+    known = {*columns.decode(row.do), *([] if row.context is None else columns.decode(row.context))}
+    aside = set(experiment.definition.problem.hidden)
+    found = []
+    for i, name in enumerate(columns.names):
+        if name not in known:
+            nothing = not graph.parents(name) and not graph.has_bias(name)
+            said = text(form, f"v{i}", "0" if nothing and not columns.continuous else "")
+            found.append(Question(f"v{i}", name, said, name == graph.target, name in aside))
+    return sorted(found, key=lambda question: question.is_target)
+
+
+def _observation(experiment: Experiment, row: StoredTrial, form: FormData) -> Any:
+    """What the form says was seen: values, or rows for a trial of many rounds."""
+    if row.size > 1:
+        rows = form.get("rows", "")
+        if not isinstance(rows, str) or not rows.strip():
+            raise ObservationError(
+                "a trial of many rounds is told as lines of CSV, but there are none. Write the names of the variables, "
+                "and a line for each distinct row with its count."
+            )
+        return io.StringIO(rows)
+    seen: dict[str, float] = {}
+    for question in questions(experiment, row, form):
+        if question.said in ("", NOT_SEEN):
+            continue
+        try:
+            seen[question.name] = float(question.said.replace(",", "."))
+        except ValueError:
+            raise ObservationError(
+                f"what was seen is a number, or left out, but for {question.name!r} it is {question.said[:40]!r}."
+            ) from None
+    if not seen:
+        raise ObservationError(
+            "nothing was seen in this round. If it could not be carried out, say so below; otherwise give at least one "
+            "value."
+        )
+    return seen
+
+
+# -- pages -----------------------------------------------------------------------------------------------
+
+
+def _form_page(
+    request: Request,
+    number: int,
+    trial: int | None,
+    form: FormData,
+    trouble: str = "",
+    status: int = 200,
+    done: str = "",
+) -> Response:
+    house = request.app.state.house
+    stored, experiment = house.stored(number), house.at_work(number)
+    pending = list(experiment.storage.rows(number, state=PENDING, limit=_SHOWN))
+    row = None
+    if trial is not None:
+        row = experiment.stored_trial(trial)
+        if row.state != PENDING:
+            done, row = done or f"Trial {trial} is {row.state} already.", None
+    elif len(pending) == 1 and not done:
+        row = pending[0]
+    return page(
+        request,
+        "today.html",
+        status,
+        stored=stored,
+        experiment=experiment,
+        target=experiment.graph.target,
+        pending=[(one, experiment.columns.decode(one.do)) for one in pending],
+        row=row,
+        do={} if row is None else experiment.columns.decode(row.do),
+        context={} if row is None or row.context is None else experiment.columns.decode(row.context),
+        questions=[] if row is None else questions(experiment, row, form),
+        rows=text(form, "rows") if row is not None else "",
+        header=_csv_header(experiment, row),
+        trouble=trouble,
+        done=done,
+    )
+
+
+def _check_page(request: Request, number: int, experiment: Experiment, row: StoredTrial, form: FormData) -> Response:
+    asked = questions(experiment, row, form)
+    return page(
+        request,
+        "confirm.html",
+        stored=request.app.state.house.stored(number),
+        row=row,
+        do=experiment.columns.decode(row.do),
+        questions=asked,
+        unseen=[question.name for question in asked if question.said in ("", NOT_SEEN)],
+        rows=text(form, "rows"),
+        target=experiment.graph.target,
+    )
+
+
+def _csv_header(experiment: Experiment, row: StoredTrial | None) -> str:
+    if row is None:
+        return ""
+    names = [question.name for question in questions(experiment, row, FormData())]
+    return ",".join([*names, experiment.columns.count_key])

@@ -1,0 +1,117 @@
+"""The log, and the page of one trial: why it set what it set."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from markupsafe import Markup
+from starlette.responses import RedirectResponse, Response
+
+from dobandit.errors import DobanditError, ExperimentError
+from dobandit.experiment.explanation import Explanation
+from dobandit.experiment.storage.base import ASKED
+from dobandit.report.drawn.bars import Step, waterfall
+from dobandit.service.pages import graphs
+from dobandit.service.pages.course import EXACT
+from dobandit.service.pages.desks import Desk, desks_of
+from dobandit.service.pages.rendering import drawn, page
+
+router = APIRouter(include_in_schema=False)
+_PAGE = 50
+_ROUNDING = 0.0005
+
+
+@router.get("/experiments/{number}/trials")
+def trials_page(
+    request: Request,
+    number: int,
+    after: Annotated[int, Query(ge=-1)] = -1,
+    position: Annotated[int | None, Query(ge=0)] = None,
+) -> Response:
+    """The log, a page at a time; the newest page where none is asked for."""
+    stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
+    if position is not None and stored.closed - position <= EXACT:
+        closed = desk.experiment.storage.closed_since(number, position)
+        if closed:
+            return RedirectResponse(f"/experiments/{number}/trials/{closed[0].number}", 303)
+    newest = max(stored.trials - _PAGE, 0) - 1
+    start = after if "after" in request.query_params else newest
+    rows = desk.experiment.trials(after=start, limit=_PAGE)
+    return page(
+        request,
+        "trials.html",
+        stored=stored,
+        rows=rows,
+        target=desk.experiment.graph.target,
+        earlier=max(start - _PAGE, -1) if start >= 0 else None,
+        later=start + _PAGE if start + _PAGE < stored.trials - 1 else None,
+    )
+
+
+@router.get("/experiments/{number}/trials/{trial}")
+def trial_page(request: Request, number: int, trial: int) -> Response:
+    """One trial, and why it was chosen."""
+    stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
+    return page(request, "trial.html", stored=stored, **trial_view(desk, trial))
+
+
+def trial_view(desk: Desk, number: int) -> dict[str, Any]:
+    experiment = desk.experiment
+    row = experiment.trial(number)
+    explained, trouble = None, ""
+    if row["source"] == ASKED:
+        try:
+            explained = experiment.explain(number)
+        except ExperimentError:
+            raise
+        except DobanditError as error:
+            trouble = str(error)
+    else:
+        trouble = f"This trial was {row['source']}, not asked for: nobody chose it, so nothing explains it."
+    return {
+        "experiment": experiment,
+        "row": row,
+        "explained": explained,
+        "trouble": trouble,
+        "target": experiment.graph.target,
+        "picture": _picture(desk, row, explained),
+        "fall": None if explained is None else _fall(explained, experiment.graph.target),
+        "interval_words": experiment.interval_words,
+    }
+
+
+def _picture(desk: Desk, row: dict[str, Any], explained: Explanation | None) -> Markup | None:
+    """The graph with the paths lit by which the trial was expected to work; of all that was set, where no path says."""
+    experiment = desk.experiment
+    graph = graphs.shown_graph(experiment)
+    lit = graphs.edges_between(graph, [name for name in row["do"] if name in graph])
+    if explained is not None and explained.paths:
+        listed = {edge for path in explained.paths if not path.from_bias for edge in pairwise(path.names)}
+        lit = listed & set(graph.edges)
+    asked_after = experiment.stored_trial(row["trial"]).asked_after
+    known = desk.course.at(asked_after) if asked_after <= desk.course.position else desk.course.history()[-1]
+    return graphs.picture(experiment, known.estimates, row["do"], lit=lit, page=f"/experiments/{desk.number}")
+
+
+def _fall(told: Explanation, target: str) -> Markup | None:
+    """What adds up to the estimate, and what was hoped for beyond it."""
+    if told.predicted is None:
+        return None
+    if told.paths:
+        steps = [
+            Step(("by itself → " if path.from_bias else "") + " → ".join(path.names), path.contribution)
+            for path in told.paths
+        ]
+        if abs(told.other_paths or 0.0) >= _ROUNDING:
+            steps.append(Step("all other paths", told.other_paths or 0.0))
+    else:
+        rest = told.predicted - sum(told.shares.values())
+        steps = [Step("without these, and what they do together", rest)] if told.shares else []
+        steps += [Step(f"setting {name}", share) for name, share in told.shares.items()]
+    steps.append(Step(f"estimate of {target}", told.predicted, total=True))
+    if told.bonus is not None and told.optimistic is not None and abs(told.bonus) < 10.0:
+        steps += [Step("optimism: too little is known", told.bonus, kind="hope")]
+        steps.append(Step("value that made it the choice", told.optimistic, total=True))
+    return drawn(waterfall(steps, "; ".join(f"{step.name}: {step.amount:+.3f}" for step in steps)))

@@ -1,0 +1,108 @@
+"""What pages say: numbers, sets, and the one sentence on top of an experiment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from dobandit.experiment.reasons import gap_words, may_stop
+from dobandit.policy.learner import Recommendation
+from dobandit.report.readable import NOT_KNOWN, action_words, shortened
+
+SURE, LIKELY = 0.95, 0.8  # probabilities of being the best
+VERDICTS = {
+    "fits": "The model fits the rounds so far.",
+    "contradicted": "The rounds contradict the model.",
+    "unknown": "The model could not be tested against the rounds.",
+}
+
+
+def digits(value: float | None, places: int = 3) -> str:
+    if value is None or not math.isfinite(value):
+        return NOT_KNOWN
+    return f"{round(value, places) + 0.0:.{places}f}".replace("-", "−")
+
+
+def signed(value: float | None) -> str:
+    return digits(value) if value is None or not value > 0 else f"+{digits(value)}"
+
+
+def span(interval: Sequence[float | None] | None) -> str:
+    return NOT_KNOWN if interval is None else " to ".join(digits(end) for end in interval)
+
+
+def many(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def moment(at: float | None) -> str:
+    """A time as people write it, in the zone of the service."""
+    return "never" if at is None else datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M")
+
+
+def iso(at: float | None) -> str:
+    return "" if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+def sets(do: Mapping[str, float], most: int = 60) -> str:
+    """What is set, cut where names are long."""
+    return action_words({shortened(name, most): value for name, value in do.items()})
+
+
+def _sentence(do: Mapping[str, float]) -> str:
+    """What is set, within a sentence: coupon, email and price = 0."""
+    parts = [sets({name: value}) for name, value in do.items()]
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+class Headline(NamedTuple):
+    """What to do now, and how sure we are. tone: "go", "wait" or "doubt"."""
+
+    act: str
+    sure: str
+    tone: str
+
+
+def headline(told: Recommendation | None, trouble: str, target: str, rounds: int, within: float | None) -> Headline:
+    if told is None:
+        return Headline("No set can be recommended.", trouble, "doubt")
+    if not rounds:
+        return Headline(
+            "Nothing was told yet: ask for the first round.",
+            "What is shown below is what the policy begins with.",
+            "wait",
+        )
+    act = f"Set {_sentence(told.do)}." if told.do else "Set nothing."
+    name = shortened(target, 40)
+    if math.isnan(told.value):
+        value = f"What {name} is then, the policy cannot tell yet."
+    else:
+        value = (
+            f"{name} is then estimated at {digits(told.value, 2)} ({' to '.join(digits(x, 2) for x in told.interval)})."
+        )
+    if told.verdict == "contradicted":
+        return Headline(act, f"{value} Do not rely on it: the rounds contradict the model.", "doubt")
+    if may_stop(told.gap, within) and told.gap is not None:
+        return Headline(act, f"{value} You may stop: {gap_words(told.gap, 0.05)}.", "go")
+    return Headline(act, f"{value} {_sureness(told)}", _tone(told))
+
+
+def _tone(told: Recommendation) -> str:
+    certain = told.probability_best is None or told.probability_best >= LIKELY
+    gains = told.uplift is None or not told.do or told.uplift.interval.low > 0.0
+    return "go" if certain and gains else "wait"
+
+
+def _sureness(told: Recommendation) -> str:
+    p = told.probability_best
+    if p is None:
+        best = "How likely it is to be the best is not known, as the policy keeps no model of the causes."
+    elif p >= SURE:
+        best = f"It is almost certainly the best allowed set (probability {digits(p, 2)})."
+    elif p >= LIKELY:
+        best = f"It is probably the best allowed set (probability {digits(p, 2)})."
+    else:
+        best = f"It is too early to call it the best allowed set (probability {digits(p, 2)}): go on asking."
+    return best
