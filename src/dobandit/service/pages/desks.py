@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from dobandit.service.house import House
 from dobandit.service.pages.course import Course
 
 _AT_ONCE = 3_000  # closed trials that are read while a visitor waits
+_PATIENCE = 0.15  # seconds that a visitor waits for newer answers
 _KEPT = 16  # answers, for different contexts
 
 
@@ -30,6 +32,7 @@ class Answers(NamedTuple):
     observed: BestObserved | None
     findings: tuple[str, ...] = ()  # what speaks against the model, from the diagnosis
     trouble: str = ""
+    closed: int = 0  # how many trials were closed then
 
 
 class Desk:
@@ -41,43 +44,56 @@ class Desk:
         self._lock = threading.Lock()
         self._reader: threading.Thread | None = None
         self._answers: dict[object, Answers] = {}
-        self._closed = -1
+        self._seconds = 0.0  # that the last answers took
 
     def ready(self, stored: StoredExperiment) -> bool:
         """Whether the log is read. A short rest is read at once; a long one by a thread, while pages say so."""
-        if stored.closed - self.course.position <= _AT_ONCE:
-            self.course.follow()
-            return True
         with self._lock:
-            if self._reader is None or not self._reader.is_alive():
-                self._reader = threading.Thread(target=self._read, name=f"reader {self.number}", daemon=True)
-                self._reader.start()
-        return False
+            if self._reader is not None and self._reader.is_alive():
+                return bool(self._answers)
+            if stored.closed - self.course.position > _AT_ONCE:
+                self._read_on(dict.fromkeys(self.experiment.graph.context, 0.0))
+                return False
+        self.course.follow()
+        return True
 
-    def _read(self) -> None:
+    def _read_on(self, context: Mapping[str, float]) -> None:
+        self._reader = threading.Thread(target=self._read, args=(context,), name=f"reader {self.number}", daemon=True)
+        self._reader.start()
+
+    def _read(self, context: Mapping[str, float]) -> None:
         try:
             self.course.follow()
-            self.answers(dict.fromkeys(self.experiment.graph.context, 0.0))
+            self._work_out(context)
         except DobanditError:
             return  # the next page meets the same, and says it
 
     def answers(self, context: Mapping[str, float]) -> Answers:
-        """Kept until the next trial is closed."""
-        closed = self.course.position
-        key = tuple(sorted(context.items()))
+        """Worked out when a trial was closed since. Where that takes long, a thread does it, and the answers before are
+        given meanwhile; they say how many trials they know of."""
         with self._lock:
-            if self._closed != closed or len(self._answers) > _KEPT:
-                self._answers, self._closed = {}, closed
-            if key in self._answers:
-                return self._answers[key]
+            kept = self._answers.get(_key(context))
+            if kept is not None and kept.closed >= self.course.position:
+                return kept
+            if kept is not None and self._seconds > _PATIENCE:
+                if self._reader is None or not self._reader.is_alive():
+                    self._read_on(context)
+                return kept
+        return self._work_out(context)
+
+    def _work_out(self, context: Mapping[str, float]) -> Answers:
+        closed, began = self.course.position, time.perf_counter()
         given = dict(context) if self.experiment.graph.context else None
         observed = self.experiment.best_observed(context=given)
         try:
-            found = Answers(self.experiment.recommend(context=given), observed, self._findings())
+            found = Answers(self.experiment.recommend(context=given), observed, self._findings(), closed=closed)
         except DobanditError as error:
-            found = Answers(None, observed, trouble=str(error))
+            found = Answers(None, observed, trouble=str(error), closed=closed)
         with self._lock:
-            self._answers[key] = found
+            if len(self._answers) >= _KEPT:
+                self._answers.clear()
+            self._answers[_key(context)] = found
+            self._seconds = time.perf_counter() - began
         return found
 
     def _findings(self) -> tuple[str, ...]:
@@ -87,6 +103,10 @@ class Desk:
         told = self.experiment.diagnose()
         nodes = [line for node in told.nodes if node.verdict == CONTRADICTS for line in node_lines(node)]
         return (*nodes, *(finding.advice for finding in told.graph), *told.warnings)
+
+
+def _key(context: Mapping[str, float]) -> object:
+    return tuple(sorted(context.items()))
 
 
 class Desks:
