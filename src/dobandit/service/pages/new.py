@@ -164,8 +164,10 @@ def _read(sketch: Sketch, form: FormData, settings: Settings) -> None:
             base = parse_graph(sketch.text, sketch.kind, structure_only=True)
         except ParseError:
             raise
-        except GraphError:  # nobody has said the target yet: the page can ask
-            target, sketch.guessed = target or _likely_target(sketch), target is None
+        except GraphError:  # the text says no target: it is ticked, or the page asks for it
+            draft = _draft(sketch)
+            if target not in draft.ids:
+                target, sketch.guessed = _likely_target(draft), True
             base = parse_graph(sketch.text, sketch.kind, target=target, structure_only=True)
         _bound(base, settings)
         sketch.what = sketch.graph = _with_parts(base, target, form)
@@ -181,10 +183,15 @@ def _bound(graph: CausalGraph, settings: Settings) -> None:
         )
 
 
-def _likely_target(sketch: Sketch) -> str:
-    """The last effect without effects of its own. Each format has a module that drafts its graphs."""
+def _draft(sketch: Sketch) -> GraphDraft:
+    """What the text says, before anything is made of it. Each format has a module that drafts its graphs."""
     module = import_module(f"dobandit.graph.formats.{'json_format' if sketch.kind == 'json' else sketch.kind}")
     draft: GraphDraft = module.draft_of(plain_text(sketch.text))
+    return draft
+
+
+def _likely_target(draft: GraphDraft) -> str:
+    """The last effect without effects of its own."""
     causes, effects = set(draft.tails), set(draft.heads)
     ends = [name for name, i in draft.ids.items() if i in effects and i not in causes]
     if not ends:

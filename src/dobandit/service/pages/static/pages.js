@@ -33,13 +33,13 @@ function replays(root) {
   play.addEventListener("click", () => {
     if (timer) return stop();
     play.textContent = "❚❚ Stop";
-    const most = Number(range.max), step = Math.max(Number(range.step), Math.ceil(most / 40));
+    const most = Number(range.max), step = Math.max(Number(range.step), Math.ceil(most / 30));
     if (Number(range.value) >= most) range.value = 0;
     timer = setInterval(() => {
       range.value = Math.min(Number(range.value) + step, most);
       show();
       if (Number(range.value) >= most) stop();
-    }, 350);
+    }, 220);
   });
 }
 

@@ -1,0 +1,271 @@
+"""The pages in a real browser: desktop and phone, light and dark, on the server that `dobandit demo` starts.
+
+Debian's chromium, by Playwright. Where there is no browser they are skipped; DOBANDIT_REQUIRE_BROWSER=1 makes its
+absence a failure.
+"""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MODES = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
+NAMES = {
+    (1280, "light"): "desk",
+    (1280, "dark"): "desk-at-night",
+    (390, "light"): "phone",
+    (390, "dark"): "phone-at-night",
+}
+PAGES = ("/", "/experiments/1", "/experiments/1/trials", "/experiments/1/trials/30", "/new", "/experiments/1/today")
+PATIENCE = 20_000  # milliseconds
+
+
+def browser_path():
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None and os.environ.get("DOBANDIT_REQUIRE_BROWSER"):
+        pytest.fail("the tests of pages need a browser here, but there is none. Install chromium.")
+    if found is None:
+        pytest.skip("no browser: install chromium to run the tests of pages in a real one", allow_module_level=True)
+    return found
+
+
+@pytest.fixture(scope="module")
+def demo():
+    """`dobandit demo` with its login link; at the end it is stopped as a person would, with Ctrl+C."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    home = Path(tempfile.mkdtemp())
+    command = [sys.executable, "-m", "dobandit", "demo", "--port", str(port), "--rounds-per-second", "0"]
+    server = subprocess.Popen(
+        [*command, "--begin-with", "40"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TMPDIR": str(home), "PYTHONUNBUFFERED": "1"},
+    )
+    said = []
+    try:
+        for line in server.stdout:
+            said.append(line)
+            if "log in once with" in line:
+                break
+        assert any("log in once with" in line for line in said), "".join(said)
+        yield said[-1].split()[-1]
+        assert list(home.glob("dobandit-demo-*"))
+        server.send_signal(signal.SIGINT)
+        rest = server.communicate(timeout=30)[0]
+        assert server.returncode == 0, rest
+        assert "the shop is closed" in rest
+        assert "Traceback" not in rest
+        assert not list(home.glob("dobandit-demo-*"))
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = browser_path()
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def session(browser, demo):
+    """Where the service is, and the cookies of somebody who has logged in."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(demo, timeout=60_000)
+    assert page.get_by_role("heading", name="Experiments").is_visible()
+    cookies = context.cookies()
+    assert all(cookie["httpOnly"] and cookie["sameSite"] == "Strict" for cookie in cookies)
+    context.close()
+    parts = urllib.parse.urlsplit(demo)
+    return f"{parts.scheme}://{parts.netloc}", cookies
+
+
+@contextmanager
+def visiting(browser, session, width, scheme, scripts=True):
+    """A page in one of the modes, on which nothing went wrong and nobody else was asked for anything."""
+    address, cookies = session
+    context = browser.new_context(
+        viewport={"width": width, "height": 844}, color_scheme=scheme, java_script_enabled=scripts, base_url=address
+    )
+    context.add_cookies(cookies)
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    trouble, asked = [], []
+    page.on("console", lambda message: trouble.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    try:
+        yield page
+        assert trouble == []
+        assert [url for url in asked if not url.startswith((address, "data:"))] == []
+    finally:
+        context.close()
+
+
+NAMELESS = """() => [...document.querySelectorAll("input, select, textarea, button, a[href], [role=group], svg")]
+  .filter((one) => one.checkVisibility() && one.type !== "hidden")
+  .filter((one) => !(one.getAttribute("aria-label") || one.getAttribute("aria-labelledby") || one.title ||
+    (one.labels && [...one.labels].some((label) => label.textContent.trim())) ||
+    (["BUTTON", "A", "a"].includes(one.tagName) && one.textContent.trim())))
+  .map((one) => one.outerHTML.slice(0, 120))"""
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+CONTRAST = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const light = (colour) => {
+    canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    const parts = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map((v) => v / 255)
+      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+  };
+  const body = light(getComputedStyle(document.body).backgroundColor);
+  return [...document.querySelectorAll("main p, main h1, main h2, main td, main dd, main dt")]
+    .filter((one) => one.checkVisibility() && one.textContent.trim() && !one.closest(".settings, .alert, .against"))
+    .map((one) => [light(getComputedStyle(one).color), one.textContent.trim().slice(0, 40)])
+    .map(([ink, text]) => [(Math.max(ink, body) + 0.05) / (Math.min(ink, body) + 0.05), text])
+    .filter(([contrast]) => contrast < 4.5);
+}"""
+
+
+def decent(page):
+    """Nothing sticks out, everything that can be used has a name, and text can be read."""
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(NAMELESS) == []
+    assert page.evaluate(CONTRAST) == []
+
+
+@pytest.fixture(params=MODES, ids=NAMES.__getitem__)
+def page(request, browser, session):
+    with visiting(browser, session, *request.param) as opened:
+        opened.width, opened.scheme = request.param
+        yield opened
+
+
+def test_every_page_is_decent_in_every_mode(page):
+    for path in PAGES:
+        page.goto(path)
+        decent(page)
+    page.goto("/experiments/1")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    assert dark == (page.scheme == "dark")
+    svg = page.locator("svg.graph:visible").first
+    assert svg.bounding_box()["width"] <= page.width
+    target = page.locator("svg.graph:visible g.box.target").first.bounding_box()
+    assert target["x"] >= 0
+    assert target["x"] + target["width"] <= page.width  # it is not cut off
+
+
+def test_creating_an_experiment(browser, session):
+    with visiting(browser, session, 1280, "light") as page:
+        page.goto("/new")
+        page.get_by_label("Arrows, one a line").fill("mail -> visit\nvisit -> buy\nvisit -> -> x\n")
+        page.get_by_text("line 3, column 10").wait_for()
+        page.get_by_label("Arrows, one a line").fill("mail -> visit\nvisit -> buy\nletter -> buy\nrain -> visit\n")
+        page.get_by_text("5 variables, 4 arrows").wait_for()
+        page.get_by_label("buy is the target").check()
+        page.get_by_label("rain is known before acting").check()
+        page.locator("svg.graph:visible g.box.context").wait_for()
+        page.get_by_label("visit can be set").uncheck()
+        page.get_by_label("Name").fill("made <b>in</b> a browser")
+        page.get_by_label("Set at most").fill("1")
+        decent(page)
+        page.get_by_role("button", name="Begin the experiment").click()
+        page.get_by_role("heading", name=re.compile("Nothing was told yet")).wait_for()
+        assert page.get_by_role("link", name="made <b>in</b> a browser").first.is_visible()
+
+
+def test_todays_round_on_a_phone(browser, session):
+    with visiting(browser, session, 390, "dark") as page:
+        page.goto("/experiments/1/today")
+        page.get_by_role("button", name="Ask what to set").click()
+        page.get_by_role("heading", name="Set ").wait_for()
+        number = re.search(r"trial (\d+)", page.get_by_role("heading", name="Set ").inner_text())[1]
+        decent(page)
+        groups = page.get_by_role("group")
+        for i in range(groups.count()):
+            group = groups.nth(i)
+            if group.get_by_role("radio").count():
+                group.get_by_role("radio", name="not seen" if i == 0 else "1", exact=True).check()
+        page.get_by_role("button", name="Check it").click()
+        page.get_by_text("there is no undo").wait_for()
+        decent(page)
+        page.get_by_role("button", name="Tell it").click()
+        page.get_by_role("status").get_by_text(f"Trial {number} is told").wait_for()
+        decent(page)
+
+
+def test_why_a_trial_was_chosen(browser, session):
+    with visiting(browser, session, 1280, "dark") as page:
+        page.goto("/experiments/1")
+        page.get_by_role("link", name="39", exact=True).click()
+        page.get_by_role("heading", name=re.compile(r"^Trial 39: set")).wait_for()
+        assert page.get_by_role("img", name=re.compile("estimate of purchase")).first.is_visible()
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"  # the keyboard begins at the top
+        page.locator("svg.graph:visible a").first.click()
+        page.wait_for_url(re.compile(r"/experiments/1#effect-"))
+        decent(page)
+
+
+def test_replaying_the_log(browser, session):
+    with visiting(browser, session, 390, "light") as page:
+        page.goto("/experiments/1")
+        slider = page.get_by_role("slider", name="As it was known after")
+        last = int(slider.input_value())
+        slider.fill("5")
+        page.get_by_text("After 5 closed trials").wait_for()
+        slider.press("Home")
+        page.get_by_text("nothing was known").wait_for()
+        decent(page)
+        page.get_by_role("button", name="Replay").click()
+        page.get_by_text(f"After {last} closed trials").wait_for()
+
+
+def test_without_scripts_the_same_can_be_done(browser, session):
+    with visiting(browser, session, 390, "light", scripts=False) as page:
+        page.goto("/experiments/1?round=7#graph")
+        assert page.get_by_text("After 7 closed trials").is_visible()
+        assert page.get_by_role("button", name="Show", exact=True).is_visible()
+        page.goto("/new")
+        page.get_by_label("Arrows, one a line").fill("a -> b\nb -> c\n")
+        page.get_by_role("button", name="Draw it").click()
+        assert page.get_by_text("3 variables, 2 arrows").is_visible()
+        page.goto("/experiments/1/today")
+        page.get_by_role("button", name="Ask what to set").click()
+        page.get_by_text("It could not be carried out").click()
+        page.get_by_role("button", name="Mark as failed").click()
+        assert page.get_by_text("is marked as failed").is_visible()
+
+
+def test_a_snapshot_opens_without_the_service(browser, session, tmp_path):
+    with visiting(browser, session, 390, "dark") as page:
+        page.goto("/experiments/1")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Snapshot").click()
+        file = tmp_path / download.value.suggested_filename
+        download.value.save_as(file)
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark", offline=True)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    decent(page)
+    assert page.get_by_role("heading", name="What was tried when").is_visible()
+    context.close()
