@@ -193,6 +193,26 @@ def test_creating_an_experiment(browser, session):
         assert page.get_by_role("link", name="made <b>in</b> a browser").first.is_visible()
 
 
+def test_long_and_strange_names_stick_out_nowhere(browser, session):
+    names = ["w" * 100, "<b>bold</b>", "ümläut 因果", "it's & that"]
+    with visiting(browser, session, 390, "dark") as page:
+        page.goto("/new")
+        arrows = "".join(f'"{name}" -> "{names[0]}y"\n' for name in names)
+        page.get_by_label("Arrows, one a line").fill(f'target: "{names[0]}y"\n{arrows}')
+        page.get_by_text("5 variables, 4 arrows").wait_for()
+        decent(page)
+        page.get_by_label("Name").fill("n" * 150)
+        page.get_by_role("button", name="Begin the experiment").click()
+        page.get_by_role("heading", name=re.compile("Nothing was told yet")).wait_for()
+        decent(page)
+        page.goto(f"{page.url}/today")
+        page.get_by_role("button", name="Ask what to set").click()
+        page.get_by_role("button", name="Check it").wait_for()
+        decent(page)
+        page.goto("/")
+        decent(page)
+
+
 def test_todays_round_on_a_phone(browser, session):
     with visiting(browser, session, 390, "dark") as page:
         page.goto("/experiments/1/today")

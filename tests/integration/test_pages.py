@@ -37,7 +37,8 @@ def test_the_list_says_what_to_set_and_how_far_each_is(shop):
     assert NAME in page.text
     assert words.sets(told.do) in page.text
     assert f"{told.value:.2f}" in page.text
-    assert "closed 40 pending 1" in page.text
+    assert "told 40 pending 1" in page.text
+    assert ", 95%)" in page.text
 
 
 def test_one_experiment_says_what_the_model_the_data_and_doing_nothing_say(shop):
@@ -70,7 +71,9 @@ def test_the_slider_shows_what_was_known_then(shop):
     whole = harmless(shop.get("/experiments/1", round=17).text)
     told = then.recommend()
     for page in (part, whole):
-        assert f"After 17 closed trials: set {words.sets(told.do)}; purchase estimated at {told.value:.2f}" in page.text
+        assert (
+            f"After 17 closed trials: set {words.sets(told.do)}; purchase estimated at {told.value:.2f} (" in page.text
+        )
     shown = shop.get("/experiments/1/graph", round=17).text
     for row in then.estimates():
         if row.cause is not None:

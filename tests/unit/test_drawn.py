@@ -100,7 +100,9 @@ def test_arrows_tell_weight_and_doubt_and_link_to_their_numbers():
         ("email", "visit"): Known(0.1, 0.0, 0.95),
         ("visit", "basket"): Known(-0.4, -0.5, -0.3),
     }
-    page = parsed(graph_svgs(FUNNEL, {"coupon": 1}, label="what causes buy", weights=weights, link=lambda x: f"#{x}"))
+    page = parsed(
+        graph_svgs(FUNNEL, {"coupon": 1}, label="what causes buy", weights=weights, link=lambda x: f"#{x}").markup
+    )
     assert [svg.get("aria-label") for svg in page.iter("svg")] == ["what causes buy"] * 2
     wide = next(page.iter("svg"))
     links = {link.get("aria-label"): link for link in wide.iter("a")}
@@ -120,14 +122,14 @@ def test_arrows_tell_weight_and_doubt_and_link_to_their_numbers():
 
 def test_lit_paths_stand_out():
     lit = {("coupon", "visit"), ("visit", "basket"), ("basket", "buy")}
-    page = parsed(graph_svgs(FUNNEL, label="x", lit=lit))
+    page = parsed(graph_svgs(FUNNEL, label="x", lit=lit).markup)
     classes = [group.get("class") for group in next(page.iter("svg")).iter("g") if "arrow" in group.get("class")]
     assert sorted(classes) == ["arrow lit"] * 3 + ["arrow unlit"] * (FUNNEL.edge_count - 3)
 
 
 def test_hostile_names_do_no_harm():
     graph = CausalGraph([(name, "y") for name in NASTY if "\x00" not in name], target="y")
-    markup = graph_svgs(graph, label=NASTY[0], link=lambda x: NASTY[1])
+    markup = graph_svgs(graph, label=NASTY[0], link=lambda x: NASTY[1]).markup
     page = parsed(markup)
     assert {tag.tag for tag in page.iter()} == {"div", "svg", "a", "g", "title", "path", "rect", "text"}
     assert "\x1b" not in markup

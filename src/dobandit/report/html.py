@@ -172,7 +172,7 @@ def page_figures(result: StudyResult) -> list[PageFigure]:
     if drawable(model.graph):
         said = f"The causal graph: what causes {model.target}, with weights."
         legend = graph_legend(_drawn(model), result.best_do)
-        figures.append(PageFigure(graph_svgs(_drawn(model), result.best_do, label=said), said, legend))
+        figures.append(PageFigure(graph_svgs(_drawn(model), result.best_do, label=said).markup, said, legend))
     return figures
 
 

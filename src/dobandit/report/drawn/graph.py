@@ -19,6 +19,13 @@ _GAP = 130.0  # pixels between a cause and its effect
 _NARROW = 560.0  # pixels: pictures below this width serve wide screens and narrow ones
 
 
+class GraphDrawing(NamedTuple):
+    """What a page puts in, and how wide it is by itself on a wide screen, in pixels."""
+
+    markup: str
+    width: float
+
+
 class Known(NamedTuple):
     """A weight as it is known."""
 
@@ -41,7 +48,7 @@ def graph_svgs(
     notes: Mapping[str, str] | None = None,
     lit: Collection[Edge] | None = None,
     link: Callable[[str | Edge], str] | None = None,
-) -> str:
+) -> GraphDrawing:
     """The picture twice, for wide screens and for narrow ones (the page's style shows one of them).
 
     chosen   variables to shade, or what each of them is set to
@@ -55,8 +62,8 @@ def graph_svgs(
     ]
     wide, narrow = (_svg(picture, label, weights or {}, lit, link) for picture in drawn)
     if drawn[0].width <= min(_NARROW, drawn[1].width):
-        return f'<div class="scrolls">{wide}</div>'
-    return wide_and_narrow(wide, narrow)
+        return GraphDrawing(f'<div class="scrolls">{wide}</div>', drawn[0].width)
+    return GraphDrawing(wide_and_narrow(wide, narrow), drawn[0].width)
 
 
 def _svg(

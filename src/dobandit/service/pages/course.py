@@ -67,6 +67,7 @@ class Course:
         self._target = experiment.columns.names.index(experiment.graph.target)
         self.width, self.stride = 1, 1  # closed trials in a stretch, and between two positions that are kept
         self.stretches: list[Stretch] = []
+        self.told = 0  # trials
         self.points: list[Known] = [self._known()]
 
     @property
@@ -83,6 +84,7 @@ class Course:
 
     def _take(self, chunk: Sequence[ClosedTrial]) -> None:
         asked = self._asked(chunk)
+        self.told += sum(trial.state == TOLD for trial in chunk)
         for trial in chunk:
             self._add(trial.position, self._summed(trial, asked.get(trial.number)))
         done = 0

@@ -35,7 +35,7 @@ class Replay(NamedTuple):
     at: int
     last: int
     step: int
-    picture: Markup | None
+    picture: graphs.Picture
     legend: Sequence[str]
     sentence: str
     approximate: bool
@@ -140,15 +140,17 @@ def _values(answers: Answers, target: str) -> Markup | None:
     """The model's answer and the data's, and doing nothing, on one scale."""
     rows, told, seen = [], answers.recommendation, answers.observed
     if told is not None and not math.isnan(told.value):
-        rows.append(Value(f"Model: {words.sets(told.do, 24)}", told.value, *told.interval, "estimated", "model"))
+        sure = f"estimated{words.level(told.interval_words)}"
+        rows.append(Value(f"Model: {words.sets(told.do, 24)}", told.value, *told.interval, sure, "model"))
         if told.observed is not None:
-            about = f"observed in {words.many(told.observed.rounds, 'round')} with this set"
+            about = f"{words.many(told.observed.rounds, 'round')} with this set, 95%"
             rows.append(Value("Same set, seen", told.observed.mean, *told.observed.interval, about, "data"))
     if seen is not None and (told is None or seen.do != told.do):
-        about = f"observed in {words.many(seen.rounds, 'round')}"
+        about = f"observed in {words.many(seen.rounds, 'round')}, 95%"
         rows.append(Value(f"Data: {words.sets(seen.do, 24)}", seen.mean, *seen.interval, about, "data"))
     if told is not None and told.nothing is not None and told.do:
-        rows.append(Value("Doing nothing", told.nothing.value, *told.nothing.interval, "estimated"))
+        sure = f"estimated{words.level(told.interval_words)}"
+        rows.append(Value("Doing nothing", told.nothing.value, *told.nothing.interval, sure))
     if not rows:
         return None
     said = "; ".join(f"{row.name}: {row.value:.3f} ({row.low:.3f} to {row.high:.3f})" for row in rows)
@@ -191,8 +193,7 @@ def _sentence(known: Known, told: Recommendation | None, target: str) -> str:
         return f"{after}, nothing was known."
     if math.isnan(told.value):
         return f"{after}: set {words.sets(told.do)}."
-    value = f"{words.digits(told.value, 2)} ({' to '.join(words.digits(end, 2) for end in told.interval)})"
-    return f"{after}: set {words.sets(told.do)}; {target} estimated at {value}."
+    return f"{after}: set {words.sets(told.do)}; {target} estimated at {words.estimate(told)}."
 
 
 # -- the charts -----------------------------------------------------------------------------------------------

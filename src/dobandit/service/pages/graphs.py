@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -13,7 +14,15 @@ from dobandit.report.drawn.graph import Known, graph_svgs
 from dobandit.report.picture import drawable
 from dobandit.service.pages.rendering import drawn
 
+_COLUMN = 760.0  # pixels that half a page can show, somewhat shrunk
 _MOST_NOTES = 14  # nodes up to which the picture says what each does by itself
+
+
+class Picture(NamedTuple):
+    """markup: None where the graph is too large. wide: whether it needs the width of a whole page."""
+
+    markup: Markup | None
+    wide: bool
 
 
 def shown_graph(experiment: Experiment) -> CausalGraph:
@@ -40,15 +49,15 @@ def picture(
     *,
     lit: Collection[Edge] | None = None,
     page: str | None = "",
-) -> Markup | None:
-    """None where the graph is too large.
+) -> Picture:
+    """The graph as it is known.
 
     lit   edges that stand out
     page  where the numbers stand that boxes and arrows lead to; None: nowhere
     """
     graph = shown_graph(experiment)
     if not drawable(graph):
-        return None
+        return Picture(None, False)
     edges = set(graph.edges)
     weights = {
         (row.cause, row.effect): Known(row.value, row.low, row.high)
@@ -68,7 +77,8 @@ def picture(
     leads: Callable[[str | Edge], str] | None = None if page is None else link
     label = f"The causal graph: what causes {graph.target}."
     chosen = {name: value for name, value in do.items() if name in graph}
-    return drawn(graph_svgs(graph, chosen, label=label, weights=weights or None, notes=notes, lit=lit, link=leads))
+    made = graph_svgs(graph, chosen, label=label, weights=weights or None, notes=notes, lit=lit, link=leads)
+    return Picture(drawn(made.markup), made.width > _COLUMN)
 
 
 def legend(experiment: Experiment, weighted: bool, shaded: str) -> list[str]:

@@ -29,6 +29,7 @@ class Line(NamedTuple):
     policy: str = ""
     answers: Answers | None = None
     spark: Markup | None = None
+    told: int | None = None  # None while the log is being read
     trouble: str = ""
 
     @property
@@ -58,7 +59,9 @@ def _line(desks: Desks, stored: StoredExperiment, in_time: bool) -> Line:
         }
         if not in_time or not desk.ready(stored):
             return Line(stored, **facts)
-        return Line(stored, **facts, answers=desk.answers(_usual_context(desk)), spark=_spark(desk))
+        return Line(
+            stored, **facts, answers=desk.answers(_usual_context(desk)), spark=_spark(desk), told=desk.course.told
+        )
     except DobanditError as error:
         return Line(stored, trouble=str(error))
 

@@ -241,7 +241,7 @@ def _picture(sketch: Sketch) -> Markup | None:
     lit: set[Edge] | None = None
     if sketch.hidden_paths:
         lit = {edge for path in sketch.hidden_paths for edge in pairwise(path)}
-    return drawn(graph_svgs(graph, (), label=f"The causal graph: what causes {graph.target}.", lit=lit))
+    return drawn(graph_svgs(graph, (), label=f"The causal graph: what causes {graph.target}.", lit=lit).markup)
 
 
 # -- from the form to an experiment --------------------------------------------------------------------------------

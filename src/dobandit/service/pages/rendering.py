@@ -43,6 +43,7 @@ environment.filters |= {
     "signed": words.signed,
     "span": words.span,
     "many": words.many,
+    "level": words.level,
     "moment": words.moment,
     "iso": words.iso,
     "sets": words.sets,

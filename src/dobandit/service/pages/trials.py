@@ -82,7 +82,7 @@ def trial_view(desk: Desk, number: int) -> dict[str, Any]:
     }
 
 
-def _picture(desk: Desk, row: dict[str, Any], explained: Explanation | None) -> Markup | None:
+def _picture(desk: Desk, row: dict[str, Any], explained: Explanation | None) -> graphs.Picture:
     """The graph with the paths lit by which the trial was expected to work; of all that was set, where no path says."""
     experiment = desk.experiment
     graph = graphs.shown_graph(experiment)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -33,6 +34,12 @@ def span(interval: Sequence[float | None] | None) -> str:
     return NOT_KNOWN if interval is None else " to ".join(digits(end) for end in interval)
 
 
+def level(promise: str) -> str:
+    """How sure an interval is, to stand behind it: ", 95%", from the words that say what it promises."""
+    found = re.search(r"[0-9.]+%", promise)
+    return f", {found[0]}" if found else ""
+
+
 def many(count: int, what: str) -> str:
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
@@ -57,6 +64,12 @@ def _sentence(do: Mapping[str, float]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
+def estimate(told: Recommendation) -> str:
+    """The value with its interval and level: 0.50 (0.17 to 0.83, 95%)."""
+    ends = " to ".join(digits(end, 2) for end in told.interval)
+    return f"{digits(told.value, 2)} ({ends}{level(told.interval_words)})"
+
+
 class Headline(NamedTuple):
     """What to do now, and how sure we are. tone: "go", "wait" or "doubt"."""
 
@@ -79,9 +92,7 @@ def headline(told: Recommendation | None, trouble: str, target: str, rounds: int
     if math.isnan(told.value):
         value = f"What {name} is then, the policy cannot tell yet."
     else:
-        value = (
-            f"{name} is then estimated at {digits(told.value, 2)} ({' to '.join(digits(x, 2) for x in told.interval)})."
-        )
+        value = f"{name} is then estimated at {estimate(told)}."
     if told.verdict == "contradicted":
         return Headline(act, f"{value} Do not rely on it: the rounds contradict the model.", "doubt")
     if may_stop(told.gap, within) and told.gap is not None:
