@@ -69,15 +69,17 @@ def read_past(source: Any, columns: Columns, now: float | None = None) -> Past:
             stacklevel=4,
         )
     counts: dict[tuple[str, str], int] = {}
+    partial: set[str] = set()
     for one in rounds:
         key = columns.encode(one.do), columns.encode(one.observation)
         counts[key] = counts.get(key, 0) + one.times
+        if one.partial:
+            partial.add(key[1])
     total = sum(counts.values())
     if total > MOST_ROUNDS:
         raise ObservationError(f"a history has at most {MOST_ROUNDS:,} rounds, but got {total:,}. Give a part of it.")
     keys = sorted(counts)
     parts = _parts(np.array([counts[key] for key in keys], dtype=np.int64))
-    partial = {columns.encode(one.observation) for one in rounds if one.partial}
     trials = tuple(trial for part in parts for trial in _trials(part, keys, partial, now))
     return Past(trials, total, tuple(passed))
 

@@ -43,16 +43,18 @@ class Replica:
                 f"the log is damaged: after {self.position} closed trials, the next {len(closed)} are not in a row. "
                 "Restore it from a backup."
             )
-        # A trial of many rows is one entry whose rows have no order; all others are rounds in the order of the log.
-        # Told one by one, so that it makes no difference how much of the log is taken in at once.
+        # A trial of many rows is a batch whose rows have no order; all others are rounds in the order of the log.
+        # It makes no difference how much of the log is taken in at once.
         told = [trial for trial in closed if trial.state == TOLD]
         for summed, part in groupby(told, lambda trial: trial.counts is not None):
-            for some in [[trial] for trial in part] if summed else [list(part)]:
-                rounds = rounds_of(some, self.columns)
-                self.learner.take(rounds, unordered=summed)
-                if self._evidence is not None:
-                    self._evidence.update(rounds)
-                    self._doubts = None
+            rounds, sizes = batches_of(list(part), self.columns)
+            if summed:
+                self.learner.take_batches(rounds, sizes)
+            else:
+                self.learner.take(rounds)
+            if self._evidence is not None:
+                self._evidence.update(rounds)
+                self._doubts = None
         self.position = closed[-1].position + 1
 
     @property
@@ -112,12 +114,17 @@ def trial_draws(seed: int, number: int, count: int) -> Array:
 
 def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> Rounds:
     """What told trials teach, a row per distinct round of a trial, in the order of the log."""
+    return batches_of(told, columns)[0]
+
+
+def batches_of(told: Sequence[ClosedTrial], columns: Columns) -> tuple[Rounds, NDArray[np.int64]]:
+    """What told trials teach, and how many rows each of them has."""
     if len(told) == 1 and told[0].counts is None:  # the next round, as a rule
-        values = columns.array(told[0].observation or "")[None, :]
-        return Rounds(values, columns.mask(told[0].do)[None, :], np.ones(1, dtype=np.int64))
+        values, once = columns.array(told[0].observation or "")[None, :], np.ones(1, dtype=np.int64)
+        return Rounds(values, columns.mask(told[0].do)[None, :], once), once
     if not told:
-        none = np.ones((0, len(columns.names) + 1))
-        return Rounds(none, none > 1.0, np.ones(0, dtype=np.int64))
+        none, nothing = np.ones((0, len(columns.names) + 1)), np.ones(0, dtype=np.int64)
+        return Rounds(none, none > 1.0, nothing), nothing
     texts: list[str] = []
     counts: list[int] = []
     rows_of: list[int] = []
@@ -130,4 +137,5 @@ def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> Rounds:
     was_set[:, 0] = False
     if len(texts) > len(told):
         was_set = np.repeat(was_set, rows_of, axis=0)
-    return Rounds(columns.arrays(texts), was_set, np.array(counts, dtype=np.int64))
+    sizes = np.array(rows_of, dtype=np.int64)
+    return Rounds(columns.arrays(texts), was_set, np.array(counts, dtype=np.int64)), sizes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -115,6 +115,16 @@ class Rounds(NamedTuple):
         """The rows of a mask."""
         return Rounds(self.values[rows], self.was_set[rows], self.counts[rows])
 
+    def part(self, rows: slice) -> Rounds:
+        """The rows of a slice, not copied."""
+        return Rounds(self.values[rows], self.was_set[rows], self.counts[rows])
+
+
+def batches(sizes: NDArray[np.int64]) -> Iterator[slice]:
+    """The rows of each batch, where they stand one after another."""
+    ends = np.cumsum(sizes).tolist()
+    return (slice(end - size, end) for size, end in zip(sizes.tolist(), ends, strict=True))
+
 
 def one_round(values: Array, was_set: NDArray[np.bool_]) -> Rounds:
     """A single round as a batch."""
@@ -204,6 +214,12 @@ class Engine(ABC):
         """Learn from rounds whose order is lost, such as the summed up rows of one trial; default: as they come.
         Engines whose guarantees rest on the order override this."""
         self.update(rounds)
+
+    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+        """Learn from batches one after another: of the first sizes[0] rows the order is lost, then of the next
+        sizes[1], and so on. It is `update_unordered` of each, to the last bit; default: that."""
+        for part in batches(sizes):
+            self.update_unordered(rounds.part(part))
 
     def beliefs(self) -> Beliefs | None:
         """What is known of each node; None where no model is kept."""
