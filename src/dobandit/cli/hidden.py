@@ -11,8 +11,8 @@ from dobandit.cli.output import names
 from dobandit.cli.spelling import as_command
 from dobandit.errors import InferenceError, InterventionError, closest
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.hiding import AUTO, names_to_hide, reduced, ways_out, with_hidden, without_causes
-from dobandit.graph.latent import admissible
+from dobandit.graph.hiding import AUTO, names_to_hide, reduced, ways_out, why_none, with_hidden, without_causes
+from dobandit.graph.latent import Admissibility, admissible
 from dobandit.oracle.possibly_optimal import possibly_optimal
 
 _MOST_SETTABLE = 12  # the sets that can be best are worked out up to this many variables
@@ -50,6 +50,7 @@ def hidden_report(
         "admissible": bool(answer),
         "witness": None,
         "hide": chosen,
+        "hide_note": _found_nothing(free, answer) if hide_of(hide) == AUTO and not chosen else None,
         "always_set": list(always_set),
         "learned_directly": {name: list(seen.parents(name)) for name in changed},
         "refused_by": [] if answer else ["project", "rank", *(f"--policy {name}" for name in policies(False))],
@@ -60,6 +61,11 @@ def hidden_report(
         report["witness"] = {"hidden": answer.witness.hidden, "paths": [list(path) for path in answer.witness.paths]}
         report["ways_on"] = as_command(ways_out(whole, answer.witness))
     return report
+
+
+def _found_nothing(graph: CausalGraph, answer: Admissibility) -> str:
+    """Why --hide auto hides nothing."""
+    return "--hide auto hides nothing: nothing has to be hidden." if answer else as_command(why_none(graph))
 
 
 def policies(any_graph: bool) -> list[str]:
@@ -94,6 +100,8 @@ def hidden_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     else:
         said = "no hidden variables"
     rows = [("hidden structure", said)]
+    if report["hide_note"]:
+        rows.append(("counts as hidden", report["hide_note"]))
     if report["hide"]:
         rows.append(("counts as hidden", f"{names(report['hide'])}: kept in a log, but not learned from, and not set"))
         rows += [

@@ -22,6 +22,7 @@ class Mean(NamedTuple):
     value: float
     interval: Interval
     rounds: int
+    level: float = 0.95  # of the interval, at this round
 
 
 class Status(NamedTuple):

@@ -155,7 +155,7 @@ def _document(action: Ranked) -> dict[str, Any]:
         "uplift": _worth_document(action.uplift),
         "observed": None
         if seen is None
-        else {"mean": seen.mean, "rounds": seen.rounds, "interval": list(seen.interval)},
+        else {"mean": seen.mean, "rounds": seen.rounds, "interval": list(seen.interval), "level": seen.level},
     }
 
 

@@ -245,6 +245,11 @@ class Engine(ABC):
         with probability 1 - `delta` at every round one looks. None where the engine cannot promise it."""
         return None
 
+    def runner_up(self, action: Action, now: Situation) -> tuple[Action, float] | None:
+        """The best of the other actions that `choose` compared, with its index; None where it compared nothing."""
+        others = [(other, index) for other, index in self.compared(now) if other != action]
+        return max(others, key=lambda pair: pair[1]) if others else None
+
     def reason(self, action: Action, now: Situation) -> str | None:
         """Why `choose` took an action in this situation, for people; None: the index that it gave says it all."""
         return None

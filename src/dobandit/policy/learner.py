@@ -70,6 +70,7 @@ class Observed(NamedTuple):
     mean: float
     rounds: int
     interval: Interval
+    level: float = 0.95
 
 
 class Recommendation(NamedTuple):

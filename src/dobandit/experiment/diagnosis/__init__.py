@@ -105,7 +105,7 @@ def diagnose(learner: Learner, values: Array, was_set: NDArray[np.bool_], predic
     if learner.problem.selective and learner.keeps_model:
         enters = learner.problem.teaches(was_set)
         values, was_set, predicted = values[enters], was_set[enters], np.asarray(predicted, dtype=float)[enters]
-        notes += [] if enters.all() else [on_left_out(learner, int((~enters).sum()))]
+        notes += [] if enters.all() else [on_left_out(learner.problem, int((~enters).sum()))]
     values, was_set = values.T.copy(), was_set.T.copy()  # a row a variable
     predicted = np.asarray(predicted, dtype=float)
     values[0], rounds = 1.0, values.shape[1]
