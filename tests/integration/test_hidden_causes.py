@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +86,14 @@ def test_policies_without_a_model_take_any_graph(tmp_path):
         assert experiment.diagnose().graph == ()
 
 
+def test_hiding_that_finds_nothing_says_why():
+    graph = dob.CausalGraph([("A", "B"), ("B", "Y"), ("U", "B"), ("U", "Y")], target="Y", latent=["U"])
+    with pytest.raises(
+        GraphError, match=r"hide='auto' finds nothing .* 'B' can be set and 'Y' is the target\. Ways on"
+    ):
+        dob.create_experiment("none", graph, 1, storage="memory", hide="auto")
+
+
 # -- commands ---------------------------------------------------------------------------------------------------------
 
 
@@ -134,3 +143,12 @@ def test_project_and_create_take_hide(dobandit):
     made = dobandit("experiment", "create", "a", "shop.txt", "-k", 1, "--policy", "blm-lr", "--hide", "auto", *home).out
     assert "counts as hidden  visit: kept in the log, not learned from" in made
     dobandit("experiment", "create", "b", "shop.txt", "-k", 1, "--policy", "ucb", *home)
+
+
+def test_check_says_why_nothing_is_hidden(dobandit):
+    (Path("lever.txt")).write_text("target: buy\nvisit -> buy\nvisit <-> buy\n")
+    report = json.loads(dobandit("check", "lever.txt", "--hide", "auto", "--json", code=1).out)
+    assert "'visit' can be set and 'buy' is the target" in report["hide_note"]
+    (Path("plain.txt")).write_text("target: buy\nvisit -> buy\n")
+    report = json.loads(dobandit("check", "plain.txt", "--hide", "auto", "--json").out)
+    assert report["hide_note"] == "--hide auto hides nothing: nothing has to be hidden."

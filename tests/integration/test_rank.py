@@ -170,6 +170,9 @@ def test_a_mediator_that_counts_as_hidden_is_so_for_rankings_too(hide):
     ]
 
 
+SEEN_ROW = dict.fromkeys(GRAPH.nodes, 1)
+
+
 def test_only_rounds_that_set_what_is_always_set_are_ranked():
     """The price is set in a third of the rounds; of doing nothing these say nothing."""
     graph = dob.CausalGraph(
@@ -181,8 +184,10 @@ def test_only_rounds_that_set_what_is_always_set_are_ranked():
     )
     with pytest.raises(GraphError, match=r"always_set=\['price'\]"):
         dob.rank(graph, ROWS, 1)
-    ranking = dob.rank(graph, ROWS, 1, always_set=["price"])
-    experiment = dob.create_experiment("always", graph, 1, storage=memory(), history=ROWS, always_set=["price"])
+    with pytest.warns(dob.errors.DobanditWarning, match="rounds in which 'price' was not set are left out"):
+        ranking = dob.rank(graph, ROWS, 1, always_set=["price"])
+    with pytest.warns(dob.errors.DobanditWarning, match="rounds in which 'price' was not set are left out"):
+        experiment = dob.create_experiment("always", graph, 1, storage=memory(), history=ROWS, always_set=["price"])
     assert {tuple(action.do.items()) for action in ranking.actions} == {(("price", 0),), (("price", 1),)}
     for action in ranking.actions:
         told = experiment.evaluate(action.do)
@@ -193,9 +198,15 @@ def test_only_rounds_that_set_what_is_always_set_are_ranked():
     assert document["nothing"] is document["actions"][0]["uplift"] is None
     assert set(ranking.fit.nodes) == {"email", "coupon", "visit", "buy"}
     assert ranking.fit.nodes["buy"].rows <= 300
-    assert (
-        dob.fit(graph, ROWS, always_set=["price"]).expect({"price": 0}).value == experiment.evaluate({"price": 0}).value
-    )
+    with pytest.warns(dob.errors.DobanditWarning, match="are left out"):
+        fit = dob.fit(graph, ROWS, always_set=["price"])
+    assert fit.expect({"price": 0}).value == experiment.evaluate({"price": 0}).value
+    for refuse in (
+        lambda: dob.rank(graph, [{**SEEN_ROW, "do": "email"}], 1, always_set=["price"]),
+        lambda: dob.create_experiment("none", graph, 1, storage=memory(), history=[SEEN_ROW], always_set=["price"]),
+    ):
+        with pytest.raises(ObservationError, match=r"set 'price', which is always set, but none of the 1 given does"):
+            refuse()
 
 
 def test_a_hidden_cause_that_cannot_be_removed_is_refused():

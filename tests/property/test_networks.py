@@ -168,9 +168,13 @@ def test_more_than_two_states_are_refused_with_both_ways_out(tmp_path):
     path = tmp_path / "net.bif"
     network(0).save(path)
     many = next(name for name, states in network(0).states.items() if len(states) > 2)
-    for read in (dob.read_graph, dob.read_model):
-        with pytest.raises(DobanditError, match=rf"binarise={{'{many}': .*structure_only=True"):
-            read(path, target="V5")
+    with pytest.raises(DobanditError, match=rf"binarise={{'{many}': .*structure_only=True"):
+        dob.read_graph(path, target="V5")
+    with pytest.raises(DobanditError, match=rf"binarise={{'{many}': '\w+'}}\.$"):  # a model is more than a structure
+        dob.read_model(path, target="V5")
+    first, *hidden = [name for name, states in network(0).states.items() if len(states) > 2]
+    graph = dob.read_graph(path, target="V5", latent=hidden, binarise={first: "s0"})  # nobody looks at hidden ones
+    assert set(graph.latent) == set(hidden)
     for wrong, said in (({many: "x"}, "names states"), ({many: []}, "none of them"), ({"Q": "s0"}, "names variables")):
         with pytest.raises(GraphError, match=said):
             network(0).binary("V5", binarise=wrong)
@@ -261,3 +265,15 @@ def test_pgmpys_example_networks_are_read_and_answered_alike():
         )
         value = dob.expect(binary(net, target, ones), [cause]).value
         assert value == pytest.approx(found.get_value(**{target: ones[target]}), abs=1e-9)
+
+
+def test_a_table_that_would_be_too_large_says_which_causes_make_it_so():
+    """Six causes with nine states each, all of them told apart, are 24 variables of 0 and 1."""
+    causes, states = [f"C{i}" for i in range(6)], tuple(f"s{k}" for k in range(9))
+    share = np.linspace(0.1, 0.9, 9)
+    tables = dict.fromkeys(causes, np.full(9, 1 / 9))
+    middle = sum(np.meshgrid(*[share] * 6, indexing="ij")) / 6
+    tables["Y"] = np.stack([1 - middle, middle], axis=-1)
+    net = dob.Network({**dict.fromkeys(causes, states), "Y": ("no", "yes")}, {"Y": causes}, tables)
+    with pytest.raises(ModelError, match=r"'Y' needs 24: .*'C0' \(9 states, 4\).*Merge states of 'C0'.*structure_only"):
+        net.binary("Y", binarise=dict.fromkeys(causes, "s8"))

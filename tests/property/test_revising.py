@@ -195,10 +195,11 @@ def test_a_diary_gives_back_what_was_told():
     rounds.values[5, 2] = np.nan if not rounds.was_set[5, 2] else rounds.values[5, 2]
     diary = Diary(len(TOLD) + 1)
     batch = part(rounds, 100, 140)._replace(counts=np.arange(1, 41))
-    diary.write(part(rounds, 0, 100), True)
-    diary.write(batch, False)
-    diary.write(part(rounds, 140, 300), True)
-    assert [tuple(p) for p in diary.parts(0, 300)] == [(0, 100, True), (100, 140, False), (140, 300, True)]
+    diary.write(part(rounds, 0, 100))
+    diary.write(batch, np.array([30, 10]))
+    diary.write(part(rounds, 140, 300))
+    parts = [(0, 100, True), (100, 130, False), (130, 140, False), (140, 300, True)]
+    assert [tuple(p) for p in diary.parts(0, 300)] == parts
     back = diary.read(0, 300)
     assert np.array_equal(back.values, rounds.values, equal_nan=True)
     assert np.array_equal(back.was_set, rounds.was_set)

@@ -86,6 +86,38 @@ def test_a_batch_teaches_what_its_rows_teach_one_by_one_to_the_last_bit(name):
     assert different == ({"state.told"} if name.startswith("causal") else set())
 
 
+@pytest.mark.parametrize("watching", [True, False], ids=["revising", "plain"])
+@pytest.mark.parametrize("name", ["blm-lr", "causal-ucb", "causal-ts"])
+def test_batches_told_together_teach_what_they_teach_one_after_another_to_the_last_bit(name, watching):
+    """A past is thousands of batches; there is more in them than the state has room for at first, and many looks at the
+    graph, one of which finds that y depends on b."""
+    policy, links = POLICIES[name]
+    together, apart, parted = (policy.start(GRAPH, 2, horizon=50, links=links).engine for _ in range(3))
+    if not watching:
+        together, apart, parted = plain(together), plain(apart), plain(parted)
+    rng, actions = np.random.default_rng(11), together.actions()
+    told = [batch(rng, actions.row(int(rng.integers(-1, 3))), int(rng.integers(1, 40))) for _ in range(60)]
+    for one in told:
+        y, b = (GRAPH.index(name) for name in "yb")
+        one.values[:, y] = np.where(rng.random(len(one.counts)) < 0.8, one.values[:, b], one.values[:, y])
+        apart.update_unordered(one)
+    for part in (told[:17], told[17:18], told[18:]):
+        parted.update_batches(*joined(part))
+    together.update_batches(*joined(told))
+    for engine in (apart, parted):
+        for (path, one), (_, other) in zip(parts(together.state), parts(engine.state), strict=True):
+            assert np.array_equal(one, other, equal_nan=True), path
+        assert together.revisions == engine.revisions
+    if watching and name != "blm-lr":
+        assert [finding.extra for finding in together.revisions][:1] == ["b"]
+
+
+def joined(told):
+    """Batches as one, and how many rows each has."""
+    rounds = Rounds(*(np.concatenate(arrays) for arrays in zip(*told, strict=True)))
+    return rounds, np.array([len(one.counts) for one in told])
+
+
 def test_the_evidence_on_the_graph_is_the_same():
     problem = dob.CausalUCB().start(GRAPH, 2).problem
     summed, single, rng = GraphEvidence(problem), GraphEvidence(problem), np.random.default_rng(3)

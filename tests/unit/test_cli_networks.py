@@ -49,7 +49,10 @@ def test_more_than_two_states_have_their_ways_out(many):
     with pytest.raises(DobanditError, match="3 states") as refused:
         answer("expect", many, "--target", "V5")
     said = as_command(str(refused.value))
-    assert said.endswith("count as 1, --binarise V0=s2, or, where the graph alone is wanted, --structure-only.")
+    assert said.endswith("count as 1, --binarise V0=s2.")  # the command has no --structure-only
+    with pytest.raises(DobanditError, match="3 states") as refused:
+        answer("check", many, "--target", "V5")
+    assert as_command(str(refused.value)).endswith("where the graph alone is wanted, --structure-only.")
     net = dob.Network.from_file(many)
     said = [f"{name}={states[-1]},{states[0]}" for name, states in net.states.items() if len(states) > 2]
     options = [part for pair in said for part in ("--binarise", pair)]

@@ -38,6 +38,8 @@ def hidden_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     else:
         said = "no hidden variables"
     rows = [("hidden structure", said)]
+    if report["hide_note"]:
+        rows.append(("counts as hidden", report["hide_note"]))
     if report["hide"]:
         rows.append(("counts as hidden", f"{names(report['hide'])}: kept in a log, but not learned from, and not set"))
         rows += [

@@ -92,7 +92,8 @@ def check(
             tables=True,
         )
         report = check_document(what, budget, hide_of(hide), always_set)
-        report["ways_on"] = report["ways_on"] and as_command(report["ways_on"])
+        for said in ("ways_on", "hide_note"):
+            report[said] = report[said] and as_command(report[said])
         if isinstance(what, WeightedModel):
             removable = report["hide"] and report["admissible"] and what.is_linear
             report["theory"] = theory(project(what, report["hide"]) if removable else what, horizon)

@@ -116,7 +116,7 @@ def _print_ranking(ranking: RankingResult, top: int, chart: str | None) -> None:
         right=[1],
     )  # fmt: skip
     click.echo(printable(ranking.sentence))
-    click.echo(f"What an interval says: {ranking.interval_words}.")
+    click.echo(f"Each interval: {ranking.interval_words}.")
     for warning in ranking.warnings:
         click.echo(printable(f"warning: {warning}"), err=True)
     if chart is not None:

@@ -64,7 +64,7 @@ def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as
         print_json(document)
         return
     rows = [(str(i), shown_action(do), f"{value:.6f}") for i, (do, value) in enumerate(result.top, 1)]
-    print_table(["", "set", "E[target]"], rows, right=[0, 2])
+    print_table(["", "set", f"E[{model.graph.target}]"], rows, right=[0, 2])
     proof = "proved optimal" if result.status == "optimal" else f"no set is worth more than {result.bound:.6f}"
     click.echo(f"{proof}; {result.oracle}, {result.explored:,} sets looked at, {result.seconds:.3f} s")
     click.echo(sizes_in_words(model, rules))

@@ -32,7 +32,7 @@ SHIFTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 GRID = 64  # points of Jeffreys' prior: far apart by 1 / 40 at p = 1/2, which is as much as 400 rows can tell
 _FAR = 20.0  # nats below the best point of the grid from which on points are left out: E is the smaller for it
 MOST_SHIFTED = 64  # parent patterns up to which shifts are tried
-_LOG_PI = math.log(math.pi)
+_LOG_PI, _HALF_PI = math.log(math.pi), 0.5 * math.pi
 
 
 class Alternative(NamedTuple):
@@ -55,6 +55,7 @@ class Watch(NamedTuple):
     log_p: NDArray[np.float64]  # (1 + shifts, GRID) of the grid, and of the grid shifted
     log_q: NDArray[np.float64]
     row: NDArray[np.float64]  # scratch
+    sums: NDArray[np.float64]  # (1 + shifts,) scratch
 
 
 class Evidence(NamedTuple):
@@ -85,6 +86,7 @@ def watch_of(layout: Layout, alternatives: Sequence[Alternative]) -> tuple[Watch
         -np.logaddexp(0.0, -odds),
         -np.logaddexp(0.0, odds),
         np.zeros(int(np.diff(layout.ptr).max(initial=1))),
+        np.zeros(1 + len(SHIFTS)),
     )
     cells = int(ends[-1])
     rows = np.zeros(len(alternatives), dtype=np.int64)
@@ -191,14 +193,7 @@ def shifted(watch: Any, state: Any, i: int, a: int, shift: int) -> float:
         rows = s0 + f0 + s1 + f1
         if rows == 0.0:
             continue
-        peak = min(int(math.asin(math.sqrt((s0 + s1) / rows)) * 2.0 / math.pi * grid), grid - 1)
-        top = on_grid(log_p, log_q, shift, peak, s0, f0, s1, f1)
-        for step in (-1, 1):
-            while 0 <= peak + step < grid:
-                x = on_grid(log_p, log_q, shift, peak + step, s0, f0, s1, f1)
-                if x <= top:
-                    break
-                peak, top = peak + step, x
+        peak, top = peak_on_grid(log_p, log_q, shift, first_guess(s0 + s1, rows, grid), s0, f0, s1, f1)
         mass = 1.0
         for step in (-1, 1):
             m = peak + step
@@ -215,6 +210,56 @@ def shifted(watch: Any, state: Any, i: int, a: int, shift: int) -> float:
 @inlined
 def on_grid(log_p: Any, log_q: Any, shift: int, m: int, s0: float, f0: float, s1: float, f1: float) -> float:
     return s0 * log_p[0, m] + f0 * log_q[0, m] + s1 * log_p[shift, m] + f1 * log_q[shift, m]
+
+
+@inlined
+def first_guess(ones: float, rows: float, grid: int) -> int:
+    """The point of the grid next to the rate."""
+    return min(int(math.asin(math.sqrt(ones / rows)) * 2.0 / math.pi * grid), grid - 1)
+
+
+@inlined
+def peak_on_grid(
+    log_p: Any, log_q: Any, shift: int, peak: int, s0: float, f0: float, s1: float, f1: float
+) -> tuple[int, float]:
+    """Where the likelihood is largest, walking up from a guess, and its logarithm there."""
+    top, grid = on_grid(log_p, log_q, shift, peak, s0, f0, s1, f1), log_p.shape[1]
+    for step in (-1, 1):
+        while 0 <= peak + step < grid:
+            x = on_grid(log_p, log_q, shift, peak + step, s0, f0, s1, f1)
+            if x <= top:
+                break
+            peak, top = peak + step, x
+    return peak, top
+
+
+@kernel
+def closer_ceiling(watch: Any, state: Any, i: int, a: int) -> float:
+    """What `log_ratio` could be at most, for a fraction of its cost: Jeffreys' chance of n rows is at most
+    sqrt(2 / (pi n)) of the largest likelihood, and a shift's is at most the likelihood at its peak."""
+    log_p, log_q, grid, table, shifts = watch.log_p, watch.log_q, watch.log_p.shape[1], 0.0, len(watch.log_p) - 1
+    bent = watch.patterns[i] <= MOST_SHIFTED
+    for shift in range(1, shifts + 1):
+        watch.sums[shift] = 0.0
+    for k in range(watch.patterns[i]):
+        at = watch.cell[a] + 2 * k
+        s0, s1 = float(state.ones[at]), float(state.ones[at + 1])
+        n0, n1 = float(state.seen[at]), float(state.seen[at + 1])
+        if n0 + n1 == 0.0:
+            continue
+        null = largest(n0 + n1, s0 + s1)
+        most = largest(n0, s0) + largest(n1, s1) - null if n0 > 0.0 and n1 > 0.0 else 0.0
+        table += half_aside(most - 0.5 * math.log(max(n0 * _HALF_PI, 1.0) * max(n1 * _HALF_PI, 1.0)))
+        guess = first_guess(s0 + s1, n0 + n1, grid)
+        for shift in range(1, shifts + 1 if bent else 1):
+            _, top = peak_on_grid(log_p, log_q, shift, guess, s0, n0 - s0, s1, n1 - s1)
+            watch.sums[shift] += half_aside(top - null)
+    if not bent:
+        return table
+    together = -math.inf
+    for shift in range(1, shifts + 1):
+        together = log_add(together, watch.sums[shift])
+    return log_add(table, together - math.log(shifts)) - math.log(2.0)
 
 
 @kernel
@@ -236,7 +281,7 @@ def weigh(watch: Any, state: Any, least: float, total: Any, single: Any) -> None
         total[i] = -math.inf
         for a in range(begin, end):
             if single[a] > least - 1.0:  # all others together are below exp(least - 1)
-                single[a] = log_ratio(watch, state, i, a)
+                single[a] = min(single[a], closer_ceiling(watch, state, i, a))
             total[i] = log_add(total[i], single[a] - share)
         if total[i] < least:
             continue

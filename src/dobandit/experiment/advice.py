@@ -34,10 +34,9 @@ def verdict_of(diagnosis: Diagnosis, learner: Learner) -> Verdict:
     contradicted  a variable that the target depends on contradicts its link, or recent predictions were off by more
                   than chance allows
     fits          neither, and at least one of these could be tested
-    unknown       nothing could be tested yet, or no model is kept
+    unknown       nothing could be tested yet
+    Where no model is kept, the predictions alone are tested.
     """
-    if not learner.keeps_model:
-        return Verdict(UNKNOWN)
     matters = {learner.graph.nodes[v - 1] for v in learner.problem.order}
     wrong = [name for name in diagnosis.contradictions if name in matters]
     reasons = [
@@ -45,7 +44,9 @@ def verdict_of(diagnosis: Diagnosis, learner: Learner) -> Verdict:
     ]
     off = diagnosis.verdict.startswith("predictions are")
     if off:
-        reasons.append(f"Of late the model's {diagnosis.verdict}; see diagnose.")
+        reasons.append(
+            f"Of late the {'model' if learner.keeps_model else 'policy'}'s {diagnosis.verdict}; see diagnose."
+        )
     if reasons:
         return Verdict(CONTRADICTED, tuple(reasons))
     tested = diagnosis.verdict == "calibrated" or any(n.verdict == AGREES for n in diagnosis.nodes if n.name in matters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.experiment.ledger import Ledger
@@ -22,12 +23,14 @@ class BestObserved(NamedTuple):
     mean: float
     interval: Interval
     rounds: int
+    level: float = 0.95  # of the interval, at this round
 
 
 class EdgeEstimate(NamedTuple):
     """cause is None for the bias: how likely the effect is by itself. status as in `Learner.estimate`; outside: the
     estimate lies outside of what the policy takes for granted, such as a harm where effects should do none; form: what
-    the effect looks like by the data, where that is learned."""
+    the effect looks like by the data, where that is learned; radius: how many standard errors the interval reaches,
+    which is as far as the policy's optimism does."""
 
     cause: str | None
     effect: str
@@ -38,6 +41,7 @@ class EdgeEstimate(NamedTuple):
     status: str
     outside: bool = False
     form: str = ""
+    radius: float = math.nan
 
 
 def best_observed(
@@ -80,7 +84,7 @@ def edge_estimates(learner: Learner) -> list[EdgeEstimate]:
         node = learner.estimate(effect)
         weights = [(None, node.bias)] if node.bias is not None else []
         rows += [
-            EdgeEstimate(cause, effect, *weight[:3], node.rows, node.status, weight.outside, node.form)
+            EdgeEstimate(cause, effect, *weight[:3], node.rows, node.status, weight.outside, node.form, node.radius)
             for cause, weight in [*weights, *node.parents.items()]
         ]
     return rows

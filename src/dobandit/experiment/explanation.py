@@ -39,8 +39,9 @@ class Explanation(NamedTuple):
               `other_paths`: what is not listed, and what cutting means to [0, 1] takes away (linear models, as long
               as the learner reckons with no cause that the graph lacks)
     shares    by how much the estimate would fall without each variable that was set
-    margin    optimistic - runner_up.optimistic; 0: a tie, broken by the trial's random numbers (the paper's policies,
-              where sets may be smaller, look first at how many variables are set)
+    margin    optimistic - runner_up.optimistic, None where the action has no index of its own; 0: a tie, broken by the
+              trial's random numbers (the paper's policies, where sets may be smaller, look first at how many variables
+              are set)
     rounds    how many rounds were known; pending: how many trials were under way
     context   what was known before it was asked
     """
@@ -138,13 +139,9 @@ def _paths(then: Replica, action: Action, context: Array, predicted: float) -> t
 def _runner_up(
     then: Replica, trial: StoredTrial, action: Action, pending: Sequence[Pending], context: Array
 ) -> RunnerUp | None:
-    """The best of the other actions that the policy compared."""
-    if trial.optimistic is None:
+    """The best of the other actions that the policy compared; a control round was compared with nothing."""
+    if trial.control:
         return None
     available = then.columns.listed(trial.available) if trial.available else None
-    compared = then.learner.engine.compared(then.situation(trial.number, available, pending, context))
-    others = [(value, other) for other, value in compared if other != action]
-    if not others:
-        return None
-    value, other = max(others, key=lambda pair: pair[0])
-    return RunnerUp(other.named(then.learner.graph), value)
+    found = then.learner.engine.runner_up(action, then.situation(trial.number, available, pending, context))
+    return None if found is None else RunnerUp(found[0].named(then.learner.graph), found[1])

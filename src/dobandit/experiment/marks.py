@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from dobandit.checks import absent, shown
@@ -44,7 +45,7 @@ def _read(cell: Any, column: str, known: Collection[str]) -> Mapping[Any, Any] |
     if isinstance(cell, Mapping):
         return cell
     if isinstance(cell, str):
-        return _read_text(cell.strip(), column, known)
+        return _read_text(cell.strip(), column, tuple(known))
     if absent(cell):
         return []
     tolist = getattr(cell, "tolist", None)  # an array, as Parquet gives lists
@@ -55,7 +56,8 @@ def _read(cell: Any, column: str, known: Collection[str]) -> Mapping[Any, Any] |
     raise _wrong(cell, column)
 
 
-def _read_text(text: str, column: str, known: Collection[str]) -> Mapping[Any, Any] | list[str]:
+@lru_cache(maxsize=4096)  # few of thousands of rows differ in what was set
+def _read_text(text: str, column: str, known: tuple[str, ...]) -> Mapping[Any, Any] | list[str]:
     if text in known:
         return [text]
     if not text or text.lower() in _NOTHING:

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from dobandit.errors import DobanditWarning, ObservationError, ParseError, listed
 from dobandit.experiment.definition import Definition
+from dobandit.experiment.diagnosis.findings import on_left_out
 from dobandit.experiment.history import Round, read_summed
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import IMPORTED, TOLD, ClosedTrial, StoredTrial
 from dobandit.experiment.tables import MOST_ROUNDS
+from dobandit.policy.problem import Problem
 
 _SEED = 20_230_207
 _SINGLE = 32  # rounds up to which each is a part by itself
@@ -45,7 +47,29 @@ class Past(NamedTuple):
 
 def past_of(definition: Definition, source: Any, now: float | None = None) -> Past:
     """The past of an experiment that is defined, but need not exist."""
-    return read_past(source, columns_of(definition), now)
+    columns = columns_of(definition)
+    past = read_past(source, columns, now)
+    if definition.problem.selective and not definition.policy.any_graph:
+        _require_taught(past, definition.problem, columns)
+    return past
+
+
+def _require_taught(past: Past, problem: Problem, columns: Columns) -> None:
+    """A model learns from rounds that set what is always set, and nothing that counts as hidden: some must be there,
+    and those that are left out are counted."""
+    dos = [trial.do for trial in past.trials]
+    taught = problem.teaches(~np.isnan(columns.arrays(dos)))
+    left_out = past.rounds - sum(trial.rounds for trial, enters in zip(past.trials, taught, strict=True) if enters)
+    if left_out == past.rounds:
+        why = [f"set {listed(problem.rules.always_set)}, which is always set"] if problem.rules.always_set else []
+        why += [f"leave {listed(problem.hidden)} alone, which counts as hidden"] if problem.hidden else []
+        raise ObservationError(
+            f"the model learns from rounds that {' and '.join(why)}, but none of the {past.rounds:,} given does. Say "
+            "in a column `do` or `intervention_targets` what was set in each row; if it is as the data say, do without "
+            f"{'always_set' if problem.rules.always_set else 'hide'}=[...], or take data from other rounds."
+        )
+    if left_out:
+        warnings.warn(on_left_out(problem, left_out), DobanditWarning, stacklevel=4)
 
 
 def columns_of(definition: Definition) -> Columns:
@@ -69,15 +93,17 @@ def read_past(source: Any, columns: Columns, now: float | None = None) -> Past:
             stacklevel=4,
         )
     counts: dict[tuple[str, str], int] = {}
+    partial: set[str] = set()
     for one in rounds:
         key = columns.encode(one.do), columns.encode(one.observation)
         counts[key] = counts.get(key, 0) + one.times
+        if one.partial:
+            partial.add(key[1])
     total = sum(counts.values())
     if total > MOST_ROUNDS:
         raise ObservationError(f"a history has at most {MOST_ROUNDS:,} rounds, but got {total:,}. Give a part of it.")
     keys = sorted(counts)
     parts = _parts(np.array([counts[key] for key in keys], dtype=np.int64))
-    partial = {columns.encode(one.observation) for one in rounds if one.partial}
     trials = tuple(trial for part in parts for trial in _trials(part, keys, partial, now))
     return Past(trials, total, tuple(passed))
 

@@ -46,10 +46,13 @@ class Replica:
                 f"the log is damaged: after {self.position} closed trials, the next {size} are not in a row. "
                 "Restore it from a backup."
             )
-        # A trial of many rows is one entry whose rows have no order; all others are rounds in the order of the log.
-        # Told one by one, so that it makes no difference how much of the log is taken in at once.
-        for summed, rounds in list(_in_parts(part, self.columns)):  # all can be read, or nothing is taken in
-            self.learner.take(rounds, unordered=summed)
+        # A trial of many rows is a batch whose rows have no order; all others are rounds in the order of the log.
+        # It makes no difference how much of the log is taken in at once.
+        for summed, rounds, sizes in list(_in_parts(part, self.columns)):  # all can be read, or nothing is taken in
+            if summed:
+                self.learner.take_batches(rounds, sizes)
+            else:
+                self.learner.take(rounds)
             self.took.add(summed)
             if self._evidence is not None:
                 self._evidence.update(rounds)
@@ -111,18 +114,19 @@ def trial_draws(seed: int, number: int, count: int) -> Array:
     return np.delete(round_draws(seed, number, count + 1), UNIFORMS)
 
 
-def _in_parts(closed: ClosedColumns, columns: Columns) -> Iterator[tuple[bool, Rounds]]:
-    """What the told trials teach, and whether its rows have no order: each trial of many rows by itself."""
+def _in_parts(closed: ClosedColumns, columns: Columns) -> Iterator[tuple[bool, Rounds, NDArray[np.int64]]]:
+    """What the told trials teach, part by part: whether they are batches whose rows have no order, their rows, and how
+    many rows each trial has."""
     if all(state == TOLD for state in closed.states) and not any(closed.counts):
         if len(closed.positions) == 1:
-            yield False, rounds_of(list(closed.trials()), columns)
+            yield False, *batches_of(list(closed.trials()), columns)
         else:
-            yield False, _single_rounds(closed.do, closed.observations, columns)
+            rounds = _single_rounds(closed.do, closed.observations, columns)
+            yield False, rounds, rounds.counts
         return
     told = [trial for trial in closed.trials() if trial.state == TOLD]
     for summed, part in groupby(told, lambda trial: trial.counts is not None):
-        for some in [[trial] for trial in part] if summed else [list(part)]:
-            yield summed, rounds_of(some, columns)
+        yield summed, *batches_of(list(part), columns)
 
 
 def _single_rounds(do: Sequence[str], observations: Sequence[str | None], columns: Columns) -> Rounds:
@@ -135,12 +139,17 @@ def _single_rounds(do: Sequence[str], observations: Sequence[str | None], column
 
 def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> Rounds:
     """What told trials teach, a row per distinct round of a trial, in the order of the log."""
+    return batches_of(told, columns)[0]
+
+
+def batches_of(told: Sequence[ClosedTrial], columns: Columns) -> tuple[Rounds, NDArray[np.int64]]:
+    """What told trials teach, and how many rows each of them has."""
     if len(told) == 1 and told[0].counts is None:  # the next round, as a rule
-        values = columns.array(told[0].observation or "")[None, :]
-        return Rounds(values, columns.mask(told[0].do)[None, :], np.ones(1, dtype=np.int64))
+        values, once = columns.array(told[0].observation or "")[None, :], np.ones(1, dtype=np.int64)
+        return Rounds(values, columns.mask(told[0].do)[None, :], once), once
     if not told:
-        none = np.ones((0, len(columns.names) + 1))
-        return Rounds(none, none > 1.0, np.ones(0, dtype=np.int64))
+        none, nothing = np.ones((0, len(columns.names) + 1)), np.ones(0, dtype=np.int64)
+        return Rounds(none, none > 1.0, nothing), nothing
     texts: list[str] = []
     counts: list[int] = []
     rows_of: list[int] = []
@@ -153,4 +162,5 @@ def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> Rounds:
     was_set[:, 0] = False
     if len(texts) > len(told):
         was_set = np.repeat(was_set, rows_of, axis=0)
-    return Rounds(columns.arrays(texts), was_set, np.array(counts, dtype=np.int64))
+    sizes = np.array(rows_of, dtype=np.int64)
+    return Rounds(columns.arrays(texts), was_set, np.array(counts, dtype=np.int64)), sizes

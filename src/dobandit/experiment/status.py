@@ -21,6 +21,7 @@ class Mean(NamedTuple):
     value: float
     interval: Interval
     rounds: int
+    level: float = 0.95  # of the interval, at this round
 
 
 class Status(NamedTuple):

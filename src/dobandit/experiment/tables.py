@@ -209,8 +209,18 @@ class Table:
             raise ParseError(f"a row has a cell for each of the {self.size} columns, but this one has {len(cells)}.")
         if self.state is not None and not _was_told(cells[self.state]):
             return None
-        do = {name: value for i, name in self.do if (value := _cell(cells[i], DO + name)) is not None}
-        seen = {name: value for i, name in self.seen if (value := _cell(cells[i], name)) is not None}
+        try:
+            words = [_WORDS.get(cell, _OTHER) for cell in cells]
+        except TypeError:  # a cell that is no value at all
+            words = [_OTHER] * self.size
+        do, seen = (
+            {
+                name: value
+                for i, name in places
+                if (value := _cell(cells[i], prefix + name) if words[i] is _OTHER else words[i]) is not None
+            }
+            for prefix, places in ((DO, self.do), ("", self.seen))
+        )
         if self.mark is not None:
             for name, value in marked(cells[self.mark[0]], self.mark[1], self.known, seen.get).items():
                 if do.setdefault(name, value) != value:
@@ -277,13 +287,8 @@ def count_of(cell: Any) -> int:
 
 
 def _cell(cell: Any, column: str) -> Any:
-    """A cell's value, None where it is empty; what is no text is left for the columns to judge."""
-    try:
-        value = _WORDS.get(cell, _OTHER)
-    except TypeError:  # not hashable: no value at all
-        return cell
-    if value is not _OTHER:
-        return value
+    """The value of a cell that is none of the usual words, None where it is empty; what is no text is left for the
+    columns to judge."""
     if not isinstance(cell, str):
         return None if absent(cell) else cell
     try:

@@ -91,10 +91,7 @@ class Fit:
             if not node.rows:
                 found.append(f"No row tells of {name!r}: it was set, or it or one of its causes is missing, in each.")
             elif node.verdict == "contradicts":
-                what = (
-                    f"the {node.link} link that was promised" if node.promised else f"every link; {node.link} is best"
-                )
-                found.append(f"The rows contradict {what} for {name!r} (p = {node.p:.1g}).")
+                found.append(_contradiction(name, node))
         return tuple(found)
 
     def expect(self, do: Do | None = None, *, context: Mapping[str, float] | None = None) -> Worth:
@@ -140,6 +137,18 @@ class Fit:
 
     def __repr__(self) -> str:
         return f"Fit({self.rounds:,} rounds, {self.graph!r})"
+
+
+def _contradiction(name: str, node: NodeFit) -> str:
+    """What a node's rows contradict, and what is left."""
+    if node.promised:
+        return f"The rows contradict the {node.link} link that was promised for {name!r} (p = {node.p:.1g})."
+    told = f"The rows contradict every curve for {name!r}; {node.link} comes nearest (p = {node.p:.1g})."
+    if TABLE not in node.held_out:
+        return (
+            f"{told} It has too many causes for a table: look for a cause that is missing, or acts with another only."
+        )
+    return f"{told} A table by the pattern of its causes fits, and is among what the learner weighs."
 
 
 def fit(

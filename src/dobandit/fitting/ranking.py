@@ -13,7 +13,7 @@ from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.engine import Array, Interval
 from dobandit.policy.learner import Observed, Worth
 
-_FREE = -1.0  # not set
+_FREE = -1  # not set
 
 
 class Ranked(NamedTuple):
@@ -121,10 +121,11 @@ def _seen(fit: Fit, context: Array) -> dict[Action, tuple[int, float]]:
     known = np.flatnonzero(~np.isnan(context[1:])) + 1
     told = ~np.isnan(rows.values[:, fit.graph.arrays.target]) & (rows.values[:, known] == context[known]).all(axis=1)
     counts, y = rows.counts[told], rows.values[told, fit.graph.arrays.target]
-    done = np.where(rows.was_set, rows.values, _FREE)[told]
-    kinds, which = np.unique(done, axis=0, return_inverse=True)
+    done = np.where(rows.was_set, rows.values, _FREE)[told].astype(np.int8)  # 0 and 1 alone: bytes are compared faster
+    whole = done.view(np.dtype((np.void, done.shape[1])))[:, 0]
+    _, first, which = np.unique(whole, return_index=True, return_inverse=True)
     rounds, total = (np.bincount(which.ravel(), weights=weights) for weights in (counts, counts * y))
-    actions = [action_of(kind) for kind in np.where(kinds == _FREE, np.nan, kinds)]
+    actions = [action_of(kind) for kind in np.where(done[first] == _FREE, np.nan, done[first])]
     return {action: (int(n), ones) for action, n, ones in zip(actions, rounds.tolist(), total.tolist(), strict=True)}
 
 
@@ -154,7 +155,7 @@ def _document(action: Ranked) -> dict[str, Any]:
         "uplift": _worth_document(action.uplift),
         "observed": None
         if seen is None
-        else {"mean": seen.mean, "rounds": seen.rounds, "interval": list(seen.interval)},
+        else {"mean": seen.mean, "rounds": seen.rounds, "interval": list(seen.interval), "level": seen.level},
     }
 
 

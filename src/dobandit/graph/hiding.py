@@ -117,6 +117,22 @@ class _Search:
         return cut_short, None
 
 
+def why_none(graph: CausalGraph, rule: Rule = admissible) -> str:
+    """Why no set of variables that could be hidden makes `rule` hold: what is left to hide in the end must stay."""
+    search, hidden = _Search(graph, rule), frozenset[str]()
+    while ends := search.ends(hidden):
+        hidden |= {ends[0]}
+    witness = rule(with_hidden(graph, hidden)).witness
+    if witness is None:
+        return ""
+    roles = {graph.target: "is the target"} | dict.fromkeys(graph.context, "is context, known before acting")
+    kept = [f"{end!r} {roles.get(end, 'can be set')}" for end in dict.fromkeys(path[-1] for path in witness.paths)]
+    return (
+        "hide='auto' finds nothing that would help: it hides variables that are neither set, nor context, nor the "
+        f"target, but of what hidden {witness.hidden!r} reaches, {' and '.join(kept)}."
+    )
+
+
 def names_to_hide(graph: CausalGraph, hide: str | Iterable[str], rules: Sequence[Rule] = (admissible,)) -> list[str]:
     """What `hide` says, checked; "auto": the smallest set by the first of `rules` that has one, nothing where none has.
     A variable that is hidden is not set either."""

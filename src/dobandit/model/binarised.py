@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import ModelError
+from dobandit.errors import ModelError, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.states import Binarise, refuse_unknown, states_of_one
 from dobandit.model.tables import MOST_PARENTS, TableModel
@@ -106,11 +106,7 @@ def _bits(
     code, above = codes[name], [codes[parent] for parent in network.parents[name]]
     given = tuple(bit for parent in above for bit in parent.bits)
     if len(given) + len(code.bits) - 1 > MOST_PARENTS:
-        raise ModelError(
-            f"a table has at most {MOST_PARENTS} parents of 0 and 1, but the states of the causes of {name!r} need "
-            f"{len(given) + len(code.bits) - 1}. Leave variables out of the network, or give them fewer states.",
-            node=name,
-        )
+        raise _too_many_bits(network, name, codes)
     rows = _by_class(network.tables[name], code, above)
     usual = rows.reshape(-1, rows.shape[-1]).sum(axis=0)
     sizes = np.array([float(len(alike)) for group in code.classes for alike in group])
@@ -125,6 +121,22 @@ def _bits(
             chance[(..., *so_far)] = np.divide(mass, of, out=np.full(mass.shape, spare), where=of > 0)
         found.append((bit, (*given, *code.bits[:j]), np.clip(chance, 0.0, 1.0)))
     return found
+
+
+def _too_many_bits(network: Network, name: str, codes: dict[str, Code]) -> ModelError:
+    """Which states make a table too large, and what can be done about it."""
+    wide = sorted(network.parents[name], key=lambda parent: -len(codes[parent].bits))
+    told = [f"{one!r} ({len(network.states[one])} states, {len(codes[one].bits)})" for one in wide]
+    own = len(codes[name].bits) - 1
+    needed = sum(len(codes[parent].bits) for parent in wide) + own
+    beside = f" and {own} for the states of {name!r} itself" if own else ""
+    return ModelError(
+        f"which state a variable is in is written in variables of 0 and 1, of which a table has at most {MOST_PARENTS} "
+        f"as parents, but {name!r} needs {needed}: for its causes {listed(told)}{beside}. Merge states of "
+        f"{(wide[0] if wide else name)!r} in the network, or, where the graph is enough, take it alone: "
+        "read_graph(..., structure_only=True), `dobandit check --structure-only`.",
+        node=name,
+    )
 
 
 def _by_class(table: Array, code: Code, above: list[Code]) -> Array:

@@ -26,7 +26,7 @@ from dobandit.graph.formats.files import plain_text
 from dobandit.graph.formats.json_format import graph_of_model_document
 from dobandit.graph.formats.json_text import json_path, load_json
 from dobandit.graph.formats.roles import usual_controllable
-from dobandit.graph.formats.states import Binarise
+from dobandit.graph.formats.states import STRUCTURE, Binarise, ManyStatesError
 from dobandit.model.bglm import BinaryGLM
 from dobandit.model.linear import LinearModel
 from dobandit.model.links import BUILDERS, Link, identity, link_from_document
@@ -103,7 +103,10 @@ def read_graph_or_model(
             said = network_of(plain_text(text))
             if said.tables:
                 whole = Network.of_text(said)
-                return whole.binary(target, binarise=binarise, latent=latent, context=context)
+                try:
+                    return whole.binary(target, binarise=binarise, latent=latent, context=context)
+                except ManyStatesError as error:
+                    raise ManyStatesError(f"{error}{STRUCTURE}") from None
         return parse_graph(
             text,
             kind,

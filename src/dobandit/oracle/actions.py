@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,8 @@ class Action(NamedTuple):
 
     def named(self, graph: CausalGraph) -> dict[str, float]:
         """The action as users write it: {"X3": 1}."""
-        return {graph.nodes[i - 1]: plain(value) for i, value in zip(self.ids, self.values, strict=True)}
+        names = graph.nodes
+        return {names[i - 1]: plain(value) for i, value in zip(self.ids, self.values, strict=True)}
 
     def over(self, context: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values by id: the action's, those of the context elsewhere, NaN where neither says anything."""
@@ -162,21 +163,25 @@ class Allowed:
         count = self.count()
         if count > (MOST_LISTED if self.budget_alone else _MOST_RULED):
             raise InferenceError(self._too_many(count))
-        if self.full_only and self.budget_alone and self.at_one:
-            return self._full_rows()
+        if self.budget_alone and self.at_one:
+            return self._plain_rows()
         found = list(self.every())
         if self.full_only and not self.budget_alone:
             found = [action for action in found if not self.can_grow(action)]
         return actions_of(found)
 
-    def _full_rows(self) -> Actions:
-        """Every set of full size, in lexicographic order."""
-        count = capped_comb(len(self.candidates), self.most)
-        flat = (i for chosen in combinations(self.candidates, self.most) for i in chosen)
-        chosen = np.fromiter(flat, dtype=np.int32, count=count * self.most).reshape(count, self.most)
-        required = np.tile(np.array(self.required, dtype=np.int32), (count, 1))
-        ids = np.sort(np.hstack([required, chosen]), axis=1) if self.required else chosen
-        return Actions(ids, np.ones(ids.shape))
+    def _plain_rows(self) -> Actions:
+        """Every set that counts, all at 1: the smallest first, those of one size in lexicographic order."""
+        parts = []
+        for size in [self.most] if self.full_only else range(self.most + 1):
+            count = capped_comb(len(self.candidates), size)
+            flat = chain.from_iterable(combinations(self.candidates, size))
+            chosen = np.fromiter(flat, dtype=np.int32, count=count * size).reshape(count, size)
+            required = np.tile(np.array(self.required, dtype=np.int32), (count, 1))
+            ids = np.sort(np.hstack([required, chosen]), axis=1)
+            parts.append(np.pad(ids, ((0, 0), (0, self.most - size))))
+        every = np.concatenate(parts)
+        return Actions(every, (every > 0).astype(float))
 
     def _to_values(self, chosen: Iterable[int]) -> Iterator[Action]:
         ids = tuple(sorted((*self.required, *chosen)))

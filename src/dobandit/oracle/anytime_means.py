@@ -37,7 +37,7 @@ class Kept(NamedTuple):
 def nothing_kept(layout: Layout) -> Kept:
     """Room for the patterns of every node that does not have too many."""
     named = np.diff(layout.ptr) - [int(0 in layout.parent[a:b]) for a, b in pairwise(layout.ptr.tolist())]
-    sizes = [1 << count if 0 < count <= _MOST_FREE else 0 for count in named.tolist()]
+    sizes = [1 << count if count <= _MOST_FREE else 0 for count in named.tolist()]
     start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return Kept(start, np.full((int(start[-1]), 2), math.nan))
 
@@ -74,6 +74,21 @@ def bound_means(
             low[v] = high[v] = 0.0
         else:
             bound_mean(layout, sets, state, v, nats, sizes, kept, fixed, low, high)
+
+
+@kernel
+def bound_listed(
+    layout: Any, sets: Any, state: Any, order: Any, nats: float, sizes: Any, kept: Any, ids: Any, to: Any, context: Any,
+    fixed: Any, low: Any, high: Any,
+) -> None:  # fmt: skip
+    """low[i, v], high[i, v]: the ends of `bound_means` under the i-th of many actions. fixed: scratch."""
+    for i in range(len(ids)):
+        for v in range(len(context)):
+            fixed[v] = context[v]
+        for j in range(ids.shape[1]):
+            if ids[i, j] > 0:
+                fixed[ids[i, j]] = to[i, j]
+        bound_means(layout, sets, state, order, nats, sizes, kept, fixed, low[i], high[i])
 
 
 @kernel

@@ -11,7 +11,6 @@ must not depend on what it would have been.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.link_kernels import IDENTITY
 from dobandit.oracle.actions import Action, Actions, actions_of
-from dobandit.oracle.anytime_means import bound_means, bound_sizes, nothing_kept
+from dobandit.oracle.anytime_means import bound_listed, bound_sizes, nothing_kept
 from dobandit.oracle.anytime_values import AnytimeValues, anytime_values, bound_actions, fill_intervals
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import Interval
@@ -37,6 +36,7 @@ Array = NDArray[np.float64]
 _MANY_PARENTS = 6  # beyond, lines are bounded by their means alone: each pattern would have a search of its own
 _MANY_BENT = 11  # the same for curves, whose means say far less: only where an answer would take most of a second
 _KEPT_LISTS = 8
+_NOTHING = actions_of([Action()])
 
 
 class Bounds(NamedTuple):
@@ -82,7 +82,7 @@ class AnytimeIntervals:
         target = self.problem.graph.arrays.target
         if not math.isnan(fixed[target]):
             return Interval(float(fixed[target]), float(fixed[target]))
-        low, high = self._by_means(state, 1, lambda _: fixed, nats)
+        low, high = self._by_means(state, _NOTHING, fixed, nats)
         if self._one is not None:
             fill_intervals(self._layout, self._one, state, nats, fixed)
             bound_actions(self._one, fixed)
@@ -94,7 +94,7 @@ class AnytimeIntervals:
         back is not laid out anew."""
         nats, oracle = self._nats(delta), self._kept_oracle(actions)
         actions = actions if oracle is None else oracle.listing.actions
-        ends = self._by_means(state, len(actions.ids), lambda i: actions.row(i).over(context), nats)
+        ends = self._by_means(state, actions, context, nats)
         if oracle is None:
             return Bounds(actions, *ends)
         fill_intervals(self._layout, oracle, state, nats, context)
@@ -127,17 +127,16 @@ class AnytimeIntervals:
         listing = listing_of(self.problem.order, actions)
         return anytime_values(self.problem.graph, listing, self._layout, self.estimator)
 
-    def _by_means(self, state: Mixed, count: int, fixed_of: Callable[[int], Array], nats: float) -> tuple[Array, Array]:
+    def _by_means(self, state: Mixed, actions: Actions, context: Array, nats: float) -> tuple[Array, Array]:
         """By interval arithmetic over means: where lines make it sharp, or where nothing else can be done."""
+        count = len(actions.ids)
         if not self._lines and self._one is not None:
             return np.zeros(count), np.ones(count)
         of = self._layout, self._sets, state, self._order, nats
         low, high = (fill((count, len(self._layout.ptr) - 1)) for fill in (np.zeros, np.ones))
         sizes = np.zeros(len(state.theta))
         bound_sizes(*of, sizes)
-        kept = nothing_kept(self._layout)
-        for i in range(count):
-            bound_means(*of, sizes, kept, fixed_of(i), low[i], high[i])
+        bound_listed(*of, sizes, nothing_kept(self._layout), *actions, context, context.copy(), low, high)
         return low[:, self._order[-1]], high[:, self._order[-1]]
 
     def _nats(self, delta: float) -> float:

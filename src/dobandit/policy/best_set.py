@@ -115,6 +115,13 @@ class BestSetEngine(GuaranteedEngine):
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
         return []
 
+    def runner_up(self, action: Action, now: Situation) -> tuple[Action, float] | None:
+        """The other one of the two that competed, with the upper end of its interval."""
+        game, found = self._standing(now)
+        rows = [game.bounds.listing.actions.row(int(i)) for i in (found.best, found.rival)]
+        other = next((one for one in rows if one != action), None)
+        return None if other is None else (other, self.predict(other, now.context).high)
+
     def reason(self, action: Action, now: Situation) -> str:
         game, found = self._standing(now)
         best, rival = (game.bounds.listing.actions.row(int(i)) for i in (found.best, found.rival))

@@ -27,7 +27,7 @@ from dobandit.oracle.joint_pattern import joint_pattern
 from dobandit.oracle.listing import Listing, listing_of, write_row
 from dobandit.policy.anytime_intervals import AnytimeIntervals
 from dobandit.policy.causal_pending import expect_round
-from dobandit.policy.engine import WORDS_NOW, Array, Chance, Estimate, Rounds, Situation, words_always
+from dobandit.policy.engine import WORDS_NOW, Array, Chance, Engine, Estimate, Rounds, Situation, words_always
 from dobandit.policy.model_engine import ModelEngine, OracleMaker, score_actions
 from dobandit.policy.oracles import listed
 from dobandit.policy.posterior import Posterior
@@ -241,6 +241,9 @@ class GuaranteedEngine(CausalEngine):
     def update_unordered(self, rounds: Rounds) -> None:
         super().update_unordered(rounds)
         look_again(self.plan.estimator.watch, self.plan.layout, self.state)
+
+    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+        Engine.update_batches(self, rounds, sizes)  # the kept intervals are looked at after each batch
 
     def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
         """What is expected was predicted by nobody: the tables' own code speaks for it (`estimation.anytime`)."""

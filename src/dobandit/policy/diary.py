@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined
-from dobandit.policy.engine import Rounds
+from dobandit.policy.engine import Rounds, batches
 
 MOST_KEPT = 1 << 25
 SET, MISSING = 2, 4  # added to 0 or 1 where a variable was set; not seen
@@ -65,15 +65,15 @@ class Diary:
         self.used += rows
         return self.codes[self.used - rows : self.used]
 
-    def write(self, rounds: Rounds, ordered: bool) -> None:
-        """Take rounds in."""
+    def write(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
+        """Take rounds in. sizes: of batches one after another, whose own order is lost."""
         start = self.used
-        rows = self.open(len(rounds.counts))
-        rows[:] = np.where(np.isnan(rounds.values), MISSING, (rounds.values > 0.5) + SET * rounds.was_set)
-        rows[:, 0] = 1
+        codes = self.open(len(rounds.counts))
+        codes[:] = np.where(np.isnan(rounds.values), MISSING, (rounds.values > 0.5) + SET * rounds.was_set)
+        codes[:, 0] = 1
         self.counts[start : self.used] = rounds.counts
-        if not ordered:
-            self._batches.append((start, self.used))
+        if sizes is not None:
+            self._batches += [(start + rows.start, start + rows.stop) for rows in batches(sizes)]
 
     def read(self, start: int, stop: int) -> Rounds:
         """Rows of the diary as rounds."""

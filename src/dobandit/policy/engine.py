@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -115,6 +115,16 @@ class Rounds(NamedTuple):
         """The rows of a mask."""
         return Rounds(self.values[rows], self.was_set[rows], self.counts[rows])
 
+    def part(self, rows: slice) -> Rounds:
+        """The rows of a slice, not copied."""
+        return Rounds(self.values[rows], self.was_set[rows], self.counts[rows])
+
+
+def batches(sizes: NDArray[np.int64]) -> Iterator[slice]:
+    """The rows of each batch, where they stand one after another."""
+    ends = np.cumsum(sizes).tolist()
+    return (slice(end - size, end) for size, end in zip(sizes.tolist(), ends, strict=True))
+
 
 def one_round(values: Array, was_set: NDArray[np.bool_]) -> Rounds:
     """A single round as a batch."""
@@ -205,6 +215,12 @@ class Engine(ABC):
         Engines whose guarantees rest on the order override this."""
         self.update(rounds)
 
+    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+        """Learn from batches one after another: of the first sizes[0] rows the order is lost, then of the next
+        sizes[1], and so on. It is `update_unordered` of each, to the last bit; default: that."""
+        for part in batches(sizes):
+            self.update_unordered(rounds.part(part))
+
     def beliefs(self) -> Beliefs | None:
         """What is known of each node; None where no model is kept."""
         return None
@@ -228,6 +244,11 @@ class Engine(ABC):
         """By how much any other action that can be chosen now may be better than this one at most, at least 0: true
         with probability 1 - `delta` at every round one looks. None where the engine cannot promise it."""
         return None
+
+    def runner_up(self, action: Action, now: Situation) -> tuple[Action, float] | None:
+        """The best of the other actions that `choose` compared, with its index; None where it compared nothing."""
+        others = [(other, index) for other, index in self.compared(now) if other != action]
+        return max(others, key=lambda pair: pair[1]) if others else None
 
     def reason(self, action: Action, now: Situation) -> str | None:
         """Why `choose` took an action in this situation, for people; None: the index that it gave says it all."""

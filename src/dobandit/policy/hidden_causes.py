@@ -8,7 +8,17 @@ from typing import NamedTuple
 
 from dobandit.errors import DobanditError, GraphError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.hiding import Rule, names_to_hide, reduced, unshared, ways_out, with_hidden, without_causes
+from dobandit.graph.hiding import (
+    AUTO,
+    Rule,
+    names_to_hide,
+    reduced,
+    unshared,
+    ways_out,
+    why_none,
+    with_hidden,
+    without_causes,
+)
 from dobandit.graph.latent import RULE, Witness, admissible
 from dobandit.model.links import Link, auto, identity
 
@@ -51,7 +61,10 @@ def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always
     straight = (identity,) * len(seen)
     if witness is not None:
         name = promised[0] if promised else None
-        return Visible(seen, straight, whole, tuple(hidden), _obstacle(graph, free, links, name, witness, rules))
+        ways = ways_out(free, witness, rules)
+        ways = f"{why_none(free, rules[-1])} {ways}" if hide == AUTO else ways
+        error = _obstacle(graph, links, name, witness, ways)
+        return Visible(seen, straight, whole, tuple(hidden), error)
     if not curved or not unshared(whole):
         return Visible(seen, straight, whole, tuple(hidden), None)
     by_name, latent = dict(zip(graph.nodes, links, strict=True)), set(whole.latent)
@@ -61,14 +74,8 @@ def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always
 
 
 def _obstacle(
-    graph: CausalGraph,
-    free: CausalGraph,
-    links: tuple[Link, ...],
-    promised: str | None,
-    witness: Witness,
-    rules: tuple[Rule, ...],
+    graph: CausalGraph, links: tuple[Link, ...], promised: str | None, witness: Witness, ways: str
 ) -> DobanditError:
-    ways = ways_out(free, witness, rules)
     if promised is None:
         return GraphError(f"{RULE}, but {witness}. {ways}")
     link = links[graph.index(promised) - 1].name

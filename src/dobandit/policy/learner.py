@@ -70,6 +70,7 @@ class Observed(NamedTuple):
     mean: float
     rounds: int
     interval: Interval
+    level: float = 0.95
 
 
 class Recommendation(NamedTuple):
@@ -196,16 +197,23 @@ class Learner:
         counts as not seen; the values of context variables are part of the observation."""
         self.take(one_round(*self._checked(action, observation)))
 
-    def take(self, rounds: Rounds, *, unordered: bool = False) -> None:
+    def take(self, rounds: Rounds) -> None:
         """Take in rounds in ids, as engines do. A model learns nothing from rounds in which a variable that is always
-        set was not, or one that counts as hidden was.
-
-        unordered  whether they have no order among themselves
-        """
+        set was not, or one that counts as hidden was."""
         if self.problem.selective and self.keeps_model:
             rounds = rounds.only(self.problem.teaches(rounds.was_set))
         if len(rounds.counts):
-            (self.engine.update_unordered if unordered else self.engine.update)(rounds)
+            self.engine.update(rounds)
+
+    def take_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+        """`take` of batches one after another, each without an order: the first has the first sizes[0] rows."""
+        if self.problem.selective and self.keeps_model:
+            kept = self.problem.teaches(rounds.was_set)
+            which = np.repeat(np.arange(len(sizes)), sizes)[kept]
+            rounds, sizes = rounds.only(kept), np.bincount(which, minlength=len(sizes))
+        sizes = sizes[sizes > 0]
+        if len(sizes):
+            self.engine.update_batches(rounds, sizes)
 
     def copy(self) -> Learner:
         """One that knows the same, and learns by itself from now on."""

@@ -82,6 +82,23 @@ def learn_rounds(
 
 
 @kernel
+def learn_batches(
+    estimator: Any, layout: Any, initial: int, thresholds: Any, state: Any, values: Any, was_set: Any, counts: Any,
+    ends: Any, balance: Any,
+) -> None:  # fmt: skip
+    """Batches whose own order is lost, one after another; batch i ends before row ends[i]."""
+    start = 0
+    for i in range(len(ends)):
+        keep_order(state, balance, False)
+        learn_rounds(
+            estimator, layout, initial, thresholds, state,
+            values[start : ends[i]], was_set[start : ends[i]], counts[start : ends[i]],
+        )  # fmt: skip
+        keep_order(state, balance, True)
+        start = ends[i]
+
+
+@kernel
 def run_rounds(plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any, codes: Any) -> None:
     """See the context, propose, act, record, learn; into `codes`, where it has rows, goes what was seen."""
     layout, listing = plan.layout, plan.oracle.listing
@@ -164,6 +181,27 @@ class ModelEngine(Engine):
         keep_order(self.state, balance, False)
         self._update_many(rounds)
         return keep_order(self.state, balance, True)
+
+    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+        """As many batches at a time as there is room for."""
+        if not hasattr(self.state, "told"):
+            return self._update_many(rounds)
+        ends, told, balance = np.cumsum(sizes), np.cumsum(rounds.counts), np.zeros(len(self.plan.rho))
+        plan, done = self.plan, 0
+        while done < len(ends):
+            self.state, room = rows_with_room(plan.estimator, plan.layout, self.state)
+            start = int(ends[done - 1]) if done else 0
+            stop = int(np.searchsorted(told[ends - 1], (told[start - 1] if start else 0) + room, side="right"))
+            if stop > done:
+                part = rounds.part(slice(start, int(ends[stop - 1])))
+                learn_batches(
+                    plan.estimator, plan.layout, plan.index.initial, plan.thresholds, self.state, *part,
+                    ends[done:stop] - start, balance,
+                )  # fmt: skip
+            else:  # a batch of more rounds than there is room for now
+                self.update_unordered(rounds.part(slice(start, int(ends[done]))))
+            done = max(stop, done + 1)
+        return None
 
     def _update_many(self, rounds: Rounds) -> None:
         done, ends = 0, np.cumsum(rounds.counts)

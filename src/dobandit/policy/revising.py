@@ -7,12 +7,14 @@ The rounds so far are told to a learner on the revised problem, so that nothing 
 is watched against the revised problem in turn. Where the graph is right, anything is ever revised with a chance of at
 most ALPHA.
 What is known stays a function of the rounds told, in their order: the evidence is looked at after set numbers of
-rounds, which get rarer as 1 / t, so that a round costs the same however many there were.
+rounds, which get rarer as 1 / t, so that a round costs the same however many there were; rarer still after trials of
+many rounds, of which a past can have thousands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, Self
 
 import numpy as np
@@ -31,13 +33,14 @@ from dobandit.policy.revision import Flags, Revision
 from dobandit.policy.world import World
 
 ALPHA = 0.01
-_STEP, _PER_DOUBLING = 8, 7  # rounds between looks at first; later 2^7 looks while t doubles
+_STEP = 8  # rounds between looks at first
+_SINGLE, _SUMMED = 7, 4  # later 2^7 looks while t doubles by rounds in their order, 2^4 by trials of many
 Maker = Callable[[Problem, Flags], CausalEngine]
 
 
-def next_look(t: int) -> int:
+def next_look(t: int, ordered: bool = True) -> int:
     """The first number of rounds above t at which the evidence is looked at."""
-    step = max(_STEP, 1 << max(t.bit_length() - 1 - _PER_DOUBLING, 0))
+    step = max(_STEP, 1 << max(t.bit_length() - 1 - (_SINGLE if ordered else _SUMMED), 0))
     return (t // step + 1) * step
 
 
@@ -111,16 +114,27 @@ class RevisingEngine(Engine):
             return
         while len(rounds.counts) and self._watches():
             upto = min(next_look(self._rounds) - self._rounds, len(rounds.counts))
-            self._take(_rows(rounds, slice(upto)), True)
-            rounds = _rows(rounds, slice(upto, None))
+            self._take(rounds.part(slice(upto)))
+            rounds = rounds.part(slice(upto, None))
         if len(rounds.counts):
             self.inner.update(self.revision.rounds(rounds))
 
     def update_unordered(self, rounds: Rounds) -> None:
-        if self._watches(len(rounds.counts)):
-            self._take(rounds, False)
-        else:
-            self.inner.update_unordered(self.revision.rounds(rounds))
+        self.update_batches(rounds, np.array([len(rounds.counts)]))
+
+    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+        """Batch after batch, those up to a look together."""
+        ends, done, start = np.cumsum(sizes), 0, 0
+        told = self._rounds + np.cumsum(rounds.counts)[ends - 1]  # rounds in all after each batch
+        while done < len(sizes) and self._watches(int(sizes[done])):
+            look = int(np.searchsorted(told, next_look(self._rounds, False))) + 1
+            room = int(np.searchsorted(ends, start + self._diary.room, side="right"))
+            upto = min(look, room, len(sizes))
+            stop = int(ends[upto - 1])
+            self._take(rounds.part(slice(start, stop)), sizes[done:upto])
+            done, start = upto, stop
+        if done < len(sizes):
+            self.inner.update_batches(self.revision.rounds(rounds.part(slice(start, None))), sizes[done:])
 
     def _watches(self, rows: int | None = None) -> bool:
         """Whether so many rows, or those up to the next look, can be kept; once they cannot, nothing more is."""
@@ -128,16 +142,22 @@ class RevisingEngine(Engine):
         self._watching = self._watching and rows <= self._diary.room
         return self._watching
 
-    def _take(self, rounds: Rounds, ordered: bool) -> None:
-        """Rounds up to the next look, or a batch whose order is lost."""
-        self._diary.write(rounds, ordered)
-        told = self.revision.rounds(rounds)
-        (self.inner.update if ordered else self.inner.update_unordered)(told)
-        self._pass(int(rounds.counts.sum()))
+    def _take(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
+        """Rounds up to the next look, or batches whose order is lost."""
+        self._diary.write(rounds, sizes)
+        self._tell_inner(rounds, sizes)
+        self._pass(int(rounds.counts.sum()), sizes is None)
 
-    def _pass(self, rounds: int) -> None:
+    def _tell_inner(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
+        told = self.revision.rounds(rounds)
+        if sizes is None:
+            self.inner.update(told)
+        else:
+            self.inner.update_batches(told, sizes)
+
+    def _pass(self, rounds: int, ordered: bool = True) -> None:
         """Look at the evidence where it is due."""
-        due = next_look(self._rounds)
+        due = next_look(self._rounds, ordered)
         self._rounds += rounds
         if self._rounds >= due:
             self._look()
@@ -163,9 +183,10 @@ class RevisingEngine(Engine):
             return
         self.revision, self.inner = revision, inner
         self._evidence, self._counted, self._tape = None, 0, None
-        for start, stop, ordered in self._diary.parts(0, self._diary.used):
-            rounds = self.revision.rounds(self._diary.read(start, stop))
-            (self.inner.update if ordered else self.inner.update_unordered)(rounds)
+        for ordered, some in groupby(self._diary.parts(0, self._diary.used), lambda part: part.ordered):
+            parts = list(some)
+            rounds = self._diary.read(parts[0].start, parts[-1].stop)
+            self._tell_inner(rounds, None if ordered else np.array([part.stop - part.start for part in parts]))
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
@@ -280,7 +301,3 @@ class RevisingEngine(Engine):
         """The actions of the revised list, in the given problem's ids; none where there is no list."""
         actions = self.inner.actions()
         return [] if actions is None else [self.revision.given_action(actions.row(i)) for i in range(len(actions.ids))]
-
-
-def _rows(rounds: Rounds, part: slice) -> Rounds:
-    return Rounds(rounds.values[part], rounds.was_set[part], rounds.counts[part])

@@ -54,6 +54,11 @@ def span(interval: Sequence[float | None] | None) -> str:
     return "-" if interval is None else " .. ".join(digits(end) for end in interval)
 
 
+def chance(value: float) -> str:
+    """A probability, which is never quite 0 or 1."""
+    return "above 0.99" if value > 0.99 else "below 0.01" if value < 0.01 else f"{value:.2f}"
+
+
 def signed(value: float) -> str:
     return f"{round(value, 3) + 0.0:+.3f}"  # never -0.000
 
@@ -208,14 +213,14 @@ def print_recommendation(experiment: Experiment, told: Recommendation, causal: b
         rows.append(("doing nothing", f"{digits(told.nothing.value)}  ({span(told.nothing.interval)})"))
     if told.uplift is not None:
         rows.append(("uplift", f"{signed(told.uplift.value)}  ({span(told.uplift.interval)})"))
-    rows.append(("these intervals", told.interval_words))
+    rows.append(("each interval", told.interval_words))
     if told.observed is None:
         rows.append(("observed", f"no round with exactly this set saw {target}"))
     else:
         seen = f"{digits(told.observed.mean)}  ({span(told.observed.interval)}, 95%, at this round)"
         rows.append(("observed", f"{seen} in {many(told.observed.rounds, 'round')} with exactly this set"))
     if told.probability_best is not None:
-        rows.append(("best allowed set", f"with probability {told.probability_best:.2f}"))
+        rows.append(("best allowed set", f"with probability {chance(told.probability_best)}"))
     if told.expected_loss is not None:
         rows.append(("lost if it is not", f"{told.expected_loss:.3g} on average"))
     if told.gap is not None:
@@ -248,9 +253,12 @@ def print_explanation(target: str, told: Explanation, words: str) -> None:
         ("known by then", f"{many(told.rounds, 'round')}; {many(told.pending, 'other trial')} under way"),
     ]
     rows.append((f"estimated E[{target}]", f"{digits(told.predicted)}  ({span(told.interval)}; {words})"))
-    if told.bonus is not None and math.isfinite(told.bonus):
-        rows.append(("with optimism", f"{digits(told.optimistic)}  ({signed(told.bonus)})"))
-    if told.runner_up is not None and told.margin is not None:
+    if told.bonus is not None and told.optimistic is not None and math.isfinite(told.bonus):
+        beyond = "; above 1: too little is known to bound it" if told.optimistic > 1.0 else ""
+        rows.append(("with optimism", f"{digits(told.optimistic)}  ({signed(told.bonus)}{beyond})"))
+    if told.runner_up is not None and told.margin is None:
+        rows.append(("runner-up", f"{values(told.runner_up.do)}: at most {digits(told.runner_up.optimistic)}"))
+    elif told.runner_up is not None and told.margin is not None:
         alike = len(told.runner_up.do) == len(told.do)  # of equal sets some policies play the largest
         tie = "a tie, broken at random" if alike else "a tie"
         how = tie if told.margin == 0 else f"{told.margin:.3g} less"
@@ -278,6 +286,10 @@ def print_estimates(rows: Sequence[EdgeEstimate]) -> None:
         for row in rows
     ]
     print_table(["cause", "effect", "weight", "interval", "rounds", "status"], cells, right=[2, 3, 4])
+    reach = sorted({round(row.radius, 3) for row in rows})
+    if reach:
+        far = f"{reach[0]:g}" if len(reach) == 1 else f"{reach[0]:g} to {reach[-1]:g}"
+        say(f"an interval reaches {far} standard errors, as the policy's optimism does: it has no level of its own")
     forms = {row.effect: row.form for row in rows if row.form and row.cause is not None}
     if forms:
         say("what each looks like by the rounds so far; its weights above are those of a straight line")

@@ -54,7 +54,7 @@ def print_status(experiment: Experiment, status: Status) -> None:
 def _mean(mean: Mean | None) -> str:
     if mean is None:
         return "none seen yet"
-    return f"{digits(mean.value)} on average  ({span(mean.interval)}, {many(mean.rounds, 'round')})"
+    return f"{digits(mean.value)} on average  ({span(mean.interval)}, 95%, at this round; {many(mean.rounds, 'round')})"
 
 
 def _stopping(status: Status, delta: float) -> str:

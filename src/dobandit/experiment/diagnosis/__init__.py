@@ -120,7 +120,7 @@ def diagnose_rounds(learner: Learner, every: Rounds, p: Array, y: Array) -> Diag
     notes = [] if len(every.counts) else ["There are no rounds yet."]
     if learner.problem.selective and learner.keeps_model:
         enters = learner.problem.teaches(every.was_set)
-        notes += [] if enters.all() else [on_left_out(learner, int(every.counts[~enters].sum()))]
+        notes += [] if enters.all() else [on_left_out(learner.problem, int(every.counts[~enters].sum()))]
         every = every.only(enters)
     if continuous:  # numbers hardly repeat, and their tests take each round by itself
         rows = np.repeat(np.arange(len(every.counts)), every.counts)

@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from dobandit.errors import listed
 from dobandit.experiment.diagnosis.parts import CONTRADICTS, LEARNED, UNTESTED, Array, Bin, Calibration, NodeDiagnosis
 from dobandit.policy.graph_evidence import Finding
-from dobandit.policy.learner import Learner
+from dobandit.policy.problem import Problem
 
 _MISSING = 0.1  # share of rounds that may miss a variable without a warning
 
 
-def on_left_out(learner: Learner, rounds: int) -> str:
+def on_left_out(problem: Problem, rounds: int) -> str:
     """Rounds that a model must not learn from."""
-    rules, hidden = learner.problem.rules, learner.problem.hidden
-    why = [f"{listed(rules.always_set)} was not set"] if rules.always_set else []
-    why += [f"{listed(hidden)} was set"] if hidden else []
+    why = [f"{listed(problem.rules.always_set)} was not set"] if problem.rules.always_set else []
+    why += [f"{listed(problem.hidden)} was set"] if problem.hidden else []
     return f"{rounds:,} rounds in which {' or '.join(why)} are left out: the model does not learn from them."
 
 
@@ -79,14 +78,17 @@ def calibration_lines(whole: Calibration | None, recent: Calibration | None) -> 
         yield "  The verdict rests on the last half: a learner's first predictions are off while it learns."
         for row in recent.bins:
             yield (
-                f"  predicted {row.predicted:.3f}: observed {row.observed:.3f} [{row.low:.3f}, {row.high:.3f}] "
-                f"in {row.rounds:,} rounds"
+                f"  predicted {row.predicted:.3f}: observed {row.observed:.3f} (95%: {row.low:.3f} to "
+                f"{row.high:.3f}) in {row.rounds:,} rounds"
             )
 
 
 def node_lines(node: NodeDiagnosis) -> Iterator[str]:
     if node.verdict == LEARNED:
         yield f"{node.name!r}: {node.rows:,} rows; its link is learned from them, pattern by pattern."
+        return
+    if not node.causes:
+        yield f"{node.name!r}: {node.rows:,} rows; it has no causes, so that there is no link to test."
         return
     if node.verdict == UNTESTED or node.p is None or node.corrected is None:
         yield f"{node.name!r}: {node.rows:,} rows; its link cannot be tested on them: too few different causes seen."

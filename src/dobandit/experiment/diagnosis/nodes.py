@@ -35,7 +35,7 @@ def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[No
     identified = rows > 0 and bool(np.linalg.eigvalsh(M).min(initial=1.0) > 1e-9 * max(np.trace(M), 1.0))
     status = learner.estimate(name).status if identified else "singular"
     zeta = None if continuous else zeta_of(table, named)
-    node = NodeDiagnosis(name, rows, identified, status, _lambda_min(learner, v), zeta)
+    node = NodeDiagnosis(name, rows, identified, status, _lambda_min(learner, v), zeta, causes=bool(named))
     warnings = list(on_weights(node, cells.V, [graph.nodes[p - 1] if p else "" for p in parents], continuous))
     if not rows:
         return node, warnings

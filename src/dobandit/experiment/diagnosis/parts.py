@@ -24,6 +24,7 @@ class Bin(NamedTuple):
     rounds: int
     low: float
     high: float
+    level: float = 0.95  # of the interval, at this round
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class NodeDiagnosis:
     p: float | None = None
     corrected: float | None = None
     worst: Worst | None = None
+    causes: bool = True  # whether it has any
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format
 from dobandit.graph.formats.build import build
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.states import Binarise, refuse_unknown, states_of_one
+from dobandit.graph.formats.states import STRUCTURE, Binarise, ManyStatesError, refuse_unknown, states_of_one
 from dobandit.text_files import read_text, without_gz, write_atomically
 
 
@@ -108,8 +108,9 @@ def parse_graph(
     kind = _FORMATS[_known(format)]
     text = plain_text(text)
     draft = kind.draft_of(text)
+    latent = tuple(latent)
     if not structure_only:
-        _refuse_many_states(draft, binarise or {})
+        _refuse_many_states(draft, binarise or {}, {*latent, *draft.said.get("latent", ()), *draft.marks["latent"]})
     return build(draft, target, latent, controllable, bias, context)
 
 
@@ -123,11 +124,16 @@ def plain_text(text: str) -> str:
     return text
 
 
-def _refuse_many_states(draft: GraphDraft, binarise: Binarise) -> None:
+def _refuse_many_states(draft: GraphDraft, binarise: Binarise, hidden: set[str]) -> None:
+    """Refuse variables that are not 0 or 1; nobody looks at a hidden one, which may have any number of states."""
     refuse_unknown(binarise, draft.states or draft.ids)
     for name, (states, place) in draft.states.items():
+        if name in hidden and name not in binarise and len(states) > 1:
+            continue
         try:
             states_of_one(name, states, binarise)
+        except ManyStatesError as error:
+            raise draft.refuse(place, f"{error}{STRUCTURE if len(states) > 1 else ''}") from None
         except GraphError as error:
             raise draft.refuse(place, str(error)) from None
 

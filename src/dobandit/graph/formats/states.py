@@ -16,6 +16,13 @@ _SAYS_ONE = frozenset({"1", "true", "yes", "present", "on", "high", "positive", 
 _SAYS_ZERO = frozenset({"0", "false", "no", "absent", "off", "low", "negative", "f", "n", "state0"})
 
 
+STRUCTURE = " Or, where the graph alone is wanted, structure_only=True."
+
+
+class ManyStatesError(GraphError):
+    """A variable has more than two states, and nobody said which of them count as 1."""
+
+
 def refuse_unknown(binarise: Binarise, variables: Iterable[str]) -> None:
     """Refuse what names no variable."""
     known = list(variables)
@@ -29,7 +36,7 @@ def states_of_one(name: str, states: tuple[str, ...], binarise: Binarise) -> tup
     if name in binarise:
         return _chosen(name, states, binarise[name])
     if len(states) != 2:
-        raise GraphError(many_states(name, states))
+        raise ManyStatesError(many_states(name, states))
     said = [state for state in states if state.strip("\"'").lower() in _SAYS_ONE]
     other = [state for state in states if state.strip("\"'").lower() in _SAYS_ZERO]
     return (said[0],) if len(said) == len(other) == 1 else (states[-1],)
@@ -42,7 +49,7 @@ def many_states(name: str, states: tuple[str, ...]) -> str:
         return f"variables are 0 or 1, but {name[:40]!r} has {'no type' if not states else what}. Give it two states."
     return (
         f"variables are 0 or 1, but {name[:40]!r} has {what}. Say which states count as 1, "
-        f"binarise={{{name[:40]!r}: {states[-1][:40]!r}}}, or, where the graph alone is wanted, structure_only=True."
+        f"binarise={{{name[:40]!r}: {states[-1][:40]!r}}}."
     )
 
 
