@@ -1,6 +1,7 @@
 """The code in the README and the documentation runs as it stands."""
 
 import doctest
+import inspect
 import re
 import subprocess
 import sys
@@ -75,14 +76,27 @@ def test_the_policy_of_the_page_keeps_the_contract(tmp_path):
     assert "skipped" not in done.stdout.splitlines()[-1]
 
 
-MODULES = ["policy.base", "policy.engine", "policy.learner", "oracle.rules", "oracle.possibly_optimal"]
-MODULES += ["graph.hiding", "graph.borders"]
+@pytest.mark.parametrize("name", dobandit._HOME)
+def test_a_public_name_says_what_it_is_and_what_it_takes(name):
+    """What is not made by hand ("Made by ...") need not say how it is made."""
+    public = getattr(dobandit, name)
+    text = inspect.getdoc(public)
+    assert text
+    if not re.search(r"\bmade by `", text, re.IGNORECASE):
+        unsaid = [word for word in inspect.signature(public).parameters if not re.search(rf"\b{word}\b", text)]
+        assert not unsaid
+
+
+def modules_with_examples():
+    package = Path(dobandit.__file__).parent
+    found = (path for path in package.rglob("*.py") if re.search(r"^\s*>>> ", path.read_text(), re.MULTILINE))
+    return sorted(".".join(("dobandit", *path.relative_to(package).with_suffix("").parts)) for path in found)
 
 
 @pytest.mark.usefixtures("_own_folder")
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", modules_with_examples())
 def test_the_examples_in_docstrings_say_what_happens(module):
-    done = doctest.testmod(import_module(f"dobandit.{module}"))
+    done = doctest.testmod(import_module(module.removesuffix(".__init__")))
     assert done.attempted
     assert not done.failed
 

@@ -14,6 +14,7 @@ class Page(NamedTuple):
     says: str
     packages: tuple[str, ...]
     results: tuple[str, ...] = ()
+    inherited: bool = True  # whether classes list what they have from others
 
 
 PAGES = {
@@ -47,9 +48,10 @@ PAGES = {
     "solving": Page("Best actions", "The best action of a known model, and what is allowed.", ("oracle",)),
     "learners": Page(
         "Learners",
-        "Policies: what to try next. `docs/learners.md` says which one when.",
+        "Policies: what to try next. `docs/learners.md` says which one when. All of them have what `Policy` has.",
         ("policy",),
         ("policy.base.Policy", "policy.learner.NodeEstimate", "policy.learner.WeightEstimate"),
+        inherited=False,
     ),
     "studies": Page(
         "Studies",
@@ -115,5 +117,6 @@ def navigation() -> list[dict[str, str]]:
 
 
 def _text(page: Page, names: list[str]) -> str:
-    blocks = "\n".join(f"::: {name}\n" for name in names)
+    options = "" if page.inherited else "    options:\n      inherited_members: false\n"
+    blocks = "\n".join(f"::: {name}\n{options}" for name in names)
     return f"# {page.title}\n\n{page.says}\n\n{blocks}"

@@ -27,7 +27,17 @@ if TYPE_CHECKING:
 
 
 class Experiment(AskedLog):
-    """Made by `create_experiment` or `open_experiment`."""
+    """A live experiment. Made by `create_experiment` or `open_experiment`; `close` it, or use it in a `with` block.
+
+    >>> import dobandit as dob
+    >>> graph = dob.CausalGraph([("ad", "visit"), ("visit", "buy")], target="buy", controllable=["ad"])
+    >>> experiment = dob.create_experiment("asked", graph, budget=1, storage="memory", seed=1)
+    >>> trial = experiment.ask()
+    >>> experiment.tell(trial, {"ad": 0, "visit": 1, "buy": 1, **trial.do}).repeated
+    False
+    >>> experiment.recommend().nothing is not None
+    True
+    """
 
     _judged: tuple[int, Verdict | None] = (-1, None)  # the position in the log, and the verdict there
 
@@ -170,7 +180,12 @@ class Experiment(AskedLog):
         return best_observed(self.storage.closed_since(self._id, 0), self.columns, self._names(available), known)
 
     def explain(self, number: int) -> Explanation:
-        """Why a trial set what it set, by what was known when it was asked."""
+        """Why a trial set what it set, by what was known when it was asked.
+
+        number  the trial's
+
+        Returns the estimate, the optimism on top of it, what each causal path contributes, and the runner-up.
+        """
         from dobandit.experiment.explanation import explain
 
         return explain(self, number)

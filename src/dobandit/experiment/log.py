@@ -51,7 +51,11 @@ class ExperimentLog:
     # -- closing a trial without an observation ------------------------------------------------------------------
 
     def tell_failed(self, number: int, reason: str = "") -> None:
-        """The trial was tried, but gave no valid observation. The learner takes nothing from it."""
+        """The trial was tried, but gave no valid observation. The learner takes nothing from it.
+
+        number  the trial's
+        reason  why, for whoever reads the log
+        """
         if not isinstance(reason, str):
             raise ExperimentError(f"a reason is a text, but got {shown(reason)}.")
         if not storable(reason):
@@ -59,7 +63,7 @@ class ExperimentLog:
         self._close(number, FAILED, reason)
 
     def abandon(self, number: int) -> None:
-        """Nobody will carry the trial out. The learner takes nothing from it."""
+        """Nobody will carry the trial of this number out. The learner takes nothing from it."""
         self._close(number, ABANDONED, None)
 
     def _close(self, number: int, state: str, reason: str | None) -> None:
@@ -163,19 +167,22 @@ class ExperimentLog:
         return [row_of(trial, self.columns) for trial in self.stored_trials()]
 
     def trial(self, number: int) -> dict[str, Any]:
-        """One row of the log."""
+        """One row of the log, by its number, as `trials` gives all of them."""
         from dobandit.experiment.export import row_of
 
         return row_of(self.stored_trial(number), self.columns)
 
     def to_csv(self, path: Any = None) -> str | None:
-        """The log as CSV, into a file or as text, a line per distinct row of a trial; `import_history` reads it."""
+        """The log as CSV, into a file or as text, a line per distinct row of a trial; `import_history` reads it.
+
+        path  the file; None: return the text
+        """
         from dobandit.experiment.export import write_csv
 
         return write_csv(self.stored_trials(), self.columns, self._outside(path))
 
     def to_parquet(self, path: Any) -> None:
-        """The log as a Parquet file (needs pyarrow)."""
+        """The log as a Parquet file at `path` (needs pyarrow)."""
         from dobandit.experiment.export import write_parquet
 
         write_parquet(self.stored_trials(), self.columns, self._outside(path))

@@ -32,6 +32,7 @@ class Network:
 
     states   by variable, the names of its states
     parents  by variable, its parents in the order of its table's axes
+    draft    what a file says besides, such as its target
     tables   by variable, P(state | parents): an axis per parent, and the last one for its own states
 
     >>> network = Network({"ad": ("no", "yes"), "buy": ("no", "yes")}, {"buy": ("ad",)},

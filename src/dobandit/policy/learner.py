@@ -262,7 +262,7 @@ class Learner:
     # -- what it has learned ------------------------------------------------------------------------------------
 
     def estimate(self, name: str) -> NodeEstimate:
-        """The weights of a node's parents, with intervals."""
+        """The weights of a node's parents, with intervals; `name` is the node's."""
         node = self._beliefs("estimate").node(self.graph.index(name))
         # A direction never seen is not bounded by the data at all, only by the box.
         unbounded = (np.diag(node.null) > 1e-9) | (node.status == "separable")
@@ -296,15 +296,15 @@ class Learner:
         return tuple(name for name in self.graph.nodes if name not in out)
 
     def interval(self, do: Do | None = None, context: Context | None = None) -> Interval:
-        """The confidence interval of E[target | do(...)]."""
+        """The confidence interval of E[target | do(...)], in a context where the graph has one."""
         return Interval(*self.predict(do, context)[1:])
 
     def expected(self, do: Do | None = None, context: Context | None = None) -> float:
-        """E[target | do(...)] under the estimate."""
+        """E[target | do(...)] under the estimate, in a context where the graph has one."""
         return self.predict(do, context).value
 
     def predict(self, do: Do | None = None, context: Context | None = None) -> Estimate:
-        """E[target | do(...)] under the estimate, with the ends of its interval."""
+        """E[target | do(...)] under the estimate, with the ends of its interval, in a context where there is one."""
         if context is None and self.graph.context:
             context = {name: value for name, value in _mapping(do).items() if name in self.graph.context}
             do = {name: value for name, value in _mapping(do).items() if name not in self.graph.context}
@@ -328,7 +328,11 @@ class Learner:
         return [name for name in self.problem.rules.always_set if name not in chosen]
 
     def best(self, available: Iterable[str] | None = None, context: Context | None = None) -> Recommendation:
-        """The action that looks best under the estimate, without optimism; the first of equals."""
+        """The action that looks best under the estimate, without optimism; the first of equals.
+
+        available  the variables that can be set; default: all that are controllable
+        context    the values of the graph's context variables
+        """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         action = self.problem.checked(self.engine.best(now).action, self.label)
         return self._predicted(action, now)

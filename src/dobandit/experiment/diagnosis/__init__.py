@@ -91,7 +91,7 @@ class Diagnosis:
 
 
 def diagnose(learner: Learner, values: Array, was_set: NDArray[np.bool_], predicted: Array) -> Diagnosis:
-    """Look at rounds, one a row in their order, with a learner that has taken them in.
+    """Look at rounds, one per row in their order, with a learner that has taken them in.
 
     values, was_set  by id, as engines take them: NaN was not seen
     predicted        E[target] as it was predicted before each round; NaN where it was not
@@ -106,7 +106,7 @@ def diagnose(learner: Learner, values: Array, was_set: NDArray[np.bool_], predic
         enters = learner.problem.teaches(was_set)
         values, was_set, predicted = values[enters], was_set[enters], np.asarray(predicted, dtype=float)[enters]
         notes += [] if enters.all() else [on_left_out(learner, int((~enters).sum()))]
-    values, was_set = values.T.copy(), was_set.T.copy()  # a row a variable
+    values, was_set = values.T.copy(), was_set.T.copy()  # a row per variable
     predicted = np.asarray(predicted, dtype=float)
     values[0], rounds = 1.0, values.shape[1]
     seen = ~np.isnan(values)
