@@ -51,7 +51,7 @@ $(VENV)/.docs: pyproject.toml constraints.txt
 
 docs: $(VENV)/.docs  ## build the documentation site into site/, without the network
 	$(BIN)/python tools/docs/figures.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	$(BIN)/python tools/docs/check_site.py site
 
 clean:  ## remove the environment and caches

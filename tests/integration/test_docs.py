@@ -5,8 +5,10 @@ import inspect
 import re
 import subprocess
 import sys
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
@@ -85,6 +87,15 @@ def test_a_public_name_says_what_it_is_and_what_it_takes(name):
     if not re.search(r"\bmade by `", text, re.IGNORECASE):
         unsaid = [word for word in inspect.signature(public).parameters if not re.search(rf"\b{word}\b", text)]
         assert not unsaid
+
+
+@pytest.mark.parametrize("name", [name for name in dobandit._HOME if inspect.isclass(getattr(dobandit, name))])
+def test_whatever_a_public_class_offers_says_what_it_is(name):
+    public = getattr(dobandit, name)
+    for member in (member for member in dir(public) if not member.startswith("_")):
+        found = [vars(base)[member] for base in public.__mro__ if member in vars(base)]
+        if isinstance(found[0], (FunctionType, property, classmethod, staticmethod, cached_property)):
+            assert any(one.__doc__ for one in found), member
 
 
 def modules_with_examples():

@@ -171,7 +171,8 @@ class Experiment(AskedLog):
     ) -> BestObserved | None:
         """The set that the data alone speak for; None where no round with an allowed set saw the target.
 
-        context  only rounds in which these variables of the context had these values; default: all rounds
+        available  the variables that can be set; default: all that the rules allow
+        context    only rounds in which these variables of the context had these values; default: all rounds
         """
         from dobandit.experiment.answers import best_observed
 

@@ -101,9 +101,10 @@ class ExperimentLog:
     # -- rounds that nobody asked for ----------------------------------------------------------------------------
 
     def record(self, do: Do | None, observation: Seen) -> int:
-        """A round that nobody asked for: what was set, and what was seen. Returns its number.
+        """A round that nobody asked for. Returns its number.
 
-        observation  as in `tell`: a mapping, with a `count` where it was seen more than once, or rows
+        do           what was set: {"coupon": 1}, names that were set to 1, or None for nothing
+        observation  what was seen, as in `tell`: a mapping, with a `count` where it was seen more than once, or rows
         """
         row = self.columns.do_row(do)
         seen = batch_of(at_hand(observation), self.columns, row)
@@ -111,7 +112,9 @@ class ExperimentLog:
             return writer.add([self._closed_round(RECORDED, row, seen, self._clock())])
 
     def import_history(self, source: Any) -> range:
-        """Many such rounds, from a CSV file or from rows: all of them, or none if one is wrong. Returns their numbers.
+        """Many rounds that nobody asked for: all of them, or none if one is wrong. Returns their numbers.
+
+        source  the path of a CSV or Parquet file, a frame, or rows
 
         CSV: a column per variable, blank where it was not seen, columns `do:NAME` with the value that NAME was set to,
         and perhaps a column `count`, how often the row was seen (see docs/experiments.md). Rows: (do, observation)
@@ -204,9 +207,11 @@ class ExperimentLog:
         self.storage.rows(self._id)
 
     def stored_trials(self) -> Iterator[StoredTrial]:
+        """The log as it is stored, by number; `trials` gives it by names."""
         return self.storage.rows(self._id)
 
     def stored_trial(self, number: int) -> StoredTrial:
+        """The trial of this number as it is stored; `trial` gives it by names."""
         trial = self.storage.trial(self._id, int(number)) if is_whole(number) and 0 <= number < 2**63 else None
         if trial is None:
             self._require_there()

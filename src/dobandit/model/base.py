@@ -69,6 +69,7 @@ class CausalModel(ABC):
 
     @property
     def target(self) -> str:
+        """The name of the variable to make likely."""
         return self.graph.target
 
     @property

@@ -127,6 +127,7 @@ class Learner:
 
     @property
     def label(self) -> str:
+        """What the policy is called in tables and figures of this problem."""
         return self.policy.label_on(self.graph, self.problem.links)
 
     @property
@@ -192,8 +193,12 @@ class Learner:
             )
 
     def update(self, action: Do, observation: Observation) -> None:
-        """Take in a round: what was set, and what was seen. A variable not in `observation`, or None or NaN there,
-        counts as not seen; the values of context variables are part of the observation."""
+        """Take in a round.
+
+        action       what was set: {"coupon": 1}
+        observation  what was seen; a variable that is not in it, or None or NaN there, counts as not seen. The values
+                     of context variables are part of it
+        """
         self.take(one_round(*self._checked(action, observation)))
 
     def take(self, rounds: Rounds, *, unordered: bool = False) -> None:
@@ -340,8 +345,12 @@ class Learner:
     def assess(
         self, do: Do | None = None, available: Iterable[str] | None = None, context: Context | None = None
     ) -> Recommendation:
-        """An action (None: the best) beside doing nothing and the other allowed actions: all of a `Recommendation` that
-        needs no log."""
+        """An action beside doing nothing and the other allowed actions: all of a `Recommendation` that needs no log.
+
+        do         the action; None: the best
+        available  the variables that can be set; default: all that are controllable
+        context    the values of the graph's context variables
+        """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         action = self.problem.checked(self.engine.best(now).action, self.label) if do is None else self.action(do)
         told = self._predicted(action, now)
@@ -362,7 +371,11 @@ class Learner:
 
     def gap(self, available: Iterable[str] | None = None, context: Context | None = None) -> float | None:
         """By how much any allowed action may be better than the recommended one at most: true at every round one
-        looks, with 95% or what the policy's delta says. None where the policy cannot promise it."""
+        looks, with 95% or what the policy's delta says. None where the policy cannot promise it.
+
+        available  the variables that can be set; default: all that are controllable
+        context    the values of the graph's context variables
+        """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         return self.engine.gap(self.engine.best(now).action, now)
 

@@ -63,6 +63,7 @@ class SimulationResult(StudyResult):
 
     @classmethod
     def of(cls, result: StudyResult) -> SimulationResult:
+        """The result of a study, `result`, with pictures and tables."""
         return cls(**{field.name: getattr(result, field.name) for field in fields(StudyResult)})
 
     def summary(self) -> StudySummary:

@@ -139,10 +139,11 @@ class StudyResult:
         return named
 
     def best_share(self, label: str) -> float:
-        """The share of rounds in which an optimal action was played."""
+        """The share of rounds in which the policy with this label played an optimal action."""
         return float(self.best_plays[self._row(label)].mean() / self.study.rounds)
 
     def microseconds_per_round(self, label: str) -> float:
+        """What a round of the policy with this label took, on the average."""
         return float(self.seconds[self._row(label)].mean() / self.study.rounds * 1e6)
 
     def _row(self, label: str) -> int:
