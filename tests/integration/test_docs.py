@@ -46,11 +46,14 @@ def test_what_a_page_shows_is_what_happens(page, request):
         ("```console\n$ make coffee\n```\n", "there is no coffee"),
         ("```console\n$ python examples/none.py\n```\n", "there is no examples/none.py"),
         ("```bash\nls\n```\n", "nobody runs blocks of bash"),
+        ("```sh\ndobandit paper --coffee\n```\n", "No such option"),
+        ("```sh\ndobandit coffee\n```\n", "there is no command coffee"),
+        ("```py\nfor\n```\n", "invalid syntax"),
     ],
 )
 def test_a_page_that_says_what_does_not_happen_fails(text, told, tmp_path):
     (tmp_path / "page.md").write_text(text)
-    with pytest.raises((PageError, ZeroDivisionError), match=told):
+    with pytest.raises((PageError, ZeroDivisionError, SyntaxError), match=told):
         run_page(tmp_path / "page.md")
 
 
@@ -62,7 +65,7 @@ def test_dots_stand_for_anything_and_for_nothing():
     assert not says("b", "a b")
 
 
-def test_every_block_of_code_has_a_language_and_every_fence_is_found():
+def test_every_block_of_a_page_is_found():
     for page in PAGES:
         text = page.read_text()
         assert 2 * len(blocks(text)) == len(re.findall(r"^ *```", text, re.MULTILINE)), page

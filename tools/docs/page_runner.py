@@ -5,6 +5,8 @@
     ```console           lines with "$ dobandit ..." are carried out and compared with what stands below them;
                          where nothing does, the command has to succeed
     ```csv title="a.csv" becomes a file in the folder, whatever its language
+    ```sh, ```py         need something that a test of their own starts, such as a server: commands and options have to
+                         exist, and Python has to compile
 
 In what a block says to be printed, "..." stands for anything, and white space does not matter.
 """
@@ -22,13 +24,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
+
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(
     r"^```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # Languages of files that are shown and not run; the formats of graphs and models have tests of their own.
-SHOWN = {"json", "edgelist", "dot", "gml", "dagitty", "bif", "toml", "text", "csv"}
+SHOWN = {"", "json", "edgelist", "dot", "gml", "dagitty", "bif", "toml", "text", "csv", "nginx"}
 
 
 class Block(NamedTuple):
@@ -67,10 +71,16 @@ def run_page(page: Path, replaced: Mapping[str, str] | None = None) -> list[Bloc
         elif block.language == "console":
             for command, printed in commands(block.text):
                 _carry_out(command, printed, place)
+        elif block.language == "py":
+            compile(block.text, place, "exec", dont_inherit=True)
+        elif block.language == "sh":
+            for line in block.text.replace("\\\n", " ").split("\n"):
+                if line.startswith("dobandit "):
+                    _parse(shlex.split(line, comments=True)[1:], place)
         elif block.language in SHOWN:
             continue
         else:
-            raise PageError(f"{place}: nobody runs blocks of {block.language or 'no language'}.")
+            raise PageError(f"{place}: nobody runs blocks of {block.language}.")
         done.append(block)
     return done
 
@@ -117,6 +127,23 @@ def printed_by(arguments: list[str]) -> tuple[str, int]:
         except SystemExit as ended:
             code = int(ended.code or 0)
     return printed.getvalue(), code
+
+
+def _parse(arguments: list[str], place: str) -> None:
+    """Refuse commands and options that do not exist, without carrying anything out."""
+    from dobandit.cli.main import cli
+
+    command: click.Command = cli
+    context = click.Context(cli, info_name="dobandit")
+    while isinstance(command, click.Group) and arguments:
+        found = command.get_command(context, arguments[0])
+        if found is None:
+            raise PageError(f"{place}: there is no command {arguments[0]}.")
+        command, context, arguments = found, click.Context(found, info_name=arguments[0], parent=context), arguments[1:]
+    try:
+        command.make_parser(context).parse_args(list(arguments))
+    except click.UsageError as error:
+        raise PageError(f"{place}: {error.format_message()}") from None
 
 
 def says(expected: str, printed: str) -> bool:
