@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench clean
+.PHONY: help run test lint bench docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -46,6 +46,14 @@ $(VENV)/.bench: pyproject.toml constraints.txt
 bench: $(VENV)/.bench  ## print the benchmark tables
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 
+$(VENV)/.docs: pyproject.toml constraints.txt
+	$(call install,$@,[docs])
+
+docs: $(VENV)/.docs  ## build the documentation site into site/, without the network
+	$(BIN)/python tools/docs/figures.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python tools/docs/check_site.py site
+
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis results
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis results site docs/figures
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -285,7 +285,7 @@ def algorithm4_table():
 
     _, seconds = timed(branch)
     branch_seconds = seconds / many
-    print(f"  {'oracle':<34}{'seconds a round':>16}{'times Algorithm 4':>19}")
+    print(f"  {'oracle':<34}{'s per round':>16}{'times Algorithm 4':>19}")
     print(f"  {'Algorithm 4 (closed form)':<34}{closed_seconds:>16.2e}{1:>19.1f}")
     print(f"  {'branch and bound (boxed, exact)':<34}{branch_seconds:>16.2e}{branch_seconds / closed_seconds:>19.1f}")
     for epsilon in (0.05, 0.02, 0.01):

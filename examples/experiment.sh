@@ -36,7 +36,7 @@ world() {
     seen="email=$email coupon=$coupon letter=$letter visit=$visit buy=$buy"
 }
 
-# One line a trial from the JSON of `ask -n`: its number, and 1 or - for email, coupon and letter.
+# One line per trial from the JSON of `ask -n`: its number, and 1 or - for email, coupon and letter.
 lines() {
     python3 -c '
 import json, sys
@@ -59,7 +59,7 @@ for size in 5 3; do
         *)
             world "${email#-}" "${coupon#-}" "${letter#-}"
             echo "trial $number: saw $seen"
-            dobandit experiment tell shop "$number" $seen < /dev/null # unquoted: one word a variable
+            dobandit experiment tell shop "$number" $seen < /dev/null # unquoted: one word per variable
             ;;
         esac
     done < batch.txt

@@ -1,30 +1,79 @@
 """The code in the README and the documentation runs as it stands."""
 
 import doctest
+import inspect
 import re
 import subprocess
 import sys
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
+import dobandit
+from page_runner import PageError, blocks, run_page, says
+
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
-FENCE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+RUN = [page for page in PAGES if blocks(page.read_text())]
+POSTGRES = "postgresql+psycopg://shop@db.example.org/growth"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if FENCE.search(page.read_text())], ids=lambda page: page.name)
-def test_the_code_on_a_page_runs(page, tmp_path, monkeypatch):
+@pytest.fixture
+def _own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for code in FENCE.findall(page.read_text()):
-        exec(compile(code, page.name, "exec"), names)  # one page, one session
-    assert names
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("DOBANDIT_STORAGE", "sqlite:///dobandit.db")  # pages may set it: put back afterwards
+
+
+@pytest.mark.usefixtures("_own_folder")
+@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_shows_is_what_happens(page, request):
+    replaced = {POSTGRES: request.getfixturevalue("database")} if POSTGRES in page.read_text() else {}
+    run_page(page, replaced)
+
+
+@pytest.mark.usefixtures("_own_folder")
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("```python\n1 / 0\n```\n", "division by zero"),
+        ("```pycon\n>>> 1 + 1\n3\n```\n", "Expected"),
+        ("```console\n$ dobandit --version\ndobandit, version 17\n```\n", "but printed"),
+        ("```console\n$ pip install 'dobandit[magic]'\n```\n", "there is no magic"),
+        ("```console\n$ make coffee\n```\n", "there is no coffee"),
+        ("```console\n$ python examples/none.py\n```\n", "there is no examples/none.py"),
+        ("```bash\nls\n```\n", "nobody runs blocks of bash"),
+        ("```sh\ndobandit paper --coffee\n```\n", "No such option"),
+        ("```sh\ndobandit coffee\n```\n", "there is no command coffee"),
+        ("```py\nfor\n```\n", "invalid syntax"),
+    ],
+)
+def test_a_page_that_says_what_does_not_happen_fails(text, told, tmp_path):
+    (tmp_path / "page.md").write_text(text)
+    with pytest.raises((PageError, ZeroDivisionError, SyntaxError), match=told):
+        run_page(tmp_path / "page.md")
+
+
+def test_dots_stand_for_anything_and_for_nothing():
+    assert says("a ... d", "a b\n c d\n")
+    assert says("a\n...\nb", "a\nb")
+    assert says("...\nb (c)", "a\nb  (c)")
+    assert not says("a ... c", "a b")
+    assert not says("b", "a b")
+
+
+def test_every_block_of_a_page_is_found():
+    for page in PAGES:
+        text = page.read_text()
+        assert 2 * len(blocks(text)) == len(re.findall(r"^ *```", text, re.MULTILINE)), page
 
 
 def test_the_policy_of_the_page_keeps_the_contract(tmp_path):
-    code = "\n".join(FENCE.findall((ROOT / "CONTRIBUTING.md").read_text()))
+    page = blocks((ROOT / "CONTRIBUTING.md").read_text())
+    code = "\n".join(block.text for block in page if block.language == "python")
     (tmp_path / "test_try_each.py").write_text(code)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "test_try_each.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
@@ -32,20 +81,36 @@ def test_the_policy_of_the_page_keeps_the_contract(tmp_path):
     assert "skipped" not in done.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "policy.base",
-        "policy.engine",
-        "policy.learner",
-        "oracle.rules",
-        "oracle.possibly_optimal",
-        "graph.hiding",
-        "graph.borders",
-    ],
-)
+@pytest.mark.parametrize("name", dobandit._HOME)
+def test_a_public_name_says_what_it_is_and_what_it_takes(name):
+    """What is not made by hand ("Made by ...") need not say how it is made."""
+    public = getattr(dobandit, name)
+    text = inspect.getdoc(public)
+    assert text
+    if not re.search(r"\bmade by `", text, re.IGNORECASE):
+        unsaid = [word for word in inspect.signature(public).parameters if not re.search(rf"\b{word}\b", text)]
+        assert not unsaid
+
+
+@pytest.mark.parametrize("name", [name for name in dobandit._HOME if inspect.isclass(getattr(dobandit, name))])
+def test_whatever_a_public_class_offers_says_what_it_is(name):
+    public = getattr(dobandit, name)
+    for member in (member for member in dir(public) if not member.startswith("_")):
+        found = [vars(base)[member] for base in public.__mro__ if member in vars(base)]
+        if isinstance(found[0], (FunctionType, property, classmethod, staticmethod, cached_property)):
+            assert any(one.__doc__ for one in found), member
+
+
+def modules_with_examples():
+    package = Path(dobandit.__file__).parent
+    found = (path for path in package.rglob("*.py") if re.search(r"^\s*>>> ", path.read_text(), re.MULTILINE))
+    return sorted(".".join(("dobandit", *path.relative_to(package).with_suffix("").parts)) for path in found)
+
+
+@pytest.mark.usefixtures("_own_folder")
+@pytest.mark.parametrize("module", modules_with_examples())
 def test_the_examples_in_docstrings_say_what_happens(module):
-    done = doctest.testmod(import_module(f"dobandit.{module}"))
+    done = doctest.testmod(import_module(module.removesuffix(".__init__")))
     assert done.attempted
     assert not done.failed
 
@@ -56,3 +121,15 @@ def test_every_file_that_the_paper_map_names_exists():
         assert (ROOT / "src/dobandit" / name).exists(), name
     for name in re.findall(r"`(tests/[\w/]+\.py)`", text):
         assert (ROOT / name).exists(), name
+
+
+def test_every_place_that_says_the_version_says_the_same():
+    told = {
+        "pyproject.toml": r'^version = "(.+)"$',
+        "CITATION.cff": r"^version: (.+)$",
+        "CHANGELOG.md": r"^## (\S+) \(",
+    }
+    for name, pattern in told.items():
+        found = re.search(pattern, (ROOT / name).read_text(), re.MULTILINE)
+        assert found, name
+        assert found[1] == dobandit.__version__, name

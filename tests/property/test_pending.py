@@ -59,7 +59,7 @@ def assert_same_bits(left, right):
 
 
 def rounds_of(rng, graph, count, missing=0.0, likely=0.5, continuous=False):
-    """(values, was_set), a row a round: any set, now and then to 0, and values that were not seen."""
+    """(values, was_set), a row per round: any set, now and then to 0, and values that were not seen."""
     shape = (count, len(graph) + 1)
     values = rng.random(shape) if continuous else (rng.random(shape) < likely).astype(float)
     settable = np.isin(np.arange(shape[1]), graph.arrays.controllable)

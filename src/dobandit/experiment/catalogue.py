@@ -47,11 +47,13 @@ def create_experiment(
 ) -> Experiment:
     """A new experiment, kept in `storage`.
 
+    name       how it is called; one name belongs to one experiment of a storage
     graph      who causes what; of a model the structure and links are used, never the weights
     budget     how many variables may be set in a round at most; or `costs` and `total_cost`, as in `solve`
     policy     a policy or its name; default: CausalUCB
     links      how causes add up, for all nodes or by node; default: what the policy takes for granted (CausalUCB learns
                it from the data)
+    continuous  whether values are numbers from 0 to 1 rather than 0 or 1
     effects    "nonnegative": no cause does harm; "any": some may; default: what the policy takes for granted
     hide       observed variables that count as hidden, so that hidden causes of theirs do no harm: their own causes act
                on their effects directly, they are not set, and the log keeps what was seen of them; "auto": the fewest
@@ -69,6 +71,13 @@ def create_experiment(
     history    what is known from before, as `fit` and `rank` take it: a CSV or Parquet file, a frame or rows. It is the
                beginning of the log, and what the experiment then knows is what `fit` says of the same data
     clock      seconds since 1970, for tests
+
+    Returns an `Experiment`; `open_experiment` finds it again, in this process or another.
+
+    >>> import dobandit as dob
+    >>> graph = dob.CausalGraph([("email", "visit"), ("visit", "buy")], target="buy", controllable=["email"])
+    >>> dob.create_experiment("spring", graph, budget=1, storage="memory", seed=1).ask().number
+    0
     """
     if if_exists not in ("error", "open"):
         raise ExperimentError(f"if_exists is 'error' or 'open', but got {if_exists!r}.")
@@ -105,7 +114,20 @@ def create_experiment(
 def open_experiment(
     name: str, storage: StorageLike = DEFAULT_STORAGE, clock: Callable[[], float] = time.time
 ) -> Experiment:
-    """The experiment of that name. What it has learned is computed from its log when it is first needed."""
+    """The experiment of that name. What it has learned is computed from its log when it is first needed.
+
+    name     as it was created
+    storage  where it is kept, as in `create_experiment`
+    clock    seconds since 1970, for tests
+
+    Raises ExperimentError where there is none of that name, with one that is near.
+
+    >>> import dobandit as dob
+    >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+    >>> _ = dob.create_experiment("opened", graph, budget=1, storage="memory")
+    >>> dob.open_experiment("opened", storage="memory").status().told
+    0
+    """
     kept = open_storage(storage)
     found = kept.find(_text(name))
     if found is None:
@@ -116,17 +138,29 @@ def open_experiment(
 
 
 def list_experiments(storage: StorageLike = DEFAULT_STORAGE) -> list[StoredExperiment]:
-    """Name, creation time and numbers of trials, by name."""
+    """Name, creation time and numbers of trials, by name.
+
+    storage  where they are kept, as in `create_experiment`
+    """
     return list(open_storage(storage).experiments())
 
 
 def delete_experiment(name: str, storage: StorageLike = DEFAULT_STORAGE) -> None:
-    """Delete an experiment with its whole log, for good."""
+    """Delete an experiment with its whole log, for good.
+
+    name     which
+    storage  where it is kept, as in `create_experiment`
+    """
     open_storage(storage).delete(_text(name))
 
 
 def rename_experiment(name: str, new: str, storage: StorageLike = DEFAULT_STORAGE) -> None:
-    """Give an experiment another name; processes that hold it go on undisturbed."""
+    """Give an experiment another name; processes that hold it go on undisturbed.
+
+    name     as it is called now
+    new      as it will be called
+    storage  where it is kept, as in `create_experiment`
+    """
     open_storage(storage).rename(_text(name), new)
 
 

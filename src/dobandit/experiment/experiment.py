@@ -28,7 +28,17 @@ if TYPE_CHECKING:
 
 
 class Experiment(AskedLog):
-    """Made by `create_experiment` or `open_experiment`."""
+    """A live experiment. Made by `create_experiment` or `open_experiment`; `close` it, or use it in a `with` block.
+
+    >>> import dobandit as dob
+    >>> graph = dob.CausalGraph([("ad", "visit"), ("visit", "buy")], target="buy", controllable=["ad"])
+    >>> experiment = dob.create_experiment("asked", graph, budget=1, storage="memory", seed=1)
+    >>> trial = experiment.ask()
+    >>> experiment.tell(trial, {"ad": 0, "visit": 1, "buy": 1, **trial.do}).repeated
+    False
+    >>> experiment.recommend().nothing is not None
+    True
+    """
 
     _judged: tuple[int, Verdict] | None = None  # the position in the log, and the verdict there
 
@@ -174,7 +184,8 @@ class Experiment(AskedLog):
     ) -> BestObserved | None:
         """The set that the data alone speak for; None where no round with an allowed set saw the target.
 
-        context  only rounds in which these variables of the context had these values; default: all rounds
+        available  the variables that can be set; default: all that the rules allow
+        context    only rounds in which these variables of the context had these values; default: all rounds
         """
         from dobandit.experiment.answers import best_observed
 
@@ -184,7 +195,12 @@ class Experiment(AskedLog):
             return best_observed(self._followed_ledger(), self._names(available), known)
 
     def explain(self, number: int) -> Explanation:
-        """Why a trial set what it set, by what was known when it was asked."""
+        """Why a trial set what it set, by what was known when it was asked.
+
+        number  the trial's
+
+        Returns the estimate, the optimism on top of it, what each causal path contributes, and the runner-up.
+        """
         from dobandit.experiment.explanation import explain
 
         with self._reading:

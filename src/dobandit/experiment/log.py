@@ -70,7 +70,11 @@ class ExperimentLog:
     # -- closing a trial without an observation ------------------------------------------------------------------
 
     def tell_failed(self, number: int, reason: str = "") -> None:
-        """The trial was tried, but gave no valid observation. The learner takes nothing from it."""
+        """The trial was tried, but gave no valid observation. The learner takes nothing from it.
+
+        number  the trial's
+        reason  why, for whoever reads the log
+        """
         if not isinstance(reason, str):
             raise ExperimentError(f"a reason is a text, but got {shown(reason)}.")
         if not storable(reason):
@@ -78,7 +82,7 @@ class ExperimentLog:
         self._close(number, FAILED, reason)
 
     def abandon(self, number: int) -> None:
-        """Nobody will carry the trial out. The learner takes nothing from it."""
+        """Nobody will carry the trial of this number out. The learner takes nothing from it."""
         self._close(number, ABANDONED, None)
 
     def _close(self, number: int, state: str, reason: str | None) -> None:
@@ -120,9 +124,10 @@ class ExperimentLog:
     # -- rounds that nobody asked for ----------------------------------------------------------------------------
 
     def record(self, do: Do | None, observation: Seen) -> int:
-        """A round that nobody asked for: what was set, and what was seen. Returns its number.
+        """A round that nobody asked for. Returns its number.
 
-        observation  as in `tell`: a mapping, with a `count` where it was seen more than once, or rows
+        do           what was set: {"coupon": 1}, names that were set to 1, or None for nothing
+        observation  what was seen, as in `tell`: a mapping, with a `count` where it was seen more than once, or rows
         """
         row = self.columns.do_row(do)
         seen = batch_of(at_hand(observation), self.columns, row)
@@ -133,7 +138,9 @@ class ExperimentLog:
         return number
 
     def import_history(self, source: Any) -> range:
-        """Many such rounds, from a CSV file or from rows: all of them, or none if one is wrong. Returns their numbers.
+        """Many rounds that nobody asked for: all of them, or none if one is wrong. Returns their numbers.
+
+        source  the path of a CSV or Parquet file, a frame, or rows
 
         CSV: a column per variable, blank where it was not seen, columns `do:NAME` with the value that NAME was set to,
         and perhaps a column `count`, how often the row was seen (see docs/experiments.md). Rows: (do, observation)
@@ -213,13 +220,16 @@ class ExperimentLog:
         return [row_of(trial, self.columns) for trial in rows]
 
     def trial(self, number: int) -> dict[str, Any]:
-        """One row of the log."""
+        """One row of the log, by its number, as `trials` gives all of them."""
         from dobandit.experiment.export import row_of
 
         return row_of(self.stored_trial(number), self.columns)
 
     def to_csv(self, path: Any = None) -> str | None:
-        """The log as CSV, into a file or as text, a line per distinct row of a trial; `import_history` reads it."""
+        """The log as CSV, into a file or as text, a line per distinct row of a trial; `import_history` reads it.
+
+        path  the file; None: return the text
+        """
         from dobandit.experiment.export import write_csv
 
         return write_csv(self.stored_trials(), self.columns, self._outside(path))
@@ -231,7 +241,7 @@ class ExperimentLog:
         return csv_parts(self.stored_trials(), self.columns)
 
     def to_parquet(self, path: Any) -> None:
-        """The log as a Parquet file (needs pyarrow)."""
+        """The log as a Parquet file at `path` (needs pyarrow)."""
         from dobandit.experiment.export import write_parquet
 
         write_parquet(self.stored_trials(), self.columns, self._outside(path))
@@ -253,9 +263,11 @@ class ExperimentLog:
         self.storage.counters(self._id)
 
     def stored_trials(self) -> Iterator[StoredTrial]:
+        """The log as it is stored, by number; `trials` gives it by names."""
         return self.storage.rows(self._id)
 
     def stored_trial(self, number: int) -> StoredTrial:
+        """The trial of this number as it is stored; `trial` gives it by names."""
         trial = self.storage.trial(self._id, int(number)) if is_whole(number) and 0 <= number < 2**63 else None
         if trial is None:
             self._require_there()

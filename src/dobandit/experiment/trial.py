@@ -11,6 +11,7 @@ class Trial(NamedTuple):
     """A round to carry out: set the variables of `do`, observe the rest, and tell the number what was seen.
 
     predicted      E[target] under today's estimate, with its confidence interval
+    why            in a sentence, why this set
     lease_expires  seconds since 1970 after which the trial may be handed to somebody else; None: never
     issued         how often it was handed out; above 1 its first lease ran out
     context        what was known before it was asked

@@ -57,12 +57,14 @@ class Fit:
 
     @property
     def engine(self) -> RevisingEngine:
+        """The learner's policy at work, in ids and arrays."""
         engine = self.learner.engine
         assert isinstance(engine, RevisingEngine)
         return engine
 
     @cached_property
     def nodes(self) -> dict[str, NodeFit]:
+        """What the rows say of each node, by name."""
         learner, beliefs = self.learner, self.engine.beliefs()
         forms = {name: beliefs.node(learner.graph.index(name)).form for name in learner.modelled}
         rows = self.rows
@@ -86,6 +88,7 @@ class Fit:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
+        """What speaks against the graph or the links, in sentences."""
         found = [f"The rows speak against the graph: {doubt}." for doubt in self._replica.doubts]
         for name, node in self.nodes.items():
             if not node.rows:
@@ -95,7 +98,11 @@ class Fit:
         return tuple(found)
 
     def expect(self, do: Do | None = None, *, context: Mapping[str, float] | None = None) -> Worth:
-        """E[target | do(...)] with its interval: the value that an experiment with this history predicts."""
+        """E[target | do(...)] with its interval: the value that an experiment with this history predicts.
+
+        do       what is set: {"coupon": 1}, or names that are set to 1
+        context  the value of each context variable, where the graph has some
+        """
         value, low, high = self.learner.predict(do, context)
         return Worth(value, Interval(low, high))
 

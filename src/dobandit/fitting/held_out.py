@@ -29,8 +29,8 @@ TABLE = "table"
 CURVES: dict[str, Link] = {"identity": identity, "logistic": logistic(), "exponential": exponential}
 _SEED = 20_230_207
 _STEPS = 40
-_DONE = 1e-9  # nats a row
-_DIGITS = 9  # of nats a row: of equals the simpler one, which comes first, is taken
+_DONE = 1e-9  # nats per row
+_DIGITS = 9  # of nats per row: of equals the simpler one, which comes first, is taken
 
 
 class Choice(NamedTuple):

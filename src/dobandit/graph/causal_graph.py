@@ -234,6 +234,7 @@ class CausalGraph:
 
     @property
     def edge_count(self) -> int:
+        """How many edges there are, those from the constant not counted."""
         return len(self.arrays.parent) - len(self.bias)
 
     @cached_property
@@ -244,6 +245,7 @@ class CausalGraph:
 
     @property
     def topological_order(self) -> tuple[str, ...]:
+        """The nodes, every cause before its effects."""
         return self.nodes
 
     def index(self, name: str) -> int:

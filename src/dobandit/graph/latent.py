@@ -53,7 +53,15 @@ class Admissibility:
 
 
 def admissible(graph: CausalGraph) -> Admissibility:
-    """Is there no hidden node with two hidden-only paths to some X_i and to a descendant X_j of it?"""
+    """Can the hidden variables of `graph` be removed? They can if there is no hidden node with two hidden-only paths to
+    some X_i and to a descendant X_j of it (paper, Section 4.1).
+
+    Returns whether it is so, with a witness (the hidden node and both paths) where it is not.
+
+    >>> edges = [("visit", "buy"), ("mood", "visit"), ("mood", "buy")]
+    >>> bool(admissible(CausalGraph(edges, target="buy", latent=["mood"])).admissible)
+    False
+    """
     from dobandit.graph.formats.networkx_format import as_graph
 
     graph = as_graph(graph, "hidden variables are those of a CausalGraph", GraphError)

@@ -69,6 +69,7 @@ class CausalModel(ABC):
 
     @property
     def target(self) -> str:
+        """The name of the variable to make likely."""
         return self.graph.target
 
     @property
@@ -107,7 +108,12 @@ class CausalModel(ABC):
         *,
         latent: bool = False,
     ) -> dict[str, NDArray[Any]]:
-        """`size` independent draws under do(...): an array by name, hidden variables only when asked for.
+        """Independent draws under do(...): an array by name.
+
+        do      as in `expect`
+        size    how many
+        rng     a NumPy generator, or a seed
+        latent  whether hidden variables are given too
 
         The random numbers used for a node do not depend on `do`, so two calls with equally seeded generators
         compare interventions on common random numbers.
@@ -158,7 +164,7 @@ class CausalModel(ABC):
         return f"{type(self).__name__}({self.graph!r})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file (JSON) that every command reads."""
+        """Write the model file (JSON) that every command reads, to `path`."""
         from dobandit.model.files import write_model
 
         write_model(self, path)

@@ -88,6 +88,7 @@ class WeightedModel(CausalModel):
         return reach_of(self.graph, self.theta)
 
     def link(self, name: str) -> Link:
+        """The link of the node `name`."""
         return self.links[self.graph.index(name) - 1]
 
     @cached_property
@@ -180,7 +181,15 @@ class BinaryGLM(WeightedModel):
         noise: float | Mapping[str, float] | None = None,
         context: Iterable[str] = (),
     ) -> BinaryGLM:
-        """A binary linear model; its graph is read off the weights (a bias entry gives the node the constant)."""
+        """A binary linear model; its graph is read off the weights (a bias entry gives the node the constant).
+
+        weights                                       as in `BinaryGLM`
+        target, latent, controllable, noise, context  as in `CausalGraph` and `BinaryGLM`
+
+        >>> model = BinaryGLM.blm({"ad": 0.2, "buy": 0.1, ("ad", "buy"): 0.5}, target="buy")
+        >>> model.graph.parents("buy")
+        ('ad',)
+        """
         return cls(graph_of_weights(weights, target, latent, controllable, context), weights, noise=noise)
 
     @classmethod

@@ -1,6 +1,6 @@
 """Exact marginals of a Bayesian network of binary nodes by variable elimination in a clique tree.
 
-A factor is (variables, table): table has one axis of length 2 a variable. Eliminating variables in min-fill order
+A factor is (variables, table): table has one axis of length 2 per variable. Eliminating variables in min-fill order
 makes one clique a variable; a pass towards the root and one back (with division by the message sent, 0/0 = 0)
 leave in every clique the exact joint distribution of its variables.
 """

@@ -52,8 +52,15 @@ def read_model(
 ) -> Model:
     """The model in a file: a model file (JSON), or a BIF file with tables (.bif, .bif.gz).
 
-    The other arguments are for BIF, which does not know of targets and the like; `binarise` says which states count as
-    1 where there are more than two, {"age": ["adult", "old"]}. A model file says all this itself.
+    path                           the file
+    format                         "json" or "bif"; default: by the suffix
+    target                         BIF: the variable to make likely
+    latent, controllable, context  BIF: hidden variables, those that may be set, and those observed before acting
+    binarise                       BIF: the states that count as 1 where there are more than two, such as
+                                   {"age": ["adult", "old"]}
+
+    BIF does not know of targets and the like; a model file says all this itself. Returns a `BinaryGLM`,
+    `LinearModel` or `TableModel`.
     """
 
     def read() -> Model:

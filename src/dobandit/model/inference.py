@@ -37,7 +37,15 @@ _MOST_SAMPLES = 1_000_000_000
 
 @dataclass(frozen=True)
 class Expectation(Mapping[str, float]):
-    """Means by name, the method that gave them, and the largest standard error (0 where exact)."""
+    """What `expect` returns: a mapping from names to means.
+
+    means            by name, E[X | do(...)];  value: that of the target
+    target           the target's name
+    method           how they were computed
+    standard_error   the largest standard error (0 where exact)
+    standard_errors  by name, where means were drawn
+    samples          how many draws there were (0 where exact)
+    """
 
     means: dict[str, float]
     target: str
@@ -71,8 +79,12 @@ def expect(
 ) -> Expectation:
     """E[X | do(...)] of every node X, for any values of any observed nodes.
 
-    `do` maps names to 0 or 1 (for a continuous model: to numbers from 0 to 1), or lists names set to 1.
-    `samples` and `seed` matter to Monte Carlo only.
+    model          a `BinaryGLM`, `LinearModel` or `TableModel`
+    do             maps names to 0 or 1 (for a continuous model: to numbers from 0 to 1), or lists names set to 1
+    method         "auto": exact where that fits into memory, else Monte Carlo; or one of the methods by name
+    samples, seed  of Monte Carlo only
+
+    Returns an `Expectation`: `.value` is that of the target, `["visit"]` that of another node.
 
     >>> from dobandit import paper
     >>> round(expect(paper.G1, ["X3", "X4", "X5"]).value, 3)

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 class LinearModel(WeightedModel):
     """A linear model of variables in [0, 1]; its means are those of the BLM with the same weights.
 
-    Weights are those of the BLM too: from -1 to 1, with means that stay within [0, 1] whatever the parents are.
+    graph    what causes what
+    weights  those of the BLM too: from -1 to 1, with means that stay within [0, 1] whatever the parents are
+    noise    0..1, one for all or by node: the share of the room min(m, 1 - m) around the mean m that the noise may use
+
+    >>> from dobandit.graph.causal_graph import CausalGraph
+    >>> graph = CausalGraph([("share", "sales")], target="sales")
+    >>> model = LinearModel(graph, {"share": 0.2, "sales": 0.1, ("share", "sales"): 0.5})
+    >>> model.continuous
+    True
     """
 
     continuous = True

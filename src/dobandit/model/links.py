@@ -43,9 +43,23 @@ class LinkBounds(NamedTuple):
 class Link:
     """A nondecreasing f with its first two derivatives, each working on floats and arrays.
 
-    weight_range is what one weight, or a bias, may be; a negative weight says that the cause makes its effect less
-    likely. Within it a model must still keep every weighted sum in the domain and every f of one in [0, 1].
-    slope_extremes and bend_extremes list the x where f' and |f''| can have an interior extreme.
+    name              how files and messages call it
+    value             f;  slope: f';  bend: f''
+    parameters        the names and numbers that make it, such as a shift
+    domain            where f is defined
+    weight_range      what one weight, or a bias, may be; a negative weight says that the cause makes its effect less
+                      likely. Within it a model must still keep every weighted sum in the domain and every f of one in
+                      [0, 1]
+    slope_extremes    the x where f' can have an interior extreme
+    bend_extremes     the x where |f''| can have one
+    given_bounds      bounds of f' and |f''| that were given rather than computed
+
+    The links that come with the package are functions of `dobandit.links`, which make one with its parameters; `custom`
+    there makes one of your own.
+
+    >>> from dobandit import links
+    >>> float(links.logistic(shift=2.0).value(2.0))
+    0.5
     """
 
     name: str

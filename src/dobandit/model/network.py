@@ -32,6 +32,7 @@ class Network:
 
     states   by variable, the names of its states
     parents  by variable, its parents in the order of its table's axes
+    draft    what a file says besides, such as its target
     tables   by variable, P(state | parents): an axis per parent, and the last one for its own states
 
     >>> network = Network({"ad": ("no", "yes"), "buy": ("no", "yes")}, {"buy": ("ad",)},
@@ -180,8 +181,13 @@ class Network:
         controllable: Iterable[str] | None = None,
         context: Iterable[str] = (),
     ) -> TableModel:
-        """The model of variables of 0 and 1; `binarise` says which states count as 1 where there are more than two, or
-        where the default (`states_of_one`) is not what is meant. See `binarised` for what is exact."""
+        """The model of variables of 0 and 1. See `binarised` for what is exact.
+
+        target                         the variable to make likely; default: what the network's file says
+        binarise                       by variable, the states that count as 1 where there are more than two, or where
+                                       the default (`states_of_one`) is not what is meant
+        latent, controllable, context  as in `CausalGraph`
+        """
         from dobandit.model.binarised import binary_model
 
         return binary_model(self, self.graph(target, latent, controllable, context), binarise or {})

@@ -32,10 +32,16 @@ def project(what: LinearModel, hide: Hide = ...) -> LinearModel: ...
 def project(what: CausalGraph | BinaryGLM | LinearModel, hide: Hide = ()) -> CausalGraph | BinaryGLM | LinearModel:
     """The Markovian graph, or model with its weights, over the observed nodes; hidden ones are gone.
 
+    what  a graph, or a linear model
     hide  variables that count as hidden too; "auto": the smallest set of those that cannot be set which makes the graph
           admissible
 
-    An inadmissible graph is refused with the hidden node and both paths, a nonlinear model with hidden nodes too.
+    Returns what came in, without its hidden nodes: edges go where hidden paths went. An inadmissible graph is refused
+    with the hidden node and both paths, a nonlinear model with hidden nodes too.
+
+    >>> from dobandit.graph.causal_graph import CausalGraph
+    >>> project(CausalGraph([("ad", "mood"), ("mood", "buy")], target="buy", latent=["mood"])).parents("buy")
+    ('ad',)
     """
     if not isinstance(what, WeightedModel):
         graph = as_graph(what, "a graph or a model can be projected", ModelError)

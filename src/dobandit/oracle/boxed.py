@@ -149,7 +149,26 @@ def reach(gram: Any, at: int, d: int, center: Any, start: int, box: Any, rho: fl
 
 @kernel
 def walk(gram: Any, at: int, d: int, center: Any, start: int, box: Any, end: float, rho: float) -> None:
-    """Follow theta(s) for s up to `end`, or until the ellipsoid of radius rho is reached (rho < 0: ignore it)."""
+    """Follow theta(s) for s up to `end`, or until the ellipsoid of radius rho is reached (rho < 0: ignore it).
+
+    gram, at       M of the node is gram[at : at + d * d], row by row
+    center, start  c is center[start : start + d]
+    box            the state: theta, the bound of each coordinate, and its pull, which the walk moves on
+
+    theta(s) minimises 1/2 ||theta - c||_M^2 - s e . theta over the box. Its conditions (Karush, Kuhn and Tucker) are,
+    with the pull g = s e - M (theta - c): g = 0 on free coordinates, g <= 0 on those at 0, g >= 0 on those at 1. While
+    the set F of free coordinates stays as it is, d theta_F / ds = M_FF^-1 e_F and the others stand still: a straight
+    piece, along which the pulls of the others change at the steady rate e - M d theta / ds. A piece ends where the
+    first of these happens, each found by a division or a square root:
+    - a free coordinate meets 0 or 1: it is held there from now on;
+    - the pull of a held one reaches 0: it comes free, for beyond that the conditions would fail;
+    - s reaches `end`, or ||theta - c||_M reaches rho, a quadratic equation in the length of the step (`reach`): done.
+    e . theta(s) never falls, and by duality theta(s) is the best point of the box in the ellipsoid on whose surface it
+    lies; so the point where the ellipsoid of radius rho is met is the maximum. Which coordinates are at 0, free and at
+    1 holds for one interval of s, so that no piece returns in exact arithmetic. With ties, rounding could walk in
+    circles: `along` takes rates that are mere rounding for 0, and after 20 d + 20 pieces the walk ends where it is, at
+    a point that is allowed, if perhaps not the best.
+    """
     s = 0.0
     for _ in range(20 * d + 20):
         solve_free(gram, at, d, box)

@@ -10,8 +10,11 @@ class OracleResult:
     """An action with its certificate: no allowed action is worth more than `bound`.
 
     do        what to set, and to what, by name;  set: the names alone
+    value     E[Y] under it
+    bound     what no allowed action exceeds
     status    "optimal": proved; "approximate": the best that was found, worth at least `factor` of the best where a
               factor is known
+    oracle    which one found it, in how many `seconds`
     explored  actions looked at;  top: the best actions with their values, best first, as many as were asked for
     """
 

@@ -90,6 +90,7 @@ class Rules:
         return all(values == (1.0,) for values in self.levers.values())
 
     def cost(self, name: str) -> float:
+        """What setting the variable `name` costs: 1 where nothing else was said."""
         return float(self.costs.get(name, 1.0))
 
     def unit_cost(self, name: str) -> float:

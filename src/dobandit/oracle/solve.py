@@ -41,6 +41,7 @@ def solve(
 ) -> OracleResult:
     """The allowed action with the largest E[Y | do(action)], with a certificate.
 
+    model          what is known: weights, links or tables
     budget, rules  which actions are allowed: the words of `Rules`, or Rules as they are
     available      the variables that can be set now (None: all controllable ones)
     oracle         "auto", "exhaustive", "branch-and-bound" (linear models) or "greedy"

@@ -122,6 +122,7 @@ class Policy(ABC):
         """A learner on `graph` that sets at most `budget` variables per round.
 
         horizon     how many rounds there will be, if that is known: the confidence levels are tuned to it
+        seed        of the random numbers that ties and sampling policies use
         links       one link for all nodes, or by node; "auto": learned from the data; default: the policy's
         continuous  whether observations are numbers from 0 to 1 rather than 0 or 1
         effects     "nonnegative": no cause does harm, so that sets of exactly `budget` are enough; "any": some may,

@@ -161,7 +161,7 @@ class BestSetEngine(GuaranteedEngine):
         Engine.run(self, world, recorder, draws)  # the compiled rounds are those of the guaranteed engine
 
     def search(self, world: World, draws: Draws, within: float) -> int | None:
-        """As every engine does it, looking at the intervals once a round."""
+        """As every engine does it, looking at the intervals once per round."""
         for t, (world_draws, policy_draws) in enumerate(zip(draws.world, draws.policy, strict=True)):
             game, found = self._standing(Situation(policy_draws, world.context(world_draws)))
             if found.gap <= within:

@@ -36,16 +36,21 @@ from dobandit.policy.region import RHO_MLE, Region
 class BGLMOFU(Policy):
     """Observe without intervening first; then play the set whose optimistic E[Y] is largest.
 
-    radius_scale   multiplies rho = 3/kappa sqrt(log(1/delta)); the guarantee is for 1, the simulations use 0.1
-    initial        when the initialisation ends: "lambda-min" (Eq. 3 holds at every node), "formula" (T0 of
-                   Algorithm 1; needs zeta), or a number of rounds
-    lambda_scale   multiplies what Eq. (3) asks of lambda_min (never below 1, so that M is invertible)
-    kappa          inf of f'; default: over the weighted sums that weights and parents in [0,1] can give
-    zeta, c        of Assumption 3 and of T0; for initial="formula"
-    region, oracle on linear models (see BLMLR)
-    delta          default: 1 / (3 n sqrt(T)) a node, or 0.05 over all nodes and rounds without a horizon
-    samples        worlds sampled where the per-pattern oracle cannot be exact
-    clipped        run although effects may do harm, and read harm as no effect
+    radius_scale    multiplies rho = 3/kappa sqrt(log(1/delta)); the guarantee is for 1, the simulations use 0.1
+    initial         when the initialisation ends: "lambda-min" (Eq. 3 holds at every node), "formula" (T0 of
+                    Algorithm 1; needs zeta), or a number of rounds
+    lambda_scale    multiplies what Eq. (3) asks of lambda_min (never below 1, so that M is invertible)
+    kappa           inf of f'; default: over the weighted sums that weights and parents in [0,1] can give
+    zeta, c         of Assumption 3 and of T0; for initial="formula"
+    region, oracle  on linear models (see BLMLR)
+    delta           default: 1 / (3 n sqrt(T)) per node, or 0.05 over all nodes and rounds without a horizon
+    samples         worlds sampled where the per-pattern oracle cannot be exact
+    clipped         run although effects may do harm, and read harm as no effect
+
+    >>> import dobandit as dob
+    >>> learner = dob.BGLMOFU(initial=10).start(dob.paper.G1.graph, budget=3, horizon=100, seed=0)
+    >>> learner.propose()  # the first ten rounds observe
+    {}
     """
 
     name: ClassVar[str] = "bglm-ofu"

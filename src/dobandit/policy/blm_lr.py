@@ -25,8 +25,13 @@ class BLMLR(Policy):
                   the search is too slow, with (1 - 1/e, 1)-approximation regret; "auto": the search where there are
                   many sets and the region is boxed, else exhaustive
     radius        "paper": rho_t with n, as in Algorithm 3; "lemma": with a node's number of parents (Lemma 11)
-    delta         chance that some region fails; default: 1 / (n sqrt(T)) a node, or 0.05 in all without a horizon
+    delta         chance that some region fails; default: 1 / (n sqrt(T)) per node, or 0.05 in all without a horizon
     clipped       run although effects may do harm, and read harm as no effect
+
+    >>> import dobandit as dob
+    >>> learner = dob.BLMLR(radius_scale=0.1).start(dob.paper.G1.graph, budget=3, horizon=100, seed=0)
+    >>> len(learner.propose())
+    3
     """
 
     name: ClassVar[str] = "blm-lr"

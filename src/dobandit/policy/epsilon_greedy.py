@@ -15,7 +15,12 @@ from dobandit.policy.problem import Problem
 class EpsilonGreedy(Policy):
     """With probability epsilon a random arm, else the one with the largest mean; an arm not yet played counts as 1.
 
-    prune  whether only sets are played that can be best by what causes what (`possibly_optimal`)
+    epsilon  how often a random arm is played
+    prune    whether only sets are played that can be best by what causes what (`possibly_optimal`)
+
+    >>> import dobandit as dob
+    >>> len(dob.EpsilonGreedy(0.1).start(dob.paper.G1.graph, budget=3, effects="nonnegative").propose())
+    3
     """
 
     name: ClassVar[str] = "eps-greedy"

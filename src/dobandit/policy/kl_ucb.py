@@ -16,10 +16,13 @@ from dobandit.policy.problem import Problem
 class KLUCB(Policy):
     """Play the arm with the largest q for which plays KL(mean, q) <= log t + c log log t; arms not yet played first.
 
-    From Garivier and Cappé (2011): their proof is for c = 3, and they advise c = 0 in practice, which is the default
-    here. Below round 3, where log log t is negative, it counts as 0.
-
+    c      the weight of log log t: the proof of Garivier and Cappé (2011) is for 3, and they advise 0 in practice,
+           which is the default here. Below round 3, where log log t is negative, it counts as 0
     prune  whether only sets are played that can be best by what causes what (`possibly_optimal`)
+
+    >>> import dobandit as dob
+    >>> len(dob.KLUCB().start(dob.paper.G1.graph, budget=3, effects="nonnegative").propose())
+    3
     """
 
     name: ClassVar[str] = "kl-ucb"

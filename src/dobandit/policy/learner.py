@@ -128,6 +128,7 @@ class Learner:
 
     @property
     def label(self) -> str:
+        """What the policy is called in tables and figures of this problem."""
         return self.policy.label_on(self.graph, self.problem.links)
 
     @property
@@ -193,8 +194,12 @@ class Learner:
             )
 
     def update(self, action: Do, observation: Observation) -> None:
-        """Take in a round: what was set, and what was seen. A variable not in `observation`, or None or NaN there,
-        counts as not seen; the values of context variables are part of the observation."""
+        """Take in a round.
+
+        action       what was set: {"coupon": 1}
+        observation  what was seen; a variable that is not in it, or None or NaN there, counts as not seen. The values
+                     of context variables are part of it
+        """
         self.take(one_round(*self._checked(action, observation)))
 
     def take(self, rounds: Rounds) -> None:
@@ -270,7 +275,7 @@ class Learner:
     # -- what it has learned ------------------------------------------------------------------------------------
 
     def estimate(self, name: str) -> NodeEstimate:
-        """The weights of a node's parents, with intervals."""
+        """The weights of a node's parents, with intervals; `name` is the node's."""
         node = self._beliefs("estimate").node(self.graph.index(name))
         # A direction never seen is not bounded by the data at all, only by the box.
         unbounded = (np.diag(node.null) > 1e-9) | (node.status == "separable")
@@ -304,15 +309,15 @@ class Learner:
         return tuple(name for name in self.graph.nodes if name not in out)
 
     def interval(self, do: Do | None = None, context: Context | None = None) -> Interval:
-        """The confidence interval of E[target | do(...)]."""
+        """The confidence interval of E[target | do(...)], in a context where the graph has one."""
         return Interval(*self.predict(do, context)[1:])
 
     def expected(self, do: Do | None = None, context: Context | None = None) -> float:
-        """E[target | do(...)] under the estimate."""
+        """E[target | do(...)] under the estimate, in a context where the graph has one."""
         return self.predict(do, context).value
 
     def predict(self, do: Do | None = None, context: Context | None = None) -> Estimate:
-        """E[target | do(...)] under the estimate, with the ends of its interval."""
+        """E[target | do(...)] under the estimate, with the ends of its interval, in a context where there is one."""
         if context is None and self.graph.context:
             context = {name: value for name, value in _mapping(do).items() if name in self.graph.context}
             do = {name: value for name, value in _mapping(do).items() if name not in self.graph.context}
@@ -336,7 +341,11 @@ class Learner:
         return [name for name in self.problem.rules.always_set if name not in chosen]
 
     def best(self, available: Iterable[str] | None = None, context: Context | None = None) -> Recommendation:
-        """The action that looks best under the estimate, without optimism; the first of equals."""
+        """The action that looks best under the estimate, without optimism; the first of equals.
+
+        available  the variables that can be set; default: all that are controllable
+        context    the values of the graph's context variables
+        """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         action = self.problem.checked(self.engine.best(now).action, self.label)
         return self._predicted(action, now)
@@ -344,8 +353,12 @@ class Learner:
     def assess(
         self, do: Do | None = None, available: Iterable[str] | None = None, context: Context | None = None
     ) -> Recommendation:
-        """An action (None: the best) beside doing nothing and the other allowed actions: all of a `Recommendation` that
-        needs no log."""
+        """An action beside doing nothing and the other allowed actions: all of a `Recommendation` that needs no log.
+
+        do         the action; None: the best
+        available  the variables that can be set; default: all that are controllable
+        context    the values of the graph's context variables
+        """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         action = self.problem.checked(self.engine.best(now).action, self.label) if do is None else self.action(do)
         told = self._predicted(action, now)
@@ -366,7 +379,11 @@ class Learner:
 
     def gap(self, available: Iterable[str] | None = None, context: Context | None = None) -> float | None:
         """By how much any allowed action may be better than the recommended one at most: true at every round one
-        looks, with 95% or what the policy's delta says. None where the policy cannot promise it."""
+        looks, with 95% or what the policy's delta says. None where the policy cannot promise it.
+
+        available  the variables that can be set; default: all that are controllable
+        context    the values of the graph's context variables
+        """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         return self.engine.gap(self.engine.best(now).action, now)
 

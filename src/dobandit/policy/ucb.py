@@ -16,7 +16,14 @@ from dobandit.policy.problem import Problem
 class UCB(Policy):
     """Play the arm with the largest mean + scale * sqrt(ln t / plays); arms not yet played come first.
 
+    scale  multiplies the bonus
     prune  whether only sets are played that can be best by what causes what (`possibly_optimal`)
+
+    An arm is an allowed action; nothing is learned from one about another, and any graph will do.
+
+    >>> import dobandit as dob
+    >>> len(dob.UCB().start(dob.paper.G1.graph, budget=3, effects="nonnegative").propose())
+    3
     """
 
     name: ClassVar[str] = "ucb"

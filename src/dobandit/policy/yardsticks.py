@@ -24,9 +24,14 @@ from dobandit.policy.problem import Problem
 
 @dataclass(frozen=True, init=False)
 class Fixed(Policy):
-    """Always set the same variables: a list of names that are set to 1, or a mapping from names to values.
+    """Always set the same variables: what an action of yours would bring, beside what a policy does.
 
-    values: what each is set to, where that is not 1
+    set     a list of names that are set to 1, or a mapping from names to values
+    values  what each is set to, where that is not 1
+
+    >>> import dobandit as dob
+    >>> dob.Fixed(["X3", "X4"]).start(dob.paper.G1.graph, budget=3).propose()
+    {'X3': 1, 'X4': 1}
     """
 
     name: ClassVar[str] = "fixed"
@@ -90,7 +95,12 @@ class Fixed(Policy):
 
 @dataclass(frozen=True)
 class Random(Policy):
-    """A random allowed action every round: of exactly K variables where no effect does harm."""
+    """A random allowed action every round: of exactly K variables where no effect does harm.
+
+    >>> import dobandit as dob
+    >>> len(dob.Random().start(dob.paper.G1.graph, budget=3, effects="nonnegative").propose())
+    3
+    """
 
     name: ClassVar[str] = "random"
     any_graph: ClassVar[bool] = True
@@ -105,7 +115,14 @@ class Random(Policy):
 
 @dataclass(frozen=True)
 class Oracle(Policy):
-    """Knows the model, and always plays its best action (in each context)."""
+    """Knows the model, and always plays its best action (in each context).
+
+    model  what is true
+
+    >>> import dobandit as dob
+    >>> sorted(dob.Oracle(dob.paper.G1).start(dob.paper.G1.graph, budget=3, effects="nonnegative").propose())
+    ['X3', 'X4', 'X5']
+    """
 
     name: ClassVar[str] = "oracle"
     any_graph: ClassVar[bool] = True

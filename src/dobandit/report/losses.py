@@ -21,6 +21,7 @@ def losses_figure(
     """The regret of every policy at the last round of each study, by the name of its world; `.save("losses.png")`
     writes PNG, SVG, PDF, HTML or JSON.
 
+    results          by the name of a world, what `simulate` returned
     title, subtitle  what stands above; default: what the figure says in a sentence, and what the bars are
     """
     return Figure(losses_chart(results, title=title, subtitle=subtitle))

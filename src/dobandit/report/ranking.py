@@ -53,6 +53,12 @@ def rank(
 
     `experiment.evaluate(do)` of an experiment that is created with history=data and the same rules says the same of
     each action, to the last digit.
+
+    >>> import dobandit as dob
+    >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+    >>> rows = [{"ad": 1, "buy": 1, "count": 30}, {"ad": 1, "buy": 0, "count": 20}, {"ad": 0, "buy": 0, "count": 50}]
+    >>> dob.rank(graph, rows, budget=1).best.do
+    {'ad': 1}
     """
     return RankingResult(fitted(graph, data, rules_of(budget, rules), links, MOST_RANKED, hide), context)
 

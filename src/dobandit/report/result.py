@@ -50,10 +50,20 @@ class StudySummary:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SimulationResult(StudyResult):
-    """What a study found, with its pictures and tables."""
+    """What a study found, with its pictures and tables: `summary()` prints as a table, `chart()` draws, and
+    `report(folder)` writes all of it. Curves are indexed [policy, replication, grid point].
+
+    best         the largest E[Y] of an allowed action; with context variables, on the average over contexts
+    best_do      the action that has it; empty where it depends on the context
+    all_regret   cumulative expected regret;  all_reward: cumulative Y as it came out
+    best_plays   how often a best action was played;  all_plays: how often each was
+    seconds      of each run;  elapsed: wall time of the whole study
+    value_error  standard error of a regret per round, where values are estimated (a world is a function)
+    """
 
     @classmethod
     def of(cls, result: StudyResult) -> SimulationResult:
+        """The result of a study, `result`, with pictures and tables."""
         return cls(**{field.name: getattr(result, field.name) for field in fields(StudyResult)})
 
     def summary(self) -> StudySummary:
@@ -105,9 +115,12 @@ def simulate(
     model       the world: a model, or a function (action, context, rng) -> observation (see `FunctionModel`), whose
                 values, and so regret, are estimated
     policies    policies or their names ("ucb:scale=0.1"), or a mapping from labels to them; None: CausalUCB and UCB
+    rounds      of each run;  replications: runs of each policy
     budget      how many variables may be set in a round; the paper's models know theirs
+    seed        of the random numbers that all policies share
     rules       levers, costs, total_cost, require, forbid, exclusive, smaller, always_set: see `Rules`
     executor    "threads", "dask", or the address of a Dask scheduler
+    workers     threads or processes; default: all cores. They change no result
     record      "grid" (about 400 rounds, denser at the start), "every" round, or the rounds to record
     checkpoint  a folder that keeps finished replications until the study is done
     progress    True for a bar with the time left, or a function called with the number of runs just finished
@@ -119,6 +132,13 @@ def simulate(
                 function), what each policy takes for granted
     effects     what the learner is promised: "nonnegative" or "any"; default: what is true, and "any" on another graph
     hide        observed variables that count as hidden for the learner, or "auto", as in `create_experiment`
+
+    Returns a `SimulationResult`.
+
+    >>> from dobandit import paper
+    >>> result = simulate(paper.G4, ["ucb", "random"], rounds=20, replications=2, seed=0)
+    >>> result.regret("UCB").shape == (2, len(result.grid))
+    True
     """
     allowed = study_rules(model, budget, rules)
     believed: Any = {"graph": graph, "links": links, "effects": effects, "hide": hide}
@@ -137,7 +157,8 @@ def simulate_many(
     seed: int = 0,
     **how: Any,
 ) -> dict[str, SimulationResult]:
-    """One study on each of the models: the results by name. `how` holds the further arguments of `simulate`.
+    """One study on each of the models, with the same policies: the results by name. `how` holds the further arguments
+    of `simulate`.
 
     >>> from dobandit import random_model
     >>> models = {f"seed {seed}": random_model("layered", 6, seed=seed) for seed in range(2)}
@@ -173,7 +194,10 @@ def simulate_many(
 
 
 def load_result(path: str | os.PathLike[str]) -> SimulationResult:
-    """Read a saved study: the file, or the folder that holds it."""
+    """Read a saved study.
+
+    path  the file, or the folder that holds it, as `dobandit simulate --out` or `result.save` wrote it
+    """
     return SimulationResult.of(StudyResult.load(path))
 
 

@@ -62,7 +62,11 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class BestFound:
-    """What `find_best` measured, by label."""
+    """What `find_best` measured.
+
+    found        by label, a `Found`: the rounds that it took, and how often the answer was wrong; `found["LUCB (0.1)"]`
+    most_rounds  a run without an answer by then has none
+    """
 
     found: dict[str, Found]
     most_rounds: int
@@ -107,6 +111,7 @@ def find_best(
     model        the world; without context, as each context has an answer of its own
     policies     a policy, or many, that know when they have an answer
     budget       the most variables that may be set in a round, or `Rules`
+    seed         of the random numbers that all policies share
     most_rounds  a run without an answer by then has none
 
     graph, links and effects are what the learners believe, as in `simulate`; default: what is true.

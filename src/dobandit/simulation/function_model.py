@@ -44,7 +44,7 @@ class FunctionModel(CausalModel):
     ...     ad = action.get("ad", rng.random() < 0.5)
     ...     return {"ad": ad, "buy": rng.random() < (0.6 if ad else 0.2)}
     >>> FunctionModel(shop, graph).observe({"ad": 1}, {}, np.random.default_rng(0))
-    {'ad': 1.0, 'buy': 0.0}
+    {'ad': 1.0, 'buy': 1.0}
     """
 
     def __init__(self, function: WorldFunction, graph: CausalGraph, samples: int = 4_000) -> None:
@@ -66,7 +66,12 @@ class FunctionModel(CausalModel):
     def observe(
         self, do: Mapping[str, float], context: Mapping[str, float], rng: np.random.Generator
     ) -> dict[str, float]:
-        """One round: the values of all observed variables."""
+        """One round: the values of all observed variables.
+
+        do       what is set, by name
+        context  the values of the context variables; empty where these are still to be drawn
+        rng      a NumPy generator, which the function draws from
+        """
         seen = self.function(dict(do), dict(context), rng)
         if not isinstance(seen, Mapping):
             raise SimulationError(f"the world returns values by name, but got {type(seen).__name__}.")

@@ -58,6 +58,7 @@ class StudyResult:
 
     @property
     def labels(self) -> list[str]:
+        """What the policies are called here, in the order in which they were given."""
         return list(self.study.policies)
 
     @cached_property
@@ -66,8 +67,11 @@ class StudyResult:
         return np.array(self.study.grid, dtype=np.int64)
 
     def regret(self, label: str, *, alpha: float = 1.0, beta: float = 1.0) -> Array:
-        """(replications, grid): cumulative expected regret, Eq. (1); with alpha or beta below 1 the
-        (alpha, beta)-approximation regret of Eq. (2), for policies with an approximate oracle."""
+        """(replications, grid): cumulative expected regret, Eq. (1).
+
+        label        the policy's, one of `labels`
+        alpha, beta  below 1: the (alpha, beta)-approximation regret of Eq. (2), for policies with an approximate oracle
+        """
         for name, value in (("alpha", alpha), ("beta", beta)):
             if not 0 < value <= 1:
                 raise SimulationError(f"{name} must be above 0 and at most 1, but got {value!r}.")
@@ -75,12 +79,16 @@ class StudyResult:
         return curve
 
     def reward(self, label: str) -> Array:
-        """(replications, grid): cumulative Y as it came out."""
+        """(replications, grid): cumulative Y as it came out, of the policy with this label."""
         curve: Array = self.all_reward[self._row(label)]
         return curve
 
     def summary_of(self, label: str, round_number: int | None = None) -> Summary:
-        """Statistics of the cumulative regret at a recorded round (default: the last)."""
+        """Statistics of the cumulative regret of one policy.
+
+        label         the policy's
+        round_number  a recorded round (default: the last)
+        """
         return summarise(self.regret(label)[:, self._column(round_number)])
 
     def difference(self, label: str, other: str, round_number: int | None = None) -> Difference:
@@ -131,10 +139,11 @@ class StudyResult:
         return named
 
     def best_share(self, label: str) -> float:
-        """The share of rounds in which an optimal action was played."""
+        """The share of rounds in which the policy with this label played an optimal action."""
         return float(self.best_plays[self._row(label)].mean() / self.study.rounds)
 
     def microseconds_per_round(self, label: str) -> float:
+        """What a round of the policy with this label took, on the average."""
         return float(self.seconds[self._row(label)].mean() / self.study.rounds * 1e6)
 
     def _row(self, label: str) -> int:

@@ -92,7 +92,7 @@ class Diagnosis:
 
 
 def diagnose(learner: Learner, values: Array, was_set: NDArray[np.bool_], predicted: Array) -> Diagnosis:
-    """Look at rounds, one a row in their order, with a learner that has taken them in.
+    """Look at rounds, one per row in their order, with a learner that has taken them in.
 
     values, was_set  by id, as engines take them: NaN was not seen
     predicted        E[target] as it was predicted before each round; NaN where it was not
@@ -125,7 +125,7 @@ def diagnose_rounds(learner: Learner, every: Rounds, p: Array, y: Array) -> Diag
     if continuous:  # numbers hardly repeat, and their tests take each round by itself
         rows = np.repeat(np.arange(len(every.counts)), every.counts)
         every = Rounds(every.values[rows], every.was_set[rows], np.ones(len(rows), dtype=np.int64))
-    values, was_set = every.values.T.copy(), every.was_set.T.copy()  # a row a variable
+    values, was_set = every.values.T.copy(), every.was_set.T.copy()  # a row per variable
     values[0], rounds = 1.0, int(every.counts.sum())
     seen, counts = ~np.isnan(values), every.counts.astype(float)
     half = len(p) // 2

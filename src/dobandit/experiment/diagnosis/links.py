@@ -118,7 +118,19 @@ def _within_bounds(H: Array, g: Array, low: float, room: float) -> Array:
 
 
 def chi_square(cells: Cells, fit: Fitted) -> Test | None:
-    """The test of a fit of maximum likelihood; None where there is too little to test."""
+    """The test of a fit of maximum likelihood; None where there is too little to test.
+
+    A cell that the fit calls impossible and that was seen refutes it by itself. Otherwise, in the letters above:
+    1. e: how far each group is off, in its standard deviations. With p known these are independent standard normals for
+       large counts, and e . e is chi-square with one degree of freedom per group.
+    2. But p was fitted to the same rows. To first order a small change of the free weights moves the standardised cells
+       along the columns of `pull`, and maximum likelihood leaves nothing of the cells' errors along these. `basis` is
+       an orthonormal basis of them, C what is left of it after cells were put into groups.
+    3. So Cov(e) = I - C C^T. Along an eigenvector of C^T C with value `taken` the variance of e is 1 - taken. The
+       statistic divides by that again: e . e with each of these directions scaled by 1 / (1 - taken).
+    4. With no cell pooled, every taken is 1: the direction is gone, and a degree of freedom with it (Pearson's test).
+       Above 0.9 it counts as gone, since dividing by what is left would blow up rounding.
+    """
     V, n, total = cells
     impossible = ((fit.p < 1e-12) & (total > 0)) | ((fit.p > 1.0 - 1e-12) & (total < n))
     if impossible.any():

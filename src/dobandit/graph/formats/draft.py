@@ -63,7 +63,7 @@ class GraphDraft:
         return number
 
     def edge(self, cause: str, effect: str, place: int) -> None:
-        tail, head = self.ids.get(cause), self.ids.get(effect)  # not self.node: this runs once an edge
+        tail, head = self.ids.get(cause), self.ids.get(effect)  # not self.node: this runs once per edge
         if tail is None or head is None:
             tail, head = self.node(cause, place), self.node(effect, place)
         if len(self.tails) >= limits.MAX_EDGES:

@@ -62,13 +62,26 @@ def read_graph(
     binarise: Binarise | None = None,
     structure_only: bool = False,
 ) -> CausalGraph:
-    """The graph in a file, compressed (.gz) or not. The format is `format`, or follows from the suffix, or from how the
-    text begins.
+    """The graph in a file, compressed (.gz) or not.
 
-    `latent` and `context` are added to what the file says; `target`, `controllable` and `bias` replace it.
+    source          the path
+    format          "edgelist", "json", "dot", "gml", "dagitty" or "bif"; default: by the suffix, or how the text begins
+    target          the variable to make likely; replaces what the file says
+    latent          hidden variables, in addition to those that the file names
+    controllable    variables that may be set; replaces what the file says
+    bias            nodes that can become 1 by themselves; replaces what the file says
+    context         variables that are observed before acting, in addition to those that the file names
+    binarise        where a BIF file lists more than two states of a variable, those that count as 1 in your data, as
+                    variables of a graph are 0 or 1: {"age": ["adult", "old"]}
+    structure_only  take the structure for what it is, however many states there are
 
-    Variables of a graph are 0 or 1. Where a file (BIF) lists more than two states of one, say which of them count as 1
-    in your data, binarise={"age": ["adult", "old"]}, or take the structure for what it is: structure_only=True.
+    Returns a `CausalGraph`. Raises ParseError with the place where the file is malformed, and GraphError where the
+    graph breaks a rule.
+
+    >>> from pathlib import Path
+    >>> _ = Path("funnel.txt").write_text("target: buy\\nad -> visit -> buy\\n")
+    >>> read_graph("funnel.txt").parents("buy")
+    ('visit',)
     """
     name = os.fspath(source)
     kind = None if format is None else _known(format)
@@ -104,7 +117,17 @@ def parse_graph(
     binarise: Binarise | None = None,
     structure_only: bool = False,
 ) -> CausalGraph:
-    """The graph in a text of this format; the other arguments are those of `read_graph`."""
+    """The graph in a text.
+
+    text    what a file would hold
+    format  its format, as in `read_graph`
+
+    The other arguments (target, latent, controllable, bias, context, binarise, structure_only) are those of
+    `read_graph`.
+
+    >>> parse_graph("ad -> visit -> buy", "edgelist", target="buy").controllable
+    ('ad', 'visit')
+    """
     kind = _FORMATS[_known(format)]
     text = plain_text(text)
     draft = kind.draft_of(text)
@@ -139,7 +162,11 @@ def _refuse_many_states(draft: GraphDraft, binarise: Binarise, hidden: set[str])
 
 
 def print_graph(graph: CausalGraph, format: str) -> str:
-    """The graph as a text of this format; parsing it gives the same graph (dagitty: but for `bias`)."""
+    """The graph as a text of this format; parsing it gives the same graph (dagitty: but for `bias`).
+
+    graph   what to print
+    format  as in `read_graph`
+    """
     text = _FORMATS[_known(format)].text_of(graph)
     try:
         text.encode()
@@ -149,7 +176,12 @@ def print_graph(graph: CausalGraph, format: str) -> str:
 
 
 def write_graph(graph: CausalGraph, path: str | os.PathLike[str], *, format: str | None = None) -> None:
-    """Write the graph to a file, at once: at every moment the path holds the old file or the new one."""
+    """Write the graph to a file, at once: at every moment the path holds the old file or the new one.
+
+    graph   what to write
+    path    where to; compressed where it ends with .gz
+    format  as in `read_graph`; default: by the suffix
+    """
     name = os.fspath(path)
     kind = format or format_of_path(name)
     if kind is None:

@@ -25,7 +25,16 @@ def from_networkx(
     bias: Iterable[str] | None = None,
     context: Iterable[str] = (),
 ) -> CausalGraph:
-    """A causal graph from a DiGraph. `latent` and `context` are added to the marked nodes; the others replace marks."""
+    """A causal graph from a networkx DiGraph whose nodes are strings.
+
+    digraph                     may say `target` in digraph.graph, and latent, controllable, bias, context on its nodes
+    target, controllable, bias  replace what is marked
+    latent, context             are added to the marked nodes
+
+    >>> import networkx
+    >>> from_networkx(networkx.DiGraph([("ad", "buy")]), target="buy").parents("buy")
+    ('ad',)
+    """
     _refuse_other_kinds(digraph)
     draft = GraphDraft(lambda _, message: GraphError(message))
     for name, attributes in digraph.nodes(data=True):
@@ -62,7 +71,10 @@ def as_graph(given: Any, rule: str, error: type[DobanditError]) -> CausalGraph:
 
 
 def to_networkx(graph: CausalGraph) -> networkx.DiGraph:
-    """A DiGraph that says everything: `target` on the graph, and all roles on each node."""
+    """A DiGraph that says everything: `target` in its `graph`, and all roles on each node.
+
+    graph  what it is made of; `from_networkx` is the way back
+    """
     import networkx
 
     digraph = networkx.DiGraph(target=graph.target)

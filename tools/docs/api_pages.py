@@ -1,0 +1,122 @@
+"""The API reference: a page per package with every public name, from the docstrings in the sources."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import dobandit
+
+
+class Page(NamedTuple):
+    """Public names whose modules begin with one of `packages`, and the types that they return (`results`)."""
+
+    title: str
+    says: str
+    packages: tuple[str, ...]
+    results: tuple[str, ...] = ()
+    inherited: bool = True  # whether classes list what they have from others
+
+
+PAGES = {
+    "experiments": Page(
+        "Live experiments",
+        "Ask what to set, tell what was seen. `docs/experiments.md` is a tutorial.",
+        ("experiment",),
+        (
+            "experiment.trial.Told",
+            "policy.learner.Recommendation",
+            "policy.learner.Worth",
+            "policy.learner.Observed",
+            "experiment.answers.BestObserved",
+            "experiment.answers.EdgeEstimate",
+            "experiment.explanation.Explanation",
+            "experiment.status.Status",
+            "experiment.diagnosis.Diagnosis",
+            "experiment.storage.base.Storage",
+        ),
+    ),
+    "data": Page(
+        "From data",
+        "What a table says. `docs/data.md` explains what may stand in it.",
+        ("fitting", "report.ranking"),
+        ("fitting.nodes.NodeFit", "report.ranking.RankingResult", "fitting.ranking.Ranked"),
+    ),
+    "graphs": Page(
+        "Graphs", "What causes what, and the files it is kept in.", ("graph",), ("graph.latent.Admissibility",)
+    ),
+    "models": Page("Models", "How strongly: weights, links, tables, and exact expectations.", ("model", "paper")),
+    "solving": Page("Best actions", "The best action of a known model, and what is allowed.", ("oracle",)),
+    "learners": Page(
+        "Learners",
+        "Policies: what to try next. `docs/learners.md` says which one when. All of them have what `Policy` has.",
+        ("policy",),
+        ("policy.base.Policy", "policy.learner.NodeEstimate", "policy.learner.WeightEstimate"),
+        inherited=False,
+    ),
+    "studies": Page(
+        "Studies",
+        "Policies against a simulated world, over many runs.",
+        ("simulation", "report"),
+        ("simulation.find_best.Found", "simulation.statistics.Difference", "report.figures.Figure"),
+    ),
+    "client": Page("The service's client", "Experiments behind the service, from Python.", ("client", "service")),
+    "errors": Page("Errors", "Every error that is raised on purpose is a `DobanditError`.", ("errors",)),
+    "suites": Page(
+        "Test suites",
+        "What every policy, and every storage, has to keep; for packages of your own.",
+        (),
+        ("testing.policies.PolicySuite", "testing.storage.StorageSuite"),
+    ),
+}
+ERRORS = (
+    "DobanditError",
+    "GraphError",
+    "ParseError",
+    "ModelError",
+    "InterventionError",
+    "InferenceError",
+    "ObservationError",
+    "PolicyError",
+    "SimulationError",
+    "ExperimentError",
+    "ConflictError",
+    "StorageError",
+    "ReportError",
+    "DobanditWarning",
+)
+
+
+def placed() -> dict[str, list[str]]:
+    """By page, the full names that stand on it: each public name on the page of the longest prefix that fits."""
+    found: dict[str, list[str]] = {slug: [] for slug in PAGES}
+    for name, module in dobandit._HOME.items():
+        inside = module.removeprefix("dobandit.")
+        fits = [
+            (len(prefix), slug)
+            for slug, page in PAGES.items()
+            for prefix in page.packages
+            if inside == prefix or inside.startswith(prefix + ".")
+        ]
+        if not fits:
+            raise LookupError(f"no page of the API reference is for {module}, where {name} is. Add one to PAGES.")
+        found[max(fits)[1]].append(f"{module}.{name}")
+    for slug, page in PAGES.items():
+        found[slug] += [f"dobandit.{name}" for name in page.results]
+    found["models"] += ["dobandit.model.links", "dobandit.paper"]
+    found["errors"] = [f"dobandit.errors.{name}" for name in ERRORS]
+    return {slug: names for slug, names in found.items() if names}
+
+
+def pages() -> dict[str, str]:
+    """By path below docs/, the text of each page."""
+    return {f"api/{slug}.md": _text(PAGES[slug], names) for slug, names in placed().items()}
+
+
+def navigation() -> list[dict[str, str]]:
+    return [{PAGES[slug].title: f"api/{slug}.md"} for slug in placed()]
+
+
+def _text(page: Page, names: list[str]) -> str:
+    options = "" if page.inherited else "    options:\n      inherited_members: false\n"
+    blocks = "\n".join(f"::: {name}\n{options}" for name in names)
+    return f"# {page.title}\n\n{page.says}\n\n{blocks}"
