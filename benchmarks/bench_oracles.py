@@ -32,7 +32,7 @@ from dobandit.oracle.optimistic_plan import optimistic_search
 from dobandit.oracle.optimistic_search import search
 from dobandit.oracle.passes import Passes, full_pass
 from dobandit.oracle.rules import Rules
-from dobandit.policy.engine import no_context
+from dobandit.policy.engine import Rounds, Situation, no_context
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from reference_oracles.epsilon_net import score_sets_epsilon_net
@@ -184,6 +184,37 @@ def rounds_table():
                 print(f"  {nodes:>5}{budget:>4}{rounds:>13,}{int(found.report[2]):>16,}{seconds * 1e3:>9.2f}  {proved}")
 
 
+def climb_table():
+    print("\none CausalUCB round where sets are too many to list: 300 nodes with 3 causes each, K = 5 (goal: 50 ms)")
+    print(f"  {'links':<14}{'causes among':>14}{'matter':>8}{'sets looked at':>16}{'ms (CPU)':>10}{'longest':>9}")
+    for links in ("identity", "auto", "exponential"):
+        for local in (20, 60, None):
+            rng = np.random.default_rng(6)
+            model = random_dag(300, 3, rng, local=local)
+            if links == "exponential":
+                model = dob.BinaryGLM(model.graph, model.theta, links=links)
+            climb_row(model, links, "all before" if local is None else f"the last {local}", rng)
+
+
+def climb_row(model, links, among, rng):
+    graph, rows, times = model.graph, 60, []
+    learner = dob.CausalUCB().start(graph, 5, links=links)
+    for _ in range(12):
+        now = Situation(rng.random(3), no_context(len(graph)))
+        start = time.process_time()
+        chosen = learner.engine.choose(now).action
+        times.append(time.process_time() - start)
+        values, was_set = np.ones((rows, len(graph) + 1)), np.zeros((rows, len(graph) + 1), dtype=bool)
+        for name, column in model.sample(chosen.named(graph), rows, rng=rng).items():
+            values[:, graph.index(name)] = column
+        was_set[:, list(chosen.ids)] = True
+        learner.engine.update(Rounds(values, was_set, np.ones(rows, dtype=np.int64)))
+    oracle = learner.engine.plan.oracle
+    typical, longest = 1e3 * np.median(times[1:]), 1e3 * max(times[1:])  # the first compiles
+    sizes = f"{len(oracle.listing.order):>8}{int(oracle.report[2]):>16,}"
+    print(f"  {links:<14}{among:>14}{sizes}{typical:>10.1f}{longest:>9.1f}")
+
+
 def large_greedy(nodes, edges):
     rng = np.random.default_rng(2)
     heads = np.sort(rng.integers(2, nodes + 1, edges))
@@ -306,6 +337,7 @@ if __name__ == "__main__":
     exact_table()
     signed_table()
     rounds_table()
+    climb_table()
     if not arguments.skip_large:
         large_greedy(arguments.nodes, arguments.edges)
     lazy_table()

@@ -7,34 +7,72 @@ With NUMBA_DISABLE_JIT=1 every kernel runs as plain Python.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property, update_wrapper
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
-P = ParamSpec("P")
-R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
-_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 # The packages with kernels: an edit elsewhere leaves the compiled ones as they are.
 _WITH_KERNELS = ("graph", "model", "estimation", "oracle", "policy")
 
 
-def kernel(function: Callable[P, R]) -> Callable[P, R]:
+def kernel(function: F) -> F:
     """The compiled form of `function`. Division follows NumPy, so hot loops carry no zero checks; kernels allocate
     nothing, so arrays are not reference-counted, which made them five times faster."""
-    return cast(Callable[P, R], _compile(function, _nrt=False))
+    return _compiled(function)
 
 
-def inlined(function: Callable[P, R]) -> Callable[P, R]:
+def inlined(function: F) -> F:
     """A kernel that is merged into its callers: named tuples of many arrays are costly to hand over."""
-    return cast(Callable[P, R], _compile(function, _nrt=False, forceinline=True))
+    return _compiled(function, forceinline=True)
 
 
-def allocating(function: Callable[P, R]) -> Callable[P, R]:
+@cache
+def allocating(function: F) -> F:
     """A kernel that may make lists and arrays of its own; not for hot loops."""
-    return cast(Callable[P, R], _compile(function))
+    return _compiled(function, _nrt=True)
+
+
+def _compiled(function: F, **options: Any) -> F:
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return function
+    return cast(F, Kernel(function, {**_OPTIONS, **options}))
+
+
+class Kernel:
+    """A function that is compiled when it is first called: for Python, or within other kernels (`inner_kernels`)."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.py_func, self.options = function, options
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.for_python(*arguments)
+
+    @cached_property
+    def for_python(self) -> Any:
+        from dobandit.inner_kernels import outer_form
+
+        _drop_stale_cache()
+        compiled = outer_form(self.py_func, self.options)
+        with suppress(RuntimeError):  # no folder where compiled kernels could be kept: compile anew in every process
+            compiled.enable_caching()
+        return compiled
+
+    @cached_property
+    def for_kernels(self) -> Any:
+        from dobandit.inner_kernels import inner_form
+
+        return inner_form(self.py_func, self.options)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba takes this for where a kernel calls it."""
+        return self.for_kernels._numba_type_
 
 
 class ByType(Protocol):
@@ -74,28 +112,12 @@ def _choose_when_compiled(chosen: Callable[..., Any], bodies: dict[type, Callabl
 
     from dobandit.inner_kernels import INNER
 
-    options: Any = {**_OPTIONS, **INNER, "_nrt": False, "forceinline": True}
+    options: Any = {**_OPTIONS, **INNER, "forceinline": True}
 
     @overload(chosen, strict=False, jit_options=options)
     def body(first: Any, *_: Any) -> Any:
         found = bodies.get(getattr(first, "instance_class", None))  # type: ignore[arg-type]
         return getattr(found, "py_func", None)
-
-
-@cache
-def _compile(function: Callable[..., object], **options: Any) -> Callable[..., object]:
-    import numba
-
-    _drop_stale_cache()
-    options = {**_OPTIONS, **options}
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return function
-    from dobandit.inner_kernels import kernel_of
-
-    compiled = kernel_of(function, options)
-    with suppress(RuntimeError):  # no folder where compiled kernels could be kept: compile anew in every process
-        compiled.enable_caching()
-    return cast(Callable[..., object], compiled)
 
 
 @cache

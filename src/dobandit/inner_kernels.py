@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba.core import caching, codegen, typed_passes, types
+from numba.core import caching, codegen, typed_passes
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.decorators import njit
@@ -77,14 +77,8 @@ class LightCache(_cache):  # type: ignore[misc]
             return self._load_overload(sig, target_context)
 
 
-class Kernel(_dispatcher):  # type: ignore[misc]
-    """The outer form of a kernel; `inner` is what other kernels call."""
-
-    inner: Any
-
-    @property
-    def _numba_type_(self) -> Any:
-        return types.Dispatcher(self.inner)
+class OuterForm(_dispatcher):  # type: ignore[misc]
+    """What Python calls."""
 
     def enable_caching(self) -> None:
         self._cache = LightCache(self.py_func)
@@ -103,8 +97,11 @@ class Kernel(_dispatcher):  # type: ignore[misc]
 INNER: dict[str, Any] = {"pipeline_class": InnerCompiler, "no_cpython_wrapper": True}
 
 
-def kernel_of(function: Callable[..., Any], options: dict[str, Any]) -> Kernel:
-    """A kernel, not yet kept on disk."""
-    made = Kernel(py_func=function, locals={}, targetoptions={**options, "nopython": True, "boundscheck": None})
-    made.inner = _njit(**options, **INNER)(function)
-    return made
+def outer_form(function: Callable[..., Any], options: dict[str, Any]) -> OuterForm:
+    """The form of a kernel that Python calls, not yet kept on disk."""
+    return OuterForm(py_func=function, locals={}, targetoptions={**options, "nopython": True, "boundscheck": None})
+
+
+def inner_form(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """The form of a kernel that other kernels call."""
+    return _njit(**options, **INNER)(function)

@@ -133,7 +133,7 @@ def test_kept_intervals_are_those_of_the_last_look(links, share, nodes):
     told = Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(800, dtype=np.int64))
     engine, earlier = CausalUCB(guarantee=True).engine(problem), CausalUCB(guarantee=True).engine(problem)
     engine.update(told)
-    watch, layout = engine.plan.estimator.watch, engine.plan.layout
+    watch, layout = engine.plan.watch, engine.plan.layout
     for v in map(SMALL.graph.index, nodes):
         rows, part = round(engine.state.kept.due[watch.at[v, 0]] / (1 + share)), slice(*watch.at[v])
         assert 800 / (1 + share) - 1 <= rows <= 800

@@ -10,12 +10,15 @@ import pytest
 
 from dobandit import CausalGraph, CausalUCB
 from dobandit.estimation.mixture import CURVED, STRAIGHT, TABLE
-from dobandit.oracle.actions import Action
+from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.joint_field import joint_field
+from dobandit.oracle.joint_linear import joint_linear
+from dobandit.oracle.listing import listing_of
 from dobandit.oracle.pattern_tables import fill_tables
 from dobandit.policy import causal_engine
 from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.model_engine import score_actions
+from reference_oracles.plain_climb import plain_climb
 
 
 def random_graph(rng, nodes, tree):
@@ -28,9 +31,9 @@ def random_graph(rng, nodes, tree):
     return CausalGraph(edges=sorted(edges), target="Y")
 
 
-def told(rng, graph, budget, rows=80, **rules):
-    """An engine with learned links that has seen rows of independent bits, and the situation of a round."""
-    engine = CausalUCB().start(graph, budget, links="auto", effects="any", **rules).engine
+def told(rng, graph, budget, rows=80, links="auto", **rules):
+    """An engine that has seen rows of independent bits, and the situation of a round."""
+    engine = CausalUCB().start(graph, budget, links=links, effects="any", **rules).engine
     values = (rng.random((rows, len(graph) + 1)) < rng.uniform(0.2, 0.8, len(graph) + 1)).astype(float)
     values[:, 0] = 1.0
     engine.update(Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(rows, dtype=np.int64)))
@@ -143,3 +146,32 @@ def test_a_search_reports_the_index_of_an_allowed_action(rules, monkeypatch):
             v for a, v in values.items() if len(a.ids) == len(chosen) and len(chosen - set(zip(*a, strict=True))) < 2
         ]
         assert found.value >= max(near) - 1e-8  # with so few levers every exchange is looked at
+
+
+@pytest.mark.parametrize("links", ["auto", "exponential", "identity"])
+@pytest.mark.parametrize("rules", RULES, ids=["plain", "levers", "required", "costs", "exclusive"])
+def test_a_search_that_settles_only_what_a_lever_reaches_ends_where_a_plain_one_does(links, rules, monkeypatch):
+    """Some nodes here have up to 16 patterns, more than a quadratic form is kept for."""
+    monkeypatch.setattr(causal_engine, "MOST_ACTIONS", 0)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        names = [f"X{i}" for i in range(14)] + ["Y"]
+        before = [rng.choice(i, min(i, int(rng.integers(1, 5))), replace=False) for i in range(1, 15)]
+        edges = [(names[int(j)], names[i]) for i, causes in enumerate(before, 1) for j in causes]
+        graph = CausalGraph(edges, target="Y", nodes=names)
+        engine, now = told(rng, graph, 3, links=links, **rules)
+        climbing = engine.plan.oracle
+
+        def index(levers, engine=engine, graph=graph, climbing=climbing, now=now):
+            action = Action(tuple(climbing.id[levers].tolist()), tuple(climbing.to[levers].tolist()))
+            listing = listing_of(engine.problem.order, actions_of([action]))
+            straight = engine.problem.is_linear
+            one = joint_linear(graph, listing) if straight else joint_field(graph, listing, engine.plan.estimator)
+            score_actions(engine.plan._replace(oracle=one), engine.state, now.context, engine.rounds)
+            return float(listing.values[0])
+
+        levers = plain_climb(climbing, index, now.draws[0])
+        found = engine.choose(now)
+        pairs = sorted(zip(climbing.id[levers].tolist(), climbing.to[levers].tolist(), strict=True))
+        assert list(zip(*found.action, strict=True)) == pairs
+        assert found.value == pytest.approx(index(levers), rel=1e-12)

@@ -14,7 +14,7 @@ def test_kernels_compile_without_a_place_for_a_cache(monkeypatch):
     def nowhere(self):
         raise RuntimeError("cannot cache function: no locator available")
 
-    monkeypatch.setattr(inner_kernels.Kernel, "enable_caching", nowhere)
+    monkeypatch.setattr(inner_kernels.OuterForm, "enable_caching", nowhere)
 
     def double(x):
         return 2.0 * x
@@ -46,7 +46,7 @@ def test_kernels_loaded_from_the_disk_can_be_called_from_new_ones(tmp_path):
         return done.stdout.split()
 
     assert python("import called; print(called.double(1.5))") == ["3.0"]
-    loaded = "import called, sys; print(called.double(1.5), sum(called.double.stats.cache_hits.values()))"
+    loaded = "import called, sys; print(called.double(1.5), sum(called.double.for_python.stats.cache_hits.values()))"
     registries = "print('numba.np.linalg' in sys.modules)"
     assert python(f"{loaded}; {registries}; print(called.sixfold(1.5))") == ["3.0", "1", "False", "9.0"]
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined, kernel
+from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.log_likelihood import descend, has_domain, node_slopes
 from dobandit.estimation.mixture import CURVED, STRAIGHT, Mixture
 from dobandit.estimation.mle import LARGEST, find_pattern
@@ -43,9 +43,22 @@ _SURE = 1e-3
 _HALVINGS = 45
 
 
+class SomePromised(NamedTuple):
+    """Some nodes' links are promised."""
+
+    nodes: int = 0
+
+
+class NonePromised(NamedTuple):
+    """All nodes are tables, for which there is far less to compile."""
+
+    nodes: int = 0
+
+
 class LikelihoodSets(NamedTuple):
     """What stays fixed, and scratch; D: the most parents of a node, the constant counted."""
 
+    kind: Any  # SomePromised or NonePromised
     promised: NDArray[np.bool_]  # (n + 1,) whether a node's link is promised, and makes L convex
     links: LinkArrays
     centre: NDArray[np.float64]  # (D,) where L with barrier and ridge is least
@@ -83,6 +96,7 @@ def likelihood_sets(layout: Layout, mix: Mixture) -> LikelihoodSets:
     links = mix.links._replace(code=code, parameter=np.where(straight, 0.0, mix.links.parameter))
     vector, square = partial(np.zeros, widest), partial(np.zeros, widest * widest)
     return LikelihoodSets(
+        SomePromised() if promised.any() else NonePromised(),
         promised,
         links,
         centre=vector(),
@@ -263,6 +277,50 @@ def promised_interval(layout: Any, sets: Any, state: Any, v: int, centre: Any, o
         out[end] = min(max(link_value(sets.links, v, x), 0.0), 1.0)
 
 
+@inlined
+def pattern_row(layout: Any, v: int, i: int, fixed: Any, row: Any) -> bool:
+    """row = the parents' values of v's pattern i; False where it cannot come up."""
+    start, possible = layout.ptr[v], True
+    first = 1 if layout.parent[start] == 0 else 0
+    row[0] = 1.0
+    for j in range(first, layout.ptr[v + 1] - start):
+        row[j] = float((i >> (j - first)) & 1)
+        known = fixed[layout.parent[start + j]]
+        possible = possible and (math.isnan(known) or known == row[j])
+    return possible
+
+
+@by_type
+def fill_promised(
+    kind: Any, layout: Any, sets: Any, state: Any, v: int, nats: float, fixed: Any, low: Any, high: Any
+) -> Any:
+    """The intervals of a node with a promised link; False where it has none, or no weights make the rows likely."""
+
+
+@fill_promised.of(NonePromised)
+def fill_none(
+    kind: Any, layout: Any, sets: Any, state: Any, v: int, nats: float, fixed: Any, low: Any, high: Any
+) -> bool:
+    return False
+
+
+@fill_promised.of(SomePromised)
+def fill_convex(
+    kind: Any, layout: Any, sets: Any, state: Any, v: int, nats: float, fixed: Any, low: Any, high: Any
+) -> bool:
+    if not sets.promised[v]:
+        return False
+    centre = find_centre(layout, sets, state, v, nats)
+    if centre.status == 0:
+        return False
+    for i in range(len(low)):
+        low[i], high[i] = 0.0, 1.0
+        if pattern_row(layout, v, i, fixed, sets.row):
+            promised_interval(layout, sets, state, v, centre, sets.ends)
+            low[i], high[i] = sets.ends[0], sets.ends[1]
+    return True
+
+
 @kernel
 def pattern_intervals(layout: Any, sets: Any, state: Any, v: int, nats: float, fixed: Any, low: Any, high: Any) -> None:
     """low[i], high[i]: the interval of P(v = 1 | pattern i), bit j of i the j-th parent that is not the constant.
@@ -277,25 +335,14 @@ def pattern_intervals(layout: Any, sets: Any, state: Any, v: int, nats: float, f
     if d == 0:  # it cannot happen by itself
         low[0] = high[0] = 0.0
         return
-    first = 1 if layout.parent[start] == 0 else 0
-    centre = find_centre(layout, sets, state, v, nats) if sets.promised[v] else Centre(0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    ends, more = sets.ends, nats + (d - first) * math.log(2.0)
+    if fill_promised(sets.kind, layout, sets, state, v, nats, fixed, low, high):
+        return
+    more = nats + (d - 1 if layout.parent[start] == 0 else d) * math.log(2.0)
     for i in range(len(low)):
-        if first:
-            sets.row[0] = 1.0
-        possible = True
-        for j in range(first, d):
-            sets.row[j] = float((i >> (j - first)) & 1)
-            known = fixed[layout.parent[start + j]]
-            possible = possible and (math.isnan(known) or known == sets.row[j])
         low[i], high[i] = 0.0, 1.0
-        if not possible:
-            continue
-        if centre.status == 1:
-            promised_interval(layout, sets, state, v, centre, ends)
-        else:
+        if pattern_row(layout, v, i, fixed, sets.row):
             k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, sets.row)]
             seen = patterns.seen[patterns.first[v] + k] if k >= 0 else 0.0
             ones = patterns.total[patterns.first[v] + k] if k >= 0 else 0.0
-            table_interval(seen, ones, more, ends)
-        low[i], high[i] = ends[0], ends[1]
+            table_interval(seen, ones, more, sets.ends)
+            low[i], high[i] = sets.ends[0], sets.ends[1]

@@ -18,14 +18,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
+from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.anytime import LikelihoodSets, likelihood_sets, pattern_intervals, table_interval
-from dobandit.estimation.mixture import Kept, Mixed, Mixture, watch_row
+from dobandit.estimation.mixture import Kept, Mixed, Mixture
 from dobandit.estimation.mle import find_pattern
-from dobandit.estimation.statistics import Layout
+from dobandit.estimation.statistics import Layout, gather
 
 _CELL, _NODE = 0.02, 0.05  # by which share rows have to grow
 _PATTERNS = 64  # a promised node of so many patterns waits for one more row each time
+
+
+class Unwatched(NamedTuple):
+    """No intervals are kept: whoever wants some has them computed when asking."""
+
+    nodes: int = 0
 
 
 class Watch(NamedTuple):
@@ -39,8 +45,8 @@ class Watch(NamedTuple):
 
 def watched(
     layout: Layout, mix: Mixture, state: Mixed, order: NDArray[np.int64], table_ptr: NDArray[np.int64], nats: float
-) -> tuple[Mixture, Mixed]:
-    """The estimator and its state before any round, with intervals kept for the nodes of `order`, numbered as in
+) -> tuple[Watch, Mixed]:
+    """What is watched, and the state before any round with the intervals of the nodes of `order`, numbered as in
     `table_ptr`."""
     nodes, count = len(layout.ptr) - 1, int(table_ptr[-1])
     at = np.full((nodes, 2), -1, dtype=np.int64)
@@ -50,10 +56,36 @@ def watched(
         if layout.ptr[v] == layout.ptr[v + 1]:  # it cannot happen by itself
             high[at[v, 0]] = 0.0
     watch = Watch(likelihood_sets(layout, mix), at, nats, np.full(nodes, math.nan))
-    return mix._replace(watch=watch), state._replace(kept=Kept(low, high, np.zeros(count)))
+    return watch, state._replace(kept=Kept(low, high, np.zeros(count)))
 
 
-@kernel
+@by_type
+def watch_round(watch: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
+    """Bring the kept intervals up to date after a round that the state has just learned from."""
+
+
+@watch_round.of(Unwatched)
+def watch_nothing(watch: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
+    """There are none."""
+
+
+@watch_round.of(Watch)
+def watch_nodes(watch: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
+    """The round's cell of every table, and all cells of promised nodes, where that is due."""
+    kept, row = state.kept, watch.sets.row
+    for v in range(1, len(watch.at)):
+        first, last = watch.at[v, 0], watch.at[v, 1]
+        if first < 0 or layout.ptr[v] == layout.ptr[v + 1] or not gather(layout, values, was_set, v, row):
+            continue
+        if not watch.sets.promised[v]:
+            watch_cell(watch, layout, state.patterns, kept, v, row)
+        elif state.stats.rows[v] >= kept.due[first]:
+            watch_node(watch, layout, state, v)
+            rows = float(state.stats.rows[v])
+            kept.due[first] = rows + max(1.0, _NODE * rows) + (last - first) // _PATTERNS
+
+
+@inlined
 def watch_node(watch: Any, layout: Any, state: Any, v: int) -> None:
     """All cells of node v."""
     part = slice(watch.at[v, 0], watch.at[v, 1])
@@ -61,28 +93,19 @@ def watch_node(watch: Any, layout: Any, state: Any, v: int) -> None:
     pattern_intervals(layout, watch.sets, state, v, watch.nats, watch.free, low, high)
 
 
-@watch_row.of(Watch)
-def watch_cell(watch: Any, layout: Any, state: Any, v: int, row: Any) -> None:
-    """The row's cell of a table, or all cells of a promised node, if that is due."""
-    first, last = watch.at[v, 0], watch.at[v, 1]
-    if first < 0 or layout.ptr[v] == layout.ptr[v + 1]:
-        return
-    kept, rows = state.kept, state.stats.rows[v] + 1.0
-    if watch.sets.promised[v]:
-        if rows >= kept.due[first]:
-            watch_node(watch, layout, state, v)
-            kept.due[first] = rows + max(1.0, _NODE * rows) + (last - first) // _PATTERNS
-        return
-    patterns, start = state.patterns, layout.ptr[v]
-    d, constant, code = layout.ptr[v + 1] - start, 1 if layout.parent[start] == 0 else 0, 0
+@inlined
+def watch_cell(watch: Any, layout: Any, patterns: Any, kept: Any, v: int, row: Any) -> None:
+    """The cell of a table that a row of its parents has joined, if that is due."""
+    start, at = layout.ptr[v], watch.at[v, 0]
+    d, constant = layout.ptr[v + 1] - start, 1 if layout.parent[start] == 0 else 0
     for j in range(constant, d):
-        code |= int(row[j] > 0.5) << (j - constant)
+        at += int(row[j] > 0.5) << (j - constant)
     cell = patterns.first[v] + patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, row)]
     seen = patterns.seen[cell]
-    if seen >= kept.due[first + code]:
+    if seen >= kept.due[at]:
         table_interval(seen, patterns.total[cell], watch.nats + (d - constant) * math.log(2.0), watch.sets.ends)
-        kept.low[first + code], kept.high[first + code] = watch.sets.ends[0], watch.sets.ends[1]
-        kept.due[first + code] = seen + max(1.0, _CELL * seen)
+        kept.low[at], kept.high[at] = watch.sets.ends[0], watch.sets.ends[1]
+        kept.due[at] = seen + max(1.0, _CELL * seen)
 
 
 @kernel

@@ -22,10 +22,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import by_type, inlined, kernel
+from dobandit.compiled import inlined, kernel
 from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row, start_with_shares
 from dobandit.estimation.mle import Patterns, add_pattern, find_pattern, start_patterns
-from dobandit.estimation.statistics import Layout, Statistics, factorise, gather, invert_factor, start_statistics
+from dobandit.estimation.statistics import (
+    Layout,
+    Statistics,
+    factorise,
+    gather,
+    invert_factor,
+    solve_factored,
+    start_statistics,
+)
 from dobandit.model.link_kernels import EXPONENTIAL, RATIONAL, LinkArrays, link_slope, link_value
 
 STRAIGHT, CURVED, TABLE = 0, 1, 2
@@ -39,20 +47,12 @@ _NEWTON = 3  # steps per fit; the last fit is the start of the next
 _ALWAYS = 64  # rows up to which a curve is fitted after each of them
 
 
-class Unwatched(NamedTuple):
-    """No intervals are kept: whoever wants some has them computed when asking."""
-
-    nodes: int = 0
-
-
 class Mixture(NamedTuple):
-    """What stays fixed. has[v, k]: whether member k is there for node v. watch: which intervals are kept up to date
-    while learning (`estimation.kept_intervals`)."""
+    """What stays fixed. has[v, k]: whether member k is there for node v."""
 
     straight: WeightedSquares
     links: LinkArrays
     has: NDArray[np.bool_]  # (n + 1, 3)
-    watch: Any = Unwatched()
 
 
 class Kept(NamedTuple):
@@ -188,16 +188,6 @@ def middle_of(mix: Any, v: int, out: Any) -> float:
     return total / count if count > 0.0 else 0.5
 
 
-@by_type
-def watch_row(watch: Any, layout: Any, state: Any, v: int, row: Any) -> None:
-    """Bring the kept intervals of node v up to date, whose counts a row of its parents has just joined."""
-
-
-@watch_row.of(Unwatched)
-def watch_nothing(watch: Any, layout: Any, state: Any, v: int, row: Any) -> None:
-    """There are none."""
-
-
 @learn.of(Mixture)
 def learn_mixture(mix: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
     """Judge the members by the row, then let each learn from it."""
@@ -212,7 +202,6 @@ def learn_mixture(mix: Any, layout: Any, state: Any, values: Any, was_set: Any) 
         if mix.has[v, CURVED] and stats.rows[v] >= state.due[v]:
             fit_curve(layout, mix.links, state, v)
             state.due[v] = stats.rows[v] + 1 + max(stats.rows[v] - _ALWAYS, 0) // 16
-        watch_row(mix.watch, layout, state, v, row)
         learn_weighted_row(mix.straight, layout, stats, v, values[v])
 
 
@@ -291,17 +280,9 @@ def fit_curve(layout: Any, links: Any, state: Any, v: int) -> None:
 @kernel
 def newton(factor: Any, grad: Any, step: Any, theta: Any, d: int) -> float:
     """Move theta by the Newton step, at most 2 in any coordinate; returns how far it went."""
-    for i in range(d):
-        total = grad[i]
-        for m in range(i):
-            total -= factor[i * d + m] * step[m]
-        step[i] = total / factor[i * d + i]
+    solve_factored(factor, d, grad, step)
     longest = 0.0
-    for i in range(d - 1, -1, -1):
-        total = step[i]
-        for m in range(i + 1, d):
-            total -= factor[m * d + i] * step[m]
-        step[i] = total / factor[i * d + i]
+    for i in range(d):
         longest = max(longest, abs(step[i]))
     share = min(1.0, 2.0 / longest) if longest > 0.0 else 1.0
     for i in range(d):

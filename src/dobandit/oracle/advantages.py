@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.oracle.anytime_values import AnytimeValues
-from dobandit.oracle.listing import Listing
+from dobandit.oracle.listing import hold
 
 WIDEST = 64  # states of a frontier: pairs of them are looked at
 
@@ -40,17 +40,6 @@ def advantages_of(bounds: AnytimeValues) -> Advantages:
     depths, widest = len(bounds.listing.order), int(np.diff(bounds.frontier.state_ptr).max())
     room = widest * widest if widest <= WIDEST else 0
     return Advantages(np.zeros(depths), np.zeros(depths), np.zeros((2, room)))
-
-
-@inlined
-def hold(listing: Listing, i: int, fixed: Any, known: Any) -> None:
-    """known[depth] = what action i, or the context, holds a node to; NaN: free."""
-    at = 0
-    for depth in range(len(listing.order)):
-        known[depth] = fixed[listing.order[depth]]
-        if at < listing.member.shape[1] and listing.member[i, at] == depth:
-            known[depth] = listing.member_to[i, at]
-            at += 1
 
 
 @inlined
@@ -117,8 +106,8 @@ def advantage(bounds: Any, work: Any, fixed: Any, i: int, j: int) -> float:
     """The most that E[Y | do(i)] - E[Y | do(j)] can be, from the pattern intervals as they stand."""
     if work.pairs.shape[1] == 0:
         return bounds.listing.values[i] - bounds.lower[j]
-    hold(bounds.listing, i, fixed, work.mine)
-    hold(bounds.listing, j, fixed, work.other)
+    hold(bounds.listing, i, 0, fixed, work.mine)
+    hold(bounds.listing, j, 0, fixed, work.other)
     depths = len(work.mine)
     first, last = depths, -1
     for depth in range(depths):

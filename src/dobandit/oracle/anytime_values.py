@@ -19,7 +19,7 @@ from dobandit.estimation.anytime import LikelihoodSets, likelihood_sets, pattern
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.frontier import Frontier, frontier_of
 from dobandit.oracle.joint_pattern import JointPattern
-from dobandit.oracle.listing import Listing, members_before, pick_best, propose, score
+from dobandit.oracle.listing import Listing, hold, pick_best, propose, score
 
 
 class AnytimeValues(NamedTuple):
@@ -92,15 +92,9 @@ def bound_states(oracle: Any, depth: int, last: bool) -> None:
 def bound_actions(oracle: Any, fixed: Any) -> None:
     """oracle.lower[i] and oracle.listing.values[i]: the ends of E[Y] of action i, from the intervals as they stand."""
     listing, known = oracle.listing, oracle.known
-    depths, member = len(listing.order), listing.member
+    depths = len(listing.order)
     for i in range(len(listing.values)):
-        first = listing.first[i] if i else 0
-        at = members_before(member, i, first)
-        for depth in range(first, depths):
-            known[depth] = fixed[listing.order[depth]]
-            if at < member.shape[1] and member[i, at] == depth:
-                known[depth] = listing.member_to[i, at]
-                at += 1
+        hold(listing, i, listing.first[i], fixed, known)
         for depth in range(depths - 1, -1, -1):
             bound_states(oracle, depth, depth == depths - 1)
         oracle.lower[i], listing.values[i] = oracle.lowest[0], oracle.highest[0]

@@ -2,6 +2,7 @@
 
 A lever is a variable and a value. From what is required, the lever that raises the index most is taken until none does
 or the rules allow no more; then levers are exchanged for others while that raises it. Nothing is proved of the end.
+One lever more on the same action changes little of the pass over it (`joint_means.index_with`).
 Every lever is looked at when one is taken. When one is exchanged, they are looked at in the order of what they gained
 when last looked at, until the next one would have to gain more than it did then, and no fewer than a few.
 """
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.actions import Actions, Allowed
-from dobandit.oracle.listing import TIE, Listing, listing_of, prepare, propose, score_first
+from dobandit.oracle.joint_means import index_with, score_means
+from dobandit.oracle.listing import TIE, Listing, listing_of, prepare, propose
 
 _EXCHANGES = 3  # rounds of exchanges at most
 _LOOKS = 16  # levers that are looked at whatever they gained before
@@ -26,7 +28,7 @@ class Climb(NamedTuple):
     """The oracle: an index over a list of one row, and levers."""
 
     listing: Listing  # of one row: what was found
-    inner: Any  # an oracle over that list
+    inner: Any  # JointLinear or JointField over that list
     id: NDArray[np.int64]  # (levers,)
     to: NDArray[np.float64]  # (levers,)
     place: NDArray[np.int64]  # (levers,) where in `order` its variable stands
@@ -77,8 +79,8 @@ def climb(graph: CausalGraph, allowed: Allowed, order: list[int], make_inner: An
 
 
 @kernel
-def evaluate(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, count: int) -> float:
-    """The index of the first `count` levers taken."""
+def evaluate(c: Any, layout: Any, state: Any, bonus: float, fixed: Any, count: int) -> float:
+    """The index of the first `count` levers taken, to which others can be added then."""
     listing = c.listing
     ids, to, member, member_to = listing.ids[0], listing.to[0], listing.member[0], listing.member_to[0]
     for i in range(len(ids)):
@@ -92,8 +94,7 @@ def evaluate(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, count: int) 
             j -= 1
         member[j], member_to[j] = c.place[lever], c.to[lever]
     listing.first[0] = 0
-    score_first(c.inner, layout, state, rho, fixed)
-    c.report[2] += 1.0
+    score_means(c.inner, layout, state, bonus, fixed)
     return listing.values[0]
 
 
@@ -122,12 +123,10 @@ def next_lever(c: Any, count: int, place: int, shift: int) -> int:
 
 
 @kernel
-def best_at(
-    c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int, shift: int, without: float
-) -> float:
+def best_at(c: Any, layout: Any, state: Any, bonus: float, place: int, count: int, shift: int, without: float) -> float:
     """Put the best lever that fits at a place of `taken` (count: how many are taken then); the index it gives, -1 and
-    nothing changed where none fits. without: the index of the others."""
-    before, best, found, looks = c.taken[place], -1.0, -1, 0
+    nothing changed where none fits. without: the index of the others, which were evaluated last."""
+    best, found, looks = -1.0, -1, 0
     c.looked[:] = False
     while True:
         lever = next_lever(c, count, place, shift)
@@ -135,20 +134,21 @@ def best_at(
             break
         c.looked[lever] = True
         looks += 1
-        c.taken[place] = lever
-        value = evaluate(c, layout, state, rho, fixed, count)
+        value = index_with(c.inner, layout, state, bonus, c.place[lever], c.to[lever])
         c.gain[lever] = value - without
         if found < 0 or value > best + TIE:
             best, found = value, lever
-    c.taken[place] = found if found >= 0 else before
+    c.report[2] += looks
+    if found >= 0:
+        c.taken[place] = found
     return best
 
 
 @kernel
-def index_without(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int) -> float:
+def index_without(c: Any, layout: Any, state: Any, bonus: float, fixed: Any, place: int, count: int) -> float:
     """The index of what is taken, without the lever at a place."""
     c.taken[place], c.taken[count - 1] = c.taken[count - 1], c.taken[place]
-    value = evaluate(c, layout, state, rho, fixed, count - 1)
+    value = evaluate(c, layout, state, bonus, fixed, count - 1)
     c.taken[place], c.taken[count - 1] = c.taken[count - 1], c.taken[place]
     return value
 
@@ -156,32 +156,32 @@ def index_without(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: 
 @propose.of(Climb)
 def propose_climbed(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
     """Greedy, then exchanges. Equal levers in an order that the round draws."""
-    shift = int(draws[0] * len(c.id))
-    c.report[2] = 0.0
+    shift, bonus = int(draws[0] * len(c.id)), rho[layout.target]
+    c.report[2] = 1.0
     prepare(c.inner, layout, state)
     count = c.required
     for i in range(count):
         c.taken[i] = i
-    value = evaluate(c, layout, state, rho, fixed, count)
+    value = evaluate(c, layout, state, bonus, fixed, count)
     while count < c.most:
         c.gain[:] = np.inf
-        found = best_at(c, layout, state, rho, fixed, count, count + 1, shift, value)
+        found = best_at(c, layout, state, bonus, count, count + 1, shift, value)
         if found < 0.0 or (found <= value and not c.full):
             break
-        value = found
         count += 1
+        value = evaluate(c, layout, state, bonus, fixed, count)
     for _ in range(_EXCHANGES):
         before = value
         for place in range(c.required, count):
             old = c.taken[place]
-            without = index_without(c, layout, state, rho, fixed, place, count)
-            found = best_at(c, layout, state, rho, fixed, place, count, shift, without)
+            without = index_without(c, layout, state, bonus, fixed, place, count)
+            found = best_at(c, layout, state, bonus, place, count, shift, without)
             if found > value + TIE:
                 value = found
             else:
                 c.taken[place] = old
         if value <= before + TIE:
             break
-    c.listing.values[0] = evaluate(c, layout, state, rho, fixed, count)
+    c.listing.values[0] = evaluate(c, layout, state, bonus, fixed, count)
     c.report[0], c.report[1] = c.listing.values[0], np.inf
     return 0

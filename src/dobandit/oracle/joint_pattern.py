@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.frontier import Frontier
-from dobandit.oracle.listing import Listing, members_before, pick_best, propose, score
+from dobandit.oracle.listing import Listing, hold, pick_best, propose, score
 from dobandit.oracle.pattern_tables import PatternTables, fill_tables, node_variance, pattern_tables
 
 
@@ -78,16 +78,11 @@ def backwards(oracle: Any, depth: int, last: bool) -> None:
 def walk_patterns(oracle: Any, layout: Any, state: Any, bonus: float, fixed: Any) -> None:
     """Both passes for every action; forwards only from where it differs from the action before."""
     listing, known = oracle.listing, oracle.known
-    depths, member = len(listing.order), listing.member
+    depths = len(listing.order)
     oracle.weight[0] = 1.0
     for i in range(len(listing.values)):
-        first = listing.first[i]
-        at = members_before(member, i, first)
-        for depth in range(first, depths):
-            known[depth] = fixed[listing.order[depth]]
-            if at < member.shape[1] and member[i, at] == depth:
-                known[depth] = listing.member_to[i, at]
-                at += 1
+        hold(listing, i, listing.first[i], fixed, known)
+        for depth in range(listing.first[i], depths):
             forwards(oracle, depth, depth == depths - 1)
         variance = 0.0
         for depth in range(depths - 1, -1, -1):

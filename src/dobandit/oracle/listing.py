@@ -84,12 +84,7 @@ def score(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
 
 @by_type
 def prepare(oracle: Any, layout: Any, state: Any) -> None:
-    """Work out what `score_first` needs and no action changes; once per round, for searches."""
-
-
-@by_type
-def score_first(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """The index of the list's first action alone."""
+    """Work out what no action changes; once per round, for searches."""
 
 
 @by_type
@@ -102,6 +97,17 @@ def pick_best(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws:
     """Look at every action."""
     score(oracle, layout, state, rho, fixed)
     return pick_ranked(oracle.listing.values, oracle.listing.rank, draws[0])
+
+
+@inlined
+def hold(listing: Any, i: int, first: int, fixed: Any, known: Any) -> None:
+    """known[depth], from `first` on: what action i, or else the context, holds a node to; NaN: free."""
+    for depth in range(first, len(listing.order)):
+        known[depth] = fixed[listing.order[depth]]
+    for at in range(listing.member.shape[1]):
+        depth = listing.member[i, at]
+        if first <= depth < len(listing.order):
+            known[depth] = listing.member_to[i, at]
 
 
 @inlined

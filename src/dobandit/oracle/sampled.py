@@ -21,8 +21,9 @@ from dobandit.estimation.estimators import Sums
 from dobandit.estimation.mixture import CURVED, STRAIGHT, TABLE
 from dobandit.estimation.statistics import Layout, factorise
 from dobandit.model.link_kernels import link_value
-from dobandit.oracle.joint_field import JointField, fill_field, score_row
+from dobandit.oracle.joint_field import JointField, fill_field
 from dobandit.oracle.joint_linear import JointLinear
+from dobandit.oracle.joint_means import score_means
 from dobandit.oracle.joint_pattern import JointPattern, walk_patterns
 from dobandit.oracle.listing import Listing, pick, propose, score
 from dobandit.oracle.pattern_tables import fill_tables
@@ -170,8 +171,7 @@ def score_drawn_field(joint: Any, s: Any, layout: Any, state: Any, fixed: Any, d
             if joint.tables.table_ptr[depth + 1] == joint.tables.table_ptr[depth]:
                 for j in range(d):
                     joint.line[start + j] = s.line[j]
-    for i in range(len(joint.listing.values)):
-        score_row(layout, joint, state, fixed, 0.0, i)
+    score_means(joint, layout, state, 0.0, fixed)
 
 
 @score.of(Sampled)

@@ -80,7 +80,7 @@ def joint_oracle(estimator: Any) -> OracleMaker:
         rows = len(listing.values) if listing else allowed.count()
         work = math.inf if frontier is None else float(frontier.state_ptr[-1] * rows)
         if many:
-            return climb(graph, allowed, problem.order, lambda row: joint_field(graph, row, estimator))
+            return climb(graph, allowed, problem.order, lambda row: joint_field(graph, row, estimator, True))
         if frontier is None or work > _MOST_WORK:
             return joint_field(graph, listing or listed(problem, available), estimator)
         return joint_pattern(graph, listing or listed(problem, available), estimator, frontier)
@@ -235,12 +235,12 @@ class GuaranteedEngine(CausalEngine):
         nats = math.log(len(order) / delta)
         super().__init__(problem, estimator, state, Bonus(nats), oracle)
         table_ptr = self.plan.oracle.frontier.table_ptr
-        estimator, self.state = watched(layout, estimator, state, order, table_ptr, nats)
-        self.plan = self.plan._replace(estimator=estimator)
+        watch, self.state = watched(layout, estimator, state, order, table_ptr, nats)
+        self.plan = self.plan._replace(watch=watch)
 
     def update_unordered(self, rounds: Rounds) -> None:
         super().update_unordered(rounds)
-        look_again(self.plan.estimator.watch, self.plan.layout, self.state)
+        look_again(self.plan.watch, self.plan.layout, self.state)
 
     def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
         Engine.update_batches(self, rounds, sizes)  # the kept intervals are looked at after each batch
@@ -251,7 +251,7 @@ class GuaranteedEngine(CausalEngine):
         keep_order(state, balance, False)
         state = super()._expect(state, fixed, was_set, size)
         keep_order(state, balance, True)
-        look_again(self.plan.estimator.watch, self.plan.layout, state)
+        look_again(self.plan.watch, self.plan.layout, state)
         return state
 
 

@@ -20,6 +20,7 @@ from dobandit.compiled import kernel
 from dobandit.errors import InterventionError
 from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.estimators import Estimator, State, learn, rows_with_room
+from dobandit.estimation.kept_intervals import Unwatched, watch_round
 from dobandit.estimation.statistics import Layout, layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.listing import IDLE, TIE, Listing, listing_of, propose, score
@@ -50,6 +51,7 @@ class ModelPlan(NamedTuple):
     rho: NDArray[np.float64]  # (n + 1,) scratch
     idle_ids: NDArray[np.int32]  # what is set while initialising: what is required
     idle_to: NDArray[np.float64]
+    watch: Any = Unwatched()  # which intervals are kept up to date
 
 
 @kernel
@@ -71,27 +73,36 @@ def score_actions(plan: Any, state: Any, context: Any, t: int) -> None:
 
 @kernel
 def learn_rounds(
-    estimator: Any, layout: Any, initial: int, thresholds: Any, state: Any, values: Any, was_set: Any, counts: Any
+    estimator: Any,
+    layout: Any,
+    watch: Any,
+    initial: int,
+    thresholds: Any,
+    state: Any,
+    values: Any,
+    was_set: Any,
+    counts: Any,
 ) -> None:
     """Rounds in their order, each as often as it counts. It is given the parts of a plan that it needs, so that it is
     compiled once for all oracles."""
     for t in range(len(values)):
         for _ in range(counts[t]):
             learn(estimator, layout, state, values[t], was_set[t])
+            watch_round(watch, layout, state, values[t], was_set[t])
             end_round(initial, layout, thresholds, state.stats, state.clock)
 
 
 @kernel
 def learn_batches(
-    estimator: Any, layout: Any, initial: int, thresholds: Any, state: Any, values: Any, was_set: Any, counts: Any,
-    ends: Any, balance: Any,
+    estimator: Any, layout: Any, watch: Any, initial: int, thresholds: Any, state: Any,
+    values: Any, was_set: Any, counts: Any, ends: Any, balance: Any,
 ) -> None:  # fmt: skip
     """Batches whose own order is lost, one after another; batch i ends before row ends[i]."""
     start = 0
     for i in range(len(ends)):
         keep_order(state, balance, False)
         learn_rounds(
-            estimator, layout, initial, thresholds, state,
+            estimator, layout, watch, initial, thresholds, state,
             values[start : ends[i]], was_set[start : ends[i]], counts[start : ends[i]],
         )  # fmt: skip
         keep_order(state, balance, True)
@@ -112,6 +123,7 @@ def run_rounds(plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, p
         record(tape, pattern, index, expected, world.values[layout.target])
         note_play(plan.index, plan.oracle, pattern, index, world.values[layout.target])
         learn(plan.estimator, layout, state, world.values, world.was_set)
+        watch_round(plan.watch, layout, state, world.values, world.was_set)
         end_round(plan.index.initial, layout, plan.thresholds, state.stats, state.clock)
         if len(codes) > 0:
             write_codes(codes, t, world.values, world.was_set)
@@ -195,7 +207,7 @@ class ModelEngine(Engine):
             if stop > done:
                 part = rounds.part(slice(start, int(ends[stop - 1])))
                 learn_batches(
-                    plan.estimator, plan.layout, plan.index.initial, plan.thresholds, self.state, *part,
+                    plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds, self.state, *part,
                     ends[done:stop] - start, balance,
                 )  # fmt: skip
             else:  # a batch of more rounds than there is room for now
@@ -216,7 +228,8 @@ class ModelEngine(Engine):
     def _update(self, rounds: Rounds) -> None:
         self.state, _ = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
         plan = self.plan
-        learn_rounds(plan.estimator, plan.layout, plan.index.initial, plan.thresholds, self.state, *rounds)
+        parts = plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds
+        learn_rounds(*parts, self.state, *rounds)
 
     # -- choosing ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,137 @@
+"""Value plus bonus from means alone: one pass forwards for means and spreads, one backwards for weights.
+
+m: means under do(S).  s_XP: how much X's mean moves with that of its parent P.  q_X: the variance of X's mean given its
+parents' means.  w_X = dE[Y] / dm_X = sum over X's free effects C of s_CX w_C.
+    index = m_Y + c sqrt(sum over free nodes X of w_X^2 q_X)
+Errors of different nodes are independent, so that their shares of E[Y]'s variance add up (the delta method). What a
+node's mean, s and q are is up to the oracle (`settle`). A search tries one lever more on an action that it has scored:
+then only nodes are settled again that the lever reaches.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.compiled import by_type, inlined, kernel
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.closed_form import Edges, edges_by_cause
+from dobandit.oracle.listing import Listing, hold
+
+
+class Walk(NamedTuple):
+    """The edges, and scratch of both passes: by id, but for what is said."""
+
+    edges: Edges
+    known: NDArray[np.float64]  # (depths,) value given to a node, NaN: free
+    means: NDArray[np.float64]
+    spread: NDArray[np.float64]  # q
+    weight: NDArray[np.float64]  # w
+    slope: NDArray[np.float64]  # by slot: s
+    kept_means: NDArray[np.float64]  # what a trial has changed, as it was before
+    kept_spread: NDArray[np.float64]
+    kept_slope: NDArray[np.float64]
+    moved: NDArray[np.bool_]  # whose mean a trial has changed
+    settled: NDArray[np.int64]  # (depths,) what a trial has settled again
+
+
+def walk_of(graph: CausalGraph, listing: Listing) -> Walk:
+    """Scratch for the actions of a list."""
+    nodes, slots, depths = len(graph) + 1, len(graph.arrays.parent), len(listing.order)
+    means, spread, weight, kept_means, kept_spread = np.zeros((5, nodes))
+    slope, kept_slope = np.zeros((2, slots))
+    means[0] = 1.0
+    return Walk(
+        edges_by_cause(graph, listing.order),
+        np.full(depths, math.nan),
+        means,
+        spread,
+        weight,
+        slope,
+        kept_means,
+        kept_spread,
+        kept_slope,
+        np.zeros(nodes, dtype=np.bool_),
+        np.zeros(depths, dtype=np.int64),
+    )
+
+
+@by_type
+def settle(oracle: Any, layout: Any, state: Any, depth: int, spreads: bool) -> None:
+    """The mean of the node at `depth` given its parents' means, and, where spreads are wanted, q and s."""
+
+
+@inlined
+def joint_variance(oracle: Any, layout: Any) -> float:
+    """The variance of E[Y]: the backward pass."""
+    order, walk, edges = oracle.listing.order, oracle.walk, oracle.walk.edges
+    known, weight = walk.known, walk.weight
+    variance = 0.0
+    for depth in range(len(order) - 1, -1, -1):
+        v = order[depth]
+        total = 1.0 if v == layout.target else 0.0
+        for e in range(edges.edge_ptr[v], edges.edge_ptr[v + 1]):
+            total += walk.slope[edges.slot[e]] * weight[edges.effect[e]]
+        if math.isnan(known[depth]):
+            weight[v] = total
+            variance += total * total * walk.spread[v]
+        else:
+            weight[v] = 0.0  # nothing moves it
+    return variance
+
+
+@inlined
+def index_now(oracle: Any, layout: Any, bonus: float) -> float:
+    """The index of the action that has been walked."""
+    value = oracle.walk.means[layout.target]
+    return value + bonus * math.sqrt(max(joint_variance(oracle, layout), 0.0)) if bonus > 0.0 else value
+
+
+@kernel
+def score_means(oracle: Any, layout: Any, state: Any, bonus: float, fixed: Any) -> None:
+    """Both passes for every action; forwards only from where it differs from the action before."""
+    listing, known, means = oracle.listing, oracle.walk.known, oracle.walk.means
+    for i in range(len(listing.values)):
+        first = listing.first[i]
+        hold(listing, i, first, fixed, known)
+        for depth in range(first, len(listing.order)):
+            if math.isnan(known[depth]):
+                settle(oracle, layout, state, depth, bonus > 0.0)
+            else:
+                means[listing.order[depth]] = known[depth]
+        listing.values[i] = index_now(oracle, layout, bonus)
+
+
+@kernel
+def index_with(oracle: Any, layout: Any, state: Any, bonus: float, depth: int, to: float) -> float:
+    """The index of the list's first action, which was scored last, with the node at `depth` held too."""
+    order, walk = oracle.listing.order, oracle.walk
+    if depth == len(order):  # it does not matter to the target
+        return oracle.listing.values[0]
+    held, was, count = order[depth], walk.known[depth], 0
+    walk.kept_means[held], walk.known[depth], walk.means[held] = walk.means[held], to, to
+    walk.moved[held] = to != walk.kept_means[held]
+    for k in range(depth + 1, len(order) if walk.moved[held] else 0):
+        v = order[k]
+        reached = False
+        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+            reached = reached or walk.moved[layout.parent[slot]]
+        if reached and math.isnan(walk.known[k]):
+            walk.kept_means[v], walk.kept_spread[v] = walk.means[v], walk.spread[v]
+            for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+                walk.kept_slope[slot] = walk.slope[slot]
+            settle(oracle, layout, state, k, bonus > 0.0)
+            walk.moved[v] = walk.means[v] != walk.kept_means[v]
+            walk.settled[count] = v
+            count += 1
+    value = index_now(oracle, layout, bonus)
+    for k in range(count):
+        v = walk.settled[k]
+        walk.means[v], walk.spread[v], walk.moved[v] = walk.kept_means[v], walk.kept_spread[v], False
+        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+            walk.slope[slot] = walk.kept_slope[slot]
+    walk.means[held], walk.known[depth], walk.moved[held] = walk.kept_means[held], was, False
+    return value
