@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import yaml
@@ -71,6 +72,15 @@ def test_formulas_become_mathml():
     assert "arithmatex" not in html
 
 
+def test_a_page_that_is_named_in_a_text_is_a_link_by_its_title():
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="tasks/rank.md"))
+    known = {"data.md": SimpleNamespace(content_string="# From data\n\nYou have a table.\n")}
+    files = SimpleNamespace(get_file_from_path=known.get)
+    text = "See `docs/data.md`, `docs/none.md` and [docs](../data.md)."
+    linked = hooks.on_page_markdown(text, page, None, files)
+    assert linked == "See [From data](../data.md), `docs/none.md` and [docs](../data.md)."
+
+
 def test_the_navigation_leaves_out_what_is_not_written():
     nav = [{"Home": "index.md"}, {"Tasks": [{"One": "one.md"}, {"None": "none.md"}]}, {"All": "decisions"}]
     filled = hooks._filled(nav, {"decisions": ["a.md"]}, lambda path: path != "none.md")
@@ -78,6 +88,7 @@ def test_the_navigation_leaves_out_what_is_not_written():
 
 
 def test_what_a_page_fetches_from_elsewhere_or_lacks_is_found(tmp_path):
+    assert check_site.problems(tmp_path) == [f"{tmp_path} has no pages"]
     (tmp_path / "here.png").touch()
     (tmp_path / "page.html").write_text(
         '<img src="here.png"><a href="https://example.org">a link is fine</a><script src="https://cdn.org/x.js"></script>'

@@ -20,7 +20,7 @@ class Page(NamedTuple):
 PAGES = {
     "experiments": Page(
         "Live experiments",
-        "Ask what to set, tell what was seen. `docs/experiments.md` is a tutorial.",
+        "Ask what to set, tell what was seen. There is a [tutorial](../experiments.md).",
         ("experiment",),
         (
             "experiment.trial.Told",
@@ -37,7 +37,7 @@ PAGES = {
     ),
     "data": Page(
         "From data",
-        "What a table says. `docs/data.md` explains what may stand in it.",
+        "What a table says, and [what may stand in it](../data.md).",
         ("fitting", "report.ranking"),
         ("fitting.nodes.NodeFit", "report.ranking.RankingResult", "fitting.ranking.Ranked"),
     ),
@@ -48,7 +48,7 @@ PAGES = {
     "solving": Page("Best actions", "The best action of a known model, and what is allowed.", ("oracle",)),
     "learners": Page(
         "Learners",
-        "Policies: what to try next. `docs/learners.md` says which one when. All of them have what `Policy` has.",
+        "Policies: what to try next, and [which one when](../learners.md). All of them have what `Policy` has.",
         ("policy",),
         ("policy.base.Policy", "policy.learner.NodeEstimate", "policy.learner.WeightEstimate"),
         inherited=False,

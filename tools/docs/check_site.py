@@ -32,8 +32,9 @@ class Fetches(HTMLParser):
 
 def problems(site: Path) -> list[str]:
     """What is wrong, a line per fault."""
-    wrong = []
-    for page in sorted(site.rglob("*.html")):
+    pages = sorted(site.rglob("*.html"))
+    wrong = [] if pages else [f"{site} has no pages"]
+    for page in pages:
         name = str(page.relative_to(site))
         parser = Fetches()
         parser.feed(page.read_text(encoding="utf-8"))

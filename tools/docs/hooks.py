@@ -36,12 +36,12 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """`docs/data.md` in a text is a link on the site."""
+    """`docs/data.md` in a text is a link on the site, by the title of that page."""
     up = "../" * page.file.src_uri.count("/")
 
     def link(match: re.Match[str]) -> str:
-        path = match[1]
-        return f"[{path}]({up}{path})" if files.get_file_from_path(path) else match[0]
+        found = files.get_file_from_path(match[1])
+        return f"[{_title(found.content_string)}]({up}{match[1]})" if found else match[0]
 
     return re.sub(r"(?<!\[)`docs/([\w/-]+\.md)`", link, markdown)
 
@@ -55,6 +55,10 @@ def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
         return f'<div class="formula">{formula}</div>' if block else formula
 
     return FORMULA.sub(mathml, content)
+
+
+def _title(text: str) -> str:
+    return text.lstrip().split("\n", 1)[0].removeprefix("# ")
 
 
 @cache
