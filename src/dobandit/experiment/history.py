@@ -96,16 +96,16 @@ def _checked(source: Numbered, columns: Columns, together: bool) -> list[Round]:
 
 def _key_of(row: Any) -> Any:
     """What is equal for equal rows; None where that is not worth finding out."""
+    key: Any = None
     if type(row) is list or type(row) is tuple:
-        key = tuple(tuple(part.items()) if type(part) is dict else part for part in row)
+        key = tuple(row)
     elif type(row) is dict:
         key = tuple(row.items())
-    else:
-        return None
     try:
         hash(key)
-    except TypeError:  # a value that is a mapping, or none at all
-        return None
+    except TypeError:  # a pair of mappings, or a value that is none
+        pairs = all(type(part) is dict for part in row)
+        return _key_of([tuple(part.items()) for part in row]) if pairs else None
     return key
 
 

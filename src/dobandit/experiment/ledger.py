@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dobandit.errors import StorageError
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row, split_batch
 from dobandit.experiment.storage.base import TOLD, Storage
@@ -22,6 +23,22 @@ if TYPE_CHECKING:
 
 FIELDS = ("position", "state", "do", "observation", "counts", "predicted")
 PART = 50_000  # closed trials in memory at a time
+
+
+def closed_parts(
+    storage: Storage, experiment: int, position: int, fields: tuple[str, ...]
+) -> Iterator[Sequence[tuple[Any, ...]]]:
+    """The closed trials from `position` on, part by part; the first of the fields is their position."""
+    while part := storage.closed_fields(experiment, position, PART, fields):
+        if (part[0][0], part[-1][0]) != (position, position + len(part) - 1):
+            raise StorageError(
+                f"the log is damaged: after {position} closed trials, the next {len(part)} are not in a row. "
+                "Restore it from a backup."
+            )
+        yield part
+        position += len(part)
+        if len(part) < PART:
+            return
 
 
 class Ledger:
@@ -37,10 +54,8 @@ class Ledger:
 
     def follow(self, storage: Storage, experiment: int) -> None:
         """Take in what was closed since."""
-        while part := storage.closed_fields(experiment, self.position, PART, FIELDS):
+        for part in closed_parts(storage, experiment, self.position, FIELDS):
             self._take(part)
-            if len(part) < PART:
-                break
 
     def _take(self, part: Sequence[tuple[Any, ...]]) -> None:
         if any(counts is not None for *_, counts, _ in part):

@@ -10,16 +10,18 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any, Self
 
+from dobandit.experiment.ledger import closed_parts
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import split_batch
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, TOLD, Storage, StoredTrial
 
 FIELDS = ("state", "source", "control", "do", "observation", "counts", "late", "partial", "rounds", "closed_at")
+_fields_of = itemgetter(*(StoredTrial._fields.index(field) for field in FIELDS))
 CONTROL, TREATED = "control", "treated"
 EVERY = 1000  # closed trials after which the sums are kept
-_PART = 50_000  # closed trials in memory at a time
 
 
 class Tally:
@@ -36,10 +38,8 @@ class Tally:
 
     def follow(self, storage: Storage, experiment: int) -> None:
         """Take in what was closed since."""
-        while part := storage.closed_fields(experiment, self.position, _PART, FIELDS):
-            self.add(part)
-            if len(part) < _PART:
-                break
+        for part in closed_parts(storage, experiment, self.position, ("position", *FIELDS)):
+            self.add([trial[1:] for trial in part])
 
     def add(self, part: Sequence[tuple[Any, ...]]) -> None:
         """Take in the next closed trials, by their FIELDS. Equal ones are looked at once."""
@@ -64,8 +64,7 @@ class Tally:
 
     def add_trials(self, trials: Iterable[StoredTrial]) -> None:
         """Take in the next closed trials, whole."""
-        places = [StoredTrial._fields.index(field) for field in FIELDS]
-        self.add([tuple(trial[i] for i in places) for trial in trials])
+        self.add(list(map(_fields_of, trials)))
 
     def _add_rounds(self, whose: str, do: str, text: str, times: int) -> None:
         row = self.columns.values(text)
