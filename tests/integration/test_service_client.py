@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pandas as pd
 import pytest
 
 import dobandit as dob
@@ -157,6 +158,19 @@ def test_answers_are_those_of_python(house, service, tmp_path):
     assert len(other.import_history(tmp_path / "log.parquet")) == 22
     assert repr(other.definition.policy) == repr(local.definition.policy)
     assert (experiment.graph, experiment.columns.names) == (local.graph, local.columns.names)
+
+
+def test_a_history_of_every_make_is_the_same(service, tmp_path):
+    rows = [({"coupon": 1}, {"email": 0, "visit": 1, "buy": i % 2}) for i in range(6)]
+    rows += [({}, {"email": 1, "coupon": 0, "visit": 0, "buy": 0})]
+    table = "do:coupon,email,coupon,visit,buy\n" + "".join(f"1,0,1,1,{i % 2}\n" for i in range(6)) + ",1,0,0,0\n"
+    (tmp_path / "past.csv").write_text(table)
+    local = dob.create_experiment("local", GRAPH, 1, storage="memory", seed=4, history=rows)
+    wanted = [row["observation"] for row in local.trials()]
+    sources = [rows, tmp_path / "past.csv", io.StringIO(table), pd.read_csv(tmp_path / "past.csv")]
+    for number, source in enumerate(sources):
+        experiment = service.create_experiment(f"past {number}", GRAPH, 1, seed=4, history=source)
+        assert [row["observation"] for row in experiment.trials()] == wanted, number
 
 
 def test_a_prediction_that_is_not_there_is_nan(service):
