@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import threading
 import time
 
 import httpx
@@ -485,6 +486,45 @@ def test_no_file_is_ever_read(house, tmp_path):
     assert house.storage.by_id(house.spring).trials == before
     shown = house.call("GET", at).text
     assert "storage" not in json.loads(shown)
+
+
+def test_heads_and_forms_that_cannot_be_read(house):
+    browser, _ = house.log_in()
+    at, own = f"{API}/experiments/{house.spring}/ask", {"Origin": house.url}
+    fields = "&".join(f"a{i}=1" for i in range(20_000))
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    problem(browser.post(at, headers={**own, **kind}, content=fields), 400)
+    broken = {"Content-Type": "multipart/form-data; boundary=x"}
+    assert browser.post(at, headers={**own, **broken}, content=b"--y").status_code in (400, 403)
+    assert browser.post(at, headers={"Origin": "http://["}).status_code in (400, 403)
+    problem(house.client.post("/login", headers=own, content=b"x" * 100_000), 413)  # of a stranger
+    browser.close()
+
+
+def test_long_answers_leave_threads_for_asks(house):
+    """However many questions wait for their answers, an ask finds a thread."""
+    begun, over = threading.Semaphore(0), threading.Event()
+    real = house.app.state.house.experiment(house.spring)
+
+    def slow(self):
+        begun.release()
+        over.wait(30)
+        return []
+
+    real.estimates = slow.__get__(real)
+    at = f"{API}/experiments/{house.spring}"
+    askers = [threading.Thread(target=house.call, args=("GET", f"{at}/estimates?{i}")) for i in range(50)]
+    for asker in askers:
+        asker.start()
+    try:
+        assert begun.acquire(timeout=30)
+        assert house.call("POST", f"{at}/ask", {}).status_code == 201
+        assert house.client.get("/healthz").status_code == 200
+    finally:
+        over.set()
+        for asker in askers:
+            asker.join(timeout=60)
+        del real.estimates
 
 
 def test_the_frameworks_own_errors_are_problems(house):

@@ -65,7 +65,7 @@ class Service:
         if links is not None:
             said["links"] = _links(links)
         if history is not None:
-            said["history"] = values.observation(history)
+            said["history"] = values.history(history)
         made = self._connection.post("/experiments", values.plain(said), once=True)
         return RemoteExperiment(self._connection, made["id"], made["experiment"], made["definition"])
 

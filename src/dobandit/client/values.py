@@ -66,9 +66,28 @@ def observation(seen: Any) -> Any:
     if is_file(text):
         return list(csv.DictReader(text))
     if isinstance(text, Iterable) and not isinstance(text, (str, bytes)):
-        return [plain(row) for row in text]
+        return [_row(number, row) for number, row in enumerate(text)]
     raise ObservationError(
         f"an observation maps names to values, or is a list of such rows, but got {type(seen).__name__}."
+    )
+
+
+def history(source: Any) -> Any:
+    """What is known from before: the text of a CSV file, or rows."""
+    if is_parquet(source) or is_frame(source):
+        return observation(source)
+    known = at_hand(source)
+    if is_file(known):
+        return {"csv": known.read()}
+    return [plain(row) for row in known]
+
+
+def _row(number: int, row: Any) -> Any:
+    row = row.to_dict() if hasattr(row, "to_dict") else row
+    if isinstance(row, Mapping):
+        return plain(row)
+    raise ObservationError(
+        f"row {number}: what was seen is a list of rows that map names to values, but got {shown(row)}."
     )
 
 

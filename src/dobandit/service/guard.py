@@ -11,24 +11,27 @@ import logging
 import re
 import time
 from http.cookies import CookieError, SimpleCookie
-from secrets import compare_digest
-from urllib.parse import parse_qs, urlsplit
 
 from fastapi import Request
 from starlette.datastructures import State
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dobandit.errors import DobanditError
 from dobandit.experiment.storage.books import READ, WORK
 from dobandit.service.headers import guarded
-from dobandit.service.problems import Problem, respond
+from dobandit.service.origins import again, require_csrf, require_host, require_origin, require_own_page
+from dobandit.service.problems import Problem, problem_of, respond
 from dobandit.service.rates import Rates
 from dobandit.service.settings import Settings
 from dobandit.service.tokens import Tokens
 from dobandit.service.visitors import Sessions, Visitor
 
+REQUESTS, STREAMS = "requests", "event streams"
 LOGIN, LOGOUT = "/login", "/logout"
 _log = logging.getLogger(__name__)
 _OPEN = (LOGIN, "/healthz", "/readyz")  # and /static/: for those who have not said who they are
+_OF_STRANGERS = 64 * 1024  # bytes of a body whose sender nobody knows
 _SAFE = ("GET", "HEAD")
 _METHODS = (*_SAFE, "POST", "PATCH", "DELETE", "PUT", "OPTIONS")
 _STREAM = re.compile(r"/events/?$")
@@ -47,7 +50,7 @@ class Guard:
         self.sessions: Sessions = state.sessions
         self.tokens: Tokens = state.tokens
         self.rates = Rates(self.settings)
-        self.under_way, self.streams = 0, 0
+        self.under_way = {REQUESTS: 0, STREAMS: 0}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,21 +60,22 @@ class Guard:
         send = self._counted(guarded(send, self.settings), scope)
         scope.setdefault("state", {})["visitor"] = None
         request = Request(scope, receive)
-        streams = bool(_STREAM.search(scope["path"]))
         try:
-            self._enter(streams)
+            receive = await self._let_in(request, receive)
+            kind = self._place(bool(_STREAM.search(scope["path"])))
         except Problem as problem:
             await respond(request, problem)(scope, receive, send)
-            return
-        try:
+        except DobanditError as error:  # the storage, when a token is looked up
+            await respond(request, problem_of(error))(scope, receive, send)
+        except (ValueError, HTTPException):  # an address in a header, or a form, that is none
+            unread = Problem(400, "the head or the form of this request cannot be read.")
+            await respond(request, unread)(scope, receive, send)
+        else:
+            self.under_way[kind] += 1
             try:
-                receive = await self._let_in(request, receive)
-            except Problem as problem:
-                await respond(request, problem)(scope, receive, send)
-                return
-            await self._run(request, receive, send)
-        finally:
-            self._leave(streams)
+                await self._run(request, receive, send)
+            finally:
+                self.under_way[kind] -= 1
 
     async def _run(self, request: Request, receive: Receive, send: Send) -> None:
         """The app; what nobody foresaw in it is logged, and said to nobody else."""
@@ -104,23 +108,17 @@ class Guard:
 
         return sending
 
-    def _enter(self, streams: bool) -> None:
-        count, most = (
-            (self.streams, self.settings.most_streams) if streams else (self.under_way, self.settings.most_at_once)
-        )
-        if count >= most:
-            raise Problem(503, f"at most {most} requests are under way at once. Repeat this.", {"Retry-After": "1"})
-        self._leave(streams, -1)
-
-    def _leave(self, streams: bool, by: int = 1) -> None:
-        if streams:
-            self.streams -= by
-        else:
-            self.under_way -= by
+    def _place(self, streams: bool) -> str:
+        """The kind of a request, of which there may be one more. Those whose bodies are still arriving do not count."""
+        kind = STREAMS if streams else REQUESTS
+        most = self.settings.most_streams if streams else self.settings.most_at_once
+        if self.under_way[kind] >= most:
+            raise Problem(503, f"at most {most} {kind} are under way at once. Repeat this.", {"Retry-After": "1"})
+        return kind
 
     async def _let_in(self, request: Request, receive: Receive) -> Receive:
         """Raises a Problem, or returns where the app gets the body from."""
-        self._require_host(request)
+        require_host(request, self.settings.allowed_hosts)
         path, method = request.url.path, request.method
         is_open = path in _OPEN or path.startswith("/static/")
         visitor, by_cookie = await self._visitor(request)
@@ -128,27 +126,18 @@ class Guard:
         address = request.client.host if request.client else "nobody"
         self.rates.count(visitor.name if visitor else f"address {address}", known=visitor is not None)
         if by_cookie:
-            _require_own_page(request)
+            require_own_page(request)
         if visitor is None and not is_open:
             raise _who_are_you(request)
         if method not in _SAFE:
-            self._require_origin(request, always=by_cookie or path == LOGIN)
+            require_origin(request, always=by_cookie or path == LOGIN)
         if visitor is not None and not is_open:
             _require_scope(visitor, path, method in _SAFE)
-        body = await self._body(request, receive) if _has_body(request) else b""
+        most = self.settings.most_bytes if visitor is not None else min(_OF_STRANGERS, self.settings.most_bytes)
+        body = await self._body(request, receive, most) if _has_body(request) else b""
         if by_cookie and method not in _SAFE and visitor is not None:
-            await _require_csrf(request, visitor, body)
-        return _again(body, receive)
-
-    def _require_host(self, request: Request) -> None:
-        """A name that somebody else made point here (DNS rebinding) is not ours."""
-        hosts = request.headers.getlist("host")
-        if len(hosts) != 1 or _without_port(hosts[0]) not in self.settings.allowed_hosts:
-            raise Problem(
-                421,
-                f"this service goes by {' or '.join(self.settings.allowed_hosts)}, but the request calls it "
-                f"{', '.join(hosts)[:100]!r}. Start it with --allowed-host, if that is its name.",
-            )
+            await require_csrf(request, visitor, body)
+        return again(body, receive)
 
     async def _visitor(self, request: Request) -> tuple[Visitor | None, bool]:
         """Who asks, and whether a cookie said so."""
@@ -171,23 +160,9 @@ class Guard:
             session = None
         return session, session is not None
 
-    def _require_origin(self, request: Request, always: bool) -> None:
-        """A browser says which page a request comes from: it must be ours, port included."""
-        origin = request.headers.get("origin")
-        if origin is None and not always:
-            return
-        own = urlsplit(f"//{request.headers['host']}").netloc.lower()
-        parts = urlsplit(origin or "")
-        if parts.scheme not in ("http", "https") or parts.netloc.lower() != own:
-            raise Problem(
-                403,
-                f"a change comes from a page of this service itself ({own}), but this one comes from "
-                f"{(origin or 'nowhere')[:100]!r}. Programs send a token as Authorization: Bearer, and no cookie.",
-            )
-
-    async def _body(self, request: Request, receive: Receive) -> bytes:
-        most = self.settings.most_bytes
-        if int(request.headers.get("content-length", "0") or 0) > most:
+    async def _body(self, request: Request, receive: Receive, most: int) -> bytes:
+        length = request.headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > most:
             raise _too_large(most)
         parts, size = [], 0
         try:
@@ -223,11 +198,6 @@ def cookie_of(request: Request, settings: Settings) -> str | None:
     return None if morsel is None else morsel.value
 
 
-def _without_port(host: str) -> str:
-    name, separator, port = host.lower().rpartition(":")
-    return name if separator and port.isdigit() else host.lower()
-
-
 def _who_are_you(request: Request) -> Problem:
     if request.method in _SAFE and "text/html" in request.headers.get("accept", ""):
         return Problem(303, "Log in first.", {"Location": LOGIN})
@@ -237,15 +207,6 @@ def _who_are_you(request: Request) -> Problem:
         "send it as Authorization: Bearer TOKEN.",
         {"WWW-Authenticate": "Bearer"},
     )
-
-
-def _require_own_page(request: Request) -> None:
-    """A cookie travels with requests that pages elsewhere make, on other ports of this machine too: a browser says so.
-    Following a link to a page is all that others may do."""
-    site = request.headers.get("sec-fetch-site", "none")
-    followed = request.method == "GET" and request.headers.get("sec-fetch-mode") == "navigate"
-    if site not in ("same-origin", "none") and not followed:
-        raise Problem(403, "this request comes from a page of another site. Open the page of this service itself.")
 
 
 def _require_scope(visitor: Visitor, path: str, reads: bool) -> None:
@@ -274,35 +235,9 @@ def require(visitor: Visitor, scope: str) -> None:
         )
 
 
-async def _require_csrf(request: Request, visitor: Visitor, body: bytes) -> None:
-    given = request.headers.get("x-csrf-token")
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given is None and kind == "application/x-www-form-urlencoded":
-        given = parse_qs(body.decode("utf-8", "replace"), max_num_fields=10_000).get("csrf", [""])[0]
-    elif given is None and kind == "multipart/form-data":
-        async with Request(request.scope, _again(body, request.receive)).form() as form:
-            given = str(form.get("csrf", ""))
-    if not compare_digest((given or "").encode(), visitor.csrf.encode()):
-        raise Problem(
-            403,
-            "a form sends back the token of its page (the field csrf, or the header X-CSRF-Token), but this one did "
-            "not. Reload the page, and send it again.",
-        )
-
-
 def _has_body(request: Request) -> bool:
     return "content-length" in request.headers or "transfer-encoding" in request.headers
 
 
 def _too_large(most: int) -> Problem:
     return Problem(413, f"a request has at most {most:,} bytes, but this one has more. Send it in parts.")
-
-
-def _again(body: bytes, receive: Receive) -> Receive:
-    """The body at once, and then whatever comes: the end of the connection."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return replay

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from dobandit.errors import DobanditError
+from dobandit.service.guard import REQUESTS, STREAMS
 from dobandit.service.problems import Problem
 from dobandit.service.requests import answer, house_of
 
@@ -101,8 +102,8 @@ def metrics(request: Request) -> Response:
     """For Prometheus. Numbers of experiments and trials are sums, so that no name leaves the house."""
     guard, listed = request.app.state.guard, house_of(request).listed()
     gauges = {
-        "dobandit_requests_under_way": guard.under_way,
-        "dobandit_event_streams": guard.streams,
+        "dobandit_requests_under_way": guard.under_way[REQUESTS],
+        "dobandit_event_streams": guard.under_way[STREAMS],
         "dobandit_experiments": len(listed),
         "dobandit_trials": sum(one.trials for one in listed),
         "dobandit_trials_closed": sum(one.closed for one in listed),

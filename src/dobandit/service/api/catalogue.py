@@ -27,6 +27,7 @@ from dobandit.service.api.graphs import ROLES, graph_given, names
 from dobandit.service.guard import require
 from dobandit.service.requests import Body, answer, house_of, perform, said, visitor_of
 from dobandit.service.tagged import by_content
+from dobandit.service.threads import answering
 
 router = APIRouter(tags=["experiments"])
 _RULES = ("levers", "costs", "total_cost", "require", "forbid", "exclusive", "smaller", "always_set")
@@ -111,6 +112,7 @@ def _history(given: object) -> Any:
 
 
 @router.get("/experiments/{experiment}", openapi_extra=schemas.SHOWN)
+@answering
 def show(request: Request, experiment: int) -> Response:
     """What an experiment is, and how far."""
     found = house_of(request).experiment(experiment)
@@ -120,6 +122,7 @@ def show(request: Request, experiment: int) -> Response:
 
 
 @router.get("/experiments/{experiment}/status", openapi_extra=schemas.STATUS)
+@answering
 def status(request: Request, experiment: int) -> Response:
     """How far an experiment is."""
     document = status_document(house_of(request).experiment(experiment).status())

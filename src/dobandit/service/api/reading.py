@@ -17,6 +17,7 @@ from dobandit.service.api import schemas
 from dobandit.service.house import Answered
 from dobandit.service.requests import house_of, parameter
 from dobandit.service.tagged import by_content, matches, tagged
+from dobandit.service.threads import answering
 
 router = APIRouter(tags=["answers"])
 Available = Annotated[list[str] | None, Query(description="What can be set; may be repeated. Default: all.")]
@@ -25,6 +26,7 @@ _MOST = 1000
 
 
 @router.get("/experiments/{experiment}/trials", openapi_extra=schemas.TRIALS)
+@answering
 def trials(
     request: Request,
     experiment: int,
@@ -39,12 +41,14 @@ def trials(
 
 
 @router.get("/experiments/{experiment}/trials/{number}", openapi_extra=schemas.ONE_TRIAL)
+@answering
 def trial(request: Request, experiment: int, number: int) -> Response:
     """One row of the log."""
     return by_content(request, house_of(request).experiment(experiment).trial(number))
 
 
 @router.get("/experiments/{experiment}/trials/{number}/explain", openapi_extra=schemas.EXPLAIN)
+@answering
 def explain(request: Request, experiment: int, number: int) -> Response:
     """Why a trial set what it set. That never changes."""
     house, question = house_of(request), f"explain {number}"
@@ -57,6 +61,7 @@ def explain(request: Request, experiment: int, number: int) -> Response:
 
 
 @router.get("/experiments/{experiment}/recommend", openapi_extra=schemas.RECOMMEND)
+@answering
 def recommend(request: Request, experiment: int, available: Available = None, context: Context = None) -> Response:
     """The set that looks best by the model, and apart from it the one that the data alone speak for."""
     known = parameter(context, "context")
@@ -69,6 +74,7 @@ def recommend(request: Request, experiment: int, available: Available = None, co
 
 
 @router.get("/experiments/{experiment}/evaluate", openapi_extra=schemas.EVALUATE)
+@answering
 def evaluate(request: Request, experiment: int, do: str = "{}", context: Context = None) -> Response:
     """All that `recommend` says, of an action of your choice: ?do={"coupon":1}."""
     action, known = parameter(do, "do"), parameter(context, "context")
@@ -78,6 +84,7 @@ def evaluate(request: Request, experiment: int, do: str = "{}", context: Context
 
 
 @router.get("/experiments/{experiment}/best-observed", openapi_extra=schemas.OBSERVED)
+@answering
 def best_observed(request: Request, experiment: int, available: Available = None, context: Context = None) -> Response:
     """The set that the data alone speak for; null where the target was not seen yet."""
     known = parameter(context, "context")
@@ -87,18 +94,21 @@ def best_observed(request: Request, experiment: int, available: Available = None
 
 
 @router.get("/experiments/{experiment}/estimates", openapi_extra=schemas.ESTIMATES)
+@answering
 def estimates(request: Request, experiment: int) -> Response:
     """Every edge's weight with its interval."""
     return _answered(request, experiment, lambda one: {"estimates": documents.estimates_document(one.estimates())})
 
 
 @router.get("/experiments/{experiment}/diagnose", openapi_extra=schemas.DIAGNOSE)
+@answering
 def diagnose(request: Request, experiment: int) -> Response:
     """Whether the data agree with the model."""
     return _answered(request, experiment, lambda one: documents.diagnosis_document(one.diagnose()))
 
 
 @router.get("/experiments/{experiment}/export.csv", openapi_extra=schemas.TABLE)
+@answering
 def export_csv(request: Request, experiment: int) -> Response:
     """The whole log as CSV, which `import` reads."""
     text = house_of(request).experiment(experiment).to_csv() or ""
@@ -106,6 +116,7 @@ def export_csv(request: Request, experiment: int) -> Response:
 
 
 @router.get("/experiments/{experiment}/export.parquet", openapi_extra=schemas.TABLE)
+@answering
 def export_parquet(request: Request, experiment: int) -> Response:
     """The whole log as a Parquet file."""
     found = house_of(request).experiment(experiment)
