@@ -131,7 +131,7 @@ def parse_graph(
     kind = _FORMATS[_known(format)]
     text = plain_text(text)
     draft = kind.draft_of(text)
-    latent = tuple(latent)
+    latent = latent if isinstance(latent, str) else tuple(latent)
     if not structure_only:
         _refuse_many_states(draft, binarise or {}, {*latent, *draft.said.get("latent", ()), *draft.marks["latent"]})
     return build(draft, target, latent, controllable, bias, context)
