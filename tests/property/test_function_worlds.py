@@ -86,6 +86,8 @@ def test_a_function_with_context_has_a_best_action_in_each():
         (lambda action, context, rng: {"ad": 0, "mail": 0, "visit": 1}, "'buy' is missing"),
         (lambda action, context, rng: {"ad": 0, "mail": 0, "visit": 1, "buy": 0.5}, "'buy' is 0.5"),
         (lambda action, context, rng: {"ad": 0, "mail": 0, "visit": 1, "buy": 1}, "is set to 1"),
+        (lambda action, context, rng: {"ad": 0, "mail": 0, "visit": 1, "buy": np.array([0, 1])}, "'buy' is array"),
+        (lambda action, context: {}, r"called as world\(action, context, rng\), but"),
     ],
 )
 def test_a_function_that_breaks_the_rules_is_told_so(world, said):

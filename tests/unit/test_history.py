@@ -182,7 +182,7 @@ def test_a_bad_row_is_refused_with_its_number(row):
 
 def test_sources_that_are_none(tmp_path):
     for source in (3, None, {"X1": 1}, b"X1,Y\n1,1\n", io.BytesIO(b"X1,Y\n1,1\n")):
-        with pytest.raises(ExperimentError, match=r"a (history|table) is"):
+        with pytest.raises(ExperimentError, match=r"rounds come as|a table is"):
             read_history(source, BINARY)
     assert "at least one round" in str(refused([]))
     assert "stands twice" in str(refused(pd.DataFrame([[1, 1]], columns=["Y", "Y"])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import sys
 
@@ -46,6 +47,10 @@ WAYS = {
     "semicolons": lambda names, row: "; ".join(names),
     "a JSON list": lambda names, row: json.dumps(names),
     "a JSON object": lambda names, row: json.dumps({name: row[name] for name in names}),
+    "a list as Python prints it": lambda names, row: str(names),
+    "a set as Python prints it": lambda names, row: str(set(names)) if names else "",
+    "a mapping as Python prints it": lambda names, row: str({name: row[name] for name in names}),
+    "NAME=VALUE": lambda names, row: ", ".join(f"{name}={row[name]}" for name in names),
     "a list": lambda names, row: names,
     "a tuple": lambda names, row: tuple(names),
     "a mapping": lambda names, row: {name: row[name] for name in names},
@@ -77,7 +82,11 @@ def test_files_and_frames_say_the_same(tmp_path):
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     frame = pd.DataFrame(listed)
     frame.to_parquet(parquet)
-    for source in (str(plain), plain, packed, str(parquet), frame, reversed(listed)):
+    zipped = tmp_path / "visits.parquet.gz"
+    zipped.write_bytes(gzip.compress(parquet.read_bytes()))
+    bars = tmp_path / "visits.txt"
+    frame.assign(visit=frame["visit"].map({0: "n", 1: "Y"})).to_csv(bars, sep="|", index=False, na_rep="null")
+    for source in (str(plain), plain, packed, str(parquet), frame, reversed(listed), zipped, bars):
         assert read_past(source, COLUMNS) == wanted
     with open(plain, newline="") as file:
         assert read_past(file, COLUMNS) == wanted
@@ -134,6 +143,10 @@ def test_a_slip_in_a_name_is_said_with_the_name_that_was_meant():
         read_past([{**good, "do": "emial"}], COLUMNS)
     with pytest.raises(ParseError, match=r"'visit' has no value in any row.*latent=\['visit'\]"):
         read_past([{"email": 1, "price": 0, "buy": 1}], COLUMNS)
+    with pytest.raises(ParseError, match=r"'buy' has no value in any row\. Add its column"):  # the target is not hidden
+        read_past([{"email": 1, "price": 0, "visit": 1}], COLUMNS)
+    with pytest.raises(ParseError, match=r"of its columns, 'email price visit buy', none is one.*separated by commas"):
+        read_past(io.StringIO("email price visit buy\n1 0 1 1\n"), COLUMNS)
 
 
 def test_what_is_no_variable_is_passed_over_and_said():
@@ -149,6 +162,8 @@ def test_what_is_no_variable_is_passed_over_and_said():
         ({"do": "email"}, "does not say to what"),
         ({"do": 7}, "names the variables that were set"),
         ({"do": '{"email": '}, "names the variables that were set"),
+        ({"do": "[1, 2]"}, "names the variables that were set"),
+        ({"do": "(lambda: 1)()"}, "names the variables that were set"),
         ({"do": "buy"}, "target"),
         ({"do": '{"email": 1}', "email": 0}, "was set to 1 and is said to have been 0"),
         ({"do": '{"email": 1}', "do:email": 0}, "set to one value"),

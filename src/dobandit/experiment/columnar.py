@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from dobandit.errors import ParseError
 from dobandit.experiment.export import optional_package
+from dobandit.text_files import without_gz
 
 _ENDINGS = (".parquet", ".pq")
-_MAGIC = b"PAR1"
+_MAGIC, _GZIP = b"PAR1", b"\x1f\x8b"
 
 
 class Cells(NamedTuple):
@@ -41,7 +44,7 @@ def is_parquet(source: Any) -> bool:
     """Whether this is the path of a Parquet file, by its ending or its first bytes."""
     if not isinstance(source, (str, os.PathLike)):
         return False
-    if os.fspath(source).lower().endswith(_ENDINGS):
+    if without_gz(source).suffix.lower() in _ENDINGS:
         return True
     with suppress(OSError, ValueError), open(source, "rb") as file:  # whoever reads it says what is wrong
         return file.read(len(_MAGIC)) == _MAGIC
@@ -49,11 +52,17 @@ def is_parquet(source: Any) -> bool:
 
 
 def read_parquet(path: str | os.PathLike[str]) -> Cells:
-    """The cells of a Parquet file (needs pyarrow)."""
+    """The cells of a Parquet file, compressed as a whole (.gz) or not (needs pyarrow)."""
     arrow = optional_package("pyarrow", "dobandit[parquet]")
     parquet = optional_package("pyarrow.parquet", "dobandit[parquet]")
     try:
-        table = parquet.read_table(os.fspath(path))
-    except (OSError, ValueError, arrow.ArrowException) as error:
+        with open(path, "rb") as file:
+            zipped = file.read(len(_GZIP)) == _GZIP
+        if zipped:  # whole, since Parquet is read from its end
+            with gzip.open(path) as unzipped:
+                table = parquet.read_table(arrow.BufferReader(unzipped.read()))
+        else:
+            table = parquet.read_table(os.fspath(path))
+    except (OSError, EOFError, ValueError, zlib.error, arrow.ArrowException) as error:
         raise ParseError(f"this Parquet file cannot be read ({error!s:.200}). Check the path.") from None
     return cells_of(table)

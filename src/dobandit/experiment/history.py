@@ -54,8 +54,8 @@ def _read(source: Any, columns: Columns, passed: list[str] | None) -> list[Round
     iterable = isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes))
     if not iterable and not is_file(source) and not is_frame(source):
         raise ExperimentError(
-            "a history is the path of a CSV or Parquet file, an open text file, a DataFrame or a list of rows, but got "
-            f"{type(source).__name__}."
+            "rounds come as the path of a CSV or Parquet file, an open text file, a DataFrame or a list of rows, but "
+            f"got {type(source).__name__}."
         )
     try:
         return _checked(numbered_rows(source, columns, passed), columns, passed is not None)
@@ -90,7 +90,7 @@ def _checked(source: Numbered, columns: Columns, together: bool) -> list[Round]:
         line = number if source.unit == "line" else None
         raise ParseError("".join([first, *others]), where=f"{source.unit} {number}", line=line)
     if not rounds:
-        raise ParseError("a history has at least one round that was told, but there is none. Check the source.")
+        raise ParseError("the data have at least one round that was told, but there is none. Check the source.")
     return rounds
 
 

@@ -1,11 +1,13 @@
 """A cell that says which variables were set in its row: `intervention_targets`, or `do`.
 
 Names are separated by commas, semicolons or spaces, or come as a list; what a variable was set to stands in its own
-column then. A mapping (in a file: a JSON object) says the values itself: {"price": 0}. An empty cell: nothing was set.
+column then. A mapping (in a file: a JSON object, or price=0) says the values itself: {"price": 0}. Lists and mappings
+may be spelled as Python prints them, which is how frames write them. An empty cell: nothing was set.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -62,15 +64,31 @@ def _read_text(text: str, column: str, known: tuple[str, ...]) -> Mapping[Any, A
         return [text]
     if not text or text.lower() in _NOTHING:
         return []
-    if text[0] in "{[":
-        try:
-            said: dict[str, Any] | list[Any] = json.loads(text)
-        except (ValueError, RecursionError):
-            raise _wrong(text, column) from None
-        if isinstance(said, list) and not all(isinstance(name, str) for name in said):
-            raise _wrong(text, column)
-        return said
-    return [name for name in re.split(_SEPARATORS, text) if name]
+    if text[0] in "{[(":
+        said = _literal(text)
+        if isinstance(said, Mapping):
+            return said
+        if isinstance(said, list) and all(isinstance(name, str) for name in said):
+            return said
+        raise _wrong(text, column)
+    parts = [part for part in re.split(_SEPARATORS, text) if part]
+    pairs = [part.rpartition("=") for part in parts]
+    if all(name in known and value in ("0", "1") for name, _, value in pairs):
+        return {name: int(value) for name, _, value in pairs}
+    return parts
+
+
+def _literal(text: str) -> Any:
+    """What a text in brackets says, as JSON or as Python prints it: a mapping or a list; None where it says nothing."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        said = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return sorted(said, key=str) if isinstance(said, set) else list(said) if isinstance(said, tuple) else said
 
 
 def _wrong(cell: object, column: str) -> ParseError:

@@ -11,19 +11,20 @@ without it (`Engine.update_unordered`).
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import DobanditWarning, ObservationError, ParseError, listed
 from dobandit.experiment.definition import Definition
-from dobandit.experiment.diagnosis.findings import on_left_out
 from dobandit.experiment.history import Round, read_summed
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import IMPORTED, TOLD, ClosedTrial, StoredTrial
 from dobandit.experiment.tables import MOST_ROUNDS
-from dobandit.policy.problem import Problem
+
+if TYPE_CHECKING:
+    from dobandit.policy.problem import Problem
 
 _SEED = 20_230_207
 _SINGLE = 32  # rounds up to which each is a part by itself
@@ -69,6 +70,8 @@ def _require_taught(past: Past, problem: Problem, columns: Columns) -> None:
             f"{'always_set' if problem.rules.always_set else 'hide'}=[...], or take data from other rounds."
         )
     if left_out:
+        from dobandit.experiment.diagnosis.findings import on_left_out  # needs Numba, which few commands wait for
+
         warnings.warn(on_left_out(problem, left_out), DobanditWarning, stacklevel=4)
 
 
@@ -101,7 +104,7 @@ def read_past(source: Any, columns: Columns, now: float | None = None) -> Past:
             partial.add(key[1])
     total = sum(counts.values())
     if total > MOST_ROUNDS:
-        raise ObservationError(f"a history has at most {MOST_ROUNDS:,} rounds, but got {total:,}. Give a part of it.")
+        raise ObservationError(f"the data have at most {MOST_ROUNDS:,} rounds, but got {total:,}. Give a part of them.")
     keys = sorted(counts)
     parts = _parts(np.array([counts[key] for key in keys], dtype=np.int64))
     trials = tuple(trial for part in parts for trial in _trials(part, keys, partial, now))
@@ -114,10 +117,13 @@ def _require_seen(rounds: list[Round], columns: Columns) -> None:
     seen = {i for one in rounds for i, value in enumerate(one.observation) if value is not None}
     missing = columns.missing([0 if i in seen else None for i in range(len(columns.names))])
     if missing:
+        target = columns.graph.target
+        way = "Add its column: it is what the data have to tell of."
+        if target not in missing:
+            way = f"Add the column, or say that it is hidden: latent=[{missing[0]!r}]."
         raise ParseError(
             f"the data have a column for every observed variable, but {listed(missing)} "
-            f"{'has' if len(missing) == 1 else 'have'} no value in any row. Add the column, or say that it is hidden: "
-            f"latent=[{missing[0]!r}]."
+            f"{'has' if len(missing) == 1 else 'have'} no value in any row. {way}"
         )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dobandit.checks import absent, shown
-from dobandit.errors import ExperimentError, ParseError, closest
+from dobandit.errors import ExperimentError, ParseError, closest, listed
 from dobandit.experiment.columnar import cells_of, is_frame, is_parquet, read_parquet
 from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
 from dobandit.experiment.marks import MARKS, marked
@@ -24,11 +24,12 @@ from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
 from dobandit.text_files import read_text
 
 MOST_ROUNDS = 10_000_000  # in one trial: a slip of the finger should not make a log that takes hours to replay
-_DELIMITERS = ",;\t"
+_DELIMITERS = ",;\t|"
 MARK = "mark"  # the kind of a column that names what was set
 _STATE, _COUNT = TRIAL + "state", TRIAL + "count"
 _WORDS: dict[object, int | None] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1, 0: 0, 1: 1}
-_WORDS |= {"": None, "na": None, None: None}  # NA, as NaN, is how other programs write an empty cell
+_WORDS |= {"y": 1, "n": 0, "t": 1, "f": 0}
+_WORDS |= dict.fromkeys(["", "na", "n/a", "null", "none", None])  # as other programs write an empty cell, and NaN
 _OTHER = object()
 # With what `row_of` of an export says of a trial besides.
 _KEYS = {"do", "observation", "trial", "interval", *(name.removeprefix(TRIAL) for name in BOOKKEEPING)}
@@ -204,6 +205,13 @@ class Table:
             elif kind == MARK:
                 self.mark = (i, variable)
 
+        if not self.seen and not self.do:
+            what = listed([str(name) for name in header], 4)
+            raise ParseError(
+                f"a table has a column for each variable, but of its columns, {what}, none is one. The variables are "
+                f"{listed(columns.names)}; columns are separated by commas, semicolons, tabs or |."
+            )
+
     def spoken(self, cells: Sequence[Any]) -> Spoken | None:
         if len(cells) != self.size:
             raise ParseError(f"a row has a cell for each of the {self.size} columns, but this one has {len(cells)}.")
@@ -296,8 +304,14 @@ def _cell(cell: Any, column: str) -> Any:
     except ValueError:
         word = cell.strip().lower()
         if word not in _WORDS:
-            raise ParseError(f"a cell is 0, 1, a number or empty, but {column!r} has {shown(cell)}.") from None
+            raise _no_cell(cell, column) from None
         return _WORDS[word]
     if "_" in cell:  # which Python allows within numbers
-        raise ParseError(f"a cell is 0, 1, a number or empty, but {column!r} has {shown(cell)}.")
+        raise _no_cell(cell, column)
     return None if absent(number) else number
+
+
+def _no_cell(cell: str, column: str) -> ParseError:
+    return ParseError(
+        f"a cell is 0 or 1 (or true and false, yes and no), a number, or empty, but {column!r} has {shown(cell)}."
+    )

@@ -184,7 +184,8 @@ def fit(
     """
     if not isinstance(graph, CausalModel):
         graph = as_graph(graph, "data are fitted to a graph or a model", GraphError)
-    chosen, always = graph.structure if isinstance(graph, CausalModel) else graph, tuple(always_set)
+    chosen = graph.structure if isinstance(graph, CausalModel) else graph
+    always = Rules(always_set=always_set).always_set  # type: ignore[arg-type]
     rules = Rules(max(len(always), min(1, len(chosen.controllable))), always_set=always)
     return fitted(graph, data, rules, links, hide=hide)
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import ModelError, listed
+from dobandit.errors import ModelError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.states import Binarise, refuse_unknown, states_of_one
 from dobandit.model.tables import MOST_PARENTS, TableModel
@@ -132,7 +132,7 @@ def _too_many_bits(network: Network, name: str, codes: dict[str, Code]) -> Model
     beside = f" and {own} for the states of {name!r} itself" if own else ""
     return ModelError(
         f"which state a variable is in is written in variables of 0 and 1, of which a table has at most {MOST_PARENTS} "
-        f"as parents, but {name!r} needs {needed}: for its causes {listed(told)}{beside}. Merge states of "
+        f"as parents, but {name!r} needs {needed}: for its causes {', '.join(told)}{beside}. Merge states of "
         f"{(wide[0] if wide else name)!r} in the network, or, where the graph is enough, take it alone: "
         "read_graph(..., structure_only=True), `dobandit check --structure-only`.",
         node=name,

@@ -7,6 +7,7 @@ sharp. Learners play against it round by round, in Python.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -50,6 +51,14 @@ class FunctionModel(CausalModel):
     def __init__(self, function: WorldFunction, graph: CausalGraph, samples: int = 4_000) -> None:
         if not callable(function):
             raise ModelError(f"a world is a function (action, context, rng), but got {type(function).__name__}.")
+        try:
+            inspect.signature(function).bind({}, {}, None)
+        except ValueError:  # some built-in functions do not say what they take
+            pass
+        except TypeError as error:
+            raise SimulationError(
+                f"a world is called as world(action, context, rng), but this function cannot be: {error}."
+            ) from None
         self.function, self.graph = function, graph
         self.samples = whole_number("samples", samples, 2, SimulationError)
         self.noise = np.zeros(len(graph) + 1)
@@ -79,7 +88,7 @@ class FunctionModel(CausalModel):
         found: dict[str, float] = {}
         for name in self.graph.observed:
             value = seen.get(name, known.get(name))
-            if value is None or value not in (0, 1):
+            if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)) or value not in (0, 1):
                 what = "is missing" if value is None else f"is {value!r}"
                 raise SimulationError(
                     f"the world returns 0 or 1 for each of {listed(self.graph.observed)}, but {name!r} {what}."
