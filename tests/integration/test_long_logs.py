@@ -181,6 +181,19 @@ def test_sums_that_may_not_be_kept_are_not_missed(tmp_path, monkeypatch):
     experiment.close()
 
 
+def test_a_tell_is_told_whatever_becomes_of_the_sums(monkeypatch):
+    def failing(*_):
+        raise StorageError("damaged")
+
+    monkeypatch.setattr("dobandit.experiment.known.EVERY", 1)
+    monkeypatch.setattr(Tally, "follow", failing)
+    experiment = make()
+    assert experiment.tell(experiment.ask(), {"Y": 1}).repeated is False
+    assert experiment.record({}, {"Y": 1}) == 1
+    assert experiment.import_history([({}, {"Y": 1})] * 3) == range(2, 5)
+    assert [row["state"] for row in experiment.trials()] == ["told"] * 5
+
+
 def test_explaining_counts_what_was_under_way(tmp_path):
     """Trials that were closed long after, out of order, and some that still are pending."""
     experiment = make(open_storage(str(tmp_path / "spring.db")))

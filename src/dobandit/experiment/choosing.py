@@ -38,7 +38,7 @@ _TURNS = 4.0  # times as long as the last choice: a turn is over then, whatever 
 _LONGEST_WAIT = 600.0  # seconds; a turn only saves work
 _RACES, _GLANCES = 3, 10
 _NEWS = 200  # closed trials that are taken in while others wait
-PART = 50_000  # closed trials in memory at a time
+PART = 10_000  # closed trials in memory at a time
 
 
 class Wish(NamedTuple):

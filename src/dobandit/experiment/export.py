@@ -32,7 +32,7 @@ from dobandit.experiment.storage.base import TOLD, StoredTrial
 from dobandit.text_files import write_atomically
 
 _AT_ONCE = 1 << 20  # characters of CSV in memory
-_GROUP = 50_000  # trials of a Parquet file in memory
+_GROUP = 20_000  # trials of a Parquet file in memory
 DO, SEEN, TRIAL = "do:", "seen:", "trial."
 JsonRow = dict[str, Any]
 

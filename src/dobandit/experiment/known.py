@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from dobandit.errors import StorageError
+from dobandit.errors import DobanditError, StorageError
 from dobandit.experiment.choosing import PART, ChoosingLog
 from dobandit.experiment.ledger import Ledger
 from dobandit.experiment.storage.base import StoredTrial
@@ -107,14 +107,15 @@ class KnownLog(ChoosingLog):
         """Called once a trial was closed: now and then the sums are kept, by whoever closes that one."""
         if (position + 1) % EVERY == 0 and self._reading.acquire(blocking=False):  # an answer may take long
             try:
-                self._tally.follow(self.storage, self._id)
-                self._store_tally()
+                with suppress(DobanditError):  # the trial is stored, whatever becomes of the sums
+                    self._tally.follow(self.storage, self._id)
+                    self._store_tally()
             finally:
                 self._reading.release()
 
     def _keep_sums_of(self, position: int, trials: list[StoredTrial]) -> None:
         """An import is added up while it is at hand."""
-        with self._reading:
+        with self._reading, suppress(DobanditError):
             tally = self._tally
             if tally.position < position:
                 tally.follow(self.storage, self._id)

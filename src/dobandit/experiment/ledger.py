@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dobandit.policy.engine import Array, Rounds
 
 FIELDS = ("position", "state", "do", "observation", "counts", "predicted")
-PART = 50_000  # closed trials in memory at a time
+PART = 10_000  # closed trials in memory at a time
 
 
 def closed_parts(
