@@ -85,6 +85,7 @@ def test_conflicts_and_what_is_missing(house):
     for method, path in (("POST", "/trials/9/tell"), ("POST", "/trials/9/abandon"), ("GET", "/trials/9")):
         assert house.call(method, house.at + path, tell if "tell" in path else None).status_code == 404
     taken = house.call("POST", f"{API}/experiments", {"name": "spring", **FUNNEL})
+    assert "sqlite" not in taken.text
     assert (taken.status_code, taken.json()["error"]) == (409, "TakenError")
 
 
@@ -310,6 +311,9 @@ def test_a_storage_that_is_gone_is_a_503(tmp_path):
         answer = one.client.get("/readyz")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
         assert str(tmp_path) not in answer.text
+        token = one.call("GET", f"{API}/experiments")
+        assert (token.status_code, str(tmp_path) in token.text) == (503, False)
+        assert token.headers["x-frame-options"] == "DENY"
         (tmp_path / "away.db").rename(tmp_path / "spring.db")
         assert one.call("GET", f"{API}/experiments/{number}").status_code == 200
     storage.close()

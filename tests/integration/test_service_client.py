@@ -1,6 +1,7 @@
 """The client: lost answers, a server that is killed, errors, and what is said where an extra is missing."""
 
 import io
+import json
 import math
 import os
 import re
@@ -265,6 +266,31 @@ def test_a_killed_server_loses_and_doubles_nothing(tmp_path):
     audit = [line.what for line in storage.audit(most=1000)]
     assert (audit.count("ask"), audit.count("tell")) == (200, 200)
     storage.close()
+
+
+def test_serve_says_where_it_is_and_how_to_log_in(tmp_path):
+    url = f"sqlite:///{tmp_path}/spring.db"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "dobandit", "serve", "--storage", url, "--port", str(port), "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        said = ""
+        while "}" not in said:
+            line = process.stdout.readline()
+            assert line
+            said += line
+        document = json.loads(said)
+        assert (document["url"], document["storage"]) == (f"http://127.0.0.1:{port}", url)
+        with httpx.Client(timeout=30, transport=httpx.HTTPTransport(retries=10)) as browser:
+            assert browser.get(document["login"]).status_code == 303
+            assert browser.get(document["url"]).status_code == 200
+            assert browser.get(document["login"]).status_code == 403
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        process.stdout.close()
 
 
 # -- what is not installed -----------------------------------------------------------------------------------------

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import click
 
+from dobandit.cli.output import json_option, print_json
 from dobandit.cli.storage import group_storage_option, kept
 from dobandit.errors import DobanditError, ExperimentError
 from dobandit.experiment.storage import Storage
@@ -27,7 +29,10 @@ from dobandit.experiment.storage import Storage
     help="A name under which the service is reached, such as experiments.example.org; may be repeated.",
 )
 @click.option("--https", is_flag=True, help="A reverse proxy in front of it speaks HTTPS: cookies need that then.")
-def serve_command(storage: str, host: str, port: int, allowed_hosts: tuple[str, ...], https: bool) -> None:
+@json_option
+def serve_command(
+    storage: str, host: str, port: int, allowed_hosts: tuple[str, ...], https: bool, as_json: bool
+) -> None:
     """Let browsers and programs in: pages for people, and an API at /api/v1.
 
     On this machine alone it needs no set-up: open the login link that it prints. To be reached from others it needs a
@@ -55,15 +60,22 @@ def serve_command(storage: str, host: str, port: int, allowed_hosts: tuple[str, 
         )
         app = create_app(place, settings)
         link = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        click.echo(f"serving {place.url} at {link}; Ctrl+C stops it")
+
+        def login() -> str | None:
+            return f"{link}/login?code={app.state.login.code}" if local else None
 
         def say_link() -> None:
-            click.echo(f"log in once with: {link}/login?code={app.state.login.code}")
+            click.echo(f"log in once with: {login()}", err=as_json)
 
-        if local:
-            app.state.used_login = say_link
-            say_link()
         require_free(host, port)
+        if as_json:
+            print_json({"url": link, "storage": place.url, "login": login()})
+        else:
+            click.echo(f"serving {place.url} at {link}; Ctrl+C stops it")
+            if local:
+                say_link()
+        sys.stdout.flush()  # a program that started this one waits for the link
+        app.state.used_login = say_link if local else app.state.used_login
         run(app, host, port)
 
 
@@ -84,6 +96,7 @@ def _require_guarded(host: str, place: Storage, allowed_hosts: tuple[str, ...]) 
 def server() -> Callable[[Any, str, int], None]:
     """What runs an app, where the packages for it are installed."""
     try:
+        from dobandit.service import app  # noqa: F401 - whatever it needs must be there
         from dobandit.service.server import run
     except ImportError as error:
         raise DobanditError(

@@ -21,7 +21,7 @@ from dobandit.errors import DobanditError
 from dobandit.experiment.storage.books import READ, WORK
 from dobandit.service.headers import guarded
 from dobandit.service.origins import again, require_csrf, require_host, require_origin, require_own_page
-from dobandit.service.problems import Problem, problem_of, respond
+from dobandit.service.problems import Problem, respond
 from dobandit.service.rates import Rates
 from dobandit.service.settings import Settings
 from dobandit.service.tokens import Tokens
@@ -66,7 +66,11 @@ class Guard:
         except Problem as problem:
             await respond(request, problem)(scope, receive, send)
         except DobanditError as error:  # the storage, when a token is looked up
-            await respond(request, problem_of(error))(scope, receive, send)
+            _log.warning("a token could not be looked up: %s", error)
+            hidden = Problem(
+                503, "the storage cannot be reached. Repeat this.", {"Retry-After": "2"}, error="StorageError"
+            )
+            await respond(request, hidden)(scope, receive, send)
         except (ValueError, HTTPException):  # an address in a header, or a form, that is none
             unread = Problem(400, "the head or the form of this request cannot be read.")
             await respond(request, unread)(scope, receive, send)

@@ -66,7 +66,10 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(DobanditError)
     def _known(request: Request, error: DobanditError) -> Response:
-        return respond(request, problem_of(error))
+        problem = problem_of(error)
+        where = request.app.state.house.storage.url  # a path, or the name of a server: nobody's business
+        problem.detail = problem.detail.replace(where, "the storage")
+        return respond(request, problem)
 
     @app.exception_handler(HTTPException)
     def _framework(request: Request, error: HTTPException) -> Response:
