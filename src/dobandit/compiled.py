@@ -7,69 +7,33 @@ With NUMBA_DISABLE_JIT=1 every kernel runs as plain Python.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
-from functools import cache, cached_property, update_wrapper
+from functools import cache
 from pathlib import Path
-from types import FunctionType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
+P = ParamSpec("P")
+R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
-_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
 # The packages with kernels: an edit elsewhere leaves the compiled ones as they are.
 _WITH_KERNELS = ("graph", "model", "estimation", "oracle", "policy")
 
 
-def kernel(function: F) -> F:
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """The compiled form of `function`. Division follows NumPy, so hot loops carry no zero checks; kernels allocate
     nothing, so arrays are not reference-counted, which made them five times faster."""
-    return _compiled(function)
+    return cast(Callable[P, R], _compile(function, _nrt=False))
 
 
-def inlined(function: F) -> F:
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel that is merged into its callers: named tuples of many arrays are costly to hand over."""
-    return _compiled(function, forceinline=True)
+    return cast(Callable[P, R], _compile(function, _nrt=False, forceinline=True))
 
 
-@cache
-def allocating(function: Callable[..., Any]) -> Callable[..., Any]:
+def allocating(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel that may make lists and arrays of its own; not for hot loops."""
-    return _compile(function, _nrt=True)
-
-
-def _compiled(function: F, **options: Any) -> F:
-    return function if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" else cast(F, Kernel(function, options))
-
-
-class Kernel:
-    """A function that is compiled when it is first called.
-
-    What other kernels call is a form of its own, without the code that takes Python's objects apart: for a named tuple
-    of many arrays that code is longer than the kernel, and most kernels are never called from Python.
-    """
-
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        self.py_func, self.options = function, options
-        update_wrapper(self, function)
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self._for_python(*arguments)
-
-    @cached_property
-    def _for_python(self) -> Callable[..., Any]:
-        return _compile(self.py_func, **self.options)
-
-    @cached_property
-    def _for_kernels(self) -> Any:
-        code, namespace, name = self.py_func.__code__, self.py_func.__globals__, self.py_func.__name__
-        bare = FunctionType(code, namespace, name, None, self.py_func.__closure__)
-        bare.__module__, bare.__qualname__ = self.py_func.__module__, f"{name}_inside"  # kept in a file of its own
-        return _compile(bare, no_cpython_wrapper=True, **self.options)
-
-    @property
-    def _numba_type_(self) -> Any:
-        """What Numba takes this for where a kernel calls it."""
-        return self._for_kernels._numba_type_
+    return cast(Callable[P, R], _compile(function))
 
 
 class ByType(Protocol):
@@ -107,7 +71,7 @@ def by_type(stub: Callable[..., Any]) -> ByType:
 def _choose_when_compiled(chosen: Callable[..., Any], bodies: dict[type, Callable[..., Any]]) -> None:
     from numba.extending import overload
 
-    options: Any = {**_OPTIONS, "forceinline": True}
+    options: Any = {**_OPTIONS, "_nrt": False, "forceinline": True}
 
     @overload(chosen, strict=False, jit_options=options)
     def body(first: Any, *_: Any) -> Any:
@@ -115,13 +79,14 @@ def _choose_when_compiled(chosen: Callable[..., Any], bodies: dict[type, Callabl
         return getattr(found, "py_func", None)
 
 
-def _compile(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+@cache
+def _compile(function: Callable[..., object], **options: Any) -> Callable[..., object]:
     import numba
 
     _drop_stale_cache()
     options = {**_OPTIONS, **options}
     try:
-        compiled: Callable[..., Any] = numba.njit(cache=True, **options)(function)
+        compiled: Callable[..., object] = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder where compiled kernels could be kept: compile anew in every process
         compiled = numba.njit(**options)(function)
     return compiled

@@ -293,7 +293,7 @@ def pattern_row(layout: Any, v: int, i: int, fixed: Any, row: Any) -> bool:
 @by_type
 def fill_promised(
     kind: Any, layout: Any, sets: Any, state: Any, v: int, nats: float, fixed: Any, low: Any, high: Any
-) -> bool:
+) -> Any:
     """The intervals of a node with a promised link; False where it has none, or no weights make the rows likely."""
 
 
