@@ -151,14 +151,15 @@ def test_a_search_reports_the_index_of_an_allowed_action(rules, monkeypatch):
 @pytest.mark.parametrize("links", ["auto", "exponential", "identity"])
 @pytest.mark.parametrize("rules", RULES, ids=["plain", "levers", "required", "costs", "exclusive"])
 def test_a_search_that_settles_only_what_a_lever_reaches_ends_where_a_plain_one_does(links, rules, monkeypatch):
-    """Some nodes here have up to 16 patterns, more than a quadratic form is kept for."""
+    """Nodes have up to four causes, more than a quadratic form is kept for, and the target as many as are left over,
+    more than a table is made for."""
     monkeypatch.setattr(causal_engine, "MOST_ACTIONS", 0)
     for seed in range(4):
         rng = np.random.default_rng(seed)
         names = [f"X{i}" for i in range(14)] + ["Y"]
         before = [rng.choice(i, min(i, int(rng.integers(1, 5))), replace=False) for i in range(1, 15)]
         edges = [(names[int(j)], names[i]) for i, causes in enumerate(before, 1) for j in causes]
-        graph = CausalGraph(edges, target="Y", nodes=names)
+        graph = CausalGraph(edges + [(name, "Y") for name in set(names[:-1]) - {a for a, _ in edges}], target="Y")
         engine, now = told(rng, graph, 3, links=links, **rules)
         climbing = engine.plan.oracle
 

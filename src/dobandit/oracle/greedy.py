@@ -24,53 +24,34 @@ from dobandit.compiled import kernel
 from dobandit.model.bglm import WeightedModel
 from dobandit.oracle.actions import Action, Allowed
 from dobandit.oracle.exhaustive import Limits
-from dobandit.oracle.passes import full_pass, gain_of, passes_of, toggle
+from dobandit.oracle.options import Options
+from dobandit.oracle.passes import gain_of, toggle
 
 FACTOR = 1.0 - 1.0 / math.e
 COST_FACTOR = FACTOR / 2.0
 _BOUNDS = 64  # sets on the way at which the bound is computed
 
 
-class Arrays:
-    """A monotone problem's allowed actions in the numbers of `Passes`. Exclusive groups are taken to be disjoint."""
+class Arrays(Options):
+    """The options of a monotone problem, where variables are set to 1 only, by variable. Exclusive groups are taken to
+    be disjoint."""
 
     def __init__(self, model: WeightedModel, allowed: Allowed) -> None:
-        rules, graph = allowed.rules, allowed.graph
-        self.passes = passes_of(model)
-        number = {int(v): here for here, v in enumerate(self.passes.ids) if here}
-        here = {v: number.get(v, 0) for v in (*allowed.candidates, *allowed.required)}
-        # Costs as shares of the total: gains per cost then neither overflow nor vanish.
-        unit = rules.total_cost or 1.0
-        self.money = rules.money / unit
-        self.cost, self.group = np.ones(len(number) + 1), np.full(len(number) + 1, -1, dtype=np.int64)
-        for v, name in zip(allowed.candidates, allowed.names, strict=True):
-            self.cost[here[v]] = rules.unit_cost(name) / unit
-        groups = rules.groups(allowed.names)
-        for which, group in enumerate(groups):
-            for name in group:
-                self.group[here[graph.index(name)]] = which
-        self.group_count = len(groups)
-        useful = sorted(here[v] for v in allowed.candidates if here[v] and self.cost[here[v]] <= self.money)
-        self.candidates: NDArray[np.int32] = np.array(useful, dtype=np.int32)
-        self.required = [here[v] for v in allowed.required if here[v]]
-        self.most = min(allowed.most, len(useful))
-        self.has_costs = rules.total_cost is not None
+        super().__init__(model, allowed)
+        table, rules = self.table, allowed.rules
+        self.candidates = np.sort(table.node)
+        self.cost, self.group = np.ones(len(self.passes.ids)), np.full(len(self.passes.ids), -1, dtype=np.int64)
+        self.cost[table.node] = table.cost
+        grouped = np.flatnonzero(np.diff(table.group_ptr))
+        self.group[grouped] = table.group[table.group_ptr[grouped]]
         by_cost = replace(rules, budget=None).most(allowed.names) if self.has_costs else 0
         room = by_cost if rules.budget is None else rules.budget - len(rules.require)
         self.budget_binds = room < by_cost
-        self.given = allowed.required
-        self.restart()
 
-    def restart(self) -> float:
-        """Back to the required variables alone; returns their E[Y]."""
-        self.passes.is_set[:] = False
-        self.passes.is_set[self.required] = True
-        return float(full_pass(self.passes))
-
-    def action(self, chosen: Iterable[int]) -> Action:
-        """The required variables and these (numbers of `Passes`, -1 for none), all set to 1."""
-        ids = sorted((*self.given, *(int(self.passes.ids[v]) for v in chosen if v > 0)))
-        return Action(tuple(ids), (1.0,) * len(ids))
+    def action_on(self, chosen: Iterable[int]) -> Action:
+        """What is given, and these variables (numbers of `Passes`) at 1."""
+        option = {int(v): i for i, v in enumerate(self.table.node)}
+        return self.action(option[int(v)] for v in chosen)
 
     def factor(self) -> float | None:
         """What is proved of a greedy answer under these rules."""
@@ -93,7 +74,7 @@ def greedy(arrays: Arrays, limits: Limits | None = None) -> GreedyAnswer:
     base = arrays.restart()
     bound, looked, finished = bound_at(arrays), 0, True
     gains = gains_at(arrays)
-    single = int(np.argmax(gains)) if arrays.most else 0
+    single = int(np.argmax(gains)) if arrays.room else 0
     best, value = np.zeros(0, dtype=np.int32), base
     for by_rate in (True, False) if arrays.has_costs else (False,):
         chosen, bound_here, steps, done = _one_run(arrays, by_rate, limits, looked)
@@ -101,7 +82,7 @@ def greedy(arrays: Arrays, limits: Limits | None = None) -> GreedyAnswer:
         bound, looked = min(bound, bound_here), looked + steps * len(arrays.candidates)
         if reached > value or not len(best):
             best, value = chosen, reached
-    if arrays.most and base + gains[single] > value:
+    if arrays.room and base + gains[single] > value:
         best, value = arrays.candidates[single : single + 1], base + float(gains[single])
     factor = arrays.factor() if finished else None
     if factor:  # it holds for what is gained beyond the required set
@@ -113,14 +94,14 @@ def _one_run(arrays: Arrays, by_rate: bool, limits: Limits, looked: int) -> tupl
     """(the variables in the order taken, the bound, steps, whether no limit came first). With costs variables without
     gain are left out; sets under a mere budget are filled up."""
     arrays.restart()
-    chosen: NDArray[np.int32] = np.zeros(max(arrays.most, 1), dtype=np.int32)
+    chosen: NDArray[np.int32] = np.zeros(max(arrays.room, 1), dtype=np.int32)
     taken, money, bound = np.zeros(arrays.group_count + 1, dtype=np.bool_), np.full(1, arrays.money), math.inf
     rules = arrays.candidates, arrays.cost, arrays.group, by_rate, not arrays.has_costs
-    count, stride = 0, max(1, -(-arrays.most // _BOUNDS))
-    while count < arrays.most:
+    count, stride = 0, max(1, -(-arrays.room // _BOUNDS))
+    while count < arrays.room:
         if limits.reached(looked + count * len(arrays.candidates)):
             return chosen[:count], bound, count, False
-        before, stop = count, min(count + stride, arrays.most)
+        before, stop = count, min(count + stride, arrays.room)
         count = int(take_steps(arrays.passes, *rules, taken, money, chosen, before, stop))
         bound = min(bound, bound_at(arrays))
         if count < stop:
@@ -188,7 +169,7 @@ def bound_at(arrays: Arrays) -> float:
     of_group = np.zeros(arrays.group_count)
     np.maximum.at(of_group, group[group >= 0], gains[group >= 0])
     pool = np.sort(np.concatenate([gains[group < 0], of_group]))[::-1]
-    most = float(pool[: arrays.most].sum())
+    most = float(pool[: arrays.room].sum())
     if arrays.has_costs and len(gains):
         cost = arrays.cost[arrays.candidates]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

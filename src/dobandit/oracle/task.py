@@ -117,7 +117,7 @@ class Task:
             arrays = Arrays(self.weighted, self.allowed)
             # Stopped half-way it would give a smaller set, which the rules may not allow.
             found = greedy(arrays, None if self.allowed.rules.smaller is False else self.limits)
-            best = [(arrays.action(found.chosen), found.value)]
+            best = [(arrays.action_on(found.chosen), found.value)]
             return Answer(best, found.bound, found.bound <= found.value + TOLERANCE, found.factor, found.looked)
         if self.model.is_linear:
             from dobandit.oracle.branch_and_bound import root_bound
@@ -149,7 +149,8 @@ class Task:
         from dobandit.oracle.options import Options
         from dobandit.oracle.signed_greedy import signed_greedy
 
-        options, known = Options(self.weighted, self.allowed), None
+        arrays = Arrays(self.weighted, self.allowed) if self.submodular else None
+        options, known = arrays or Options(self.weighted, self.allowed), None
         exact = options.exact and (self.top > 1 or self.allowed.rules.smaller is False)
         if not self.submodular:
             start = signed_greedy(options)
@@ -159,10 +160,9 @@ class Task:
         best = {options.action(chosen): value for chosen, value in found.best}
         if found.done:
             return best, found.bound, True, found.explored
-        if self.submodular:  # the greedy set may be better, and its bound lower
-            arrays = Arrays(self.weighted, self.allowed)
+        if arrays:  # the greedy set may be better, and its bound lower
             quick = greedy(arrays)
-            action, value, limit = arrays.action(quick.chosen), quick.value, quick.bound
+            action, value, limit = arrays.action_on(quick.chosen), quick.value, quick.bound
         if self.top > 1 or value > max(best.values(), default=-1.0) + TOLERANCE:
             best.setdefault(action, value)
         return best, min(found.bound, limit), False, found.explored
