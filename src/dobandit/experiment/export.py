@@ -18,6 +18,7 @@ import io
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -58,6 +59,7 @@ _LAST: dict[str, Kind] = {
 }
 _first, _last = attrgetter(*_FIRST), attrgetter(*_LAST)
 _COUNT = "count"  # of the line, not of the trial
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 BOOKKEEPING = tuple(TRIAL + field for field in (*_FIRST, *_LAST, _COUNT))
 
 
@@ -113,6 +115,20 @@ def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
     }
 
 
+def guarded(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: one that begins like a formula gets an apostrophe in front, as
+    spreadsheets write it themselves. `unguarded` takes it away again.
+
+    >>> guarded("=1+1"), unguarded(guarded("=1+1")), unguarded(guarded("'=1")), guarded("closed")
+    ("'=1+1", '=1+1', "'=1", 'closed')
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unguarded(text: str) -> str:
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
 def write_csv(rows: Iterable[StoredTrial], columns: Columns, path: str | os.PathLike[str] | None) -> str | None:
     """Write the log as CSV (UTF-8), or return it as text where `path` is None."""
     out, headed = io.StringIO(newline=""), headings(columns)
@@ -121,6 +137,7 @@ def write_csv(rows: Iterable[StoredTrial], columns: Columns, path: str | os.Path
     times = [i for i, heading in enumerate(headed) if heading.kind == "time"]
 
     def write(cells: list[Any]) -> None:
+        cells = [guarded(cell) if type(cell) is str else cell for cell in cells]
         # Until Python 3.13 the writer leaves a lone \r unquoted, at which readers end the line.
         unsafe = any(type(cell) is str and "\r" in cell for cell in cells)
         (quoting if unsafe else plain).writerow(cells)

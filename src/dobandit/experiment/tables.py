@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from dobandit.checks import absent, shown
 from dobandit.errors import ExperimentError, ParseError, closest
 from dobandit.experiment.columnar import cells_of, is_frame, is_parquet, read_parquet
-from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
+from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings, unguarded
 from dobandit.experiment.marks import MARKS, marked
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
@@ -77,6 +77,8 @@ def numbered_rows(source: Any, columns: Columns, passed: list[str] | None = None
     if is_frame(source):
         cells = cells_of(source)
         return Numbered(enumerate(cells.rows), Table(cells.header, columns, passed).spoken, "row")
+    if getattr(source, "ndim", None) == 0:  # an array without dimensions: a single value
+        raise ExperimentError(f"a table is a file, a frame or a list of rows, but got {shown(source)}.")
     return Numbered(enumerate(source), Rows(columns, passed).spoken, "row")
 
 
@@ -123,11 +125,11 @@ def _known_names(text: str, delimiter: str, columns: Columns) -> int:
 def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """(line on which it begins, cells) of each record; empty lines are none."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    line = 1
+    line, guards = 1, "'" in text
     try:
         for cells in reader:
             if cells:
-                yield line, cells
+                yield line, [unguarded(cell) for cell in cells] if guards else cells
             line = reader.line_num + 1
     except csv.Error as error:
         raise ParseError(f"this is no CSV ({error}). Check the quotes.", line=line, where=f"line {line}") from None

@@ -15,7 +15,7 @@ from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format
 from dobandit.graph.formats.build import build
 from dobandit.graph.formats.draft import GraphDraft
 from dobandit.graph.formats.states import Binarise, refuse_unknown, states_of_one
-from dobandit.text_files import read_text, without_gz, write_atomically
+from dobandit.text_files import path_of, read_text, without_gz, write_atomically
 
 
 class _Format(NamedTuple):
@@ -70,7 +70,7 @@ def read_graph(
     Variables of a graph are 0 or 1. Where a file (BIF) lists more than two states of one, say which of them count as 1
     in your data, binarise={"age": ["adult", "old"]}, or take the structure for what it is: structure_only=True.
     """
-    name = os.fspath(source)
+    name = path_of(source)
     kind = None if format is None else _known(format)
     try:
         text = read_text(name)
@@ -144,7 +144,7 @@ def print_graph(graph: CausalGraph, format: str) -> str:
 
 def write_graph(graph: CausalGraph, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write the graph to a file, at once: at every moment the path holds the old file or the new one."""
-    name = os.fspath(path)
+    name = path_of(path)
     kind = format or format_of_path(name)
     if kind is None:
         suffixes = ", ".join(_BY_SUFFIX)
