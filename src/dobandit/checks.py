@@ -18,10 +18,11 @@ def is_whole(value: object) -> bool:
 
 
 def whole_number(name: str, value: object, least: int, error: type[Exception], most: int | None = None) -> int:
-    """The value as an int; raises `error` where it is no whole number from `least` (to `most`)."""
+    """The value as an int; raises `error` where it is no whole number from `least` to `most`."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
-        end = "" if most is None else f" to {most:,}"
+    too_large = whole and most is not None and value > most  # type: ignore[operator]
+    if not whole or too_large or value < least:  # type: ignore[operator]
+        end = f" to {most:,}" if too_large else ""
         raise error(f"{name} must be a whole number from {least}{end}, but got {shown(value)}.")
     return int(value)  # type: ignore[call-overload, no-any-return]
 

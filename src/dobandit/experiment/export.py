@@ -18,7 +18,6 @@ import io
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -59,7 +58,7 @@ _LAST: dict[str, Kind] = {
 }
 _first, _last = attrgetter(*_FIRST), attrgetter(*_LAST)
 _COUNT = "count"  # of the line, not of the trial
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how spreadsheets know a formula
 BOOKKEEPING = tuple(TRIAL + field for field in (*_FIRST, *_LAST, _COUNT))
 
 
@@ -69,8 +68,8 @@ class Heading(NamedTuple):
 
 
 def seen_column(variable: str) -> str:
-    """The column of what was seen of a variable."""
-    return SEEN + variable if variable.startswith((DO, SEEN, TRIAL)) else variable
+    """The column of what was seen of a variable: its name, where that means nothing else, to a spreadsheet neither."""
+    return SEEN + variable if variable.startswith((DO, SEEN, TRIAL, *_FORMULA)) else variable
 
 
 def headings(columns: Columns) -> list[Heading]:
@@ -117,16 +116,12 @@ def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
 
 def guarded(text: str) -> str:
     """A text that no spreadsheet takes for a formula: one that begins like a formula gets an apostrophe in front, as
-    spreadsheets write it themselves. `unguarded` takes it away again.
+    spreadsheets write it themselves.
 
-    >>> guarded("=1+1"), unguarded(guarded("=1+1")), unguarded(guarded("'=1")), guarded("closed")
-    ("'=1+1", '=1+1', "'=1", 'closed')
+    >>> guarded("=1+1"), guarded("closed")
+    ("'=1+1", 'closed')
     """
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def unguarded(text: str) -> str:
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def write_csv(rows: Iterable[StoredTrial], columns: Columns, path: str | os.PathLike[str] | None) -> str | None:

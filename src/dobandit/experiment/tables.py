@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from dobandit.checks import absent, shown
 from dobandit.errors import ExperimentError, ParseError, closest
 from dobandit.experiment.columnar import cells_of, is_frame, is_parquet, read_parquet
-from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings, unguarded
+from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
 from dobandit.experiment.marks import MARKS, marked
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
@@ -125,11 +125,11 @@ def _known_names(text: str, delimiter: str, columns: Columns) -> int:
 def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """(line on which it begins, cells) of each record; empty lines are none."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    line, guards = 1, "'" in text
+    line = 1
     try:
         for cells in reader:
             if cells:
-                yield line, [unguarded(cell) for cell in cells] if guards else cells
+                yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
         raise ParseError(f"this is no CSV ({error}). Check the quotes.", line=line, where=f"line {line}") from None
