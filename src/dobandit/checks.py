@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
+MOST_ROUNDS_EVER = 10**18  # rounds that anybody can ask for: kernels count in 64 bits
 _MOST_SHOWN = 80
 
 
@@ -14,11 +17,45 @@ def is_whole(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def whole_number(name: str, value: object, least: int, error: type[Exception]) -> int:
-    """The value as an int; raises `error` where it is no whole number from `least`."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise error(f"{name} must be a whole number from {least}, but got {shown(value)}.")
-    return int(value)
+def whole_number(name: str, value: object, least: int, error: type[Exception], most: int | None = None) -> int:
+    """The value as an int; raises `error` where it is no whole number from `least` to `most`."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    too_large = whole and most is not None and value > most  # type: ignore[operator]
+    if not whole or too_large or value < least:  # type: ignore[operator]
+        end = f" to {most:,}" if too_large else ""
+        raise error(f"{name} must be a whole number from {least}{end}, but got {shown(value)}.")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def as_float(value: object) -> float:
+    """A number as a float: NaN where the value is none (a bool is none), infinity where it is too large."""
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def as_yes_or_no(value: object) -> bool | None:
+    """True or False, also where they are written 1 and 0; None for anything else."""
+    return bool(value) if isinstance(value, (bool, int, np.bool_, np.integer)) and value in (0, 1) else None
+
+
+def is_one_of(value: object, choices: tuple[str, ...]) -> bool:
+    """Whether the value is one of these texts: an array or a frame is not, and is compared with nothing."""
+    return isinstance(value, str) and value in choices
+
+
+def listable(value: object) -> list[Any] | None:
+    """The items of a list, a set, an array, ...; None for a text and for a single value, such as an array without
+    dimensions."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        return None
+    try:
+        return list(value)
+    except TypeError:
+        return None
 
 
 def absent(value: object) -> bool:
@@ -29,9 +66,9 @@ def absent(value: object) -> bool:
 
 
 def shown(value: object) -> str:
-    """A value for a message: its repr, cut where it is too long to read."""
+    """A value for a message: its repr in one line, cut where it is too long to read."""
     try:
-        text = repr(value)
+        text = " ".join(line.strip() for line in repr(value).split("\n"))
     except Exception:  # an int with more digits than Python prints, or an object of the user's
         return "a number of thousands of digits" if is_whole(value) else f"something of type {type(value).__name__}"
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."

@@ -5,9 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from dobandit import texts
+
 
 class DobanditError(Exception):
-    """Base of every error that dobandit raises on purpose."""
+    """Base of every error that dobandit raises on purpose. Its text is made harmless (`texts.message`), since it
+    repeats what users and files gave."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(texts.message(message))
 
 
 class GraphError(DobanditError, ValueError):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from dobandit import limits
+from dobandit.checks import shown
 from dobandit.errors import DobanditError, ParseError, located
 
 _GZIP = b"\x1f\x8b"  # what a compressed file begins with; no UTF-8 text does
@@ -24,8 +25,9 @@ def read_text(path: str | os.PathLike[str], too_large: str = "Split the graph.")
 
     too_large  the way out where there is more
     """
+    name = path_of(path)
     try:
-        with open(path, "rb") as file:
+        with open(name, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             data = file.read(limits.MAX_BYTES + 1) if size <= limits.MAX_BYTES else b""
             if data.startswith(_GZIP):
@@ -41,6 +43,14 @@ def read_text(path: str | os.PathLike[str], too_large: str = "Split the graph.")
         before = data[: error.start].decode(errors="replace")
         message = f"files are UTF-8 text, but byte 0x{data[error.start]:02x} is none. Save the file as UTF-8."
         raise located(before, len(before), message) from None
+
+
+def path_of(path: object) -> str:
+    """A path as text. A number would be somebody else's open file, and is refused."""
+    name = path if isinstance(path, str) else os.fspath(path) if isinstance(path, os.PathLike) else None
+    if not isinstance(name, str):
+        raise ParseError(f"a file is given by its path, but got {shown(path)}. Write the path as text.")
+    return name
 
 
 def _unpacked(file: BinaryIO) -> bytes:
@@ -63,7 +73,7 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes | Callab
 
     content  or a function that writes to a file bit by bit, for what should not be in memory as a whole
     """
-    goal = os.path.realpath(path)  # through a link, so that the link stays
+    goal = os.path.realpath(path_of(path))  # through a link, so that the link stays
     draft = f"{goal}.{secrets.token_hex(4)}.tmp"
     try:
         old = os.stat(goal) if os.path.exists(goal) else None

@@ -129,7 +129,8 @@ def assert_expected(engine, pending, link=None, varies=True):
         np.testing.assert_allclose(
             gram @ inverse @ gram, gram, atol=1e-9 * scale * max(1.0, np.abs(gram).max(initial=0.0))
         )
-        np.testing.assert_allclose(gram @ null, 0.0, atol=1e-7 * max(1.0, np.abs(gram).max(initial=0.0)))
+        rows = gram - getattr(engine.plan.estimator, "ridge", 0.0) * np.eye(len(gram))  # a prior has shown nothing
+        np.testing.assert_allclose(rows @ null, 0.0, atol=1e-7 * max(1.0, np.abs(gram).max(initial=0.0)))
     assert expected._state.clock[0] == engine.rounds + len(pending)
     assert_same_bits(before, arrays_of(engine.state))
 
@@ -473,10 +474,11 @@ def plain_interval(engine, graph, fixed, rho):
             d, e, M = len(node.parents), means[node.parents], node.gram
             mean = float(e @ node.theta)
             if d and sign:
-                values, vectors = np.linalg.eigh(M)
-                lost = vectors[:, values <= 1e-10 * max(values[-1], 1e-300)]
+                rows = M - getattr(engine.plan.estimator, "ridge", 0.0) * np.eye(d)  # a prior has shown nothing
+                values, vectors = np.linalg.eigh(rows)
+                lost = vectors[:, values <= 1e-10 * max(values[-1], 1.0)]
                 unseen = float(np.sum((lost.T @ e) ** 2))
-                if unseen > 1e-9 and rho[v] > 0.0:
+                if unseen > 1e-9:
                     mean = 0.0 if sign < 0 else 1.0
                 else:
                     mean += sign * rho[v] * tr.width(e, tr.pseudo_inverse(M))
@@ -520,3 +522,22 @@ def test_an_interval_without_data_is_everything_and_with_much_data_holds_the_tru
         assert low <= truth <= high
         assert learner.expected(do) == pytest.approx(truth, abs=0.1)
     assert isinstance(model, BinaryGLM)
+
+
+@pytest.mark.parametrize("policy", [BLMLR(), BLMLR(radius_scale=0.1), BLMLR(radius_scale=0), BGLMOFU(radius_scale=0)])
+def test_what_nobody_has_seen_is_not_bounded_by_a_prior_or_a_small_radius(policy):
+    learner = policy.start(CausalGraph([("a", "Y"), ("b", "Y")], target="Y"), 1)
+    whole, edge = (0.0, 1.0), lambda name: learner.estimate("Y").parents[name][1:3]
+    for do in ({}, {"a": 1}, {"a": 1, "b": 0}):
+        assert learner.interval(do) == whole
+    assert edge("a") == edge("b") == learner.estimate("Y").bias[1:3] == whole
+    for _ in range(50):  # b is always 0: of its effect nothing is known; of a alone only together with the bias
+        learner.update({"a": 1}, {"b": 0, "Y": 1})
+    assert edge("a") == edge("b") == learner.estimate("Y").bias[1:3] == whole
+    assert learner.interval({"b": 1}) == learner.interval({"a": 0}) == whole
+    assert learner.interval({"a": 1, "b": 0}).low > 0.25 or policy.radius_scale == 1.0
+    for _ in range(50):
+        learner.update({}, {"a": 0, "b": 0, "Y": 0})
+    assert edge("b") == whole
+    assert edge("a") != whole or policy.radius_scale == 1.0
+    assert learner.estimate("Y").status == "singular"

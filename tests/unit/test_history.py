@@ -260,7 +260,8 @@ def test_tables_say_what_the_log_says(log):
     for trial, record in zip(trials, records, strict=True):
         assert record["trial.number"] == str(trial.number)
         assert record["trial.state"] == trial.state
-        assert record["trial.reason"] == (trial.reason or "")
+        assert record["trial.reason"] == export.guarded(trial.reason or "")
+        assert not any(str(cell).startswith(("=", "+", "-", "@", "\t", "\r")) for cell in record.values())
         done = dict(zip(columns.names, json.loads(trial.do), strict=True))
         for name in columns.names[:-1] if columns.names[-1] == columns.graph.target else ():
             assert record[f"do:{name}"] == ("" if done[name] is None else str(done[name]))

@@ -1,5 +1,6 @@
 """Figures, tables and pages: the numbers are right, names do no harm, and files open without a network."""
 
+import dataclasses
 import itertools
 import json
 import re
@@ -17,10 +18,10 @@ from dobandit.policy.yardsticks import Random
 from dobandit.report import figures
 from dobandit.report.charts import graph_chart, regret_chart, save_chart
 from dobandit.report.curves import message, regret_figure
-from dobandit.report.figures import svg_of
+from dobandit.report.figures import specification, svg_of
 from dobandit.report.html import PageFigure, Section, report_html, study_report, study_section
 from dobandit.report.picture import drawable, picture_of
-from dobandit.report.readable import amount, columns, markdown, percent, printable, shortened, signed
+from dobandit.report.readable import amount, columns, markdown, percent, shortened, shortened_apart, signed
 from dobandit.report.result import SimulationResult, load_result, simulate
 from dobandit.report.spread import spread
 from dobandit.report.tables import (
@@ -32,6 +33,7 @@ from dobandit.report.tables import (
     table_markdown,
 )
 from dobandit.simulation.study import study_of
+from dobandit.texts import printable
 
 NASTY = ["<script>alert(1)</script>", "a|b*c_d`e`", "[x](http://evil.example)", "</svg>&\"'", "red\x1b[31m\nline"]
 
@@ -540,3 +542,46 @@ def test_notebooks_show_figures_and_tables(usual):
 def test_newest_vega_lite_is_used_where_altairs_is_missing(monkeypatch):
     monkeypatch.setattr(figures, "converter", lambda: type("Old", (), {"get_vegalite_versions": lambda: ["5.8"]}))
     assert figures._version() is None
+
+
+@pytest.mark.parametrize("odd", ["\x00", "\x01", "\x1b[31m", "\ufffe", "\uffff", "\ud800"])
+def test_no_text_that_reaches_a_chart_can_abort_the_converter(odd, tmp_path):
+    name = odd if odd != "\ud800" else ""  # which a graph refuses
+    graph = CausalGraph([(f"a{name}", f"Y{name}")], target=f"Y{name}")
+    chart = graph_chart(graph, title=f"A title{odd}", subtitle=f"below it{odd}")
+    assert json.dumps(specification(chart), ensure_ascii=False).isprintable()
+    assert "A title" in svg_of(chart)  # the converter is met only now: it would end this process
+    save_chart(chart, tmp_path / "chart.html")
+
+
+def test_labels_that_begin_alike_keep_what_differs():
+    labels = [f"BGLM-OFU (radius scale 0.1, initial formula, zeta {zeta})" for zeta in ("0.5", "0.25", "0.125")]
+    short = shortened_apart(labels, 32)
+    assert len(set(short.values())) == 3
+    assert all(len(text) <= 32 for text in short.values())
+    assert all(text.endswith(label.rpartition("zeta ")[2]) for label, text in short.items())
+
+
+def test_the_headline_names_the_best_known_loser():
+    finals = {"CausalUCB": 10.0, "UCB": 100.0, "Random": 300.0}
+    made_up = result_of(finals)
+    policies = dict(zip(finals, (Random(), UCB(), Random()), strict=True))
+    result = dataclasses.replace(made_up, study=dataclasses.replace(made_up.study, policies=policies))
+    assert re.fullmatch(r"G4: CausalUCB loses \S+ rewards in 1,000 rounds, UCB loses (9\d|1[01]\d)", message(result))
+
+
+def test_a_page_says_which_study_it_is_of_and_when_it_was_run(usual, tmp_path):
+    result = dataclasses.replace(usual, name="spring <funnel>", finished=1_700_000_000.0)
+    result.save(tmp_path)
+    load_result(tmp_path).report(tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert "Study spring &lt;funnel&gt;, 14 November 2023: 1,000 rounds, 40 runs of each policy" in page
+    assert "seed 0" in page
+    assert "<li>BLM-LR: random</li>" in page  # what this made-up study ran under that label
+
+
+def test_a_narrow_screen_gets_cells_under_each_other(usual):
+    lines = usual.summary().text(40).split("\n")
+    assert max(map(columns, lines)) <= 40
+    assert "Policy          BLM-LR" in lines
+    assert str(usual.summary()) == usual.summary().text(200)

@@ -12,6 +12,7 @@ from dobandit import __version__
 from dobandit.cli.lazy import Home, LazyGroup
 from dobandit.cli.spelling import as_command
 from dobandit.errors import DobanditError, DobanditWarning
+from dobandit.texts import message as harmless
 
 _HOMES = {
     "check": Home("dobandit.cli.models", "check", "Say what is right and wrong with a graph or model FILE."),
@@ -105,9 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
     except click.ClickException as error:
         hint = f" See '{error.ctx.command_path} --help'." if isinstance(error, click.UsageError) and error.ctx else ""
-        _fail(_one_line(error.format_message()) + hint)
+        _fail(error.format_message() + hint)
     except DobanditError as error:
-        _fail(_one_line(as_command(str(error))))
+        _fail(as_command(str(error)))
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped.", err=True)
         sys.exit(130)
@@ -125,12 +126,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fail(message: str) -> None:
-    click.echo(f"error: {message}", err=True)
+    click.echo(f"error: {_one_line(message)}", err=True)
     sys.exit(2)
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """One line that a terminal prints as it stands, without more than some 200 characters of what came."""
+    return harmless(" ".join(text.split()))
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

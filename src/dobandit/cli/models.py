@@ -10,7 +10,7 @@ import click
 
 from dobandit.cli.hidden import hidden_rows, hide_of, hide_option
 from dobandit.cli.networks import BINARISE_OPTION, states_given
-from dobandit.cli.output import json_option, names, print_json, print_table
+from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say
 from dobandit.cli.spelling import as_command
 from dobandit.documents.graphs import check_document
 from dobandit.errors import DobanditError, ModelError
@@ -25,10 +25,18 @@ _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 CONTEXT_OPTION = click.option(
     "--context", multiple=True, metavar="NAME", help="A variable that is observed before acting; may be repeated."
 )
+CONTROLLABLE_OPTION = click.option(
+    "--controllable",
+    multiple=True,
+    metavar="NAME",
+    help="A variable that can be set; may be repeated. Default: as the file says, or all but the target.",
+)
+MEDIATORS = "if nobody can set it, say what can be set: --controllable, or controllable in the file"
 GRAPH_OPTIONS = [
     click.option("--target", help="The variable to make likely (overrides the file)."),
     click.option("--latent", multiple=True, metavar="NAME", help="A hidden variable; may be repeated."),
     CONTEXT_OPTION,
+    CONTROLLABLE_OPTION,
     hide_option,
     click.option("--format", "file_format", type=click.Choice(FORMATS), help="Format of a graph file."),
     BINARISE_OPTION,
@@ -56,6 +64,7 @@ def check(
     target: str | None,
     latent: tuple[str, ...],
     context: tuple[str, ...],
+    controllable: tuple[str, ...],
     hide: tuple[str, ...],
     file_format: str | None,
     binarise: tuple[str, ...],
@@ -87,6 +96,7 @@ def check(
             target=target,
             latent=latent,
             context=context,
+            controllable=controllable or None,
             binarise=states_given(binarise),
             structure_only=structure_only,
             tables=True,
@@ -167,6 +177,8 @@ def print_report(file: str, report: dict[str, Any]) -> None:
         rows.insert(3, ("context", f"{names(report['context'])} (observed before acting)"))
     if report["cannot_matter"]:
         rows.append(("cannot matter", f"{names(report['cannot_matter'])} (no path to {report['target']})"))
+    if report["settable_mediators"]:
+        rows.append(("can be set, though caused", f"{names(report['settable_mediators'])} ({MEDIATORS})"))
     if "linear" in report:
         rows.append(("links", "linear (every link is the identity)" if report["linear"] else "not linear"))
     if "tables" in report:
@@ -185,9 +197,9 @@ def print_report(file: str, report: dict[str, Any]) -> None:
         rows.append(("sets to choose from", f"{exactly} of exactly {report['budget']}; {up_to} of at most as many"))
     print_table(["", file], rows)
     if report["ways_on"]:
-        click.echo(report["ways_on"])
+        say(report["ways_on"])
     for sentence in report.get("theory", {}).get("in_words", ()):
-        click.echo(f" - {sentence}")
+        say(f" - {sentence}")
     biased = set(report["bias"])
     busiest = sorted(report["parents"].items(), key=lambda item: -item[1])
     shown = [(name, str(count), "yes" if name in biased else "no") for name, count in busiest[:20]]
@@ -205,6 +217,7 @@ def project_command(
     target: str | None,
     latent: tuple[str, ...],
     context: tuple[str, ...],
+    controllable: tuple[str, ...],
     hide: tuple[str, ...],
     file_format: str | None,
     binarise: tuple[str, ...],
@@ -228,6 +241,7 @@ def project_command(
         target=target,
         latent=latent,
         context=context,
+        controllable=controllable or None,
         binarise=states_given(binarise),
         structure_only=structure_only,
     )
@@ -261,9 +275,9 @@ def project_command(
             }
         )
     elif output:
-        click.echo(f"removed {names(removed)}; wrote {len(graph)} nodes, {graph.edge_count} edges to {output}")
+        say(f"removed {names(removed)}; wrote {len(graph)} nodes, {graph.edge_count} edges to {output}")
     else:
-        click.echo(text, nl=not text.endswith("\n"))
+        print_text(text)
 
 
 def format_of_suffix(path: str) -> str | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from dobandit.report.readable import printable
+from dobandit.report.readable import columns as width_of
+from dobandit.report.readable import stacked
+from dobandit.texts import printable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,13 +21,31 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
 
 
+def say(text: str) -> None:
+    """A line of text; control characters in names, paths and addresses are shown, not obeyed."""
+    click.echo(printable(text))
+
+
 def print_json(document: object) -> None:
+    """JSON in which letters stand as they are, and what a terminal would obey (U+202E, U+009B, DEL) is escaped."""
     text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
+    text = "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeError:  # a terminal without these letters, or half of a surrogate pair
         text = json.dumps(document, indent=2, allow_nan=False)
     click.echo(text)
+
+
+def _escaped(character: str) -> str:
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]  # DEL is ASCII, which JSON leaves alone
+
+
+def print_text(text: str) -> None:
+    """A file's text: as it stands into a pipe or file, and harmless at a terminal."""
+    if sys.stdout.isatty():
+        text = "\n".join(map(printable, text.split("\n")))
+    click.echo(text, nl=not text.endswith("\n"))
 
 
 def print_table(
@@ -42,12 +63,29 @@ def print_table(
 
     heading = None if title is None else Text(printable(title), style="bold")
     table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    console, rows = Console(highlight=False, soft_wrap=False), [list(row) for row in rows]
+    if _narrowest(columns, rows) > console.width:  # words would be cut in two
+        above = [] if title is None else [printable(title), ""]
+        click.echo("\n".join([*above, *stacked(columns, rows, console.width), ""]))
+        return
     aligned = set(right)
     for i, column in enumerate(columns):
         table.add_column(plain(column), justify="right" if i in aligned else "left", overflow="fold")
     for row in rows:
         table.add_row(*(plain(cell) for cell in row))
-    Console(highlight=False, soft_wrap=False).print(table)
+    console.print(table)
+
+
+def _narrowest(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """The least width of a table in which no number is cut in two, nor a word of up to 20 letters."""
+    cells = zip(headings, *rows, strict=True)
+    words = (min(max((width_of(word) for cell in column for word in cell.split()), default=0), 20) for column in cells)
+    return sum(word + 3 for word in words)
+
+
+def screen_width() -> int | None:
+    """How many characters fit on a line of the terminal; None where there is none."""
+    return shutil.get_terminal_size((0, 0)).columns or None
 
 
 def names(items: Sequence[str], most: int = 12) -> str:

@@ -10,11 +10,11 @@ from dobandit.cli.experiments.inputs import context_given, links_of
 from dobandit.cli.hidden import hide_of
 from dobandit.cli.models import CONTEXT_OPTION, GRAPH_OPTIONS
 from dobandit.cli.networks import states_given
-from dobandit.cli.output import json_option, print_json, print_table
+from dobandit.cli.output import json_option, print_json, print_table, say
 from dobandit.cli.rules import rule_options, rule_words, shown_action
 from dobandit.model.files import read_graph_or_model
 from dobandit.oracle.rules import rules_of
-from dobandit.report.readable import printable
+from dobandit.texts import printable
 
 if TYPE_CHECKING:
     from dobandit.fitting.nodes import NodeFit
@@ -52,6 +52,7 @@ def rank_command(
     file: str,
     target: str | None,
     latent: tuple[str, ...],
+    controllable: tuple[str, ...],
     hide: tuple[str, ...],
     file_format: str | None,
     binarise: tuple[str, ...],
@@ -85,6 +86,7 @@ def rank_command(
         target=target,
         latent=latent,
         context=tuple(known or ()),
+        controllable=controllable or None,
         binarise=states_given(binarise),
         structure_only=structure_only,
     )
@@ -115,12 +117,12 @@ def _print_ranking(ranking: RankingResult, top: int, chart: str | None) -> None:
         title="What the rows say of each variable",
         right=[1],
     )  # fmt: skip
-    click.echo(printable(ranking.sentence))
-    click.echo(f"Each interval: {ranking.interval_words}.")
+    say(ranking.sentence)
+    say(f"Each interval: {ranking.interval_words}.")
     for warning in ranking.warnings:
         click.echo(printable(f"warning: {warning}"), err=True)
     if chart is not None:
-        click.echo(printable(f"drawn into {chart}"))
+        say(f"drawn into {chart}")
 
 
 def _cells(action: Ranked) -> tuple[str, ...]:

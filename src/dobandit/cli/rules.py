@@ -56,7 +56,7 @@ def rule_words(given: Mapping[str, Any]) -> dict[str, Any]:
         "total_cost": given["total_cost"],
         "require": given["require"],
         "forbid": given["forbid"],
-        "exclusive": [_split(group) for group in given["exclusive"]],
+        "exclusive": [_group(group) for group in given["exclusive"]],
         "smaller": given["smaller"],
         "always_set": given["always_set"],
     }
@@ -106,6 +106,17 @@ def number(text: str) -> float:
     if not math.isfinite(value) or "_" in text:
         raise ValueError(text)
     return value
+
+
+def _group(text: str) -> list[str]:
+    """The names of --exclusive: fewer than two different ones would exclude nothing."""
+    names = _split(text)
+    if len(set(names)) < 2:
+        raise InterventionError(
+            f"--exclusive names two or more variables of which a set holds at most one, such as email,letter, but got "
+            f"{text!r}."
+        )
+    return names
 
 
 def _split(text: str) -> list[str]:

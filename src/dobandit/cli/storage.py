@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dobandit.cli.output import json_option, print_json, print_table
+from dobandit.cli.output import json_option, print_json, print_table, say
 from dobandit.errors import ExperimentError, MissingError, StorageError
 from dobandit.experiment.storage import DEFAULT_STORAGE, MemoryStorage, Storage, open_storage
 from dobandit.experiment.storage.books import AuditLine
@@ -121,9 +121,9 @@ def upgrade_command(url: str | None, storage: str, as_json: bool) -> None:
     if as_json:
         print_json({"storage": place.url, "from": before, "to": after})
     elif before == after:
-        click.echo(f"{place.url} has version {after} already; nothing was changed")
+        say(f"{place.url} has version {after} already; nothing was changed")
     else:
-        click.echo(f"{place.url} upgraded from version {before} to {after}")
+        say(f"{place.url} upgraded from version {before} to {after}")
 
 
 @storage_group.command("backup")
@@ -147,7 +147,7 @@ def backup_command(file: str, storage: str, as_json: bool) -> None:
     if as_json:
         print_json({"storage": place.url, "file": file, "bytes": size})
     else:
-        click.echo(f"{place.url} copied to {file} ({max(size // 1024, 1):,} kB)")
+        say(f"{place.url} copied to {file} ({max(size // 1024, 1):,} kB)")
 
 
 @storage_group.command("audit")

@@ -11,11 +11,12 @@ import click
 
 from dobandit.cli.hidden import hide_of, hide_option
 from dobandit.cli.networks import network_options, network_words, read_world
-from dobandit.cli.output import json_option, print_json, print_table
+from dobandit.cli.output import json_option, print_json, print_table, say, screen_width
 from dobandit.cli.rules import rule_options, rule_words
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import FILE_NAME, StudyResult
 from dobandit.simulation.study import DEFAULTS, Study, study_of
+from dobandit.text_files import without_gz
 
 EXECUTORS = "threads, dask (a local cluster), or the address of a Dask scheduler such as tcp://host:8786."
 
@@ -91,6 +92,7 @@ def simulate_command(
         checkpoint=out,
         progress=not quiet(as_json),
         hide=hide_of(hide),
+        name=without_gz(file).stem,
     )
     if out is not None:
         result.save(out)
@@ -98,9 +100,10 @@ def simulate_command(
     if as_json:
         print_json(result.summary().to_document())
         return
-    click.echo(str(result.summary()))
+    click.echo(result.summary().text(screen_width()))
     if out is not None:
-        click.echo(f"\nsaved to {out}: study.npz, report.html, regret.png, summary.md")
+        click.echo()
+        say(f"saved to {out}: study.npz, report.html, regret.png, summary.md")
 
 
 @click.command("report")
@@ -123,8 +126,9 @@ def report_command(folder: str, out: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"files": [str(path) for path in files.values()], **result.summary().to_document()})
         return
-    click.echo(str(result.summary()))
-    click.echo(f"\nwrote {', '.join(files)} to {home}")
+    click.echo(result.summary().text(screen_width()))
+    click.echo()
+    say(f"wrote {', '.join(files)} to {home}")
 
 
 @click.command("reproduce")
@@ -201,7 +205,7 @@ def reproduce_command(
     print_comparison(results)
     if others:
         print_worlds({**results, **others, **{f"{name}, {r.study.replications} runs": r for name, r in sure.items()}})
-    click.echo(f"{total:.1f} s of simulation; wrote {len(files)} files to {out} (open {Path(out) / 'report.html'})")
+    say(f"{total:.1f} s of simulation; wrote {len(files)} files to {out} (open {Path(out) / 'report.html'})")
 
 
 def print_comparison(results: dict) -> None:  # type: ignore[type-arg]

@@ -40,6 +40,7 @@ def check_document(
         "controllable": list(graph.controllable),
         "context": list(graph.context),
         "cannot_matter": list(graph.irrelevant),
+        "settable_mediators": list(graph.settable_mediators),
         "bias": list(graph.bias),
         **_hidden(graph, hide, always_set, budget),
         "budget": budget,

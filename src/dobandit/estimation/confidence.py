@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dobandit.checks import shown, whole_number
+from dobandit.checks import MOST_ROUNDS_EVER, shown, whole_number
 from dobandit.errors import ModelError
 
 DEFAULT_DELTA = 0.05  # our choice for users without a horizon
@@ -77,16 +77,19 @@ def radius_lemma11(t: int, d: int, delta: float, scale: float = 1.0) -> float:
 
 def initial_lambda(d: int, l2: float, kappa: float, delta: float) -> float:
     """What Eq. (3) of Lemma 1 asks of lambda_min(M_{t,X}): 512 d L2^2 / kappa^4 (d^2 + ln(1 / delta))."""
+    if not (kappa**4):  # a nearly flat link with very many causes: more than any number of rounds can give
+        return math.inf if l2 else 0.0
     return 512.0 * d * l2**2 / kappa**4 * (d**2 + math.log(1.0 / delta))
 
 
-def constant_R(D: int, l2: float, kappa: float, delta: float) -> int:  # noqa: N802
+def constant_R(D: int, l2: float, kappa: float, delta: float) -> float:  # noqa: N802
     """R = ceil(512 D L2^2 / kappa^4 (D^2 + ln(1 / delta))): Algorithm 1, line 2; L2 is the largest of all nodes.
 
     The paper's L2 is above 0 (Assumption 1), also in linear models, where any such number will do (Section 4.2).
     Then R is at least 1; so it is here for l2 = 0, the limit.
     """
-    return max(1, math.ceil(512.0 * D * l2**2 / kappa**4 * (D**2 + math.log(1.0 / delta))))
+    asked = initial_lambda(D, l2, kappa, delta)
+    return max(1, math.ceil(asked)) if math.isfinite(asked) else math.inf
 
 
 def initial_rounds(n: int, zeta: float, delta: float, R: float, c: float = DEFAULT_C) -> float:
@@ -95,6 +98,8 @@ def initial_rounds(n: int, zeta: float, delta: float, R: float, c: float = DEFAU
     c is the absolute constant of Lecue and Mendelson's inequality, which nobody states; 1 is our choice. That
     inequality also asks for T0 >= c D / zeta^2, which this maximum gives only where ln(1 / delta) >= D.
     """
+    if not (zeta**2):
+        return math.inf
     return max(c / zeta**2 * math.log(1.0 / delta), (8.0 * n**2 - 16.0 * n + 2.0) * R / zeta)
 
 
@@ -148,7 +153,7 @@ def checked_delta(delta: float) -> float:
 
 def checked_horizon(horizon: int) -> int:
     """`horizon` as a whole number from 1."""
-    return whole_number("horizon", horizon, 1, ModelError)
+    return whole_number("horizon", horizon, 1, ModelError, MOST_ROUNDS_EVER)
 
 
 def wilson(mean: float, count: int) -> tuple[float, float]:

@@ -9,6 +9,7 @@ The state of either is a named tuple of arrays; kernels learn by `learn`, and `t
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from dobandit.estimation.mle import (
 from dobandit.estimation.statistics import Layout, Statistics, add_round, add_row, gather, start_statistics
 from dobandit.model.link_kernels import IDENTITY, LinkArrays
 
+_NO_ROW = 1e-11  # share of the sums below which a direction holds nothing but rounding
 _FIRST_ROOM = 256  # patterns per node, for learners without a horizon; doubled when it runs out
 
 
@@ -185,8 +187,31 @@ def status_of(estimator: Estimator, layout: Layout, state: State, v: int) -> str
     """What is known of node v's estimate: whether the data alone, without a prior, tell its weights apart."""
     if isinstance(estimator, MaximumLikelihood) and estimator.nonlinear[v]:
         return STATUS_WORDS[state.patterns.status[v]]
+    return "singular" if np.trace(unseen_directions(estimator, layout, state, v)) > 0.5 else "solved"
+
+
+def begins_with_prior(estimator: Estimator) -> bool:
+    """Whether M holds more than rows: a ridge, or the precision of weights that are shares of 1."""
     squares = getattr(estimator, "straight", estimator)
+    return bool(getattr(squares, "shares", False) or getattr(squares, "ridge", 0.0))
+
+
+def unseen_directions(estimator: Estimator, layout: Layout, state: State, v: int) -> NDArray[np.float64]:
+    """The projector (d, d) on the directions that no row of node v has shown; what it began with is no row."""
     d, at = int(layout.ptr[v + 1] - layout.ptr[v]), int(layout.square[v])
-    shares, ridge = getattr(squares, "shares", False), getattr(squares, "ridge", 0.0)
-    data = state.stats.gram[at : at + d * d].reshape(d, d) - (precision_of_shares(d) if shares else ridge * np.eye(d))
-    return "solved" if d == 0 or np.linalg.matrix_rank(data, hermitian=True) == d else "singular"
+    part = slice(at, at + d * d)
+    if not begins_with_prior(estimator) or d == 0:
+        return state.stats.null[part].reshape(d, d)
+    squares: Any = getattr(estimator, "straight", estimator)
+    prior = precision_of_shares(d) if getattr(squares, "shares", False) else squares.ridge * np.eye(d)
+    rows = state.stats.gram[part].reshape(d, d) - prior
+    if not state.stats.rows[v]:
+        return np.eye(d)
+    least = _NO_ROW * max(1.0, float(np.trace(rows)))
+    if state.stats.rows[v] >= d:
+        with suppress(np.linalg.LinAlgError):  # the quick way to see that every direction was seen
+            np.linalg.cholesky(rows - least * np.eye(d))
+            return np.zeros((d, d))
+    sizes, vectors = np.linalg.eigh(rows)
+    unseen = vectors[:, sizes <= least]
+    return np.asarray(unseen @ unseen.T)

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit import limits
 from dobandit.compiled import inlined, kernel
+from dobandit.errors import PolicyError
 from dobandit.graph.causal_graph import CausalGraph
 
 REFRESH = 1024
@@ -51,8 +53,16 @@ class Statistics(NamedTuple):
 
 def layout_of(graph: CausalGraph) -> Layout:
     ptr = graph.arrays.parent_ptr
+    sizes = np.diff(ptr)
+    if int((sizes**2).sum()) > limits.MAX_SQUARES:
+        widest = graph.nodes[int(np.argmax(sizes)) - 1]
+        raise PolicyError(
+            f"a policy that keeps a model of the causes keeps a matrix of causes by causes for every variable, up to "
+            f"{limits.MAX_SQUARES:,} numbers in all, but {widest!r} alone has {len(graph.parents(widest)):,} causes. "
+            "Use a policy without a model, such as UCB, or a graph with fewer causes of each variable."
+        )
     square = np.zeros(len(ptr), dtype=np.int64)
-    np.cumsum(np.diff(ptr) ** 2, out=square[1:])
+    np.cumsum(sizes**2, out=square[1:])
     square.setflags(write=False)
     return Layout(ptr, graph.arrays.parent, square, graph.arrays.target)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Unpack
 
-from dobandit.checks import shown
+from dobandit.checks import is_one_of, shown
 from dobandit.errors import ExperimentError, MissingError, closest
 from dobandit.experiment.definition import define
 from dobandit.experiment.experiment import Experiment
@@ -79,8 +79,8 @@ def create_experiment(
     >>> dob.create_experiment("spring", graph, budget=1, storage="memory", seed=1).ask().number
     0
     """
-    if if_exists not in ("error", "open"):
-        raise ExperimentError(f"if_exists is 'error' or 'open', but got {if_exists!r}.")
+    if not is_one_of(if_exists, ("error", "open")):
+        raise ExperimentError(f"if_exists is 'error' or 'open', but got {shown(if_exists)}.")
     kept = open_storage(storage)
     found = kept.find(_text(name)) if if_exists == "open" else None
     allowed = rules_of(budget, rules)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dobandit.checks import shown
+from dobandit.checks import as_float, shown
 from dobandit.errors import DobanditError, DobanditWarning, ExperimentError, GraphError, PolicyError, StorageError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, parse_graph, print_graph
@@ -26,7 +26,7 @@ from dobandit.model.links import BUILDERS, Link, identity
 from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
-from dobandit.policy.problem import Links, Problem, problem_of
+from dobandit.policy.problem import Links, Problem, checked_horizon, problem_of
 
 FIRST, VERSION = 1, 2  # a definition without anything that came with the second version is one of the first
 LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
@@ -171,7 +171,7 @@ def define(
     chosen = _policy_of(policy)
     links = chosen.links if links is None else links
     promised = chosen.effects if effects is None else effects
-    problem = problem_of(graph, rules, horizon, seed, links, continuous, promised, hide)
+    problem = problem_of(graph, rules, checked_horizon(horizon), seed, links, continuous, promised, hide)
     settled = dict(zip(problem.graph.nodes, problem.links, strict=True))
     by_node = settled if graph.latent or problem.hidden else named_links(graph, links)
     kept_links = {name: _link_document(link) for name, link in by_node.items() if link != identity}
@@ -222,26 +222,26 @@ def _plain(value: object) -> object:
 
 def checked_share(control: object) -> float:
     """The share of control rounds, from 0 to below 1."""
-    ok = isinstance(control, (int, float, np.integer, np.floating)) and not isinstance(control, bool)
-    if not ok or not 0.0 <= float(control) < 1.0:  # type: ignore[arg-type]
+    share = as_float(control)
+    if not 0.0 <= share < 1.0:
         raise ExperimentError(
             f"control is the share of rounds in which nothing is set, from 0 to below 1, but got {shown(control)}. "
             "Try 0.1."
         )
-    return float(control)  # type: ignore[arg-type]
+    return share
 
 
 def checked_within(within: object) -> float | None:
     """How much may be lost by stopping, above 0 and below 1; None: nobody says."""
     if within is None:
         return None
-    ok = isinstance(within, (int, float, np.integer, np.floating)) and not isinstance(within, bool)
-    if not ok or not 0.0 < float(within) < 1.0:  # type: ignore[arg-type]
+    gap = as_float(within)
+    if not 0.0 < gap < 1.0:
         raise ExperimentError(
             "stop_within is how much better another action may be when the experiment stops, above 0 and below 1, "
             f"but got {shown(within)}. Try 0.02."
         )
-    return float(within)  # type: ignore[arg-type]
+    return gap
 
 
 def lease_seconds(lease: object) -> float | None:

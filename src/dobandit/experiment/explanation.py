@@ -41,7 +41,8 @@ class Explanation(NamedTuple):
     shares    by how much the estimate would fall without each variable that was set
     margin    optimistic - runner_up.optimistic, None where the action has no index of its own; 0: a tie, broken by the
               trial's random numbers (the paper's policies, where sets may be smaller, look first at how many variables
-              are set)
+              are set); below 0: the choice was not the best, because a search stopped early and this explanation looked
+              further, which `why` says too
     rounds    how many rounds were known; pending: how many trials were under way
     context   what was known before it was asked
     """
@@ -78,6 +79,7 @@ def explain(experiment: Experiment, number: int) -> Explanation:
     shares = _shares(then, action, context, predicted) if then.learner.keeps_model else {}
     runner_up = _runner_up(then, trial, action, pending, context)
     optimistic = trial.optimistic
+    margin = None if runner_up is None or optimistic is None else _ahead(optimistic, runner_up.optimistic)
     return Explanation(
         number=trial.number,
         do=columns.decode(trial.do),
@@ -89,17 +91,28 @@ def explain(experiment: Experiment, number: int) -> Explanation:
         other_paths=rest,
         shares=shares,
         runner_up=runner_up,
-        margin=None if runner_up is None or optimistic is None else _ahead(optimistic, runner_up.optimistic),
+        margin=margin,
         rounds=then.learner.rounds,
         pending=len(pending),
-        why=trial.why,
+        why=_why(trial.why, runner_up, margin),
         context={} if trial.context is None else columns.decode(trial.context),
     )
 
 
 def _ahead(one: float, other: float) -> float:
-    """one - other, where two arms not yet tried (both infinite) are equal."""
-    return 0.0 if one == other else one - other
+    """one - other, where two arms not yet tried (both infinite) are equal, and rounding makes no difference."""
+    return 0.0 if one == other or abs(one - other) < _ROUNDING else one - other
+
+
+def _why(said: str, better: RunnerUp | None, margin: float | None) -> str:
+    """Why it was chosen; where a set with a larger index has come to light, that one belongs to the story."""
+    if better is None or margin is None or margin >= 0.0:
+        return said
+    words = ", ".join(f"{name} = {value:g}" for name, value in better.do.items()) or "nothing"
+    return (
+        f"{said}; not the best: a longer look, made for this explanation, finds that setting {words} has an index that "
+        f"is larger by {-margin:.3g}"
+    )
 
 
 def _under_way(experiment: Experiment, trial: StoredTrial) -> list[StoredTrial]:

@@ -61,6 +61,7 @@ _LAST: dict[str, Kind] = {
 }
 _first, _last = attrgetter(*_FIRST), attrgetter(*_LAST)
 _COUNT = "count"  # of the line, not of the trial
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how spreadsheets know a formula
 BOOKKEEPING = tuple(TRIAL + field for field in (*_FIRST, *_LAST, _COUNT))
 
 
@@ -70,8 +71,8 @@ class Heading(NamedTuple):
 
 
 def seen_column(variable: str) -> str:
-    """The column of what was seen of a variable."""
-    return SEEN + variable if variable.startswith((DO, SEEN, TRIAL)) else variable
+    """The column of what was seen of a variable: its name, where that means nothing else, to a spreadsheet neither."""
+    return SEEN + variable if variable.startswith((DO, SEEN, TRIAL, *_FORMULA)) else variable
 
 
 def headings(columns: Columns) -> list[Heading]:
@@ -116,6 +117,16 @@ def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
     }
 
 
+def guarded(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: one that begins like a formula gets an apostrophe in front, as
+    spreadsheets write it themselves.
+
+    >>> guarded("=1+1"), guarded("closed")
+    ("'=1+1", 'closed')
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
 def write_csv(rows: Iterable[StoredTrial], columns: Columns, path: str | os.PathLike[str] | None) -> str | None:
     """Write the log as CSV (UTF-8), or return it as text where `path` is None."""
     parts = csv_parts(rows, columns)
@@ -133,6 +144,7 @@ def csv_parts(rows: Iterable[StoredTrial], columns: Columns) -> Iterator[str]:
     times = [i for i, heading in enumerate(headed) if heading.kind == "time"]
 
     def write(cells: list[Any]) -> None:
+        cells = [guarded(cell) if type(cell) is str else cell for cell in cells]
         # Until Python 3.13 the writer leaves a lone \r unquoted, at which readers end the line.
         unsafe = any(type(cell) is str and "\r" in cell for cell in cells)
         (quoting if unsafe else plain).writerow(cells)

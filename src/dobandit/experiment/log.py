@@ -254,6 +254,8 @@ class ExperimentLog:
 
     def _outside(self, path: Any) -> Any:
         """A path that is not the log itself."""
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise ExperimentError(f"a table is written to a path, but got {shown(path)}. Write the path as text.")
         if path is not None and os.path.realpath(path) in map(os.path.realpath, self.storage.files()):
             raise ExperimentError(f"a table cannot replace the storage itself, but {path} is it. Choose another file.")
         return path

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from dobandit.checks import absent, shown
+from dobandit.checks import absent, listable, shown
 from dobandit.errors import InterventionError, ObservationError, closest, listed
 from dobandit.experiment.row_texts import LoggedRows, Row, plain
 from dobandit.graph.causal_graph import CausalGraph
@@ -67,9 +67,10 @@ class Columns(LoggedRows):
 
     def _careful_do(self, do: Do | None) -> Row:
         if isinstance(do, Iterable) and not isinstance(do, (str, Mapping)):
-            do = list(do)  # an iterator can be read once
-            if any(not isinstance(name, str) for name in do):
+            names = listable(do)  # an iterator can be read once
+            if names is None or any(not isinstance(name, str) for name in names):
                 raise InterventionError(f"do is a mapping or a list of names, but got {shown(do)}.")
+            do = names
         if isinstance(do, (Mapping, list)):
             if any(name in self.latent for name in do):
                 hidden = next(name for name in do if name in self.latent)

@@ -78,6 +78,8 @@ def numbered_rows(source: Any, columns: Columns, passed: list[str] | None = None
     if is_frame(source):
         cells = cells_of(source)
         return Numbered(enumerate(cells.rows), Table(cells.header, columns, passed).spoken, "row")
+    if getattr(source, "ndim", None) == 0:  # an array without dimensions: a single value
+        raise ExperimentError(f"a table is a file, a frame or a list of rows, but got {shown(source)}.")
     return Numbered(enumerate(source), Rows(columns, passed).spoken, "row")
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import listable, shown
 from dobandit.errors import DobanditWarning, GraphError, closest, listed
 from dobandit.graph.context import refuse_bad_context
 from dobandit.graph.ordering import csr, find_cycle, natural_key, topological_order
@@ -73,9 +74,10 @@ class CausalGraph:
         nodes: Iterable[str] = (),
         context: Iterable[str] = (),
     ) -> None:
-        if isinstance(edges, str) or not isinstance(edges, Iterable):
+        listed_edges = listable(edges)
+        if listed_edges is None:
             raise GraphError(f"edges is a list of (cause, effect) pairs, but got {type(edges).__name__}.")
-        pairs = [_edge(edge) for edge in edges]
+        pairs = [_edge(edge) for edge in listed_edges]
         names = dict.fromkeys(name for pair in pairs for name in pair)
         for name in _names(nodes, "nodes"):
             names[name] = None
@@ -278,6 +280,13 @@ class CausalGraph:
         useful = set(self.ancestors(self.target))
         return tuple(name for name in self.controllable if name not in useful)
 
+    @cached_property
+    def settable_mediators(self) -> tuple[str, ...]:
+        """Controllable variables that stand between others and the target: they have observed causes, and can matter.
+        Often they can only be seen (nobody makes people visit), and are meant to be left out of controllable."""
+        hidden, useful = set(self.latent), set(self.ancestors(self.target))
+        return tuple(n for n in self.controllable if n in useful and any(p not in hidden for p in self.parents(n)))
+
     @staticmethod
     def _ids(i: int, ptr: NDArray[np.int64], flat: NDArray[np.int32]) -> list[int]:
         ids: list[int] = flat[ptr[i] : ptr[i + 1]].tolist()
@@ -357,9 +366,10 @@ def _name(name: object, role: str) -> str:
 def _names(names: Iterable[str], role: str) -> list[str]:
     if isinstance(names, str):
         raise GraphError(f"{role} is a list of names, but got the string {names!r}. Write [{names!r}].")
-    if not isinstance(names, Iterable):
-        raise GraphError(f"{role} is a list of names, but got {names!r}.")
-    return [_name(name, role) for name in names]
+    given = listable(names)
+    if given is None:
+        raise GraphError(f"{role} is a list of names, but got {shown(names)}.")
+    return [_name(name, role) for name in given]
 
 
 def _refuse_loops_and_duplicates(names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]) -> None:

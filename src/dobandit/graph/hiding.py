@@ -14,6 +14,7 @@ from itertools import count
 
 import numpy as np
 
+from dobandit.checks import listable, shown
 from dobandit.errors import GraphError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.latent import Admissibility, Witness, admissible, path_between, projected_edges
@@ -140,9 +141,9 @@ def names_to_hide(graph: CausalGraph, hide: str | Iterable[str], rules: Sequence
         if hide != AUTO:
             raise GraphError(f"hide is a list of names or 'auto', but got the string {hide!r}. Write [{hide!r}].")
         return list(next((found for rule in rules if (found := smallest_to_hide(graph, rule)) is not None), ()))
-    if not isinstance(hide, Iterable):
-        raise GraphError(f"hide is a list of names or 'auto', but got {hide!r}.")
-    chosen = list(dict.fromkeys(hide))
+    chosen = listable(hide)
+    if chosen is None:
+        raise GraphError(f"hide is a list of names or 'auto', but got {shown(hide)}.")
     for name in chosen:
         if not isinstance(name, str) or name not in graph:
             raise GraphError(f"hide is about variables of the graph, but {name!r} is none.{closest(name, graph.nodes)}")

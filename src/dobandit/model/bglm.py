@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import shown
 from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats.networkx_format import as_graph
@@ -268,6 +269,8 @@ def graph_of_weights(
 
 def links_by_node(graph: CausalGraph, links: LinkLike | Mapping[str, LinkLike] | None) -> tuple[Link, ...]:
     """One link a node, in the graph's order."""
+    if not isinstance(graph, CausalGraph):
+        raise ModelError(f"a model stands on a CausalGraph, but got {shown(graph)}. Make one first.")
     if links is None:
         return (identity,) * len(graph)
     if not isinstance(links, Mapping) or ("name" in links and "name" not in graph):

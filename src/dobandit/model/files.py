@@ -33,7 +33,7 @@ from dobandit.model.links import BUILDERS, Link, identity, link_from_document
 from dobandit.model.network import Network
 from dobandit.model.tables import TableModel
 from dobandit.model.weights import number
-from dobandit.text_files import read_text, write_atomically
+from dobandit.text_files import path_of, read_text, write_atomically
 
 Model = BinaryGLM | LinearModel | TableModel
 PathLike = str | os.PathLike[str]
@@ -84,14 +84,15 @@ def read_graph_or_model(
     target: str | None = None,
     latent: Iterable[str] = (),
     context: Iterable[str] = (),
+    controllable: Iterable[str] | None = None,
     binarise: Binarise | None = None,
     structure_only: bool = False,
     tables: bool = False,
 ) -> CausalGraph | Model:
     """Whatever the file holds: a model where it is a model file, else a graph in any format.
 
-    `target`, `latent` and `context` change a graph; a model file says these itself. A BIF file is a graph, unless it
-    has `tables` and these are asked for; `binarise` and `structure_only` are those of `read_graph`.
+    `target`, `latent`, `context` and `controllable` change a graph; a model file says these itself. A BIF file is a
+    graph, unless it has `tables` and these are asked for; `binarise` and `structure_only` are those of `read_graph`.
     """
     latent, context = tuple(latent), tuple(context)
 
@@ -101,9 +102,10 @@ def read_graph_or_model(
         if kind == "json":
             document = load_json(text)
             if is_model_document(document):
-                if target is not None or latent or context:
+                if target is not None or latent or context or controllable is not None:
                     raise GraphError(
-                        "a model file says its target, latent and context variables itself; drop the options."
+                        "a model file says its target, latent, context and controllable variables itself; drop the "
+                        "options."
                     )
                 return model_from_document(document)
         if kind == "bif" and tables and not structure_only:
@@ -111,7 +113,9 @@ def read_graph_or_model(
             if said.tables:
                 whole = Network.of_text(said)
                 try:
-                    return whole.binary(target, binarise=binarise, latent=latent, context=context)
+                    return whole.binary(
+                        target, binarise=binarise, latent=latent, controllable=controllable, context=context
+                    )
                 except ManyStatesError as error:
                     raise ManyStatesError(f"{error}{STRUCTURE}") from None
         return parse_graph(
@@ -119,6 +123,7 @@ def read_graph_or_model(
             kind,
             target=target,
             latent=latent,
+            controllable=controllable,
             context=context,
             binarise=binarise,
             structure_only=structure_only,
@@ -128,12 +133,13 @@ def read_graph_or_model(
 
 
 def _located(path: PathLike, read: Callable[[], T]) -> T:
+    name = path_of(path)
     try:
         return read()
     except ParseError as error:
-        raise error if error.source else error.in_source(os.fspath(path)) from None
+        raise error if error.source else error.in_source(name) from None
     except (GraphError, ModelError) as error:
-        raise type(error)(f"{os.fspath(path)}: {error}") from None
+        raise type(error)(f"{name}: {error}") from None
 
 
 def write_model(model: Any, path: PathLike) -> None:

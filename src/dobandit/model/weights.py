@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import as_float, listable, shown
 from dobandit.errors import InterventionError, ModelError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph, Edge
 
@@ -22,11 +23,8 @@ Do = Mapping[str, float] | Iterable[str]
 def number(value: object, what: str) -> float:
     """`value` as a finite float, or an error that says `what` it should have been."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ModelError(f"{what} is a number, but got {value!r}.")
-    try:
-        real = float(value)
-    except OverflowError:  # an int beyond the floats
-        real = math.inf
+        raise ModelError(f"{what} is a number, but got {shown(value)}.")
+    real = as_float(value)
     if not math.isfinite(real):
         raise ModelError(f"{what} is a finite number, but got {real}.")
     return real
@@ -118,14 +116,16 @@ def fixed_values(graph: CausalGraph, do: Do | None, *, continuous: bool = False)
         return fixed
     if isinstance(do, str):
         raise InterventionError(f"do is a mapping or a list of names, but got the string {do!r}. Write [{do!r}].")
-    if not isinstance(do, Iterable):
-        raise InterventionError(f"do is a mapping or a list of names, but got {do!r}.")
+    names = listable(do)
+    if names is None:
+        raise InterventionError(f"do is a mapping or a list of names, but got {shown(do)}.")
     hidden = set(graph.latent)
-    for name, value in (do if isinstance(do, Mapping) else dict.fromkeys(do, 1.0)).items():
+    for name in names:
+        value = do[name] if isinstance(do, Mapping) else 1.0
         if name not in graph:
-            hint = closest(str(name), graph.observed)
             raise InterventionError(
-                f"do sets variables of the graph, but {name!r} is none.{hint} They are {listed(graph.observed)}."
+                f"do sets variables of the graph, but {shown(name)} is none.{closest(name, graph.observed)} They are "
+                f"{listed(graph.observed)}."
             )
         if name in hidden:
             raise InterventionError(f"only observed variables can be set, but {name!r} is latent.")

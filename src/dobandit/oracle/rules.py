@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from dobandit.checks import is_whole, shown
+from dobandit.checks import as_float, as_yes_or_no, is_whole, listable, shown
 from dobandit.errors import InterventionError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 
@@ -63,7 +63,7 @@ class Rules:
         costs = self.costs if self.costs is not None else {}
         if not isinstance(costs, Mapping):
             raise InterventionError(f"costs give a number by name, such as {{'X1': 2}}, but got {costs!r}.")
-        if self.smaller not in (None, True, False):
+        if self.smaller is not None and as_yes_or_no(self.smaller) is None:
             raise InterventionError(f"smaller is True, False or None, but got {shown(self.smaller)}.")
         always = _names(self.always_set, "always_set")
         given = {
@@ -278,13 +278,11 @@ def _levers(levers: object) -> dict[str, tuple[float, ...]]:
         raise InterventionError(f"{rule}, but got {shown(levers)}.")
     found: dict[str, tuple[float, ...]] = {}
     for name, values in levers.items():
-        given = [values] if isinstance(values, (int, float, np.number)) else values
-        if isinstance(given, str) or not isinstance(given, Iterable):
+        numbers = [values] if isinstance(values, (int, float, np.number)) else listable(values)
+        if numbers is None:
             raise InterventionError(f"{rule}, but got {shown(values)} for {name!r}.")
-        numbers = list(given)
         for value in numbers:
-            ok = isinstance(value, (int, float, np.number)) and 0 <= float(value) <= 1
-            if not ok:
+            if not 0 <= as_float(value) <= 1 and not isinstance(value, bool):
                 raise InterventionError(
                     f"a lever is a value from 0 to 1 that a variable may be set to, but {name!r} has {shown(value)}."
                 )
@@ -297,20 +295,22 @@ def _levers(levers: object) -> dict[str, tuple[float, ...]]:
 def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
     if isinstance(names, str):
         raise InterventionError(f"{what} is a list of names, but got the string {names!r}. Write [{names!r}].")
-    if not isinstance(names, Iterable):
-        raise InterventionError(f"{what} is a list of names, such as ['X1', 'X2'], but got {names!r}.")
-    given = list(names)
+    given = listable(names)
+    if given is None:
+        raise InterventionError(f"{what} is a list of names, such as ['X1', 'X2'], but got {shown(names)}.")
     odd = [name for name in given if not isinstance(name, str)]
     if odd:
-        raise InterventionError(f"{what} is a list of names, such as ['X1', 'X2'], but {odd[0]!r} in it is no name.")
+        raise InterventionError(
+            f"{what} is a list of names, such as ['X1', 'X2'], but {shown(odd[0])} in it is no name."
+        )
     return tuple(dict.fromkeys(given))
 
 
 def _groups(exclusive: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
     rule = "exclusive is a list of groups, each of them a list of names"
-    if isinstance(exclusive, str) or not isinstance(exclusive, Iterable):
-        raise InterventionError(f"{rule}, but got {exclusive!r}. Write [['X1', 'X2']].")
-    groups = list(exclusive)
+    groups = listable(exclusive)
+    if groups is None:
+        raise InterventionError(f"{rule}, but got {shown(exclusive)}. Write [['X1', 'X2']].")
     if groups and all(isinstance(group, str) for group in groups):
         raise InterventionError(f"{rule}, but got {groups!r:.200}. Write [{groups!r:.200}] for one group.")
     return tuple(_names(group, "each group in exclusive") for group in groups)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import as_float, is_one_of, shown
 from dobandit.errors import PolicyError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.links import Link
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
-from dobandit.policy.problem import Links, Problem, problem_of
+from dobandit.policy.problem import Links, Problem, checked_horizon, problem_of
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Engine
@@ -135,7 +136,8 @@ class Policy(ABC):
 
         promised, links = self.effects if effects is None else effects, self.links if links is None else links
         allowed = rules_of(budget, rules)
-        return Learner(self, problem_of(graph, allowed, horizon, seed, links, continuous, promised, hide))
+        known = checked_horizon(horizon)
+        return Learner(self, problem_of(graph, allowed, known, seed, links, continuous, promised, hide))
 
 
 def require_nonnegative(problem: Problem, label: str, clipped: bool) -> Problem:
@@ -153,21 +155,21 @@ def require_nonnegative(problem: Problem, label: str, clipped: bool) -> Problem:
 
 def require_bool(name: str, value: object) -> None:
     if not isinstance(value, bool):
-        raise PolicyError(f"{name} is True or False, but got {value!r}.")
+        raise PolicyError(f"{name} is True or False, but got {shown(value)}.")
 
 
 def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise PolicyError(f"{name} is one of {listed(choices)}, but got {value!r}.{closest(str(value), choices)}")
+    if not is_one_of(value, choices):
+        raise PolicyError(f"{name} is one of {listed(choices)}, but got {shown(value)}.{closest(value, choices)}")
 
 
 def positive(name: str, value: object, *, zero: bool = False, most: float = float("inf")) -> float:
     """`value` as a finite float above 0 (or from 0), at most `most`."""
-    ok = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not ok or not (0 if zero else 1e-300) <= float(value) <= min(most, 1e300):  # type: ignore[arg-type]
+    number = as_float(value)
+    if not (0 if zero else 1e-300) <= number <= min(most, 1e300):
         rule = f"a number {'from' if zero else 'above'} 0" + (f" up to {most:g}" if most < float("inf") else "")
-        raise PolicyError(f"{name} must be {rule}, but got {value!r}.")
-    return float(value)  # type: ignore[arg-type]
+        raise PolicyError(f"{name} must be {rule}, but got {shown(value)}.")
+    return number
 
 
 def round_draws(seed: int, number: int, count: int) -> NDArray[np.float64]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.estimation.estimators import Estimator, State, status_of
+from dobandit.estimation.estimators import Estimator, State, begins_with_prior, status_of, unseen_directions
 from dobandit.estimation.mixture import form_in_words
 from dobandit.estimation.statistics import Layout, Statistics
 from dobandit.model.links import Link
@@ -19,7 +20,7 @@ class NodeBelief(NamedTuple):
     """A node's weights and how well they are known: {theta: ||theta - estimate||_M <= radius}.
 
     parents  ids, 0 for the constant
-    gram     M (d, d);  inverse: M^+;  null: the projector on the directions that no row has shown
+    gram     M (d, d);  inverse: M^+;  null: the projector on the directions that no row has shown, a prior being none
     rows     rounds that said something about the node
     form     what the node looks like by the data, in words; "" where that was promised
     status   "solved", "singular" (some combination of parents was never seen) or "separable" (the data alone would ask
@@ -57,6 +58,16 @@ class Beliefs:
         """The sums of every node, flat, for compiled passes."""
         return self._state.stats
 
+    def unseen(self, nodes: Iterable[int]) -> Array:
+        """The projectors on the directions that no row of these nodes has shown, flat, for compiled passes."""
+        if not begins_with_prior(self._estimator):
+            return self.stats.null
+        found, square = np.zeros(len(self.stats.null)), self.layout.square
+        for v in nodes:
+            part = slice(int(square[v]), int(square[v + 1]))
+            found[part] = unseen_directions(self._estimator, self.layout, self._state, v).ravel()
+        return found
+
     def node(self, v: int) -> NodeBelief:
         """What is known of node v."""
         layout, stats = self.layout, self._state.stats
@@ -68,7 +79,7 @@ class Beliefs:
             self.theta[slots],
             stats.gram[square].reshape(d, d),
             stats.inverse[square].reshape(d, d),
-            stats.null[square].reshape(d, d),
+            unseen_directions(self._estimator, layout, self._state, v),
             int(stats.rows[v]),
             status_of(self._estimator, layout, self._state, v),
             float(self.radii[v]),

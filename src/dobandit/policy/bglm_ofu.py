@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.checks import is_whole
+from dobandit.checks import MOST_ROUNDS_EVER, is_whole, shown, whole_number
 from dobandit.errors import DobanditWarning, PolicyError, listed
 from dobandit.estimation.confidence import (
     DEFAULT_C,
@@ -30,6 +31,9 @@ from dobandit.policy.model_engine import ModelEngine
 from dobandit.policy.oracles import ORACLES, REGIONS, linear_engine, per_pattern_oracle
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import RHO_MLE, Region
+
+_FLAT = 1e-100  # slopes below this make regions that reach further than numbers go
+_MOST_SAMPLES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,14 @@ class BGLMOFU(Policy):
                 positive(name, getattr(self, name))
         if self.delta is not None:
             checked_delta(self.delta)
-        if isinstance(self.samples, bool) or not isinstance(self.samples, int) or self.samples < 1:
-            raise PolicyError(f"samples must be a whole number from 1, but got {self.samples!r}.")
+        whole_number("samples", self.samples, 1, PolicyError, _MOST_SAMPLES)
         if isinstance(self.initial, str):
             require_choice("initial", self.initial, ("lambda-min", "formula"))
-        elif not is_whole(self.initial) or self.initial < 0:
-            raise PolicyError(f"initial is 'lambda-min', 'formula' or a number of rounds, but got {self.initial!r}.")
+        elif not is_whole(self.initial) or not 0 <= self.initial <= MOST_ROUNDS_EVER:
+            raise PolicyError(
+                f"initial is 'lambda-min', 'formula' or a number of rounds up to {MOST_ROUNDS_EVER:.0e}, but got "
+                f"{shown(self.initial)}."
+            )
         if self.initial == "formula" and self.zeta is None:
             raise PolicyError("initial='formula' needs zeta of Assumption 3; `dobandit check MODEL` computes it.")
 
@@ -100,8 +106,12 @@ class BGLMOFU(Policy):
         problem, n = require_nonnegative(problem, self.label, self.clipped), len(problem.graph) + 1
         bounds = [link_bounds(problem.graph, v, link) for v, link in enumerate(problem.links, start=1)]
         kappa = float(self.kappa) if self.kappa is not None else min(b.kappa for b in bounds)
-        if not kappa > 0:
-            raise PolicyError("kappa = inf f' must be above 0 (Assumption 2), but a link is flat. Give kappa=...")
+        if not kappa >= _FLAT:
+            raise PolicyError(
+                f"kappa = inf f' must be above 0 (Assumption 2), but a link is flat where its causes can take it: its "
+                f"slope is {kappa:.2g} there. Give kappa=..., a slope that the weights of your world keep to, or use "
+                "CausalUCB, which needs none."
+            )
         if self.delta is not None:
             delta = self.delta / (3 * n)
         elif problem.horizon is not None:
@@ -127,7 +137,9 @@ class BGLMOFU(Policy):
         """What each node's lambda_min has to reach: Eq. (3), and 1, which the bound on sum ||V|| needs (Lemma 9)."""
         degrees = np.diff(problem.graph.arrays.parent_ptr)
         asked = [
-            self.lambda_scale * initial_lambda(int(degrees[v]), bounds[v - 1].l2, kappa, delta) if degrees[v] else 0.0
+            self.lambda_scale * initial_lambda(int(degrees[v]), bounds[v - 1].l2, kappa, delta)
+            if degrees[v] and self.lambda_scale
+            else 0.0
             for v in range(1, len(degrees))
         ]
         return np.array([0.0, *(max(a, 1.0) if degrees[v] else 0.0 for v, a in enumerate(asked, start=1))])
@@ -143,10 +155,10 @@ class BGLMOFU(Policy):
         if self.initial == "lambda-min":
             most = float(thresholds.max())
             if problem.horizon is not None and most > problem.horizon:
+                smaller = "" if math.isinf(most) else f", or a lambda_scale below {problem.horizon / most:.1g}"
                 raise PolicyError(
                     f"Eq. (3) asks for lambda_min >= {most:.3g}, which takes at least as many rounds, but the horizon "
-                    f"is {problem.horizon}: nothing would ever be set. Give initial=<rounds>, or a lambda_scale below "
-                    f"{problem.horizon / most:.1g}."
+                    f"is {problem.horizon}: nothing would ever be set. Give initial=<rounds>{smaller}."
                 )
             if problem.horizon is None and most > 10_000:
                 warnings.warn(

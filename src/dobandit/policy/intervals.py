@@ -5,7 +5,7 @@ its parents, the largest and the smallest value that its region allows:
 linear links    e . theta -+ rho ||e||_{M^+} with e the parents' lowest (highest) means, within [0, 1];
 any link        f(v . theta -+ rho ||v||_{M^+}) for each parent pattern v, then exact inference, or sampling.
 If every region holds its true weights, the interval holds the true mean. Directions that no row has shown are
-unbounded by the data: there a node's mean runs from 0 to 1.
+unbounded by the data, whatever prior or radius a policy has: there a node's mean runs from 0 to 1.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ def target_interval(
     elif problem.is_linear:
         low, value, high = _linear(beliefs, problem, fixed, radii)
     else:
-        low, value, high = (_any_link(beliefs, problem, fixed, sign * radii) for sign in (-1.0, 0.0, 1.0))
+        low, value, high = (_any_link(beliefs, problem, fixed, radii, way) for way in (-1.0, 0.0, 1.0))
     # With few rows an estimate can lie outside [0, 1], and the recursions then cross: the interval holds all of them.
     return min(low, value, high), value, max(low, value, high)
 
 
 class _Region:
-    """A node's estimate and region, ready for many parent vectors at once."""
+    """A node's estimate and region, ready for many parent vectors at once. way: -1 down, 0 the estimate, 1 up."""
 
-    def __init__(self, beliefs: Beliefs, v: int, rho: float) -> None:
-        self.node, self.rho = beliefs.node(v), rho
+    def __init__(self, beliefs: Beliefs, v: int, rho: float, way: float) -> None:
+        self.node, self.rho, self.way = beliefs.node(v), way * rho, way
         self.unbounded = self.node.status == "separable"  # the data ask for infinite weights: they bound nothing
 
     def sums(self, rows: Array) -> Array:
-        """v . theta + rho ||v||_{M^+} of each row; +-inf where the row has a part that was never seen."""
+        """v . theta +- rho ||v||_{M^+} of each row; +-inf where the row has a part that was never seen."""
         width = np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", rows, self.node.inverse, rows), 0.0))
         sums = rows @ self.node.theta + self.rho * width
-        if self.rho:
+        if self.way:
             unseen = (np.einsum("...i,ij,...j->...", rows, self.node.null, rows) > 1e-9) | self.unbounded
-            sums = np.where(unseen, math.copysign(math.inf, self.rho), sums)
+            sums = np.where(unseen, self.way * math.inf, sums)
         return np.asarray(sums, dtype=float)
 
     def probabilities(self, rows: Array) -> Array:
@@ -71,7 +71,8 @@ def _linear(beliefs: Beliefs, problem: Problem, fixed: Array, rho: Array) -> tup
     layout, stats, out = beliefs.layout, beliefs.stats, np.zeros(3)
     order = np.array(problem.order, dtype=np.int64)
     structure = layout.ptr, layout.parent, layout.square, order
-    _linear_passes(*structure, beliefs.theta, stats.inverse, stats.null, fixed, rho, np.ones(len(fixed)), out)
+    unseen = beliefs.unseen(v for v in problem.order if math.isnan(fixed[v]))
+    _linear_passes(*structure, beliefs.theta, stats.inverse, unseen, fixed, rho, np.ones(len(fixed)), out)
     low, value, high = out.tolist()
     return low, value, high
 
@@ -108,7 +109,7 @@ def _linear_passes(
                         y = e[parent[start + j]]
                         width += x * inverse[at + i * d + j] * y
                         unseen += x * null[at + i * d + j] * y
-            if unseen > 1e-9 and rho[v] > 0.0:
+            if unseen > 1e-9:
                 mean = way / 2.0
             else:
                 mean += (way - 1) * rho[v] * math.sqrt(max(width, 0.0))
@@ -116,9 +117,9 @@ def _linear_passes(
         out[way] = e[order[len(order) - 1]]
 
 
-def _any_link(beliefs: Beliefs, problem: Problem, fixed: Array, rho: Array) -> float:
+def _any_link(beliefs: Beliefs, problem: Problem, fixed: Array, rho: Array, way: float) -> float:
     free = [v for v in problem.order if math.isnan(fixed[v])]
-    regions = {v: _Region(beliefs, v, float(rho[v])) for v in free}
+    regions = {v: _Region(beliefs, v, float(rho[v]), way) for v in free}
     scopes = [(*(p for p in regions[v].node.parents if math.isnan(fixed[p])), v) for v in free]
     cliques = elimination.elimination_cliques(scopes, _WIDEST)
     if cliques is None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import shown
 from dobandit.errors import InterventionError, ObservationError, PolicyError, closest, listed
 from dobandit.model.context_values import context_values
 from dobandit.model.weights import Do, fixed_values
@@ -157,8 +158,21 @@ class Learner:
         under_way = tuple(Pending(self.action(do), known) for do in pending)
         if draws is None:
             draws = round_draws(self.problem.seed, self.rounds + len(under_way), self.engine.draws)
-        now = Situation(np.asarray(draws, dtype=np.float64), known, self.available(available), under_way)
+        now = Situation(self._draws(draws), known, self.available(available), under_way)
         return self.engine.choose(now).action.named(self.graph)
+
+    def _draws(self, given: object) -> Array:
+        """Random numbers of a round: as many as the engine needs, from 0 to below 1."""
+        try:
+            draws = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            draws = np.full(1, math.nan)
+        if draws.ndim != 1 or len(draws) < self.engine.draws or not np.all((draws >= 0.0) & (draws < 1.0)):
+            raise PolicyError(
+                f"draws are random numbers from 0 to below 1, {self.engine.draws} of them for {self.label}, but got "
+                f"{shown(given)}. Leave them out to have them drawn from the seed."
+            )
+        return draws
 
     def available(self, names: Iterable[str] | None) -> tuple[int, ...] | None:
         """Ids of the variables that can be set now, from their names; None: all."""

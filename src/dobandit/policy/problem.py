@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.checks import is_whole, shown, whole_number
+from dobandit.checks import MOST_ROUNDS_EVER, as_yes_or_no, is_one_of, is_whole, shown, whole_number
 from dobandit.errors import DobanditError, GraphError, InterventionError, ModelError, PolicyError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
@@ -138,6 +138,17 @@ class Problem:
         return replace(self, effects=effects)
 
 
+def checked_horizon(horizon: int | None) -> int | None:
+    """The horizon of something new: None, or a whole number that kernels can count to. (What was begun with a larger
+    one goes on as it did.)"""
+    if horizon is not None and (not is_whole(horizon) or not 1 <= horizon <= MOST_ROUNDS_EVER):
+        raise PolicyError(
+            f"horizon must be a whole number from 1 to {MOST_ROUNDS_EVER:.0e}, or None if it is not known, but got "
+            f"{shown(horizon)}."
+        )
+    return None if horizon is None else int(horizon)
+
+
 def problem_of(
     graph: CausalGraph,
     rules: Rules | int,
@@ -150,19 +161,19 @@ def problem_of(
 ) -> Problem:
     """Check the rules of the game (or a mere budget) once, and remove hidden variables, those in `hide` too."""
     graph = as_graph(graph, "the graph must be a CausalGraph", GraphError)
+    if as_yes_or_no(continuous) is None:
+        raise PolicyError(f"continuous is True or False, but got {shown(continuous)}.")
     by_node = links_by_node(graph, links)
     if continuous:  # numbers between 0 and 1 are learned linearly
         by_node = tuple(identity if link == auto else link for link in by_node)
     nonlinear = [name for name, link in zip(graph.nodes, by_node, strict=True) if link != identity]
     if nonlinear and continuous:
         raise ModelError(f"a continuous model is linear, but {nonlinear[0]!r} has another link. Use identity links.")
-    if horizon is not None and (not is_whole(horizon) or horizon < 1):
-        raise PolicyError(
-            f"horizon must be a whole number from 1, or None if it is not known, but got {shown(horizon)}."
-        )
+    if horizon is not None:
+        whole_number("horizon", horizon, 1, PolicyError)
     whole_number("seed", seed, 0, PolicyError)
-    if effects not in EFFECTS:
-        raise PolicyError(f"effects are 'nonnegative' (no cause does harm) or 'any', but got {effects!r}.")
+    if not is_one_of(effects, EFFECTS):
+        raise PolicyError(f"effects are 'nonnegative' (no cause does harm) or 'any', but got {shown(effects)}.")
     rules = rules if isinstance(rules, Rules) else Rules(rules)
     rules.candidates(graph)  # raises where no action is allowed
     if not continuous:

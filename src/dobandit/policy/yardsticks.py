@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import listable, shown
 from dobandit.errors import InterventionError, PolicyError, closest, listed
 from dobandit.model.base import CausalModel
 from dobandit.model.conditioning import given
@@ -47,12 +48,15 @@ class Fixed(Policy):
     ) -> None:
         if isinstance(set, str):
             raise PolicyError(f"Fixed takes a list of names, but got the string {set!r}. Write [{set!r}].")
-        if not isinstance(set, Iterable):
-            raise PolicyError(f"Fixed takes a list of names, but got {set!r}.")
-        to = list(set.values()) if isinstance(set, Mapping) else list(values)
-        if to and len(to) != len(list(set)):
-            raise PolicyError(f"Fixed sets each of its variables to one value, but got {set!r} and {values!r}.")
-        object.__setattr__(self, "set", tuple(set))
+        names = listable(set)
+        if names is None:
+            raise PolicyError(f"Fixed takes a list of names, but got {shown(set)}.")
+        to = list(set.values()) if isinstance(set, Mapping) else listable(values)
+        if to is None or (to and len(to) != len(names)):
+            raise PolicyError(
+                f"Fixed sets each of its variables to one value, but got {shown(set)} and {shown(values)}."
+            )
+        object.__setattr__(self, "set", tuple(names))
         object.__setattr__(self, "values", tuple(to) if any(value != 1 for value in to) else ())
 
     @property

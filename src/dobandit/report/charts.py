@@ -41,7 +41,7 @@ def regret_chart(result: StudyResult, *, title: str | None = None, subtitle: str
     widths = [620] if wide else [400, 340]
     panels = [_panel(alt, figure, number, width) for number, width in enumerate(widths)]
     chart = panels[0] if wide else alt.hconcat(*panels, spacing=34)
-    chart = finished(alt, chart, figure.title, figure.subtitle, 120)
+    chart = finished(alt, chart, figure.title, figure.subtitle, 86 if wide else 120)
     # Rows go in last, by name: Altair would copy and check them at every step.
     chart.datasets = {f"curves{i}": panel.rows for i, panel in enumerate(figure.panels)}
     return chart

@@ -77,8 +77,12 @@ def regret_figure(result: StudyResult, *, title: str | None = None, subtitle: st
     )
 
 
+_WELL_KNOWN = ("ucb", "eps-greedy", "kl-ucb", "lucb")  # policies, the best known first
+
+
 def message(result: StudyResult, *, named: bool = True) -> str:
-    """The study in a sentence, for instance "G1: BLM-LR loses 39 rewards in 10,000 rounds, UCB loses 637".
+    """The study in a sentence, for instance "G1: BLM-LR loses 39 rewards in 10,000 rounds, UCB loses 637": the best
+    beside the best-known policy that clearly lost to it, or the worst where nobody knows any of them.
 
     named: whether it begins with the name of the paper's graph.
     """
@@ -95,7 +99,14 @@ def message(result: StudyResult, *, named: bool = True) -> str:
     # One run has no interval: its low end is the difference itself.
     if best == worst or result.difference(worst, best).low <= 0:
         return f"{prefix}No clear winner after {rounds} and {counted(result.study.replications, 'run')}"
-    return f"{prefix}{lost}, {short[worst]} loses {headline_amount(means[worst])}"
+    other = _best_known(result, [label for label in means if result.difference(label, best).low > 0]) or worst
+    return f"{prefix}{lost}, {short[other]} loses {headline_amount(means[other])}"
+
+
+def _best_known(result: StudyResult, losers: list[str]) -> str | None:
+    """The loser that most readers know, whom a headline compares with; None where there is none of these."""
+    policies = result.study.policies
+    return next((label for kind in _WELL_KNOWN for label in losers if policies[label].name == kind), None)
 
 
 def explanation(result: StudyResult) -> str:

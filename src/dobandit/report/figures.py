@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dobandit.errors import ReportError
-from dobandit.text_files import write_atomically
+from dobandit.text_files import path_of, write_atomically
+from dobandit.texts import printable
 
 _SCALE = 2.0  # PNG pixels a unit
 
@@ -59,15 +60,29 @@ class Figure:
 
 def save_chart(chart: Any, path: str | os.PathLike[str]) -> None:
     """Write a chart in the format of the path's suffix; the file appears whole or not at all."""
-    suffix = Path(path).suffix.lower()
+    suffix = Path(path_of(path)).suffix.lower()
     if suffix not in _WRITERS:
-        raise ReportError(f"a figure's file ends in {', '.join(_WRITERS)}, but got {os.fspath(path)!r}.")
+        raise ReportError(f"a figure's file ends in {', '.join(_WRITERS)}, but got {path_of(path)!r}.")
     write_atomically(path, _WRITERS[suffix](getattr(chart, "chart", chart)))
+
+
+def specification(chart: Any) -> Any:
+    """The chart as Vega-Lite reads it: the one place where every text that reaches a picture is made printable. SVG
+    has no control characters, U+FFFE, U+FFFF or halves of surrogate pairs, and a converter that meets one aborts."""
+    return _printable(chart.to_dict(validate=False))
+
+
+def _printable(part: Any) -> Any:
+    if isinstance(part, str):
+        return "\n".join(map(printable, part.split("\n")))  # a note may have several lines
+    if isinstance(part, dict):
+        return {_printable(key): _printable(value) for key, value in part.items()}
+    return list(map(_printable, part)) if isinstance(part, (list, tuple)) else part
 
 
 def svg_of(chart: Any) -> str:
     """The picture as SVG text."""
-    svg: str = converter().vegalite_to_svg(chart.to_dict(validate=False), vl_version=_version(), allowed_base_urls=[])
+    svg: str = converter().vegalite_to_svg(specification(chart), vl_version=_version(), allowed_base_urls=[])
     return svg
 
 
@@ -96,7 +111,7 @@ def _libraries() -> str:
 
 def _html(chart: Any) -> str:
     """A page that draws the chart by itself: the libraries are inside."""
-    spec = chart.to_dict()
+    spec = specification(chart)
     title = spec.get("title", "")
     heading = title.get("text", "") if isinstance(title, dict) else title
     text = " ".join(heading) if isinstance(heading, list) else str(heading)
@@ -116,5 +131,5 @@ _WRITERS: dict[str, Callable[[Any], str | bytes]] = {
     ".svg": svg_of,
     ".pdf": lambda chart: pdf_of_svg(svg_of(chart)),
     ".html": _html,
-    ".json": lambda chart: json.dumps(chart.to_dict(), indent=2),
+    ".json": lambda chart: json.dumps(specification(chart), indent=2),
 }

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from html import escape
 from itertools import count
 from pathlib import Path
@@ -19,18 +20,20 @@ from dobandit.errors import ReportError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
+from dobandit.policy.registry import document_to_spec, policy_to_document
 from dobandit.report.charts import GRID, INK, SOFT, graph_chart, graph_legend, regret_chart
-from dobandit.report.curves import COLOURS, message, paper_name, regret_figure
+from dobandit.report.curves import COLOURS, message, paper_name, regret_figure, sizes
 from dobandit.report.drawn.graph import graph_svgs
 from dobandit.report.drawn.regret import regret_svgs
 from dobandit.report.drawn.svg import FLOOR_STEP
 from dobandit.report.figures import png_of_svg, svg_of
 from dobandit.report.picture import drawable
-from dobandit.report.readable import printable
+from dobandit.report.readable import counted
 from dobandit.report.style import CSS
 from dobandit.report.tables import Table, summary_cells, summary_document, summary_markdown
 from dobandit.simulation.result import StudyResult
 from dobandit.text_files import write_atomically
+from dobandit.texts import printable
 
 # A chart's colours as the page's own, which follow light and dark.
 _PAGE_COLOURS = {INK: "var(--ink)", SOFT: "var(--soft)", GRID: "var(--grid)", "white": "var(--paper)"}
@@ -187,6 +190,28 @@ def study_section(result: StudyResult, *, heading: str | None = None, remarks: S
     return Section(title, said_above, page_figures(result), summary_cells(result), said)
 
 
+def study_lead(result: StudyResult) -> str:
+    """What was run, and when: the study's name, its date and its sizes."""
+    study, rules = result.study, result.study.rules
+    when = (
+        ""
+        if result.finished is None
+        else f", {datetime.fromtimestamp(result.finished, UTC):%d %B %Y}".replace(" 0", " ")
+    )
+    said = {key: value for key, value in rules.to_document().items() if value not in (None, [], {}, ())}
+    rest = "".join(f", {key.replace('_', ' ')} {value}" for key, value in said.items() if key != "budget")
+    return (
+        f"Study {result.name or 'without a name'}{when}: {counted(study.rounds, 'round')}, "
+        f"{counted(study.replications, 'run')} of each policy, {sizes(study)}{rest}, seed {study.seed}."
+    )
+
+
+def policy_settings(result: StudyResult) -> list[str]:
+    """Every policy with the settings that differ from its defaults, as a command writes them."""
+    policies = result.study.policies.items()
+    return [f"{label}: {document_to_spec(policy_to_document(policy))}" for label, policy in policies]
+
+
 def study_report(result: StudyResult, folder: str | os.PathLike[str]) -> dict[str, Path]:
     """Write regret.png and .svg, graph.png and .svg, summary.md and .json, and report.html; the paths by file name."""
     home = Path(folder)
@@ -199,7 +224,8 @@ def study_report(result: StudyResult, folder: str | os.PathLike[str]) -> dict[st
         files |= {f"{name}.svg": svg, f"{name}.png": png_of_svg(svg)}
     files["summary.md"] = summary_markdown(result)
     files["summary.json"] = json.dumps(summary_document(result), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    files["report.html"] = report_html([study_section(result, heading="")], message(result))
+    section = study_section(result, heading="", remarks=policy_settings(result))
+    files["report.html"] = report_html([section], message(result), study_lead(result))
     for file, content in files.items():
         write_atomically(home / file, content)
     return {file: home / file for file in files}

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import zip_longest
+from textwrap import wrap
+
+from dobandit.texts import printable
 
 NOT_KNOWN = "–"
 
@@ -55,11 +59,6 @@ def action_words(do: Mapping[str, float]) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def printable(text: str) -> str:
-    """Control characters shown, not obeyed: names may hold anything."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def shortened(text: str, most: int) -> str:
     """At most `most` characters, with an ellipsis where some are missing."""
     text = printable(text)
@@ -68,19 +67,42 @@ def shortened(text: str, most: int) -> str:
 
 def shortened_apart(texts: Sequence[str], most: int) -> dict[str, str]:
     """Each text in at most `most` characters, and still told apart: what stands in brackets at the end, which is where
-    two settings of one policy differ, is kept for as long as it fits, and equal ones are numbered."""
+    two settings of one policy differ, is kept for as long as it fits; where two begin alike, their ends are kept too;
+    and what is equal all the same is numbered."""
+    once = list(dict.fromkeys(texts))
     short: dict[str, str] = {}
-    for text in dict.fromkeys(texts):
-        head, bracket, tail = printable(text).rpartition(" (")
-        tail = bracket + tail
-        fits = head and tail.endswith(")") and len(tail) <= most - 4 and len(head + tail) > most
-        cut = shortened(head, most - len(tail)) + tail if fits else shortened(text, most)
+    cuts = [_cut(text, most) for text in once]
+    for text, cut in zip(once, cuts, strict=True):
+        if cuts.count(cut) > 1:
+            whole, end = printable(text), most // 2
+            cut = f"{whole[: most - end - 1].rstrip()}…{whole[-end:].lstrip()}"
         taken, number = set(short.values()), 2
         while cut in taken:
             mark = f" #{number}"
             cut, number = shortened(text, most - len(mark)) + mark, number + 1
         short[text] = cut
     return short
+
+
+def _cut(text: str, most: int) -> str:
+    head, bracket, tail = printable(text).rpartition(" (")
+    tail = bracket + tail
+    fits = head and tail.endswith(")") and len(tail) <= most - 4 and len(head + tail) > most
+    return shortened(head, most - len(tail)) + tail if fits else shortened(text, most)
+
+
+def stacked(headings: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> list[str]:
+    """A table for a screen that is too narrow for it: under each other, a line per cell, a blank line between rows."""
+    label = min(max(map(columns, headings)), width // 2)
+    lines: list[str] = []
+    for row in rows:
+        lines += [""] if lines else []
+        for heading, cell in zip(headings, row, strict=True):
+            parts = wrap(printable(cell), max(width - label - 2, 8)) if cell.strip() else []
+            names = wrap(printable(heading), label) if parts else []
+            for name, part in zip_longest(names, parts, fillvalue=""):
+                lines.append(f"{name}{' ' * (label - columns(name))}  {part}".rstrip())
+    return lines
 
 
 def columns(text: str) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from dobandit import paper
+from dobandit.checks import shown
 from dobandit.errors import SimulationError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.base import CausalModel
@@ -36,8 +37,12 @@ class StudySummary:
         """As JSON."""
         return summary_document(self._result)
 
+    def text(self, width: int | None = None) -> str:
+        """As text; on a screen of fewer characters than its table needs, cells stand under each other."""
+        return summary_text(self._result, width)
+
     def __str__(self) -> str:
-        return summary_text(self._result)
+        return self.text()
 
     def __repr__(self) -> str:
         return str(self)
@@ -108,6 +113,7 @@ def simulate(
     links: Links = None,
     effects: str | None = None,
     hide: Hide = (),
+    name: str = "",
     **rules: Unpack[RuleWords],
 ) -> SimulationResult:
     """Run every policy `replications` times for `rounds` rounds on `model`, on common random numbers.
@@ -123,6 +129,7 @@ def simulate(
     workers     threads or processes; default: all cores. They change no result
     record      "grid" (about 400 rounds, denser at the start), "every" round, or the rounds to record
     checkpoint  a folder that keeps finished replications until the study is done
+    name        what the study is called on its page; the paper's models know theirs
     progress    True for a bar with the time left, or a function called with the number of runs just finished
 
     The policies need not know what the world is made of. Regret is measured by the world in any case.
@@ -145,7 +152,7 @@ def simulate(
     study = study_of(model, policies, rounds, replications, allowed, seed, record, **believed)
     with _progress(progress, study.replications) as report:
         result = run_study(study, executor=executor, workers=workers, checkpoint=checkpoint, progress=report)
-    return SimulationResult.of(result)
+    return SimulationResult.of(replace(result, name=str(name) or paper_name(study.model) or ""))
 
 
 def simulate_many(
@@ -177,6 +184,7 @@ def simulate_many(
         "links",
         "effects",
         "hide",
+        "name",
         *RuleWords.__annotations__,
     )
     unknown = [key for key in how if key not in known]
@@ -185,11 +193,14 @@ def simulate_many(
     if how.get("checkpoint") is not None:
         home = Path(how.pop("checkpoint"))
         return {
-            name: simulate(model, policies, rounds, replications, budget, seed, checkpoint=home / f"{i:04d}", **how)
+            name: simulate(
+                model, policies, rounds, replications, budget, seed, checkpoint=home / f"{i:04d}", name=str(name), **how
+            )
             for i, (name, model) in enumerate(models.items())
         }
     return {
-        name: simulate(model, policies, rounds, replications, budget, seed, **how) for name, model in models.items()
+        name: simulate(model, policies, rounds, replications, budget, seed, **{"name": str(name), **how})
+        for name, model in models.items()
     }
 
 
@@ -218,6 +229,8 @@ def study_rules(model: object, budget: int | Rules | None, words: Mapping[str, A
 @contextmanager
 def _progress(wanted: bool | Callable[[int], None], total: int) -> Iterator[Callable[[int], None] | None]:
     if not isinstance(wanted, bool):
+        if not callable(wanted):
+            raise SimulationError(f"progress is True, False or a function of a count, but got {shown(wanted)}.")
         yield wanted
     elif not wanted:
         yield None

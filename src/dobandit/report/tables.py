@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +19,12 @@ from dobandit.report.readable import (
     counted,
     markdown,
     percent,
-    printable,
     shortened_apart,
     signed,
+    stacked,
 )
 from dobandit.simulation.result import StudyResult
+from dobandit.texts import printable
 
 
 class Table(NamedTuple):
@@ -178,30 +180,26 @@ def _notes(result: StudyResult, best: str, several: bool, methods: set[str]) -> 
     return notes
 
 
-def summary_text(result: StudyResult) -> str:
-    """The summary as an aligned table for a terminal, with the message above and notes below."""
+def summary_text(result: StudyResult, most: int | None = None) -> str:
+    """The summary as an aligned table for a terminal, with the message above and notes below; where `most` characters
+    are too few for the table, its cells stand under each other."""
     table = summary_cells(result)
     short = shortened_apart([row[0] for row in table.rows], 32)
     rows = [table.columns, *([short[row[0]], *row[1:]] for row in table.rows)]
     widths = [max(columns(row[i]) for row in rows) for i in range(len(table.columns))]
     lines = [_aligned(row, widths) for row in rows]
     lines.insert(1, "-" * (sum(widths) + 2 * (len(widths) - 1)))
-    width = max(60, columns(lines[1]))
-    return "\n".join(
-        [printable(message(result)), "", *lines, "", *(w for n in table.notes for w in _wrapped(n, width))]
-    )
+    width, above = max(60, columns(lines[1])), [printable(message(result))]
+    if most is not None and columns(lines[1]) > most:
+        lines, width = stacked(rows[0], rows[1:], most), most
+        above = wrap(above[0], most)
+    return "\n".join([*above, "", *lines, "", *(w for n in table.notes for w in wrap(printable(n), width))])
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     padding = [" " * (width - columns(cell)) for cell, width in zip(cells, widths, strict=True)]
     first, *others = zip(cells, padding, strict=True)
     return "  ".join([first[0] + first[1], *(pad + cell for cell, pad in others)]).rstrip()
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    from textwrap import wrap
-
-    return wrap(printable(text), width)
 
 
 def summary_markdown(result: StudyResult, *, heading: str | None = None) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dobandit.checks import shown
 from dobandit.errors import SimulationError
 from dobandit.simulation.run import Block
 from dobandit.simulation.study import Study
@@ -23,6 +24,8 @@ class Checkpoint:
     """Blocks of one study in a folder; blocks of another study in the same place are refused."""
 
     def __init__(self, folder: str | os.PathLike[str], study: Study) -> None:
+        if not isinstance(folder, (str, os.PathLike)):
+            raise SimulationError(f"a checkpoint is a folder, given by its path, but got {shown(folder)}.")
         fingerprint = study.fingerprint()  # refuses what a file cannot hold, before anything is made
         self.folder = Path(folder) / _FOLDER
         mark = self.folder / "study.json"

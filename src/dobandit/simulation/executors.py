@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
-from dobandit.checks import whole_number
+from dobandit.checks import shown, whole_number
 from dobandit.errors import SimulationError
 from dobandit.simulation.run import Block, run_block
 from dobandit.simulation.study import Study
 
 Prepared = Any
+_MOST_WORKERS = 10_000
 
 
 class Executor(Protocol):
@@ -104,8 +105,15 @@ def _run_shared(block: list[int], shared: tuple[Study, Prepared]) -> Block:
 def executor_of(executor: str | Executor, workers: int | None) -> Executor:
     """An executor from its name: "threads", "dask", or the address of a scheduler such as tcp://host:port."""
     if workers is not None:
-        whole_number("workers", workers, 1, SimulationError)
+        whole_number("workers", workers, 1, SimulationError, _MOST_WORKERS)
+    rule = "an executor is 'threads', 'dask', a scheduler's address (tcp://host:port) or an object with run and workers"
     if not isinstance(executor, str):
+        if (
+            isinstance(executor, type)
+            or not callable(getattr(executor, "run", None))
+            or not hasattr(executor, "workers")
+        ):
+            raise SimulationError(f"{rule}, but got {shown(executor)}.")
         return executor
     if executor == "threads":
         return Threads(workers)
@@ -113,9 +121,7 @@ def executor_of(executor: str | Executor, workers: int | None) -> Executor:
         return Dask(None, workers)
     if "://" in executor:
         return Dask(executor)
-    raise SimulationError(
-        f"an executor is 'threads', 'dask' or a scheduler's address (tcp://host:port), but got {executor!r}."
-    )
+    raise SimulationError(f"{rule}, but got {shown(executor)}.")
 
 
 def available_cores() -> int:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import shown
 from dobandit.errors import DobanditError, SimulationError, closest, listed
 from dobandit.estimation.assumptions import diagnose_assumptions
 from dobandit.model.bglm import BinaryGLM
@@ -54,6 +55,8 @@ class StudyResult:
     all_plays: NDArray[np.int32]
     seconds: Array
     elapsed: float  # wall time of the whole study
+    name: str = ""  # what the study is called on its page
+    finished: float | None = None  # when it was done, in seconds since 1970; None where that was not kept
     value_error: float = 0.0  # standard error of a regret per round, where values are estimated (a world is a function)
 
     @property
@@ -175,6 +178,8 @@ class StudyResult:
             "best_set": list(self.best_set),
             "best_do": self.best_do,
             "elapsed": self.elapsed,
+            "name": self.name,
+            "finished": self.finished,
         }
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -197,8 +202,11 @@ class StudyResult:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> StudyResult:
         """Read a saved study: the file, or the folder that holds it."""
-        file = Path(path) / FILE_NAME if Path(path).is_dir() else Path(path)
+        if not isinstance(path, (str, os.PathLike)):
+            raise SimulationError(f"a saved study is given by its path, but got {shown(path)}. Write the path as text.")
+        file = Path(path)
         try:
+            file = file / FILE_NAME if file.is_dir() else file
             with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as archive:
                 arrays: dict[str, Any] = {name: archive[name] for name in ("study", *_ARRAYS)}
             document = json.loads(str(arrays["study"]))
@@ -233,6 +241,8 @@ class StudyResult:
                 np.asarray(arrays["plays"], dtype=np.int32),
                 np.asarray(arrays["seconds"], dtype=float),
                 float(document["elapsed"]),
+                str(document.get("name", "")),
+                None if document.get("finished") is None else float(document["finished"]),
             )
             result._check_shapes()
         except (DobanditError, LookupError, TypeError, ValueError, AttributeError) as error:

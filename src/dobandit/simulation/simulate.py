@@ -64,7 +64,8 @@ def run_study(
         collected.plays,
         collected.seconds,
         time.perf_counter() - start,
-        truth.value_error,
+        finished=time.time(),
+        value_error=truth.value_error,
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.checks import whole_number
+from dobandit.checks import listable, shown, whole_number
 from dobandit.errors import SimulationError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph
@@ -29,6 +29,7 @@ from dobandit.simulation.view import TRUTHFUL, View, view_of
 Policies = Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str | None
 DEFAULTS = ("causal-ucb", "ucb")  # the policies of those who name none
 _GRID_POINTS = 400
+_MOST_ROUNDS = 2**31 - 1  # plays are counted in 32 bits
 _MOST_NUMBERS = 60_000_000  # recorded numbers a curve kind: about half a gigabyte
 
 
@@ -125,8 +126,8 @@ def study_of(
     if graph is None and model.structure is not model.graph:
         graph = model.structure
     view = view_of(model, graph, links, effects, hide)
-    rounds = whole_number("rounds", rounds, 1, SimulationError)
-    replications = whole_number("replications", replications, 1, SimulationError)
+    rounds = whole_number("rounds", rounds, 1, SimulationError, _MOST_ROUNDS)
+    replications = whole_number("replications", replications, 1, SimulationError, _MOST_NUMBERS)
     seed = whole_number("seed", seed, 0, SimulationError)
     rules = rules if isinstance(rules, Rules) else Rules(rules)
     rules.candidates(model.graph)  # raises where no action is allowed
@@ -161,11 +162,11 @@ def world_of(world: object, graph: CausalGraph | None) -> CausalModel:
 def _labelled(model: CausalModel, view: View, policies: Policies) -> dict[str, Policy]:
     if policies is None:
         policies = DEFAULTS
-    if not policies or not isinstance(policies, (Mapping, Iterable, Policy)):
-        raise SimulationError(f"a study needs at least one policy, but got {policies!r}.")
+    listed = [policies] if isinstance(policies, (Policy, str)) else listable(policies)
+    if not listed:
+        raise SimulationError(f"a study needs at least one policy, but got {shown(policies)}.")
     if isinstance(policies, Mapping):
         return {str(label): _policy(policy, model) for label, policy in policies.items()}
-    listed = [policies] if isinstance(policies, (Policy, str)) else list(policies)
     chosen = [_policy(item, model) for item in listed]
     labels = [policy.label_on(view.graph_in(model), view.links_in(model)) for policy in chosen]
     for i, policy in enumerate(chosen):
@@ -179,24 +180,26 @@ def _policy(policy: object, model: CausalModel) -> Policy:
         return policy_from_spec(policy, model)
     if not isinstance(policy, Policy):
         hint = " Write BLMLR() with parentheses." if isinstance(policy, type) else ""
-        raise SimulationError(f"policies are policies or their names, but got {policy!r}.{hint}")
+        raise SimulationError(f"policies are policies or their names, but got {shown(policy)}.{hint}")
     return policy
 
 
 def _grid(record: str | Sequence[int], rounds: int) -> NDArray[np.int64]:
     if isinstance(record, str):
         if record == "every":
+            if rounds > _MOST_NUMBERS:
+                raise SimulationError(
+                    f"recording every round takes a number per round, up to {_MOST_NUMBERS:,}, but there are "
+                    f"{rounds:,}. Give record='grid'."
+                )
             return np.arange(1, rounds + 1)
         if record != "grid":
-            raise SimulationError(f"record is 'grid', 'every' or a list of rounds, but got {record!r}.")
+            raise SimulationError(f"record is 'grid', 'every' or a list of rounds, but got {shown(record)}.")
         even = np.linspace(1, rounds, _GRID_POINTS // 2)
         early = np.geomspace(1, rounds, _GRID_POINTS // 2)
         return np.unique(np.rint(np.concatenate([even, early])).astype(np.int64))
-    if not isinstance(record, Iterable):
-        raise SimulationError(f"record is 'grid', 'every' or a list of rounds, but got {record!r}.")
-    grid = np.unique(
-        np.array([whole_number("a recorded round", t, 1, SimulationError) for t in record], dtype=np.int64)
-    )
-    if not len(grid) or grid[-1] > rounds:
-        raise SimulationError(f"recorded rounds lie between 1 and {rounds}, but got {list(record)[:5]}.")
+    listed = listable(record)
+    if not listed:
+        raise SimulationError(f"record is 'grid', 'every' or a list of rounds, but got {shown(record)}.")
+    grid = np.unique(np.array([whole_number("a recorded round", t, 1, SimulationError, rounds) for t in listed]))
     return np.union1d(grid, [rounds])

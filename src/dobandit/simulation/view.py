@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dobandit.checks import is_one_of, listable, shown
 from dobandit.errors import SimulationError, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, parse_graph, print_graph
@@ -88,10 +89,13 @@ def view_of(world: CausalModel, graph: CausalGraph | None, links: Links, effects
     if graph is not None:
         graph = as_graph(graph, "the learner's graph is a CausalGraph", SimulationError)
         _check_graph(world.graph, graph)
-    if effects is not None and effects not in EFFECTS:
-        raise SimulationError(f"effects are 'nonnegative' (no cause does harm) or 'any', but got {effects!r}.")
+    if effects is not None and not is_one_of(effects, EFFECTS):
+        raise SimulationError(f"effects are 'nonnegative' (no cause does harm) or 'any', but got {shown(effects)}.")
     own = world.graph if graph is None else graph
-    hidden = hide if isinstance(hide, str) else tuple(hide)
+    names = listable(hide)
+    if names is None and not isinstance(hide, str):
+        raise SimulationError(f"hide is a list of names or 'auto', but got {shown(hide)}.")
+    hidden = hide if isinstance(hide, str) else tuple(names or ())
     return View(graph, None if links is None else links_by_node(own, links), effects, hidden)
 
 

@@ -12,16 +12,16 @@ from dobandit.cli.experiments import printing_status as about
 from dobandit.cli.experiments.group import common, count_of
 from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, links_of
 from dobandit.cli.hidden import hide_of
-from dobandit.cli.models import graph_options
+from dobandit.cli.models import MEDIATORS, graph_options
 from dobandit.cli.networks import states_given
-from dobandit.cli.output import print_json, print_table
+from dobandit.cli.output import names, print_json, print_table, say
 from dobandit.cli.rules import rule_options, rule_words
 from dobandit.cli.storage import kept, opened
 from dobandit.documents import experiments as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.catalogue import create_experiment, delete_experiment, list_experiments, rename_experiment
 from dobandit.model.files import read_graph_or_model
-from dobandit.report.readable import printable
+from dobandit.texts import printable
 
 
 @click.command("create")
@@ -69,6 +69,7 @@ def create_command(
     target: str | None,
     latent: tuple[str, ...],
     context: tuple[str, ...],
+    controllable: tuple[str, ...],
     hide: tuple[str, ...],
     file_format: str | None,
     binarise: tuple[str, ...],
@@ -107,6 +108,7 @@ def create_command(
         target=target,
         latent=latent,
         context=context,
+        controllable=controllable or None,
         binarise=states_given(binarise),
         structure_only=structure_only,
     )
@@ -134,13 +136,17 @@ def create_command(
     if as_json:
         print_json(documents.created_document(experiment, not found))
         return
-    out.say(f"experiment {name} {'opened' if found else 'created'} in {place.url}")
+    say(f"experiment {name} {'opened' if found else 'created'} in {place.url}")
     out.print_facts(about.definition_rows(experiment))
     if begun:
-        out.say(f"it begins with {out.many(begun, 'round')} from {history}")
+        say(f"it begins with {out.many(begun, 'round')} from {history}")
+    mediators = experiment.graph.settable_mediators
+    if mediators and not controllable:
+        say(f"note: {names(mediators)} can be set, though other variables cause it; {MEDIATORS}")
     click.echo()
     known = [f"--context {one}=_" for one in experiment.graph.context]
-    out.say(" ".join([f"next: {out.command_line(experiment, 'ask', [name])}", *known]))
+    say(" ".join([f"next: {out.command_line(experiment, 'ask', [name])}", *known]))
+    out.password_note(experiment)
 
 
 @click.command("list")
@@ -158,7 +164,7 @@ def list_command(storage: str, as_json: bool) -> None:
     if as_json:
         print_json([documents.listed_document(stored) for stored in found])
     elif not found:
-        click.echo(f"no experiments in {place.url}; dobandit experiment create begins one")
+        say(f"no experiments in {place.url}; dobandit experiment create begins one")
     else:
         cells = [(e.name, f"{e.trials:,}", f"{e.trials - e.closed:,}", out.moment(e.created_at)) for e in found]
         print_table(["experiment", "trials", "pending", "created"], cells, right=[1, 2])
@@ -199,7 +205,7 @@ def rename_command(name: str, new: str, storage: str, as_json: bool) -> None:
     if as_json:
         print_json(documents.renamed_document(new, name))
     else:
-        out.say(f"experiment {name} is now {new}")
+        say(f"experiment {name} is now {new}")
 
 
 @click.command("delete")
@@ -230,7 +236,7 @@ def delete_command(context: click.Context, name: str, yes: bool, storage: str, a
     if as_json:
         print_json(documents.deleted_document(name, agreed))
     else:
-        out.say(f"experiment {name} deleted, with {trials}" if agreed else "nothing was deleted")
+        say(f"experiment {name} deleted, with {trials}" if agreed else "nothing was deleted")
     context.exit(0 if agreed else 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dobandit.cli.output import names, print_table
-from dobandit.cli.storage import usual_storage
+from dobandit.cli.output import names, print_table, say
+from dobandit.cli.storage import VARIABLE, usual_storage
 from dobandit.experiment.reasons import gap_words, may_stop
-from dobandit.report.readable import printable
 
 if TYPE_CHECKING:
     from dobandit.experiment.answers import BestObserved, EdgeEstimate
@@ -27,15 +27,12 @@ _VERDICTS = {
     "contradicted": "is contradicted by the rounds",
     "unknown": "could not be tested against the rounds",
 }
+HIDDEN = "***"  # what stands in an address instead of a password
 MOST_ON_A_LINE = 10  # variables on one line
 
 
 def moment(at: float | None) -> str:
     return "never" if at is None else datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def say(text: str) -> None:
-    click.echo(printable(text))
 
 
 def print_facts(rows: Iterable[tuple[str, str]]) -> None:
@@ -113,8 +110,11 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
         )
     elif len(unset) > MOST_ON_A_LINE:
         how = f"write what was seen to seen.json, as {{NAME: {what}, ...}}, and type this:"
-    click.echo(f"\nCarry it out, then {how}\n")
+    click.echo()
+    say(f"Carry it out, then {how}")
+    click.echo()
     say(f"  {tell_command(experiment, trial, unset)}")
+    password_note(experiment)
 
 
 def print_told(told: Told) -> None:
@@ -141,11 +141,17 @@ def tell_command(experiment: Experiment, trial: Trial, unset: Sequence[str]) -> 
 
 
 def command_line(experiment: Experiment, command: str, words: Sequence[str], options: Sequence[str] = ()) -> str:
-    """A command on the same storage, for a shell."""
+    """A command on the same storage, for a shell. One that holds a password is not repeated: see `password_note`."""
     url = experiment.storage.url
-    where = [] if url == usual_storage() else ["--storage", url]
+    where = [] if url == usual_storage() or HIDDEN in url else ["--storage", url]
     separator = ["--"] if any(word.startswith("-") for word in words) else []
     return shlex.join(["dobandit", "experiment", command, *where, *options, *separator, *words])
+
+
+def password_note(experiment: Experiment) -> None:
+    """Where a command's storage is not repeated, how it runs all the same."""
+    if HIDDEN in experiment.storage.url and not os.environ.get(VARIABLE):
+        say(f"The address holds a password, which is not repeated here: export it as {VARIABLE}, and this runs.")
 
 
 # -- trials ------------------------------------------------------------------------------------------------------
@@ -261,8 +267,13 @@ def print_explanation(target: str, told: Explanation, words: str) -> None:
     elif told.runner_up is not None and told.margin is not None:
         alike = len(told.runner_up.do) == len(told.do)  # of equal sets some policies play the largest
         tie = "a tie, broken at random" if alike else "a tie"
-        how = tie if told.margin == 0 else f"{told.margin:.3g} less"
-        rows.append(("runner-up", f"{values(told.runner_up.do)}: {digits(told.runner_up.optimistic)}, {how}"))
+        how = tie if told.margin == 0 else f"{abs(told.margin):.3g} {'less' if told.margin > 0 else 'more'}"
+        rows.append(
+            (
+                "runner-up" if told.margin >= 0 else "better one",
+                f"{values(told.runner_up.do)}: {digits(told.runner_up.optimistic)}, {how}",
+            )
+        )
     print_facts(rows)
     if told.shares:
         cells = [(name, signed(share)) for name, share in told.shares.items()]

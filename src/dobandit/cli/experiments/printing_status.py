@@ -11,11 +11,10 @@ from dobandit.cli.experiments.printing import (
     many,
     moment,
     print_facts,
-    say,
     span,
     values,
 )
-from dobandit.cli.output import names
+from dobandit.cli.output import names, say
 from dobandit.experiment.reasons import gap_words
 
 if TYPE_CHECKING:

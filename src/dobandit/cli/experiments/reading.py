@@ -10,7 +10,7 @@ import click
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import common, context_option, count_of
 from dobandit.cli.experiments.inputs import context_given, settings_of
-from dobandit.cli.output import print_json
+from dobandit.cli.output import print_json, say
 from dobandit.cli.storage import opened
 from dobandit.documents import answers as documents
 from dobandit.errors import ExperimentError
@@ -160,7 +160,7 @@ def diagnose_command(name: str, storage: str, as_json: bool) -> None:
         print_json(documents.diagnosis_document(diagnosis))
     else:
         for line in diagnosis.lines():
-            out.say(line)
+            say(line)
 
 
 @click.command("trials")
@@ -233,4 +233,4 @@ def export_command(name: str, file: str, kind: str | None, force: bool, storage:
     if as_json:
         print_json({"file": file, "format": kind, "trials": trials})
     else:
-        out.say(f"wrote {out.many(trials, 'trial')} to {file}")
+        say(f"wrote {out.many(trials, 'trial')} to {file}")

@@ -10,7 +10,7 @@ from dobandit.cli.expecting import parse_settings
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import common, context_option, seen_options
 from dobandit.cli.experiments.inputs import LEASE_HELP, context_given, lease_of, observation_of, standard_input
-from dobandit.cli.output import print_json
+from dobandit.cli.output import print_json, say
 from dobandit.cli.storage import opened
 from dobandit.documents import rounds as documents
 
@@ -128,7 +128,7 @@ def fail_command(name: str, trial: int, reason: str, storage: str, as_json: bool
     if as_json:
         print_json(documents.failed_document(trial, reason))
     else:
-        out.say(f"trial {trial} failed" + (f": {reason}" if reason else ""))
+        say(f"trial {trial} failed" + (f": {reason}" if reason else ""))
 
 
 @click.command("abandon")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dobandit.checks import is_one_of
 from dobandit.experiment.storage.base import Storage
 from dobandit.experiment.storage.memory import MemoryStorage
 
@@ -18,7 +19,7 @@ def open_storage(storage: str | Storage | None) -> Storage:
         return storage
     if storage is None:
         storage = DEFAULT_STORAGE
-    if storage in _MEMORY:
+    if is_one_of(storage, _MEMORY):
         return _THIS_PROCESS
     from dobandit.experiment.storage.addresses import open_database
     from dobandit.experiment.storage.sql import SQLStorage

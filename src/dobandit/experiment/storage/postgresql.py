@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from typing import Any
 
 from sqlalchemy import URL, Connection, create_engine, event, func, select
@@ -13,7 +14,7 @@ from dobandit.errors import StorageError
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
 
 _MAKING_TABLES = 0x0D0BA9D17  # any number, as long as all agree on it
-_SECRETS = ("password", "sslpassword", "passfile")
+_SECRET = re.compile("pass|pwd|secret|token|key", re.IGNORECASE)  # options whose value nobody should read
 _AFTERWARDS = {
     "53100": "Its disk is full: free some space there, then repeat this.",
     "42501": "Ask its owner for the permission.",
@@ -31,9 +32,11 @@ class PostgreSQL(Database):
                 "PostgreSQL needs the package psycopg, which is not installed. Install it with: "
                 "pip install 'dobandit[postgres]'"
             )
-        shown = url.set(drivername="postgresql").difference_update_query(_SECRETS)
-        self.url = shown.render_as_string(hide_password=True)
-        secrets = (url.password, *(url.query.get(name) for name in _SECRETS))
+        options = [name for name in url.query if _SECRET.search(name)]
+        shown = url.set(drivername="postgresql").difference_update_query(options)
+        hidden = shown.update_query_dict(dict.fromkeys(options, "***")).render_as_string(hide_password=True)
+        self.url = hidden.replace("%2A%2A%2A", "***")
+        secrets = (url.password, *(text for name in options for text in _texts(url.query[name])))
         self._secrets = [secret for secret in secrets if isinstance(secret, str) and secret]
         self.engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
@@ -83,6 +86,10 @@ class PostgreSQL(Database):
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text[:500]
+
+
+def _texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value
 
 
 def _way_out(cause: BaseException) -> str:

@@ -15,7 +15,7 @@ from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format
 from dobandit.graph.formats.build import build
 from dobandit.graph.formats.draft import GraphDraft
 from dobandit.graph.formats.states import STRUCTURE, Binarise, ManyStatesError, refuse_unknown, states_of_one
-from dobandit.text_files import read_text, without_gz, write_atomically
+from dobandit.text_files import path_of, read_text, without_gz, write_atomically
 
 
 class _Format(NamedTuple):
@@ -83,7 +83,7 @@ def read_graph(
     >>> read_graph("funnel.txt").parents("buy")
     ('visit',)
     """
-    name = os.fspath(source)
+    name = path_of(source)
     kind = None if format is None else _known(format)
     try:
         text = read_text(name)
@@ -182,7 +182,7 @@ def write_graph(graph: CausalGraph, path: str | os.PathLike[str], *, format: str
     path    where to; compressed where it ends with .gz
     format  as in `read_graph`; default: by the suffix
     """
-    name = os.fspath(path)
+    name = path_of(path)
     kind = format or format_of_path(name)
     if kind is None:
         suffixes = ", ".join(_BY_SUFFIX)

@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
-from dobandit.report.readable import printable, shortened
 from dobandit.service.pages import words
+from dobandit.texts import printable
 
 if TYPE_CHECKING:
     from dobandit.service.problems import Problem

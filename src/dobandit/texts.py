@@ -1,0 +1,43 @@
+"""Texts made harmless: what users, files and databases hold may be anything, and is shown, not obeyed."""
+
+from __future__ import annotations
+
+import re
+
+MOST_ECHOED = 200  # characters of what came that a message repeats
+_LONGEST_MESSAGE = 2_000
+_WORD = re.compile(rf"\S{{{MOST_ECHOED + 1},}}")
+# A quotation: not an apostrophe within a word.
+_QUOTED = re.compile(
+    rf"""(?<!\w)'(?:[^'\\]|\\.){{{MOST_ECHOED - 1},}}'(?!\w)|(?<!\w)"(?:[^"\\]|\\.){{{MOST_ECHOED - 1},}}"(?!\w)""",
+    re.S,
+)
+
+
+def printable(text: str) -> str:
+    r"""Control characters shown, not obeyed: names may hold anything.
+
+    >>> print(printable("red \x1b[31m"))
+    red \x1b[31m
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else _shown(c) for c in text)
+
+
+def _shown(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def message(text: str) -> str:
+    """An error's text: printable, and without more than some 200 characters of any one thing that came."""
+    lines = "\n".join(map(printable, text.split("\n")))
+    if len(lines) <= MOST_ECHOED:
+        return lines
+    lines = _WORD.sub(_cut, _QUOTED.sub(_cut, lines))
+    if len(lines) <= _LONGEST_MESSAGE:
+        return lines
+    return f"{lines[: _LONGEST_MESSAGE // 2]} ... {lines[-_LONGEST_MESSAGE // 2 :]}"  # the way out stands at the end
+
+
+def _cut(found: re.Match[str]) -> str:
+    whole = found[0]
+    return f"{whole[: MOST_ECHOED - 20]}...{whole[-17:]}"
