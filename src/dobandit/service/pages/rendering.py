@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
-from dobandit.service.pages import words
+from dobandit.report.readable import shortened
 from dobandit.texts import printable
 
 if TYPE_CHECKING:
