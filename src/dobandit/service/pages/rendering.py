@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
 from dobandit.report.readable import shortened
+from dobandit.service.pages import words
 from dobandit.texts import printable
 
 if TYPE_CHECKING:
