@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -135,3 +136,19 @@ def test_hostile_names_do_no_harm():
     assert "\x1b" not in markup
     assert "\u202e" not in markup
     assert "<script" not in markup
+
+
+@pytest.mark.parametrize("graph", [FUNNEL, paper.G2.graph, paper.G5.graph])
+def test_everything_drawn_is_inside_of_the_drawing(graph):
+    page = parsed(graph_svgs(graph, label="x").markup)
+    for svg in page.iter("svg"):
+        width, height = map(float, svg.get("viewBox").split()[2:])
+        moved = svg.find("./g[@transform]")
+        shift = (0.0, 0.0)
+        if moved is not None and moved.get("transform").startswith("translate") and moved.get("class") is None:
+            shift = tuple(map(float, re.findall(r"-?[\d.]+", moved.get("transform"))))
+        for line in svg.iter("path"):
+            if line.get("class") == "line":
+                for x, y in re.findall(r"(-?[\d.]+),(-?[\d.]+)", line.get("d")):
+                    assert 0 <= float(x) + shift[0] <= width
+                    assert 0 <= float(y) + shift[1] <= height

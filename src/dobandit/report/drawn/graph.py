@@ -16,6 +16,7 @@ from dobandit.report.picture import Picture, picture_of
 _HEAD = "M0,0L-11,4.6L-8.8,0L-11,-4.6Z"  # its tip is the point it stands at
 _FAINTEST = 0.28
 _GAP = 130.0  # pixels between a cause and its effect
+_MARGIN = 6.0  # pixels around arrows
 _NARROW = 560.0  # pixels: pictures below this width serve wide screens and narrow ones
 
 
@@ -76,10 +77,15 @@ def _svg(
     arrows = [_arrow(arrow, picture, weights.get(arrow.edge), lit, link) for arrow in picture.arrows]
     texts = [_weight(arrow, lit) for arrow in picture.arrows if arrow.text and picture.weights_shown]
     boxes = [_box(box, link) for box in picture.boxes]
+    # Arrows may bend around the outermost boxes.
+    across, along = ([x for arrow in picture.arrows for x in arrow.points[:, k].tolist()] for k in (0, 1))
+    left, top = min([0.0, *(x - _MARGIN for x in across)]), min([0.0, *(y - _MARGIN for y in along)])
+    width = max([picture.width, *(x + _MARGIN for x in across)]) - left
+    height = max([picture.height + 4.0, *(y + _MARGIN for y in along)]) - top
     content = "".join([*arrows, *texts, *boxes])
-    return drawing(
-        picture.width, picture.height + 4.0, content, label, "graph", interactive=link is not None, least=0.62
-    )
+    if left or top:
+        content = element("g", content, transform=f"translate({-left:.1f} {-top:.1f})")
+    return drawing(width, height, content, label, "graph", interactive=link is not None, least=0.62)
 
 
 def _classes(arrow: Arrow, lit: Collection[Edge] | None) -> str:

@@ -14,7 +14,7 @@ from dobandit.report.drawn.graph import Known, graph_svgs
 from dobandit.report.picture import drawable
 from dobandit.service.pages.rendering import drawn
 
-_COLUMN = 760.0  # pixels that half a page can show, somewhat shrunk
+_COLUMN = 860.0  # pixels that half a page can show, somewhat shrunk
 _MOST_NOTES = 14  # nodes up to which the picture says what each does by itself
 
 
