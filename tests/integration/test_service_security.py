@@ -14,7 +14,7 @@ from dobandit.experiment.tokens import create_token, revoke_token, token_of
 from serving import FUNNEL, served
 
 API = "/api/v1"
-PUBLIC = {"/login", "/healthz", "/readyz"}
+PUBLIC = {"/login", "/healthz", "/readyz", "/static/drawn.css"}
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from dobandit.service.pages import graphs, words
 from dobandit.service.pages.course import EXACT, Course, Known, Stretch
 from dobandit.service.pages.desks import Answers, Desk, desks_of
 from dobandit.service.pages.rendering import drawn, page
+from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
 _BINS = 24  # of observed rewards
@@ -61,6 +62,7 @@ class NodeView(NamedTuple):
 
 
 @router.get("/experiments/{number}")
+@answering
 def experiment_page(
     request: Request, number: int, round_: Annotated[int | None, Query(alias="round", ge=0)] = None
 ) -> Response:
@@ -72,6 +74,7 @@ def experiment_page(
 
 
 @router.get("/experiments/{number}/graph")
+@answering
 def graph_part(request: Request, number: int, round_: Annotated[int, Query(alias="round", ge=0)] = 0) -> Response:
     """The graph as it was known at a round, for the slider."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)

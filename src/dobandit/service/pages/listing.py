@@ -15,6 +15,7 @@ from dobandit.report.drawn.course import sparkline
 from dobandit.service.pages.course import Course
 from dobandit.service.pages.desks import Answers, Desk, Desks, desks_of
 from dobandit.service.pages.rendering import drawn, page
+from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
 _SECONDS = 0.2  # in which answers are computed while a visitor waits; the rest says that it will come
@@ -39,6 +40,7 @@ class Line(NamedTuple):
 
 
 @router.get("/")
+@answering
 def experiments_page(request: Request) -> Response:
     """All experiments."""
     stored = request.app.state.house.listed(request.state.visitor)

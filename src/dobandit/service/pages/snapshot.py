@@ -14,11 +14,13 @@ from dobandit.report.style import DRAWN, TOKENS
 from dobandit.service.pages.desks import Desk, desks_of
 from dobandit.service.pages.experiment import context_of, view
 from dobandit.service.pages.rendering import HERE, drawn, environment, page
+from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/experiments/{number}/snapshot")
+@answering
 def snapshot(request: Request, number: int) -> Response:
     """A file to keep."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)

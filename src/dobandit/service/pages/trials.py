@@ -17,6 +17,7 @@ from dobandit.service.pages import graphs
 from dobandit.service.pages.course import EXACT
 from dobandit.service.pages.desks import Desk, desks_of
 from dobandit.service.pages.rendering import drawn, page
+from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
 _PAGE = 50
@@ -24,6 +25,7 @@ _ROUNDING = 0.0005
 
 
 @router.get("/experiments/{number}/trials")
+@answering
 def trials_page(
     request: Request,
     number: int,
@@ -51,6 +53,7 @@ def trials_page(
 
 
 @router.get("/experiments/{number}/trials/{trial}")
+@answering
 def trial_page(request: Request, number: int, trial: int) -> Response:
     """One trial, and why it was chosen."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
