@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -89,17 +91,6 @@ trials = Table(
     sqlite_with_rowid=False,  # one B-tree less to write to at every commit
 )
 
-# Few trials are not told. With the state in it, SQLite prefers this index to the primary key.
-_untold = trials.c.state != TOLD
-Index(
-    "trials_untold",
-    trials.c.experiment,
-    trials.c.state,
-    trials.c.number,
-    sqlite_where=_untold,
-    postgresql_where=_untold,
-)
-
 # Sums over the first `position` closed trials, as `experiment.tally` writes them: only to save reading these again.
 tallies = Table(
     "tallies",
@@ -163,3 +154,13 @@ version = Table(
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc"),
 )
+
+
+@cache
+def whole_metadata() -> MetaData:
+    """The tables with all their indices, for whoever makes or compares them: an index with a condition loads the code
+    of both databases, which nobody else needs."""
+    untold = trials.c.state != TOLD  # few are; with the state in it, SQLite prefers this index to the primary key
+    columns = (trials.c.experiment, trials.c.state, trials.c.number)
+    Index("trials_untold", *columns, sqlite_where=untold, postgresql_where=untold)
+    return metadata

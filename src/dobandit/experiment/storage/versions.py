@@ -40,7 +40,7 @@ def make_tables(connection: Connection, database: Database) -> None:
     if version is not None:
         return check_version(version, database.url)
     refuse_foreign(connection, database)
-    schema.metadata.create_all(connection, checkfirst=False)
+    schema.whole_metadata().create_all(connection, checkfirst=False)
     schema.version_metadata.create_all(connection)  # may be there, and empty
     connection.execute(STAMP, {"version_num": schema.VERSIONS[-1]})
     return None
