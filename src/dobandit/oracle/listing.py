@@ -110,8 +110,8 @@ def members_before(member: Any, i: int, depth: int) -> int:
 
 @inlined
 def held_at(listing: Any, i: int, depth: int, at: int, fixed: Any) -> tuple[float, int]:
-    """What action i, whose next variable is its at-th, or else the context holds the node at `depth` to (NaN: free); and
-    which of the action's variables is next then."""
+    """What action i, whose next variable is its at-th, or else the context holds the node at `depth` to (NaN:
+    free), and which of the action's variables is next then."""
     if at < listing.member.shape[1] and listing.member[i, at] == depth:
         return listing.member_to[i, at], at + 1
     return fixed[listing.order[depth]], at
