@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.closed_form import Edges, edges_by_cause
-from dobandit.oracle.listing import Listing, hold
+from dobandit.oracle.listing import Listing, held_at, members_before
 
 
 class Walk(NamedTuple):
@@ -95,9 +95,9 @@ def score_means(oracle: Any, layout: Any, state: Any, bonus: float, fixed: Any) 
     """Both passes for every action; forwards only from where it differs from the action before."""
     listing, known, means = oracle.listing, oracle.walk.known, oracle.walk.means
     for i in range(len(listing.values)):
-        first = listing.first[i]
-        hold(listing, i, first, fixed, known)
-        for depth in range(first, len(listing.order)):
+        at = members_before(listing.member, i, listing.first[i])
+        for depth in range(listing.first[i], len(listing.order)):
+            known[depth], at = held_at(listing, i, depth, at, fixed)
             if math.isnan(known[depth]):
                 settle(oracle, layout, state, depth, bonus > 0.0)
             else:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.frontier import Frontier
-from dobandit.oracle.listing import Listing, hold, pick_best, propose, score
+from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, propose, score
 from dobandit.oracle.pattern_tables import PatternTables, fill_tables, node_variance, pattern_tables
 
 
@@ -81,8 +81,9 @@ def walk_patterns(oracle: Any, layout: Any, state: Any, bonus: float, fixed: Any
     depths = len(listing.order)
     oracle.weight[0] = 1.0
     for i in range(len(listing.values)):
-        hold(listing, i, listing.first[i], fixed, known)
+        at = members_before(listing.member, i, listing.first[i])
         for depth in range(listing.first[i], depths):
+            known[depth], at = held_at(listing, i, depth, at, fixed)
             forwards(oracle, depth, depth == depths - 1)
         variance = 0.0
         for depth in range(depths - 1, -1, -1):

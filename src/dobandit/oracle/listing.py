@@ -100,23 +100,29 @@ def pick_best(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws:
 
 
 @inlined
-def hold(listing: Any, i: int, first: int, fixed: Any, known: Any) -> None:
-    """known[depth], from `first` on: what action i, or else the context, holds a node to; NaN: free."""
-    for depth in range(first, len(listing.order)):
-        known[depth] = fixed[listing.order[depth]]
-    for at in range(listing.member.shape[1]):
-        depth = listing.member[i, at]
-        if first <= depth < len(listing.order):
-            known[depth] = listing.member_to[i, at]
-
-
-@inlined
 def members_before(member: Any, i: int, depth: int) -> int:
     """How many variables of action i stand before `depth`."""
     count = 0
     while count < member.shape[1] and member[i, count] < depth:
         count += 1
     return count
+
+
+@inlined
+def held_at(listing: Any, i: int, depth: int, at: int, fixed: Any) -> tuple[float, int]:
+    """What action i, whose next variable is its at-th, or else the context holds the node at `depth` to (NaN:
+    free), and which of the action's variables is next then."""
+    if at < listing.member.shape[1] and listing.member[i, at] == depth:
+        return listing.member_to[i, at], at + 1
+    return fixed[listing.order[depth]], at
+
+
+@inlined
+def hold(listing: Any, i: int, first: int, fixed: Any, known: Any) -> None:
+    """known[depth] = what action i, or else the context, holds a node to, from the depth `first` on."""
+    at = members_before(listing.member, i, first)
+    for depth in range(first, len(listing.order)):
+        known[depth], at = held_at(listing, i, depth, at, fixed)
 
 
 @inlined

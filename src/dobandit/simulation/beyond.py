@@ -148,7 +148,7 @@ def extended_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -
 def guaranteed_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -> Study:
     """One of the paper's experiments with the learners whose regret is guaranteed, in the first runs of the others."""
     study = paper_study(name, min(replications, GUARANTEED_RUNS), seed)
-    learners: dict[str, Policy] = {"BLM-LR (its theorem's radius)": BLMLR(), "CausalUCB (guarantee)": CausalUCB(True)}
+    learners: dict[str, Policy] = {"BLM-LR (guarantee)": BLMLR(), "CausalUCB (guarantee)": CausalUCB(True)}
     return replace(study, policies=learners)
 
 
