@@ -167,7 +167,7 @@ def _drawn(model: CausalModel) -> WeightedModel | CausalGraph:
 
 
 def page_figures(result: StudyResult) -> list[PageFigure]:
-    """The same for a page: drawn in its colours, and for narrow screens too."""
+    """Curves and graph for a page: drawn in its colours, and for narrow screens too."""
     model, figure = result.study.model, regret_figure(result)
     panels = "".join(f"<div>{svg}</div>" for svg in regret_svgs(figure))
     said = f"Curves of cumulative regret by round. {message(result)}."

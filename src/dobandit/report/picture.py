@@ -71,7 +71,7 @@ def picture_of(
 def _places_down(
     layers: Layers, boxes: dict[str, Box]
 ) -> tuple[dict[Vertex, float], dict[Vertex, float], float, float]:
-    """The same with effects below their causes: as narrow as the boxes allow."""
+    """Places for effects below their causes, as narrow as the boxes allow."""
 
     def room(vertex: Vertex) -> float:
         return max(boxes[vertex].width, note_size(boxes[vertex])[0]) + 14.0 if isinstance(vertex, str) else 18.0

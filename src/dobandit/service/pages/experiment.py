@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request
-from markupsafe import Markup
 from starlette.responses import JSONResponse, Response
 
-from dobandit.experiment.answers import EdgeEstimate
-from dobandit.experiment.status import mean_of
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.learner import Recommendation
-from dobandit.report.drawn.bars import Value, values_chart
-from dobandit.report.drawn.course import Row, Stage, interval_chart, reward_chart, tried_chart
 from dobandit.service.pages import graphs, words
-from dobandit.service.pages.course import EXACT, Course, Known, Stretch
+from dobandit.service.pages.charts import node_views, rewards_picture, tried_picture, values_picture
+from dobandit.service.pages.course import EXACT, Known
 from dobandit.service.pages.desks import Answers, Desk, desks_of
-from dobandit.service.pages.rendering import drawn, page
+from dobandit.service.pages.rendering import page
 from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
-_BINS = 24  # of observed rewards
-_SETS = 12  # rows of what was tried when
-_EDGES = 60  # edges with a picture of their interval
 _RECENT = 8  # trials in the table
 
 
@@ -40,25 +32,6 @@ class Replay(NamedTuple):
     legend: Sequence[str]
     sentence: str
     approximate: bool
-
-    @property
-    def now(self) -> bool:
-        return self.at >= self.last
-
-
-class EdgeView(NamedTuple):
-    row: EdgeEstimate
-    anchor: str
-    chart: Markup | None
-
-
-class NodeView(NamedTuple):
-    name: str
-    anchor: str
-    rows: int
-    form: str
-    alone: EdgeEstimate | None
-    edges: Sequence[EdgeView]
 
 
 @router.get("/experiments/{number}")
@@ -120,11 +93,11 @@ def view(
         "told": told,
         "against": _against(answers),
         "verdict": words.VERDICTS.get(told.verdict or "", "") if told and history[-1].learner.keeps_model else "",
-        "values": _values(answers, target),
+        "values": values_picture(answers, target),
         "replay": replay(desk, course.position if round_ is None else round_, context),
-        "rewards": _rewards(course, target, experiment.columns.continuous),
-        "tried": _tried(desk, told, links),
-        "nodes": _nodes(desk, history),
+        "rewards": rewards_picture(course, target, experiment.columns.continuous),
+        "tried": tried_picture(desk, told, links),
+        "nodes": node_views(desk, history),
         "closed": course.position,
         "pending": stored.trials - stored.closed,
         "recent": experiment.trials(last=_RECENT)[::-1],
@@ -137,27 +110,6 @@ def _against(answers: Answers) -> list[str]:
     """What speaks against the recommendation, each thing once."""
     told = answers.recommendation
     return list(dict.fromkeys([*(told.warnings if told else ()), *answers.findings]))
-
-
-def _values(answers: Answers, target: str) -> Markup | None:
-    """The model's answer and the data's, and doing nothing, on one scale."""
-    rows, told, seen = [], answers.recommendation, answers.observed
-    if told is not None and not math.isnan(told.value):
-        sure = f"estimated{words.level(told.interval_words)}"
-        rows.append(Value(f"Model: {words.sets(told.do, 24)}", told.value, *told.interval, sure, "model"))
-        if told.observed is not None:
-            about = f"{words.many(told.observed.rounds, 'round')} with this set, 95%"
-            rows.append(Value("Same set, seen", told.observed.mean, *told.observed.interval, about, "data"))
-    if seen is not None and (told is None or seen.do != told.do):
-        about = f"observed in {words.many(seen.rounds, 'round')}, 95%"
-        rows.append(Value(f"Data: {words.sets(seen.do, 24)}", seen.mean, *seen.interval, about, "data"))
-    if told is not None and told.nothing is not None and told.do:
-        sure = f"estimated{words.level(told.interval_words)}"
-        rows.append(Value("Doing nothing", told.nothing.value, *told.nothing.interval, sure))
-    if not rows:
-        return None
-    said = "; ".join(f"{row.name}: {row.value:.3f} ({row.low:.3f} to {row.high:.3f})" for row in rows)
-    return drawn(values_chart(rows, f"{target}: {said}"))
 
 
 # -- the graph, and the slider -----------------------------------------------------------------------------------------
@@ -197,95 +149,3 @@ def _sentence(known: Known, told: Recommendation | None, target: str) -> str:
     if math.isnan(told.value):
         return f"{after}: set {words.sets(told.do)}."
     return f"{after}: set {words.sets(told.do)}; {target} estimated at {words.estimate(told)}."
-
-
-# -- the charts -----------------------------------------------------------------------------------------------
-
-
-def _rewards(course: Course, target: str, continuous: bool) -> Markup | None:
-    stretches = course.stretches
-    if not any(stretch.rounds for stretch in stretches):
-        return None
-    per = max(1, -(-len(stretches) // _BINS))
-    seen = []
-    for start in range(0, len(stretches), per):
-        part = Stretch()
-        for stretch in stretches[start : start + per]:
-            part.add(stretch)
-        if part.rounds:
-            mean = mean_of(part.total, part.rounds, continuous)
-            first = start * course.width
-            seen.append(Stage(first, first + part.trials, mean.value, *mean.interval))
-    predicted = [
-        Stage(
-            i * course.width,
-            i * course.width + stretch.trials,
-            *(part / stretch.foretold for part in (stretch.predicted, stretch.low, stretch.high)),
-        )
-        for i, stretch in enumerate(stretches)
-        if stretch.foretold
-    ]
-    return drawn(reward_chart(seen, predicted, target, f"{target} over time: observed, and as it had been predicted."))
-
-
-def _tried(desk: Desk, told: Recommendation | None, links: bool) -> Markup | None:
-    course, columns = desk.course, desk.experiment.columns
-    if not course.stretches:
-        return None
-    texts, different = course.sets(_SETS)
-    rows = []
-    for text in texts:
-        do = columns.decode(text)
-        shares = [stretch.tried[text] / stretch.trials if stretch.trials else 0.0 for stretch in course.stretches]
-        rows.append(Row(words.sets(do, 24), shares, told is not None and do == told.do))
-    if different > len(texts):
-        rest = [
-            1.0 - sum(stretch.tried[text] for text in texts) / stretch.trials if stretch.trials else 0.0
-            for stretch in course.stretches
-        ]
-        rows.append(Row(f"{different - len(texts):,} other sets", [max(share, 0.0) for share in rest]))
-    hrefs = {}
-    if course.width == 1 and links:
-        hrefs = {i: f"/experiments/{desk.number}/trials?position={i}" for i in range(len(course.stretches))}
-    label = "Which sets were tried when; a dot is as large as its share of the trials."
-    return drawn(tried_chart(rows, course.position, label, hrefs))
-
-
-def _nodes(desk: Desk, history: Sequence[Known]) -> list[NodeView]:
-    """Every effect that is learned, with the intervals of its causes on the way."""
-    now = history[-1].estimates
-    reach = (min([-1.0 if row.low < 0 else 0.0 for row in now], default=0.0), 1.0)
-    reach = (min(reach[0], -1.0) if reach[0] < 0 else 0.0, 1.0)
-    shown = graphs.shown_graph(desk.experiment)
-    tracks: dict[tuple[str | None, str], list[tuple[int, float, float, float]]] = {}
-    for known in history:
-        for row in known.estimates:
-            low, high = max(row.low, reach[0]), min(row.high, reach[1])
-            point = (known.position, min(max(row.value, reach[0]), reach[1]), low, high)
-            tracks.setdefault((row.cause, row.effect), []).append(point)
-    found = []
-    for effect, rows in groupby(now, key=lambda row: row.effect):
-        listed = list(rows)
-        edges = [
-            EdgeView(
-                row,
-                graphs.edge_anchor(desk.experiment, (row.cause, effect))
-                if row.cause in shown and (row.cause, effect) in shown.edges
-                else "",
-                drawn(
-                    interval_chart(
-                        tracks[row.cause, effect],
-                        f"{row.cause} to {effect}: {row.value:.2f} ({row.low:.2f} to {row.high:.2f})",
-                        reach,
-                    )
-                )
-                if len(now) <= _EDGES
-                else None,
-            )
-            for row in listed
-            if row.cause is not None
-        ]
-        alone = next((row for row in listed if row.cause is None), None)
-        anchor = graphs.node_anchor(desk.experiment, effect) if effect in shown else ""
-        found.append(NodeView(effect, anchor, listed[0].rows, listed[0].form, alone, edges))
-    return found

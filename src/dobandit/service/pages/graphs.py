@@ -12,6 +12,7 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.report.drawn.graph import Known, graph_svgs
 from dobandit.report.picture import drawable
+from dobandit.service.pages import words
 from dobandit.service.pages.rendering import drawn
 
 _COLUMN = 860.0  # pixels that half a page can show, somewhat shrunk
@@ -65,7 +66,7 @@ def picture(
         if row.cause is not None and (row.cause, row.effect) in edges
     }
     notes = {
-        row.effect: f"{row.value:.2f} by itself"
+        row.effect: f"{words.digits(row.value, 2)} by itself"
         for row in estimates
         if row.cause is None and row.effect in graph and len(graph) <= _MOST_NOTES
     }

@@ -1,0 +1,141 @@
+"""The charts of an experiment's page: both answers, rewards, what was tried when, and how well effects are known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from dobandit.experiment.answers import EdgeEstimate
+from dobandit.experiment.status import mean_of
+from dobandit.policy.learner import Recommendation
+from dobandit.report.drawn.bars import Value, values_chart
+from dobandit.report.drawn.course import Row, Stage, interval_chart, reward_chart, tried_chart
+from dobandit.service.pages import graphs, words
+from dobandit.service.pages.course import Course, Known, Stretch
+from dobandit.service.pages.desks import Answers, Desk
+from dobandit.service.pages.rendering import drawn
+
+_BINS = 24  # of observed rewards
+_SETS = 12  # rows of what was tried when
+_EDGES = 60  # edges with a picture of their interval
+
+
+class EdgeView(NamedTuple):
+    """An effect of one variable on another, with its place on the page."""
+
+    row: EdgeEstimate
+    anchor: str
+    chart: Markup | None
+
+
+class NodeView(NamedTuple):
+    """A variable that is learned. alone: how likely it is by itself."""
+
+    name: str
+    anchor: str
+    rows: int
+    form: str
+    alone: EdgeEstimate | None
+    edges: Sequence[EdgeView]
+
+
+def values_picture(answers: Answers, target: str) -> Markup | None:
+    """The model's answer and the data's, and doing nothing, on one scale."""
+    rows, told, seen = [], answers.recommendation, answers.observed
+    if told is not None and not math.isnan(told.value):
+        sure = f"estimated{words.level(told.interval_words)}"
+        rows.append(Value(f"Model: {words.sets(told.do, 24)}", told.value, *told.interval, sure, "model"))
+        if told.observed is not None:
+            about = f"{words.many(told.observed.rounds, 'round')} with this set, 95%"
+            rows.append(Value("Same set, seen", told.observed.mean, *told.observed.interval, about, "data"))
+    if seen is not None and (told is None or seen.do != told.do):
+        about = f"observed in {words.many(seen.rounds, 'round')}, 95%"
+        rows.append(Value(f"Data: {words.sets(seen.do, 24)}", seen.mean, *seen.interval, about, "data"))
+    if told is not None and told.nothing is not None and told.do:
+        sure = f"estimated{words.level(told.interval_words)}"
+        rows.append(Value("Doing nothing", told.nothing.value, *told.nothing.interval, sure))
+    if not rows:
+        return None
+    said = "; ".join(f"{row.name}: {row.value:.3f} ({row.low:.3f} to {row.high:.3f})" for row in rows)
+    return drawn(values_chart(rows, f"{target}: {said}"))
+
+
+def rewards_picture(course: Course, target: str, continuous: bool) -> Markup | None:
+    stretches = course.stretches
+    if not any(stretch.rounds for stretch in stretches):
+        return None
+    per = max(1, -(-len(stretches) // _BINS))
+    seen = []
+    for start in range(0, len(stretches), per):
+        part = Stretch()
+        for stretch in stretches[start : start + per]:
+            part.add(stretch)
+        if part.rounds:
+            mean = mean_of(part.total, part.rounds, continuous)
+            first = start * course.width
+            seen.append(Stage(first, first + part.trials, mean.value, *mean.interval))
+    predicted = [
+        Stage(
+            i * course.width,
+            i * course.width + stretch.trials,
+            *(part / stretch.foretold for part in (stretch.predicted, stretch.low, stretch.high)),
+        )
+        for i, stretch in enumerate(stretches)
+        if stretch.foretold
+    ]
+    return drawn(reward_chart(seen, predicted, target, f"{target} over time: observed, and as it had been predicted."))
+
+
+def tried_picture(desk: Desk, told: Recommendation | None, links: bool) -> Markup | None:
+    course, columns = desk.course, desk.experiment.columns
+    if not course.stretches:
+        return None
+    texts, different = course.sets(_SETS)
+    rows = []
+    for text in texts:
+        do = columns.decode(text)
+        shares = [stretch.tried[text] / stretch.trials if stretch.trials else 0.0 for stretch in course.stretches]
+        rows.append(Row(words.sets(do, 24), shares, told is not None and do == told.do))
+    if different > len(texts):
+        rest = [
+            1.0 - sum(stretch.tried[text] for text in texts) / stretch.trials if stretch.trials else 0.0
+            for stretch in course.stretches
+        ]
+        rows.append(Row(f"{different - len(texts):,} other sets", [max(share, 0.0) for share in rest]))
+    hrefs = {}
+    if course.width == 1 and links:
+        hrefs = {i: f"/experiments/{desk.number}/trials?position={i}" for i in range(len(course.stretches))}
+    label = "Which sets were tried when; a dot is as large as its share of the trials."
+    return drawn(tried_chart(rows, course.position, label, hrefs))
+
+
+def node_views(desk: Desk, history: Sequence[Known]) -> list[NodeView]:
+    """Every effect that is learned, with the intervals of its causes on the way."""
+    now, shown = history[-1].estimates, graphs.shown_graph(desk.experiment)
+    drawn_edges = set(shown.edges)
+    reach = (-1.0 if any(row.low < 0.0 for row in now) else 0.0, 1.0)
+    tracks: dict[tuple[str | None, str], list[tuple[int, float, float, float]]] = {}
+    for known in history:
+        for row in known.estimates:
+            value, low, high = (min(max(part, reach[0]), reach[1]) for part in (row.value, row.low, row.high))
+            tracks.setdefault((row.cause, row.effect), []).append((known.position, value, low, high))
+
+    def edge_view(row: EdgeEstimate) -> EdgeView:
+        cause = row.cause or ""
+        anchor = graphs.edge_anchor(desk.experiment, (cause, row.effect)) if (cause, row.effect) in drawn_edges else ""
+        said = f"{cause} to {row.effect}: {row.value:.2f} ({row.low:.2f} to {row.high:.2f})"
+        track = tracks[row.cause, row.effect]
+        return EdgeView(row, anchor, drawn(interval_chart(track, said, reach)) if len(now) <= _EDGES else None)
+
+    found = []
+    for effect, rows in groupby(now, key=lambda row: row.effect):
+        listed = list(rows)
+        alone = next((row for row in listed if row.cause is None), None)
+        anchor = graphs.node_anchor(desk.experiment, effect) if effect in shown else ""
+        edges = [edge_view(row) for row in listed if row.cause is not None]
+        found.append(NodeView(effect, anchor, listed[0].rows, listed[0].form, alone, edges))
+    return found
