@@ -100,6 +100,18 @@ def test_a_trial_shows_why_it_was_chosen(shop):
     assert lit <= edges_between(GRAPH, told.do)
 
 
+def test_the_page_of_a_trial_shows_the_weights_of_its_time_whoever_comes_first():
+    visit = Visit()
+    experiment = begin(visit.storage)
+    Shop(experiment, 0.0).play(12)
+    then = create_experiment("then", GRAPH, budget=2, storage=MemoryStorage(), seed=0, control=0.05)
+    Shop(then, 0.0).play(9)
+    text = visit.get("/experiments/1/trials/9").text  # before anybody has looked at the experiment
+    for row in then.estimates():
+        if row.cause is not None:
+            assert f"{row.cause} → {row.effect}: {row.value:.2f} ({row.low:.2f} to {row.high:.2f})" in text
+
+
 def test_lit_edges_are_those_on_paths_from_what_was_set():
     assert edges_between(GRAPH, ["coupon"]) == {("coupon", "basket"), ("coupon", "purchase"), ("basket", "purchase")}
     chain = CausalGraph([("a", "b"), ("b", "c"), ("d", "b")], target="c")

@@ -57,10 +57,11 @@ def trials_page(
 def trial_page(request: Request, number: int, trial: int) -> Response:
     """One trial, and why it was chosen."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    return page(request, "trial.html", stored=stored, **trial_view(desk, trial))
+    return page(request, "trial.html", stored=stored, **trial_view(desk, trial, desk.ready(stored)))
 
 
-def trial_view(desk: Desk, number: int) -> dict[str, Any]:
+def trial_view(desk: Desk, number: int, ready: bool) -> dict[str, Any]:
+    """What the template shows. ready: whether the log is read, so that the weights are known as they were then."""
     experiment = desk.experiment
     row = experiment.trial(number)
     explained, trouble = None, ""
@@ -79,13 +80,13 @@ def trial_view(desk: Desk, number: int) -> dict[str, Any]:
         "explained": explained,
         "trouble": trouble,
         "target": experiment.graph.target,
-        "picture": _picture(desk, row, explained),
+        "picture": _picture(desk, row, explained, ready),
         "fall": None if explained is None else _fall(explained, experiment.graph.target),
         "interval_words": experiment.interval_words,
     }
 
 
-def _picture(desk: Desk, row: dict[str, Any], explained: Explanation | None) -> graphs.Picture:
+def _picture(desk: Desk, row: dict[str, Any], explained: Explanation | None, ready: bool) -> graphs.Picture:
     """The graph with the paths lit by which the trial was expected to work; of all that was set, where no path says."""
     experiment = desk.experiment
     graph = graphs.shown_graph(experiment)
@@ -93,9 +94,8 @@ def _picture(desk: Desk, row: dict[str, Any], explained: Explanation | None) -> 
     if explained is not None and explained.paths:
         listed = {edge for path in explained.paths if not path.from_bias for edge in pairwise(path.names)}
         lit = listed & set(graph.edges)
-    asked_after = experiment.stored_trial(row["trial"]).asked_after
-    known = desk.course.at(asked_after) if asked_after <= desk.course.position else desk.course.history()[-1]
-    return graphs.picture(experiment, known.estimates, row["do"], lit=lit, page=f"/experiments/{desk.number}")
+    estimates = desk.course.at(experiment.stored_trial(row["trial"]).asked_after).estimates if ready else ()
+    return graphs.picture(experiment, estimates, row["do"], lit=lit, page=f"/experiments/{desk.number}")
 
 
 def _fall(told: Explanation, target: str) -> Markup | None:
