@@ -26,7 +26,10 @@ NAMES = {
     (390, "light"): "phone",
     (390, "dark"): "phone-at-night",
 }
-PAGES = ("/", "/experiments/1", "/experiments/1/trials", "/experiments/1/trials/30", "/new", "/experiments/1/today")
+PAGES = (
+    *("/", "/experiments/1", "/experiments/1/trials", "/experiments/1/trials/30", "/new", "/experiments/1/today"),
+    *("/login", "/api/v1/docs"),
+)
 PATIENCE = 20_000  # milliseconds
 
 
