@@ -134,17 +134,19 @@ def test_what_is_not_there_is_said(shop):
 
 def test_the_sentence_on_top_is_as_sure_as_the_rounds(shop):
     told = shop.experiment.recommend()._replace(verdict="fits", probability_best=0.99, gap=0.5)
-    sure = words.headline(told._replace(uplift=None), "", "buy", 40, None)
+    sure = words.headline(told._replace(uplift=None), "", "buy", 40, None, 0.01)
     assert sure.tone == "go"
     assert "almost certainly the best" in sure.sure
-    assert words.headline(told._replace(probability_best=0.4), "", "buy", 40, None).tone == "wait"
-    doubt = words.headline(told._replace(verdict="contradicted"), "", "buy", 40, None)
+    assert words.headline(told._replace(probability_best=0.4), "", "buy", 40, None, 0.01).tone == "wait"
+    doubt = words.headline(told._replace(verdict="contradicted"), "", "buy", 40, None, 0.01)
     assert doubt.tone == "doubt"
     assert "contradict" in doubt.sure
-    assert "You may stop" in words.headline(told, "", "buy", 40, 0.5).sure
-    assert "may stop" not in words.headline(told._replace(verdict="contradicted"), "", "buy", 40, 0.5).sure
-    assert words.headline(told, "", "buy", 0, None).tone == "wait"
-    assert words.headline(None, "no model", "buy", 4, None) == ("No set can be recommended.", "no model", "doubt")
+    stop = words.headline(told, "", "buy", 40, 0.5, 0.01).sure
+    assert "You may stop" in stop
+    assert "99%" in stop
+    assert "may stop" not in words.headline(told._replace(verdict="contradicted"), "", "buy", 40, 0.5, 0.01).sure
+    assert words.headline(told, "", "buy", 0, None, 0.01).tone == "wait"
+    assert words.headline(None, "no model", "buy", 4, None, 0.01) == ("No set can be recommended.", "no model", "doubt")
 
 
 # -- today's round ----------------------------------------------------------------------------------------------------

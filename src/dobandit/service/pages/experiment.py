@@ -88,7 +88,7 @@ def view(
         "experiment": experiment,
         "target": target,
         "context": context,
-        "headline": words.headline(told, answers.trouble, target, history[-1].learner.rounds, within),
+        "headline": words.headline(told, answers.trouble, target, history[-1].learner.rounds, within, experiment.delta),
         "answers": answers,
         "told": told,
         "against": _against(answers),

@@ -78,7 +78,9 @@ class Headline(NamedTuple):
     tone: str
 
 
-def headline(told: Recommendation | None, trouble: str, target: str, rounds: int, within: float | None) -> Headline:
+def headline(
+    told: Recommendation | None, trouble: str, target: str, rounds: int, within: float | None, delta: float
+) -> Headline:
     if told is None:
         return Headline("No set can be recommended.", trouble, "doubt")
     if not rounds:
@@ -96,7 +98,7 @@ def headline(told: Recommendation | None, trouble: str, target: str, rounds: int
     if told.verdict == "contradicted":
         return Headline(act, f"{value} Do not rely on it: the rounds contradict the model.", "doubt")
     if may_stop(told.gap, within) and told.gap is not None:
-        return Headline(act, f"{value} You may stop: {gap_words(told.gap, 0.05)}.", "go")
+        return Headline(act, f"{value} You may stop: {gap_words(told.gap, delta)}.", "go")
     return Headline(act, f"{value} {_sureness(told)}", _tone(told))
 
 
