@@ -410,3 +410,28 @@ def test_the_shop_plays_while_it_is_open():
     told = experiment.status().told
     assert told >= 3
     assert experiment.status().pending == 0
+
+
+# -- forms that no page of ours sends ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["nope", "..json", "draft", "dot;gml"])
+@pytest.mark.parametrize("path", ["/new", "/new/preview"])
+def test_a_format_that_is_none_is_refused_before_anything_is_loaded_by_its_name(shop, path, given):
+    answer = shop.post(path, 422, text="a -> y\nb -> y", format=given, step="draw")
+    assert "formats are edgelist" in harmless(answer.text).text
+
+
+def test_a_format_that_was_chosen_stays_chosen(shop):
+    page = shop.post("/new", 200, text="digraph { a -> y }", format="dot", step="draw").text
+    assert "<option selected>dot</option>" in page
+    assert page.count("<option selected>") == 1
+
+
+def test_a_page_does_not_say_where_the_storage_is(tmp_path):
+    visit = Visit(open_storage(f"sqlite:///{tmp_path}/secret-place.db"))
+    form = {"text": FUNNEL, "target": "buy", "budget": "1", "step": "create"}
+    visit.post("/new", name="twice", **form)
+    answer = visit.post("/new", 422, name="twice", **form)
+    assert "the storage already has one named" in harmless(answer.text).text.replace("&#39;", "'")
+    assert "secret-place" not in answer.text

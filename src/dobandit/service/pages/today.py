@@ -16,6 +16,7 @@ from dobandit.experiment.storage.base import PENDING, StoredTrial
 from dobandit.experiment.trial import Told
 from dobandit.service.pages.forms import Form, in_the_name_of, text
 from dobandit.service.pages.rendering import page
+from dobandit.service.problems import told_to_visitors
 
 router = APIRouter(include_in_schema=False)
 _SHOWN = 20  # pending trials to choose from
@@ -51,7 +52,7 @@ def ask(request: Request, number: int, form: Form) -> Response:
         with in_the_name_of(request, "ask", experiment.name):
             trial = experiment.ask(context={name: int(value) for name, value in context.items()} or None)
     except DobanditError as error:
-        return _form_page(request, number, None, form, str(error), 422)
+        return _form_page(request, number, None, form, told_to_visitors(request, error), 422)
     return _to(number, trial=trial.number)
 
 
@@ -68,7 +69,7 @@ def tell(request: Request, number: int, trial: int, form: Form) -> Response:
         with in_the_name_of(request, "tell", experiment.name):
             told = experiment.tell(trial, seen, int(issued) if issued.isdigit() and issued != "0" else 1)
     except DobanditError as error:
-        return _form_page(request, number, trial, form, str(error), 422)
+        return _form_page(request, number, trial, form, told_to_visitors(request, error), 422)
     return _to(number, told=_told_words(told))
 
 
