@@ -67,13 +67,20 @@ def test_tokens_are_made_listed_and_revoked(run, url):
         (["token", "create", "--scope", "all"], "read"),
         (["token", "create"], "--scope"),
         (["token", "create", "--scope", "read", "--experiment", "sprin"], "Did you mean 'spring'"),
-        (["token", "create", "--scope", "read", "--expires", "soon"], "30m"),
+        (
+            ["token", "create", "--scope", "read", "--expires", "soon"],
+            "the time that a token is valid reads 90, 90s, 30m",
+        ),
+        (["token", "create", "--scope", "read", "--experiment", "autumn"], "Create it first"),
         (["token", "create", "--scope", "read", "--name", " "], "name"),
         (["token", "revoke", "7"], "no token 7"),
         (["storage", "audit", "--experiment", "x"], "no experiment"),
         (["serve", "--host", "0.0.0.0"], "at least one valid token"),
         (["serve", "--host", "192.0.2.1", "--port", "9"], "at least one valid token"),
         (["serve", "--port", "0"], "port"),
+        (["serve", "--allowed-host", "https://here.example"], "without http://"),
+        (["serve", "--allowed-host", "here.example:8765"], "without a port"),
+        (["serve", "--allowed-host", "here example"], "experiments.example.org"),
     ],
 )
 def test_refusals(run, url, words, says):
