@@ -412,6 +412,17 @@ def test_the_shop_plays_while_it_is_open():
     assert experiment.status().pending == 0
 
 
+def test_where_there_are_too_many_variables_to_tick_the_page_says_how_the_text_names_the_target():
+    visit = Visit()
+    arrows = "\n".join(f"x{i} -> y" for i in range(200))
+    page = harmless(visit.post("/new/preview", 200, text=arrows).text).text
+    assert "Name it in the text" in page
+    assert "target: y" in page
+    page = harmless(visit.post("/new/preview", 200, text=f"target: y\n{arrows}").text).text
+    assert "names no target" not in page
+    assert "too many variables to tick" in page
+
+
 # -- forms that no page of ours sends ---------------------------------------------------------------------------------
 
 
@@ -426,6 +437,15 @@ def test_a_format_that_was_chosen_stays_chosen(shop):
     page = shop.post("/new", 200, text="digraph { a -> y }", format="dot", step="draw").text
     assert "<option selected>dot</option>" in page
     assert page.count("<option selected>") == 1
+
+
+def test_an_address_that_somebody_made_up_puts_no_words_on_a_page(shop):
+    at = "/experiments/1/today"
+    assert "evil" not in shop.get(at, told="Go to evil.example", closed="0", again="1").text
+    assert "Trial 0 was told before" in shop.get(at, closed="0", again="1").text
+    assert f"Trial {shop.trial.number} is" not in shop.get(at, closed=str(shop.trial.number)).text
+    shop.get(at, 404, closed="99999")
+    shop.get(at, 422, closed="evil")
 
 
 def test_a_page_does_not_say_where_the_storage_is(tmp_path):
