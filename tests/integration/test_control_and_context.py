@@ -94,8 +94,8 @@ def test_the_comparison():
         experiment.tell(trial, {"visit": 1, "buy": buy, "mobile": 0})
     experiment.record({}, {"buy": 0})  # nobody asked for it, so it is in neither
     status = experiment.status()
-    assert status.control == (0.5, wilson(0.5, 10), 10)
-    assert status.treated == (1.0, wilson(1.0, 20), 20)
+    assert status.control == (0.5, wilson(0.5, 10), 10, 0.95)
+    assert status.treated == (1.0, wilson(1.0, 20), 20, 0.95)
     assert make().status().control is None
     assert list(experiment.to_pandas()["trial.control"].dropna())[:3] == [True, False, False]
 

@@ -424,3 +424,48 @@ def test_the_shop_plays_while_it_is_open():
     told = experiment.status().told
     assert told >= 3
     assert experiment.status().pending == 0
+
+
+def test_where_there_are_too_many_variables_to_tick_the_page_says_how_the_text_names_the_target():
+    visit = Visit()
+    arrows = "\n".join(f"x{i} -> y" for i in range(200))
+    page = harmless(visit.post("/new/preview", 200, text=arrows).text).text
+    assert "Name it in the text" in page
+    assert "target: y" in page
+    page = harmless(visit.post("/new/preview", 200, text=f"target: y\n{arrows}").text).text
+    assert "names no target" not in page
+    assert "too many variables to tick" in page
+
+
+# -- forms that no page of ours sends ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["nope", "..json", "draft", "dot;gml"])
+@pytest.mark.parametrize("path", ["/new", "/new/preview"])
+def test_a_format_that_is_none_is_refused_before_anything_is_loaded_by_its_name(shop, path, given):
+    answer = shop.post(path, 422, text="a -> y\nb -> y", format=given, step="draw")
+    assert "formats are edgelist" in harmless(answer.text).text
+
+
+def test_a_format_that_was_chosen_stays_chosen(shop):
+    page = shop.post("/new", 200, text="digraph { a -> y }", format="dot", step="draw").text
+    assert "<option selected>dot</option>" in page
+    assert page.count("<option selected>") == 1
+
+
+def test_an_address_that_somebody_made_up_puts_no_words_on_a_page(shop):
+    at = "/experiments/1/today"
+    assert "evil" not in shop.get(at, told="Go to evil.example", closed="0", again="1").text
+    assert "Trial 0 was told before" in shop.get(at, closed="0", again="1").text
+    assert f"Trial {shop.trial.number} is" not in shop.get(at, closed=str(shop.trial.number)).text
+    shop.get(at, 404, closed="99999")
+    shop.get(at, 422, closed="evil")
+
+
+def test_a_page_does_not_say_where_the_storage_is(tmp_path):
+    visit = Visit(open_storage(f"sqlite:///{tmp_path}/secret-place.db"))
+    form = {"text": FUNNEL, "target": "buy", "budget": "1", "step": "create"}
+    visit.post("/new", name="twice", **form)
+    answer = visit.post("/new", 422, name="twice", **form)
+    assert "the storage already has one named" in harmless(answer.text).text.replace("&#39;", "'")
+    assert "secret-place" not in answer.text

@@ -1,7 +1,12 @@
 """The commands serve, token and storage audit."""
 
 import json
+import os
 import re
+import socket
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -67,13 +72,20 @@ def test_tokens_are_made_listed_and_revoked(run, url):
         (["token", "create", "--scope", "all"], "read"),
         (["token", "create"], "--scope"),
         (["token", "create", "--scope", "read", "--experiment", "sprin"], "Did you mean 'spring'"),
-        (["token", "create", "--scope", "read", "--expires", "soon"], "30m"),
+        (
+            ["token", "create", "--scope", "read", "--expires", "soon"],
+            "the time that a token is valid reads 90, 90s, 30m",
+        ),
+        (["token", "create", "--scope", "read", "--experiment", "autumn"], "Create it first"),
         (["token", "create", "--scope", "read", "--name", " "], "name"),
         (["token", "revoke", "7"], "no token 7"),
         (["storage", "audit", "--experiment", "x"], "no experiment"),
         (["serve", "--host", "0.0.0.0"], "at least one valid token"),
         (["serve", "--host", "192.0.2.1", "--port", "9"], "at least one valid token"),
         (["serve", "--port", "0"], "port"),
+        (["serve", "--allowed-host", "https://here.example"], "without http://"),
+        (["serve", "--allowed-host", "here.example:8765"], "without a port"),
+        (["serve", "--allowed-host", "here example"], "experiments.example.org"),
     ],
 )
 def test_refusals(run, url, words, says):
@@ -90,3 +102,35 @@ def test_other_addresses_need_a_token_that_is_valid_and_a_name(run, url):
     run("token", "revoke", "1", "--storage", url)
     code, _, err = run("serve", "--storage", url, "--host", "0.0.0.0", "--allowed-host", "here.example")
     assert (code, "at least one valid token" in err) == (2, True)
+
+
+def test_a_demo_that_is_ended_throws_its_database_away(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = [sys.executable, "-m", "dobandit", "demo", "--begin-with", "0", "--rounds-per-second", "0"]
+    demo = subprocess.Popen(
+        [*words, "--port", str(port)], env=os.environ | {"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        said = [demo.stdout.readline() for _ in range(3)]
+        assert "/login?code=" in said[-1]
+        assert [folder.name[:13] for folder in tmp_path.iterdir()] == ["dobandit-demo"]
+        _wait_until_it_answers(port)
+        demo.terminate()
+        assert demo.wait(30) == 0
+    finally:
+        demo.kill()
+        demo.stdout.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def _wait_until_it_answers(port):
+    for _ in range(200):
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError("the demo does not listen")

@@ -656,8 +656,8 @@ def test_the_configuration_is_in_the_file(tmp_path):
         ({"seed": -1}, SimulationError, "seed must be"),
         ({"budget": 5}, InterventionError, "budget must be a whole number from 0 to 4"),
         ({"record": "all"}, SimulationError, "record is 'grid', 'every' or a list"),
-        ({"record": []}, SimulationError, "lie between 1 and 200"),
-        ({"record": [201]}, SimulationError, "lie between 1 and 200"),
+        ({"record": []}, SimulationError, r"a list of rounds, but got \[\]"),
+        ({"record": [201]}, SimulationError, "whole number from 1 to 200, but got 201"),
         ({"record": [0]}, SimulationError, "a recorded round must be"),
         ({"record": [1.5]}, SimulationError, "a recorded round must be"),
     ],
@@ -685,7 +685,7 @@ def test_a_wrong_number_of_workers_is_refused(workers, executor):
 
 
 def test_an_unknown_executor_is_refused():
-    with pytest.raises(SimulationError, match="'threads', 'dask' or a scheduler's address"):
+    with pytest.raises(SimulationError, match="'threads', 'dask', a scheduler's address"):
         run_study(study(), executor="processes")
 
 

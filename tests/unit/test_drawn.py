@@ -48,6 +48,18 @@ def test_elements_escape_texts_and_shorten_numbers():
     assert text_of("\u202e") == "\\u202e"
 
 
+@pytest.mark.parametrize("last", [9, 100, 30_005, 99_999, 400_000, 9_000_000])
+@pytest.mark.parametrize("width", [350.0, 580.0])
+def test_the_words_below_an_axis_are_not_cut_off(width, last):
+    frame = Frame(width, 200.0, 0, last, 0.0, 1.0)
+    below = [text for text in parsed(frame.axes()).iter("text") if text.get("class") == "tick middle"]
+    assert len(below) > 1
+    for text in below:
+        half = 0.5 * 0.64 * 11 * len(text.text)  # 11 pixels high; a digit is 0.64 as wide in the widest usual font
+        assert float(text.get("x")) - half >= 0
+        assert float(text.get("x")) + half <= width + 0.1
+
+
 def test_ticks_are_round_numbers_inside():
     rng = np.random.default_rng(0)
     for _ in range(200):

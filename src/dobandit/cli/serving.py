@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 import sys
 import time
@@ -15,6 +16,8 @@ from dobandit.cli.output import json_option, print_json
 from dobandit.cli.storage import group_storage_option, kept
 from dobandit.errors import DobanditError, ExperimentError
 from dobandit.experiment.storage import Storage
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]")
 
 
 @click.command("serve")
@@ -49,6 +52,8 @@ def serve_command(
     from dobandit.service.settings import LOOPBACK, Settings
 
     local = _is_loopback(host)
+    for name in allowed_hosts:
+        _require_name(name)
     with kept(storage) as place:
         if not local:
             _require_guarded(host, place, allowed_hosts)
@@ -77,6 +82,15 @@ def serve_command(
         sys.stdout.flush()  # a program that started this one waits for the link
         app.state.used_login = say_link if local else app.state.used_login
         run(app, host, port)
+
+
+def _require_name(name: str) -> None:
+    """What is no name would fit no request, and nobody would be let in."""
+    if not _NAME.fullmatch(name):
+        raise ExperimentError(
+            f"an allowed host is a name such as experiments.example.org, or an address, without http:// and without a "
+            f"port, but got {name!r}."
+        )
 
 
 def _require_guarded(host: str, place: Storage, allowed_hosts: tuple[str, ...]) -> None:
@@ -124,5 +138,6 @@ def require_free(host: str, port: int) -> None:
             probe.bind((host, port))
     except OSError as error:
         raise DobanditError(
-            f"the service cannot listen at {host} port {port} ({error.strerror or error}). Choose another --port."
+            f"the service cannot listen at {host} port {port} ({error.strerror or error}). Choose another --port, or "
+            "another --host."
         ) from None

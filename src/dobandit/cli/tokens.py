@@ -48,7 +48,7 @@ def create_command(
       dobandit token create --scope read
       dobandit token create --scope work --experiment spring --expires 30d --name "the shop" --json
     """
-    now, seconds = time.time(), lease_of(expires)
+    now, seconds = time.time(), lease_of(expires, "the time that a token is valid")
     until = None if seconds is None else now + seconds
     with kept(storage) as place:
         text, token = create_token(place, name or scope, scope, now, _me(), experiment, until)

@@ -24,7 +24,11 @@ class Verdict(NamedTuple):
 
 
 TOO_LONG = Verdict(
-    UNKNOWN, (f"The log has more than {MOST_DIAGNOSED:,} rounds: whether they bear the model out is up to diagnose.",)
+    UNKNOWN,
+    (
+        f"Whether the rounds bear the model out was not tested, since there are more than {MOST_DIAGNOSED:,}: see "
+        "diagnose.",
+    ),
 )
 
 

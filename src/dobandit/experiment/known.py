@@ -86,6 +86,7 @@ class KnownLog(ChoosingLog):
         return [number for (number,) in self.storage.closed_fields(self._id, position, _FEW, ("number",))]
 
     def pending_trials(self) -> Sequence[StoredTrial]:
+        """The trials under way, by number, as the log keeps them."""
         return self.storage.pending(self._id)
 
     def _followed_ledger(self) -> Ledger:

@@ -46,7 +46,10 @@ def create_token(
     if experiment is not None and of is None:
         raise MissingError(
             f"a token is for an experiment that is there, but {storage.url} has none named {shown(experiment)}."
-            + closest(experiment, [one.name for one in storage.experiments()])
+            + (
+                closest(experiment, [one.name for one in storage.experiments()])
+                or " Create it first, or give --storage."
+            )
         )
     secret = secrets.token_urlsafe(32)
     token = StoredToken(0, name, scope, of.id if of else None, _hashed(secret), now, expires_at)

@@ -63,6 +63,7 @@ class SimulationResult(StudyResult):
     all_regret   cumulative expected regret;  all_reward: cumulative Y as it came out
     best_plays   how often a best action was played;  all_plays: how often each was
     seconds      of each run;  elapsed: wall time of the whole study
+    name         what the study is called, and finished: when it ended, in seconds since 1970
     value_error  standard error of a regret per round, where values are estimated (a world is a function)
     """
 

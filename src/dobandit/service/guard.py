@@ -234,7 +234,8 @@ def require(visitor: Visitor, scope: str) -> None:
     if not visitor.may(scope):
         raise Problem(
             403,
-            f"this needs the scope {scope!r}, but {visitor.name} has {visitor.scope!r}. Use a token that was made with "
+            f"this needs the scope {scope!r} or a wider one, but {visitor.name} has {visitor.scope!r}. Use a token "
+            "that was made with "
             f"`dobandit token create --scope {scope}`.",
         )
 

@@ -44,6 +44,12 @@ def problem_of(error: DobanditError) -> Problem:
     return Problem(409 if isinstance(error, (ConflictError, TakenError)) else 422, str(error), **more)
 
 
+def told_to_visitors(request: Request, error: DobanditError) -> str:
+    """The message of an error, without the storage's address: a path, or the name of a server, is nobody's business."""
+    url: str = request.app.state.house.storage.url
+    return str(error).replace(url, "the storage")
+
+
 def respond(request: Request, problem: Problem) -> Response:
     """As JSON, or as a page where a browser asks for one."""
     wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
@@ -67,8 +73,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(DobanditError)
     def _known(request: Request, error: DobanditError) -> Response:
         problem = problem_of(error)
-        where = request.app.state.house.storage.url  # a path, or the name of a server: nobody's business
-        problem.detail = problem.detail.replace(where, "the storage")
+        problem.detail = told_to_visitors(request, error)
         return respond(request, problem)
 
     @app.exception_handler(HTTPException)

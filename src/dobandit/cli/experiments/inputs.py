@@ -20,15 +20,15 @@ LEASE_HELP = "Hand an untold trial out again after this time: 90, 90s, 30m, 2h, 
 _LEASE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)")
 
 
-def lease_of(text: str | None) -> float | None:
-    """Seconds of 90, 90s, 30m, 2h or 1d."""
+def lease_of(text: str | None, what: str = "a lease") -> float | None:
+    """Seconds of 90, 90s, 30m, 2h or 1d. what: how a refusal calls it."""
     if text is None:
         return None
     found = _LEASE.fullmatch(text.strip())
     seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
     if not 0.0 < seconds <= LONGEST_LEASE:
         raise ExperimentError(
-            f"a lease reads 90, 90s, 30m, 2h or 1d, and is above 0 and at most {LONGEST_LEASE / 86400:,.0f}d, but got "
+            f"{what} reads 90, 90s, 30m, 2h or 1d, and is above 0 and at most {LONGEST_LEASE / 86400:,.0f}d, but got "
             f"{text!r}."
         )
     return seconds

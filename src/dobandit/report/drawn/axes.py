@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from dobandit.report.drawn.svg import element, words
 
+_HALF_A_DIGIT = 3.6  # pixels, of the words beside axes
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -51,7 +53,9 @@ class Frame:
             parts.append(words(left - 7.0, y + 4.0, tick_text(level), class_="tick end"))
         parts.append(element("line", class_="axis", x1=left, x2=right, y1=floor, y2=floor))
         for step in self._steps(steps):
-            parts.append(words(self.x(step), floor + 16.0, tick_text(step), class_="tick middle"))
+            text = tick_text(step)
+            inside = min(self.x(step), self.width - len(text) * _HALF_A_DIGIT)  # the last one would be cut off
+            parts.append(words(inside, floor + 16.0, text, class_="tick middle"))
         if across:
             parts.append(words(right, floor - 6.0, across, class_="tick end"))
         return "".join(parts)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
-from dobandit.errors import DobanditError, ExperimentError, GraphError
+from dobandit.errors import DobanditError, ExperimentError, GraphError, closest
 from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.storage.books import MANAGE
 from dobandit.graph.formats import FORMATS
@@ -18,6 +18,7 @@ from dobandit.service.guard import require
 from dobandit.service.pages.forms import Form, in_the_name_of, text
 from dobandit.service.pages.rendering import page
 from dobandit.service.pages.sketch import MOST_PARTS, sketched
+from dobandit.service.problems import told_to_visitors
 
 router = APIRouter(include_in_schema=False)
 _EXAMPLE = """target: buy
@@ -44,19 +45,28 @@ def new_page(request: Request) -> Response:
 def preview(request: Request, form: Form) -> Response:
     """The picture and the parts to tick, as the text is typed."""
     require(request.state.visitor, MANAGE)
+    _require_format(form)
     return page(request, "_sketch.html", **_shown(request, form))
 
 
 @router.post("/new")
 def new(request: Request, form: Form) -> Response:
     require(request.state.visitor, MANAGE)
+    _require_format(form)
     if text(form, "step") != "create":
         return _page(request, form)
     try:
         number = _created(request, form)
     except DobanditError as error:
-        return _page(request, form, str(error), 422)
+        return _page(request, form, told_to_visitors(request, error), 422)
     return RedirectResponse(f"/experiments/{number}", 303)
+
+
+def _require_format(form: FormData) -> None:
+    """A format's name becomes that of a module: it is one of ours."""
+    given = text(form, "format")
+    if given and given not in FORMATS:
+        raise GraphError(f"formats are {', '.join(FORMATS)}, but got {given[:40]!r}.{closest(given, FORMATS)}")
 
 
 def _page(request: Request, form: FormData, trouble: str = "", status: int = 200) -> Response:
@@ -70,6 +80,7 @@ def _page(request: Request, form: FormData, trouble: str = "", status: int = 200
         policy=text(form, "policy", POLICIES[0][0]),
         policies=POLICIES,
         formats=FORMATS,
+        chosen_format=text(form, "format"),
         trouble=trouble,
         **_shown(request, form),
     )

@@ -12,10 +12,10 @@ from starlette.responses import RedirectResponse, Response
 
 from dobandit.errors import DobanditError, ObservationError
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.storage.base import PENDING, StoredTrial
-from dobandit.experiment.trial import Told
+from dobandit.experiment.storage.base import FAILED, PENDING, TOLD, StoredTrial
 from dobandit.service.pages.forms import Form, in_the_name_of, text
 from dobandit.service.pages.rendering import page
+from dobandit.service.problems import told_to_visitors
 
 router = APIRouter(include_in_schema=False)
 _SHOWN = 20  # pending trials to choose from
@@ -37,10 +37,12 @@ def today_page(
     request: Request,
     number: int,
     trial: Annotated[int | None, Query(ge=0)] = None,
-    told: str = "",
+    closed: Annotated[int | None, Query(ge=0)] = None,
+    again: bool = False,
 ) -> Response:
-    """The round to carry out, or a button to ask for one."""
-    return _form_page(request, number, trial, FormData(), done=told)
+    """The round to carry out, or a button to ask for one. closed: the trial that was just told, failed or abandoned."""
+    done = "" if closed is None else _closed_words(request.app.state.house.at_work(number), closed, again)
+    return _form_page(request, number, trial, FormData(), done=done)
 
 
 @router.post("/experiments/{number}/today/ask")
@@ -51,7 +53,7 @@ def ask(request: Request, number: int, form: Form) -> Response:
         with in_the_name_of(request, "ask", experiment.name):
             trial = experiment.ask(context={name: int(value) for name, value in context.items()} or None)
     except DobanditError as error:
-        return _form_page(request, number, None, form, str(error), 422)
+        return _form_page(request, number, None, form, told_to_visitors(request, error), 422)
     return _to(number, trial=trial.number)
 
 
@@ -68,8 +70,8 @@ def tell(request: Request, number: int, trial: int, form: Form) -> Response:
         with in_the_name_of(request, "tell", experiment.name):
             told = experiment.tell(trial, seen, int(issued) if issued.isdigit() and issued != "0" else 1)
     except DobanditError as error:
-        return _form_page(request, number, trial, form, str(error), 422)
-    return _to(number, told=_told_words(told))
+        return _form_page(request, number, trial, form, told_to_visitors(request, error), 422)
+    return _to(number, closed=trial, **({"again": 1} if told.repeated else {}))
 
 
 @router.post("/experiments/{number}/today/{trial}/fail")
@@ -77,7 +79,7 @@ def fail(request: Request, number: int, trial: int, form: Form) -> Response:
     experiment = request.app.state.house.at_work(number)
     with in_the_name_of(request, "fail", experiment.name):
         experiment.tell_failed(trial, text(form, "reason"))
-    return _to(number, told=f"Trial {trial} is marked as failed. Nothing was learned from it.")
+    return _to(number, closed=trial)
 
 
 @router.post("/experiments/{number}/today/{trial}/abandon")
@@ -85,23 +87,28 @@ def abandon(request: Request, number: int, trial: int, form: Form) -> Response:
     experiment = request.app.state.house.at_work(number)
     with in_the_name_of(request, "abandon", experiment.name):
         experiment.abandon(trial)
-    return _to(number, told=f"Trial {trial} is abandoned. Nothing was learned from it.")
+    return _to(number, closed=trial)
 
 
 def _to(number: int, **query: object) -> Response:
     return RedirectResponse(f"/experiments/{number}/today?{urlencode(query)}", 303)
 
 
-def _told_words(told: Told) -> str:
-    said = (
-        f"Trial {told.number} was told before; nothing was changed."
-        if told.repeated
-        else f"Trial {told.number} is told."
-    )
-    if told.late:
+def _closed_words(experiment: Experiment, number: int, again: bool) -> str:
+    """What became of a trial, by the log: an address that somebody made up puts no words on the page."""
+    row = experiment.stored_trial(number)
+    if row.state == PENDING:
+        return ""
+    if row.state != TOLD:
+        became = "marked as failed" if row.state == FAILED else row.state
+        return f"Trial {number} is {became}. Nothing was learned from it."
+    said = f"Trial {number} was told before; nothing was changed." if again else f"Trial {number} is told."
+    if row.late:
         said += " It came after its lease had run out, which is noted."
-    if told.missing:
-        said += f" Not seen: {', '.join(told.missing)}."
+    if row.partial and row.counts is None and row.observation is not None:
+        seen = experiment.columns.decode(row.observation)
+        missing = experiment.columns.missing([seen.get(name) for name in experiment.columns.names])
+        said += f" Not seen: {', '.join(missing)}."
     return said
 
 
