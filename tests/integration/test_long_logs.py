@@ -16,7 +16,7 @@ from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.experiment.tally import Tally
-from experiments import Clock, again, case, make
+from experiments import Clock, again, case, flat, make
 
 
 def test_trials_in_pages():
@@ -117,6 +117,46 @@ def test_a_status_of_a_log_that_nobody_has_open_reads_little(tmp_path, read, mon
     status = again(experiment).status()
     assert sum(read.values()) < 2 * 20
     assert status == experiment.status()
+    experiment.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_log_that_is_read_in_parts_teaches_the_same(kind, tmp_path, request, monkeypatch):
+    """To the last bit, wherever the parts end, and whether rounds are read together or one by one."""
+    storage = open_storage(str(tmp_path / "spring.db") if kind == "sqlite" else request.getfixturevalue("database"))
+    experiment = make(storage)
+    rounds = [({"X3": i % 2}, {"X2": i % 3 % 2, "Y": i // 2 % 2}) for i in range(40)]
+    experiment.import_history(rounds)
+    for i in range(10):
+        first, second = experiment.ask(), experiment.ask()
+        experiment.tell(second, {"Y": i % 2} if i != 5 else [{"Y": 1}, {"Y": 0}])
+        experiment.tell(first, {"Y": i % 3 % 2})
+    experiment.import_history(rounds)
+    one_by_one = Replica(experiment.definition, experiment.columns)
+    for trial in storage.closed_since(experiment._id, 0):
+        one_by_one.follow([trial])
+    together = Counter()
+    plain = SQLStorage.single_rounds
+
+    def counting(self, experiment, position, most):
+        found = plain(self, experiment, position, most)
+        together[most] += 0 if found is None else most
+        return found
+
+    monkeypatch.setattr(SQLStorage, "single_rounds", counting)
+    monkeypatch.setattr("dobandit.experiment.replica.FEW", 3)
+    for part in (7, 16, 1000):
+        monkeypatch.setattr("dobandit.experiment.replica.PART", part)
+        replica = Replica(experiment.definition, experiment.columns)
+        replica.catch_up(storage, experiment._id)
+        assert (replica.position, replica.doubts, replica.took) == (100, one_by_one.doubts, one_by_one.took)
+        assert flat(replica.learner.engine.state) == flat(one_by_one.learner.engine.state)
+    assert together[7] > 70
+    assert together[16] > 60
+    then = Replica(experiment.definition, experiment.columns)
+    then.catch_up(storage, experiment._id, 33)
+    assert then.position == 33
+    storage.delete("spring")
     experiment.close()
 
 

@@ -38,7 +38,6 @@ _TURNS = 4.0  # times as long as the last choice: a turn is over then, whatever 
 _LONGEST_WAIT = 600.0  # seconds; a turn only saves work
 _RACES, _GLANCES = 3, 10
 _NEWS = 200  # closed trials that are taken in while others wait
-PART = 10_000  # closed trials in memory at a time
 
 
 class Wish(NamedTuple):
@@ -259,9 +258,5 @@ class ChoosingLog(ExperimentLog):
         self._asked_at = -math.inf
 
     def _follow(self) -> None:
-        """Take in what was closed, in parts: a long log is never in memory as a whole."""
-        replica = self._replica
-        while part := self.storage.closed_columns(self._id, replica.position, PART):
-            replica.follow(part)
-            if len(part.positions) < PART:
-                break
+        """Take in what was closed."""
+        self._replica.catch_up(self.storage, self._id)

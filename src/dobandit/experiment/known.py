@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.errors import DobanditError, StorageError
-from dobandit.experiment.choosing import PART, ChoosingLog
+from dobandit.experiment.choosing import ChoosingLog
 from dobandit.experiment.ledger import Ledger
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.experiment.tally import EVERY, Tally
@@ -73,11 +73,7 @@ class KnownLog(ChoosingLog):
         then = self._explained
         if then is None or then.position > position:
             then = Replica(self.definition, self.columns)
-        while then.position < position:
-            part = self.storage.closed_columns(self._id, then.position, min(PART, position - then.position))
-            if not part:
-                break
-            then.follow(part)
+        then.catch_up(self.storage, self._id, position)
         self._explained = then
         return then
 

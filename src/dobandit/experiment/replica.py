@@ -13,13 +13,23 @@ from dobandit.errors import StorageError
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import split_batch
-from dobandit.experiment.storage.base import TOLD, ClosedColumns, ClosedTrial, StoredTrial, columns_of_trials
+from dobandit.experiment.storage.base import (
+    TOLD,
+    ClosedColumns,
+    ClosedTrial,
+    SingleRounds,
+    Storage,
+    StoredTrial,
+    columns_of_trials,
+)
 from dobandit.oracle.actions import Action, action_of
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import GraphEvidence
 from dobandit.policy.learner import Learner
 
+EVERYTHING = 2**63
+FEW, PART = 200, 10_000  # closed trials in memory at a time: at first, and then
 RECKONED = ", which the learner now reckons with"
 
 
@@ -35,6 +45,27 @@ class Replica:
         self.took: set[bool] = set()  # whether rounds without an order were taken in, and rounds with one
         self._doubts: tuple[str, ...] | None = ()  # None: to be worked out anew
 
+    def catch_up(self, storage: Storage, experiment: int, until: int = EVERYTHING) -> None:
+        """Take in what was closed (the first `until` trials at most), in parts: a long log is never in memory as a
+        whole."""
+        most = FEW  # mostly there is little that is new
+        while (most := min(most, until - self.position)) > 0:
+            known = self.position
+            rounds = storage.single_rounds(experiment, known, most) if most > FEW else None
+            if rounds is not None:
+                self._follow_rounds(rounds)
+            else:
+                self.follow(storage.closed_columns(experiment, known, most))
+            if self.position - known < most:
+                return
+            most = PART
+
+    def _follow_rounds(self, part: SingleRounds) -> None:
+        values, was_set = _values_and_mask(part.do, part.observations, self.columns)
+        once = np.ones(len(part.which), dtype=np.int64)
+        self._learn(False, Rounds(values.take(part.which, axis=0), was_set.take(part.which, axis=0), once), once)
+        self.position = part.position + len(once)
+
     def follow(self, closed: ClosedColumns | Sequence[ClosedTrial]) -> None:
         """Take in the next part of the log."""
         part = closed if isinstance(closed, ClosedColumns) else columns_of_trials(closed)
@@ -49,15 +80,18 @@ class Replica:
         # A trial of many rows is a batch whose rows have no order; all others are rounds in the order of the log.
         # It makes no difference how much of the log is taken in at once.
         for summed, rounds, sizes in list(_in_parts(part, self.columns)):  # all can be read, or nothing is taken in
-            if summed:
-                self.learner.take_batches(rounds, sizes)
-            else:
-                self.learner.take(rounds)
-            self.took.add(summed)
-            if self._evidence is not None:
-                self._evidence.update(rounds)
-                self._doubts = None
+            self._learn(summed, rounds, sizes)
         self.position = last + 1
+
+    def _learn(self, summed: bool, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+        if summed:
+            self.learner.take_batches(rounds, sizes)
+        else:
+            self.learner.take(rounds)
+        self.took.add(summed)
+        if self._evidence is not None:
+            self._evidence.update(rounds)
+            self._doubts = None
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -131,10 +165,15 @@ def _in_parts(closed: ClosedColumns, columns: Columns) -> Iterator[tuple[bool, R
 
 def _single_rounds(do: Sequence[str], observations: Sequence[str | None], columns: Columns) -> Rounds:
     """Many trials of one round each."""
+    values, was_set = _values_and_mask(do, [text or "" for text in observations], columns)
+    return Rounds(values, was_set, np.ones(len(was_set), dtype=np.int64))
+
+
+def _values_and_mask(do: Sequence[str], seen: Sequence[str], columns: Columns) -> tuple[Array, NDArray[np.bool_]]:
+    """What was seen, and which variables were set, a row each; the constant never is."""
     was_set: NDArray[np.bool_] = ~np.isnan(columns.arrays(do))
     was_set[:, 0] = False
-    values = columns.arrays([text or "" for text in observations])
-    return Rounds(values, was_set, np.ones(len(was_set), dtype=np.int64))
+    return columns.arrays(seen), was_set
 
 
 def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> Rounds:

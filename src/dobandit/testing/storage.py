@@ -323,6 +323,35 @@ class StorageSuite(BooksSuite):
         assert list(storage.pending(spring)) == []
         assert not storage.closed_columns(spring, 0, 5)
 
+    def test_single_rounds_are_the_closed_trials(self, storage: Storage) -> None:
+        """In the order of their positions, which need not be that of their numbers; a storage may also say None."""
+        spring = spring_in(storage)
+        add(storage, spring, SEEN, *([ASK] * 8), SEEN)
+        for number in (2, 1, 4, 3, 6, 8, 5, 7):
+            close(storage, spring, number, observation=f"[{number % 2},{number % 3 % 2}]")
+        add(storage, spring, SEEN, SEEN._replace(do="[1,null]"), SEEN, SEEN, BATCH, SEEN, SEEN)
+        closed = list(storage.closed_since(spring, 0))
+        for position in range(len(closed)):
+            for most in range(1, len(closed) + 2):
+                found = storage.single_rounds(spring, position, most)
+                if found is not None:
+                    said = [(found.do[i], found.observations[i], None, TOLD) for i in found.which.tolist()]
+                    some = closed[position : position + most]
+                    assert said == [(trial.do, trial.observation, trial.counts, trial.state) for trial in some]
+                    assert (found.position, len(said)) == (position, most)
+
+    def test_trials_that_enter_together_are_as_those_that_enter_one_by_one(self, storage: Storage) -> None:
+        """However many, and whatever they share."""
+        spring, other = spring_in(storage), storage.create("other", "{}", 1.0).id
+        odd = [FULL, ASK, SEEN._replace(closed_at=-0.0, low=0.0), SEEN._replace(closed_at=0.0, low=-0.0), BATCH]
+        for trials in ([ASK] * 3, [SEEN] * 200, [SEEN] * 2, odd, odd * 8, [SEEN._replace(do=f"[{i}]") for i in "01"]):
+            add(storage, spring, *trials)
+            for trial in trials:
+                add(storage, other, trial)
+        together, one_by_one = list(storage.rows(spring)), list(storage.rows(other))
+        assert [repr(trial) for trial in together] == [repr(trial) for trial in one_by_one]
+        assert storage.counters(spring) == storage.counters(other)
+
     def test_one_chooses_at_a_time(self, storage: Storage) -> None:
         spring, other = spring_in(storage), storage.create("other", "{}", 1.0).id
         assert storage.take_turn(spring, 100.0, 130.25)

@@ -14,9 +14,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
 STATES = (PENDING, TOLD, FAILED, ABANDONED)
@@ -92,6 +96,21 @@ class ClosedColumns(NamedTuple):
 
     def trials(self) -> Iterator[ClosedTrial]:
         return map(ClosedTrial._make, zip(*self, strict=True))
+
+
+class SingleRounds(NamedTuple):
+    """Closed trials that were told with one round each: the distinct ones, and which of them each trial is.
+
+    position      of the first trial; the others follow it
+    do            what was set, of each distinct round
+    observations  what was seen
+    which         an index into these per trial
+    """
+
+    position: int
+    do: list[str]
+    observations: list[str]
+    which: NDArray[np.int64]
 
 
 def columns_of_trials(closed: Sequence[ClosedTrial]) -> ClosedColumns:
@@ -188,6 +207,11 @@ class Storage(ABC):
     def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
         """The first `most` closed trials from `position` on. A storage that can read them in parts does."""
         return columns_of_trials(self.closed_since(experiment, position)[:most])
+
+    def single_rounds(self, experiment: int, position: int, most: int) -> SingleRounds | None:
+        """Just `most` closed trials from `position` on, where all of them were told with one round each, and a storage
+        can tell so quickly. None: see `closed_columns`."""
+        return None
 
     @abstractmethod
     def closed_fields(

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 Whole = TypeVar("Whole", int, NDArray[np.uint64])
 
-_NUMBER, _POSITION = 2_654_435_761, 2_246_822_519  # odd, so that no two places close to each other have the same sum
-_MASK = 0xFFFF_FFFF
+NUMBER, POSITION = 2_654_435_761, 2_246_822_519  # odd, so that no two places close to each other have the same sum
+LARGEST = 0xFFFF_FFFF
 
 
 @lru_cache(maxsize=4096)
@@ -28,11 +28,11 @@ def text_sum(state: str, do: str, observation: str | None, counts: str | None, r
 
 def place_sum(number: Whole, position: Whole) -> Whole:
     """Of where it stands in the log; also of many at once."""
-    return (number * _NUMBER + position * _POSITION) & _MASK  # type: ignore[return-value]
+    return (number * NUMBER + position * POSITION) & LARGEST  # type: ignore[return-value]
 
 
 def checksum(
     number: int, position: int, state: str, do: str, observation: str | None, counts: str | None, rounds: int
 ) -> int:
-    """Of a closed trial, from 0 to 2^32 - 1."""
+    """Of a closed trial, from 0 to LARGEST."""
     return text_sum(state, do, observation, counts, rounds) ^ place_sum(number, position)

@@ -15,6 +15,7 @@ from dobandit.experiment.storage.base import (
     PENDING,
     ClosedColumns,
     ClosedTrial,
+    SingleRounds,
     Storage,
     StoredExperiment,
     StoredTrial,
@@ -23,6 +24,7 @@ from dobandit.experiment.storage.base import (
 from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
 from dobandit.experiment.storage.connected import Connected, Parameters
 from dobandit.experiment.storage.refusals import checked_name, damaged, deleted, missing, storable, taken
+from dobandit.experiment.storage.single_rounds import read_single_rounds
 from dobandit.experiment.storage.soundness import closed_from, experiment_from, fields_from, trial_from
 from dobandit.experiment.storage.sql_books import SQLBooks
 from dobandit.experiment.storage.versions import make_tables
@@ -121,6 +123,9 @@ class SQLStorage(Connected, Storage):
     def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
         parameters = {"of_experiment": experiment, "since": position, "most": most}
         return closed_from(self._read_plainly(do.CLOSED_SINCE, parameters), self.url)
+
+    def single_rounds(self, experiment: int, position: int, most: int) -> SingleRounds | None:
+        return read_single_rounds(self._read_plainly, experiment, position, most)
 
     def closed_fields(
         self, experiment: int, position: int, most: int, fields: tuple[str, ...]
