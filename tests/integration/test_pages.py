@@ -2,13 +2,15 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from dobandit import CausalGraph, create_experiment, open_experiment
 from dobandit.errors import StorageError
 from dobandit.experiment.storage import MemoryStorage, open_storage
+from dobandit.policy.base import round_draws
 from dobandit.service.pages import words
-from dobandit.service.pages.demo import GRAPH, NAME, Shop, begin
+from dobandit.service.pages.demo import GRAPH, NAME, Shop, begin, carried_out
 from dobandit.service.pages.graphs import edges_between
 from pages import HOSTILE, Visit, harmless
 
@@ -421,6 +423,17 @@ def test_where_there_are_too_many_variables_to_tick_the_page_says_how_the_text_n
     page = harmless(visit.post("/new/preview", 200, text=f"target: y\n{arrows}").text).text
     assert "names no target" not in page
     assert "too many variables to tick" in page
+
+
+# -- the demo ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_chance_of_the_demos_shop_has_nothing_to_do_with_which_rounds_are_control_rounds():
+    controls = [number for number in range(6_000) if round_draws(0, number, 1)[0] < 0.05]
+    assert len(controls) > 250
+    visits = np.mean([carried_out({}, 0, number)["visit"] for number in controls])
+    truth = 0.05 + 0.1 * 0.25 + 0.15 * 0.35 + 0.4 * 0.25
+    assert abs(visits - truth) < 4.0 * (truth * (1.0 - truth) / len(controls)) ** 0.5
 
 
 # -- forms that no page of ours sends ---------------------------------------------------------------------------------
