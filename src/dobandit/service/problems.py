@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from dobandit.errors import ConflictError, DobanditError, MissingError, ParseError, StorageError, TakenError
 
@@ -63,6 +64,16 @@ def respond(request: Request, problem: Problem) -> Response:
     )
 
 
+def _methods(request: Request) -> str:
+    """What an address takes: the framework says what one of its routes does."""
+
+    def takes(method: str) -> bool:
+        return any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+
+    found = [method for method in ("DELETE", "GET", "PATCH", "POST") if takes(method)]
+    return ", ".join(found)
+
+
 def install(app: FastAPI) -> None:
     """Let every error of the app, the framework's own included, be answered in this form."""
 
@@ -82,6 +93,7 @@ def install(app: FastAPI) -> None:
         if error.status_code == 404:
             problem.detail = f"there is nothing at {request.url.path}. See /api/v1/docs for what there is."
         if error.status_code == 405:
+            problem.headers = {"Allow": _methods(request)}
             problem.detail = f"{request.url.path} does not take {request.method}. See /api/v1/docs for what it takes."
         return respond(request, problem)
 

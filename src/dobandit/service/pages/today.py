@@ -13,6 +13,8 @@ from starlette.responses import RedirectResponse, Response
 from dobandit.errors import DobanditError, ObservationError
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import FAILED, PENDING, TOLD, StoredTrial
+from dobandit.experiment.storage.books import WORK
+from dobandit.service.guard import require
 from dobandit.service.pages.forms import Form, in_the_name_of, text
 from dobandit.service.pages.rendering import page
 from dobandit.service.problems import told_to_visitors
@@ -41,6 +43,7 @@ def today_page(
     again: bool = False,
 ) -> Response:
     """The round to carry out, or a button to ask for one. closed: the trial that was just told, failed or abandoned."""
+    require(request.state.visitor, WORK)
     done = "" if closed is None else _closed_words(request.app.state.house.at_work(number), closed, again)
     return _form_page(request, number, trial, FormData(), done=done)
 
