@@ -452,6 +452,18 @@ def test_a_format_that_was_chosen_stays_chosen(shop):
     assert page.count("<option selected>") == 1
 
 
+def test_of_two_who_tell_one_trial_the_second_hears_that_nothing_was_changed_and_no_good_news():
+    visit = Visit()
+    experiment = create_experiment("twice", CausalGraph([("a", "y")], "y"), 1, "random", visit.storage)
+    trial = experiment.ask()
+    seen = {f"v{i}": "1" for i, name in enumerate(experiment.columns.names) if name not in trial.do}
+    at = f"/experiments/1/today/{trial.number}"
+    visit.post(at, 303, issued="1", step="tell", **seen)
+    page = visit.post(at, 422, issued="1", step="tell", **dict.fromkeys(seen, "0")).text
+    assert "Nothing was changed" in page
+    assert 'class="done"' not in page
+
+
 def test_an_address_that_somebody_made_up_puts_no_words_on_a_page(shop):
     at = "/experiments/1/today"
     assert "evil" not in shop.get(at, told="Go to evil.example", closed="0", again="1").text

@@ -179,7 +179,7 @@ def _form_page(
     if trial is not None:
         row = experiment.stored_trial(trial)
         if row.state != PENDING:
-            done, row = done or f"Trial {trial} is {row.state} already.", None
+            done, row = done or ("" if trouble else f"Trial {trial} is {row.state} already."), None
     elif len(pending) == 1 and not done:
         row = pending[0]
     return page(
