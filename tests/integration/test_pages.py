@@ -395,10 +395,10 @@ def test_storage_trouble_on_the_list_is_said_for_its_line_alone(shop, monkeypatc
     from dobandit.service.pages import listing
 
     def broken(desk):
-        raise StorageError("the log is damaged")
+        raise StorageError(f"{shop.storage.url}: the log is damaged")
 
     monkeypatch.setattr(listing, "_usual_context", broken)
-    assert "the log is damaged" in shop.get("/").text
+    assert "the storage: the log is damaged" in shop.get("/").text
 
 
 def test_the_shop_plays_while_it_is_open():

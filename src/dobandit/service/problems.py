@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from dobandit.errors import ConflictError, DobanditError, MissingError, ParseError, StorageError, TakenError
+from dobandit.experiment.storage import Storage
 
 _RETRY = {"Retry-After": "2"}
 
@@ -45,10 +46,9 @@ def problem_of(error: DobanditError) -> Problem:
     return Problem(409 if isinstance(error, (ConflictError, TakenError)) else 422, str(error), **more)
 
 
-def told_to_visitors(request: Request, error: DobanditError) -> str:
+def told_to_visitors(error: DobanditError, storage: Storage) -> str:
     """The message of an error, without the storage's address: a path, or the name of a server, is nobody's business."""
-    url: str = request.app.state.house.storage.url
-    return str(error).replace(url, "the storage")
+    return str(error).replace(storage.url, "the storage")
 
 
 def respond(request: Request, problem: Problem) -> Response:
@@ -84,7 +84,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(DobanditError)
     def _known(request: Request, error: DobanditError) -> Response:
         problem = problem_of(error)
-        problem.detail = told_to_visitors(request, error)
+        problem.detail = told_to_visitors(error, request.app.state.house.storage)
         return respond(request, problem)
 
     @app.exception_handler(HTTPException)

@@ -56,7 +56,7 @@ def ask(request: Request, number: int, form: Form) -> Response:
         with in_the_name_of(request, "ask", experiment.name):
             trial = experiment.ask(context={name: int(value) for name, value in context.items()} or None)
     except DobanditError as error:
-        return _form_page(request, number, None, form, told_to_visitors(request, error), 422)
+        return _form_page(request, number, None, form, told_to_visitors(error, request.app.state.house.storage), 422)
     return _to(number, trial=trial.number)
 
 
@@ -73,7 +73,7 @@ def tell(request: Request, number: int, trial: int, form: Form) -> Response:
         with in_the_name_of(request, "tell", experiment.name):
             told = experiment.tell(trial, seen, int(issued) if issued.isdigit() and issued != "0" else 1)
     except DobanditError as error:
-        return _form_page(request, number, trial, form, told_to_visitors(request, error), 422)
+        return _form_page(request, number, trial, form, told_to_visitors(error, request.app.state.house.storage), 422)
     return _to(number, closed=trial, **({"again": 1} if told.repeated else {}))
 
 
