@@ -2,13 +2,15 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from dobandit import CausalGraph, create_experiment, open_experiment
 from dobandit.errors import StorageError
 from dobandit.experiment.storage import MemoryStorage, open_storage
+from dobandit.policy.base import round_draws
 from dobandit.service.pages import words
-from dobandit.service.pages.demo import GRAPH, NAME, Shop, begin
+from dobandit.service.pages.demo import GRAPH, NAME, Shop, begin, carried_out
 from dobandit.service.pages.graphs import edges_between
 from pages import HOSTILE, Visit, harmless
 
@@ -407,10 +409,10 @@ def test_storage_trouble_on_the_list_is_said_for_its_line_alone(shop, monkeypatc
     from dobandit.service.pages import listing
 
     def broken(desk):
-        raise StorageError("the log is damaged")
+        raise StorageError(f"{shop.storage.url}: the log is damaged")
 
     monkeypatch.setattr(listing, "_usual_context", broken)
-    assert "the log is damaged" in shop.get("/").text
+    assert "the storage: the log is damaged" in shop.get("/").text
 
 
 def test_the_shop_plays_while_it_is_open():
@@ -437,6 +439,17 @@ def test_where_there_are_too_many_variables_to_tick_the_page_says_how_the_text_n
     assert "too many variables to tick" in page
 
 
+# -- the demo ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_chance_of_the_demos_shop_has_nothing_to_do_with_which_rounds_are_control_rounds():
+    controls = [number for number in range(6_000) if round_draws(0, number, 1)[0] < 0.05]
+    assert len(controls) > 250
+    visits = np.mean([carried_out({}, 0, number)["visit"] for number in controls])
+    truth = 0.05 + 0.1 * 0.25 + 0.15 * 0.35 + 0.4 * 0.25
+    assert abs(visits - truth) < 4.0 * (truth * (1.0 - truth) / len(controls)) ** 0.5
+
+
 # -- forms that no page of ours sends ---------------------------------------------------------------------------------
 
 
@@ -451,6 +464,18 @@ def test_a_format_that_was_chosen_stays_chosen(shop):
     page = shop.post("/new", 200, text="digraph { a -> y }", format="dot", step="draw").text
     assert "<option selected>dot</option>" in page
     assert page.count("<option selected>") == 1
+
+
+def test_of_two_who_tell_one_trial_the_second_hears_that_nothing_was_changed_and_no_good_news():
+    visit = Visit()
+    experiment = create_experiment("twice", CausalGraph([("a", "y")], "y"), 1, "random", visit.storage)
+    trial = experiment.ask()
+    seen = {f"v{i}": "1" for i, name in enumerate(experiment.columns.names) if name not in trial.do}
+    at = f"/experiments/1/today/{trial.number}"
+    visit.post(at, 303, issued="1", step="tell", **seen)
+    page = visit.post(at, 422, issued="1", step="tell", **dict.fromkeys(seen, "0")).text
+    assert "Nothing was changed" in page
+    assert 'class="done"' not in page
 
 
 def test_an_address_that_somebody_made_up_puts_no_words_on_a_page(shop):

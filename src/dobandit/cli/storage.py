@@ -177,6 +177,14 @@ def audit_command(after: int, experiment: str | None, storage: str, as_json: boo
         click.echo("no changes")
     else:
         cells = [
-            (str(one.number), iso_time(one.at) or "", one.who, one.what, one.name or "", one.detail) for one in lines
+            (
+                str(one.number),
+                (iso_time(one.at) or "")[:19].replace("T", " "),
+                one.who,
+                one.what,
+                one.name or "",
+                one.detail,
+            )
+            for one in lines
         ]
         print_table(["number", "at", "who", "what", "experiment", "detail"], cells, right=[0])

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dobandit.errors import DobanditError
-from dobandit.experiment.storage.books import READ, WORK
+from dobandit.experiment.storage.books import READ, SCOPES, WORK
 from dobandit.service.headers import guarded
 from dobandit.service.origins import again, require_csrf, require_host, require_origin, require_own_page
 from dobandit.service.problems import Problem, respond
@@ -90,8 +90,11 @@ class Guard:
             begun = True
             await send(message)
 
+        scope = request.scope
+        if request.method == "HEAD" and scope["path"] != LOGIN and not _STREAM.search(scope["path"]):
+            scope = {**scope, "method": "GET"}  # its head alone; a login link is not used up
         try:
-            await self.app(request.scope, receive, sending)
+            await self.app(scope, receive, sending)
         except Exception:
             _log.exception("a fault while answering %s %s", request.method, request.url.path)
             if begun:
@@ -234,9 +237,8 @@ def require(visitor: Visitor, scope: str) -> None:
     if not visitor.may(scope):
         raise Problem(
             403,
-            f"this needs the scope {scope!r} or a wider one, but {visitor.name} has {visitor.scope!r}. Use a token "
-            "that was made with "
-            f"`dobandit token create --scope {scope}`.",
+            f"this needs the scope {scope!r}{'' if scope == SCOPES[-1] else ' or a wider one'}, but {visitor.name} has "
+            f"{visitor.scope!r}. Use a token that was made with `dobandit token create --scope {scope}`.",
         )
 
 

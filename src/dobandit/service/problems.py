@@ -10,8 +10,10 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from dobandit.errors import ConflictError, DobanditError, MissingError, ParseError, StorageError, TakenError
+from dobandit.experiment.storage import Storage
 
 _RETRY = {"Retry-After": "2"}
 
@@ -44,10 +46,9 @@ def problem_of(error: DobanditError) -> Problem:
     return Problem(409 if isinstance(error, (ConflictError, TakenError)) else 422, str(error), **more)
 
 
-def told_to_visitors(request: Request, error: DobanditError) -> str:
+def told_to_visitors(error: DobanditError, storage: Storage) -> str:
     """The message of an error, without the storage's address: a path, or the name of a server, is nobody's business."""
-    url: str = request.app.state.house.storage.url
-    return str(error).replace(url, "the storage")
+    return str(error).replace(storage.url, "the storage")
 
 
 def respond(request: Request, problem: Problem) -> Response:
@@ -63,6 +64,16 @@ def respond(request: Request, problem: Problem) -> Response:
     )
 
 
+def _methods(request: Request) -> str:
+    """What an address takes: the framework says what one of its routes does."""
+
+    def takes(method: str) -> bool:
+        return any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+
+    found = [method for method in ("DELETE", "GET", "PATCH", "POST") if takes(method)]
+    return ", ".join(found)
+
+
 def install(app: FastAPI) -> None:
     """Let every error of the app, the framework's own included, be answered in this form."""
 
@@ -73,7 +84,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(DobanditError)
     def _known(request: Request, error: DobanditError) -> Response:
         problem = problem_of(error)
-        problem.detail = told_to_visitors(request, error)
+        problem.detail = told_to_visitors(error, request.app.state.house.storage)
         return respond(request, problem)
 
     @app.exception_handler(HTTPException)
@@ -82,6 +93,7 @@ def install(app: FastAPI) -> None:
         if error.status_code == 404:
             problem.detail = f"there is nothing at {request.url.path}. See /api/v1/docs for what there is."
         if error.status_code == 405:
+            problem.headers = {"Allow": _methods(request)}
             problem.detail = f"{request.url.path} does not take {request.method}. See /api/v1/docs for what it takes."
         return respond(request, problem)
 

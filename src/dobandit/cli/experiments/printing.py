@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _VERDICTS = {
     "fits": "fits the rounds so far",
     "contradicted": "is contradicted by the rounds",
-    "unknown": "could not be tested against the rounds",
+    "unknown": "was not tested against the rounds",
 }
 HIDDEN = "***"  # what stands in an address instead of a password
 MOST_ON_A_LINE = 10  # variables on one line

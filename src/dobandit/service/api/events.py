@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 from dobandit.errors import DobanditError
 from dobandit.service.api import schemas
 from dobandit.service.house import House
+from dobandit.service.problems import told_to_visitors
 from dobandit.service.requests import house_of
 
 router = APIRouter(tags=["answers"])
@@ -36,7 +37,7 @@ async def _changes(house: House, experiment: int) -> AsyncIterator[str]:
         try:
             stored = await run_sync(house.counted, experiment)
         except DobanditError as error:
-            yield f"event: end\ndata: {json.dumps({'detail': str(error)})}\n\n"
+            yield f"event: end\ndata: {json.dumps({'detail': told_to_visitors(error, house.storage)})}\n\n"
             return
         if stored != before:
             data = {"trials": stored.trials, "closed": stored.closed, "name": stored.name}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -16,6 +16,7 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import BinaryGLM
 
 NAME = "Spring sale"
+_CHANCE = 0x53484F50
 GRAPH = CausalGraph(
     [
         ("email", "visit"),
@@ -66,6 +67,13 @@ def begin(storage: Storage, seed: int = 0) -> Experiment:
     return create_experiment(NAME, GRAPH, budget=2, storage=storage, seed=seed, control=0.05)
 
 
+def carried_out(do: Mapping[str, float], seed: int, number: int) -> dict[str, int]:
+    """What is seen in a round of the shop. Its chance is its own: the experiment's seed and number also choose which
+    rounds are control rounds, and those would have seasons of their own."""
+    drawn = WORLD.sample(do, size=1, rng=np.random.default_rng([seed, number, _CHANCE]))
+    return {name: int(values[0]) for name, values in drawn.items() if name not in GRAPH.latent}
+
+
 class Shop:
     """Plays an experiment's rounds, in a thread of its own while it is open."""
 
@@ -78,10 +86,7 @@ class Shop:
         """Ask, carry out and tell."""
         for _ in range(rounds):
             trial = self.experiment.ask()
-            rng = np.random.default_rng([self.experiment.definition.seed, trial.number])
-            drawn = WORLD.sample(trial.do, size=1, rng=rng)
-            seen = {name: int(values[0]) for name, values in drawn.items() if name not in GRAPH.latent}
-            self.experiment.tell(trial, seen)
+            self.experiment.tell(trial, carried_out(trial.do, self.experiment.definition.seed, trial.number))
 
     @contextmanager
     def open(self) -> Iterator[None]:

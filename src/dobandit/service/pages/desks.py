@@ -19,6 +19,7 @@ from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.learner import Recommendation
 from dobandit.service.house import House
 from dobandit.service.pages.course import Course
+from dobandit.service.problems import told_to_visitors
 
 _AT_ONCE = 3_000  # closed trials that are read while a visitor waits
 _PATIENCE = 0.15  # seconds that a visitor waits for newer answers
@@ -88,7 +89,7 @@ class Desk:
         try:
             found = Answers(self.experiment.recommend(context=given), observed, self._findings(), closed=closed)
         except DobanditError as error:
-            found = Answers(None, observed, trouble=str(error), closed=closed)
+            found = Answers(None, observed, trouble=told_to_visitors(error, self.experiment.storage), closed=closed)
         with self._lock:
             if len(self._answers) >= _KEPT:
                 self._answers.clear()
@@ -115,6 +116,7 @@ class Desks:
     def __init__(self, house: House) -> None:
         self._house, self._lock = house, threading.Lock()
         self._desks: dict[int, Desk] = {}
+        self.storage = house.storage
 
     def of(self, number: int) -> Desk:
         """Raises MissingError where there is no such experiment."""

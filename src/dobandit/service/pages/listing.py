@@ -15,6 +15,7 @@ from dobandit.report.drawn.course import sparkline
 from dobandit.service.pages.course import Course
 from dobandit.service.pages.desks import Answers, Desk, Desks, desks_of
 from dobandit.service.pages.rendering import drawn, page
+from dobandit.service.problems import told_to_visitors
 from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
@@ -65,7 +66,7 @@ def _line(desks: Desks, stored: StoredExperiment, in_time: bool) -> Line:
             stored, **facts, answers=desk.answers(_usual_context(desk)), spark=_spark(desk), told=desk.course.told
         )
     except DobanditError as error:
-        return Line(stored, trouble=str(error))
+        return Line(stored, trouble=told_to_visitors(error, desks.storage))
 
 
 def _usual_context(desk: Desk) -> dict[str, float]:

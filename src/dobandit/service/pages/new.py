@@ -58,7 +58,7 @@ def new(request: Request, form: Form) -> Response:
     try:
         number = _created(request, form)
     except DobanditError as error:
-        return _page(request, form, told_to_visitors(request, error), 422)
+        return _page(request, form, told_to_visitors(error, request.app.state.house.storage), 422)
     return RedirectResponse(f"/experiments/{number}", 303)
 
 

@@ -13,6 +13,8 @@ from starlette.responses import RedirectResponse, Response
 from dobandit.errors import DobanditError, ObservationError
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import FAILED, PENDING, TOLD, StoredTrial
+from dobandit.experiment.storage.books import WORK
+from dobandit.service.guard import require
 from dobandit.service.pages.forms import Form, in_the_name_of, text
 from dobandit.service.pages.rendering import page
 from dobandit.service.problems import told_to_visitors
@@ -41,6 +43,7 @@ def today_page(
     again: bool = False,
 ) -> Response:
     """The round to carry out, or a button to ask for one. closed: the trial that was just told, failed or abandoned."""
+    require(request.state.visitor, WORK)
     done = "" if closed is None else _closed_words(request.app.state.house.at_work(number), closed, again)
     return _form_page(request, number, trial, FormData(), done=done)
 
@@ -53,7 +56,7 @@ def ask(request: Request, number: int, form: Form) -> Response:
         with in_the_name_of(request, "ask", experiment.name):
             trial = experiment.ask(context={name: int(value) for name, value in context.items()} or None)
     except DobanditError as error:
-        return _form_page(request, number, None, form, told_to_visitors(request, error), 422)
+        return _form_page(request, number, None, form, told_to_visitors(error, request.app.state.house.storage), 422)
     return _to(number, trial=trial.number)
 
 
@@ -70,7 +73,7 @@ def tell(request: Request, number: int, trial: int, form: Form) -> Response:
         with in_the_name_of(request, "tell", experiment.name):
             told = experiment.tell(trial, seen, int(issued) if issued.isdigit() and issued != "0" else 1)
     except DobanditError as error:
-        return _form_page(request, number, trial, form, told_to_visitors(request, error), 422)
+        return _form_page(request, number, trial, form, told_to_visitors(error, request.app.state.house.storage), 422)
     return _to(number, closed=trial, **({"again": 1} if told.repeated else {}))
 
 
@@ -176,7 +179,7 @@ def _form_page(
     if trial is not None:
         row = experiment.stored_trial(trial)
         if row.state != PENDING:
-            done, row = done or f"Trial {trial} is {row.state} already.", None
+            done, row = done or ("" if trouble else f"Trial {trial} is {row.state} already."), None
     elif len(pending) == 1 and not done:
         row = pending[0]
     return page(

@@ -17,6 +17,7 @@ from dobandit.service.pages import graphs
 from dobandit.service.pages.course import EXACT
 from dobandit.service.pages.desks import Desk, desks_of
 from dobandit.service.pages.rendering import drawn, page
+from dobandit.service.problems import told_to_visitors
 from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
@@ -71,7 +72,7 @@ def trial_view(desk: Desk, number: int, ready: bool) -> dict[str, Any]:
         except ExperimentError:
             raise
         except DobanditError as error:
-            trouble = str(error)
+            trouble = told_to_visitors(error, experiment.storage)
     else:
         trouble = f"This trial was {row['source']}, not asked for: nobody chose it, so nothing explains it."
     return {

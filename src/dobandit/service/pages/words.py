@@ -16,7 +16,7 @@ SURE, LIKELY = 0.95, 0.8  # probabilities of being the best
 VERDICTS = {
     "fits": "The model fits the rounds so far.",
     "contradicted": "The rounds contradict the model.",
-    "unknown": "The model could not be tested against the rounds.",
+    "unknown": "The model was not tested against the rounds.",
 }
 
 
