@@ -1,12 +1,11 @@
-"""Checks that many doors make, and values as messages show them."""
+"""Checks that many doors make, and values as messages show them. NumPy registers its numbers as Integral and Real."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any
-
-import numpy as np
 
 MOST_ROUNDS_EVER = 10**18  # rounds that anybody can ask for: kernels count in 64 bits
 _MOST_SHOWN = 80
@@ -14,12 +13,12 @@ _MOST_SHOWN = 80
 
 def is_whole(value: object) -> bool:
     """Whether the value is an int or a NumPy integer; a bool is neither."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def whole_number(name: str, value: object, least: int, error: type[Exception], most: int | None = None) -> int:
     """The value as an int; raises `error` where it is no whole number from `least` to `most`."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
     too_large = whole and most is not None and value > most  # type: ignore[operator]
     if not whole or too_large or value < least:  # type: ignore[operator]
         end = f" to {most:,}" if too_large else ""
@@ -29,17 +28,18 @@ def whole_number(name: str, value: object, least: int, error: type[Exception], m
 
 def as_float(value: object) -> float:
     """A number as a float: NaN where the value is none (a bool is none), infinity where it is too large."""
-    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+    number: Any = value
+    if isinstance(value, bool) or not isinstance(value, Real):
         return math.nan
     try:
-        return float(value)
+        return float(number)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if number > 0 else -math.inf
 
 
 def as_yes_or_no(value: object) -> bool | None:
     """True or False, also where they are written 1 and 0; None for anything else."""
-    return bool(value) if isinstance(value, (bool, int, np.bool_, np.integer)) and value in (0, 1) else None
+    return bool(value) if (isinstance(value, Integral) or type(value).__name__ == "bool") and value in (0, 1) else None
 
 
 def is_one_of(value: object, choices: tuple[str, ...]) -> bool:
@@ -60,7 +60,7 @@ def listable(value: object) -> list[Any] | None:
 
 def absent(value: object) -> bool:
     """Whether a value stands for "not seen": None, NaN, or what pandas has for them."""
-    if value is None or (isinstance(value, (float, np.floating)) and math.isnan(value)):
+    if value is None or (isinstance(value, Real) and value != value):
         return True
     return type(value).__name__ in ("NAType", "NaTType")
 

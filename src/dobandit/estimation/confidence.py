@@ -77,8 +77,8 @@ def radius_lemma11(t: int, d: int, delta: float, scale: float = 1.0) -> float:
 
 def initial_lambda(d: int, l2: float, kappa: float, delta: float) -> float:
     """What Eq. (3) of Lemma 1 asks of lambda_min(M_{t,X}): 512 d L2^2 / kappa^4 (d^2 + ln(1 / delta))."""
-    if not (kappa**4):  # a nearly flat link with very many causes: more than any number of rounds can give
-        return math.inf if l2 else 0.0
+    if not (kappa**4):  # a flat link, or a nearly flat one with very many causes: more than rounds can give
+        return math.inf if l2 or not kappa else 0.0
     return 512.0 * d * l2**2 / kappa**4 * (d**2 + math.log(1.0 / delta))
 
 

@@ -181,6 +181,9 @@ class ArmsEngine(Engine):
         plan, _ = self._proposed(now)
         return [(Actions(plan.ids, plan.to).row(i), value) for i, value in enumerate(plan.values.tolist())]
 
+    def runner_up(self, action: Action, now: Situation) -> tuple[Action, float] | None:
+        return super().runner_up(action, now) if self._compares(now) else None
+
     def _compares(self, now: Situation) -> bool:
         kind = self.plan.kind
         return kind in (UCB, KL_UCB) or (kind == EPSILON_GREEDY and now.draws[1] >= self.plan.parameter)

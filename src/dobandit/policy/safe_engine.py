@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dobandit.errors import PolicyError
 from dobandit.oracle.actions import Action
 from dobandit.oracle.listing import Listing
 from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle, members_of
-from dobandit.policy.engine import Array, Choice, Estimate, Rounds, Situation
+from dobandit.policy.engine import Array, Choice, Engine, Estimate, Rounds, Situation
 from dobandit.policy.insurance import Insurance, Insured, by_own_outcomes, deviation, insured
 from dobandit.policy.model_engine import ModelPlan, OracleMaker, propose_action, score_actions
 from dobandit.policy.own_outcomes import numbered, pattern_of
@@ -85,6 +86,9 @@ class SafeEngine(CausalEngine):
                 own.total[pattern, number] += count * values[target]
                 own.rounds[0] += count if ids else 0
         super()._update(rounds)
+
+    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+        Engine.update_batches(self, rounds, sizes)  # batch by batch, so that own outcomes are counted too
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
