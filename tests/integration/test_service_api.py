@@ -347,3 +347,10 @@ def test_somebody_who_may_only_look_is_told_so_before_a_form_is_filled_in(house)
     assert "needs the scope &#39;work&#39; or a wider one" in answer.text
     audit = house.call("GET", f"{API}/audit", scope="work").json()["detail"]
     assert "needs the scope 'manage', but" in audit
+
+
+@pytest.mark.parametrize("path", [f"{API}/experiments/spring", f"{API}/experiments/1.5/ask", "/experiments/spring"])
+def test_an_experiment_or_trial_that_is_no_number_is_not_found(house, path):
+    answer = house.call("POST" if path.endswith("ask") else "GET", path)
+    assert answer.status_code == 404
+    assert f"there is nothing at {path}." in answer.json()["detail"]

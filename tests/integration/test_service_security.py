@@ -529,6 +529,7 @@ def test_long_answers_leave_threads_for_asks(house):
 def test_the_frameworks_own_errors_are_problems(house):
     problem(house.call("GET", "/nothing/here"), 404)
     assert "does not take" in problem(house.call("PUT", f"{API}/experiments", {}), 405)
-    problem(house.call("GET", f"{API}/experiments/x"), 422)
+    problem(house.call("GET", f"{API}/experiments/x"), 404)
+    assert "query limit" in problem(house.call("GET", f"{API}/audit?limit=0"), 422)
     problem(house.call("GET", f"{API}/experiments/1/trials?after=x"), 422)
     problem(house.call("POST", f"{API}/experiments/1/ask", "<xml/>", headers={"Content-Type": "text/xml"}), 415)
