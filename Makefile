@@ -37,6 +37,8 @@ lint: $(VENV)/.dev  ## format check, lint, types, import law
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Tests start hundreds of processes: bytecode is kept, so that each begins in half a second instead of two.
+test: export PYTHONDONTWRITEBYTECODE =
 test: lint  ## set up, lint, and run all the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
