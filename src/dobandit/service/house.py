@@ -11,7 +11,7 @@ from dobandit.errors import MissingError
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import Storage
 from dobandit.experiment.storage.base import StoredExperiment
-from dobandit.service.ledger import dumped, ledger_of
+from dobandit.service.audited import audited, dumped
 from dobandit.service.settings import Settings
 from dobandit.service.visitors import Visitor
 from dobandit.version import VERSION
@@ -35,7 +35,7 @@ class House:
     """
 
     def __init__(self, storage: Storage, settings: Settings) -> None:
-        self.storage, self.settings = ledger_of(storage), settings
+        self.storage, self.settings = audited(storage), settings
         self._lock = threading.Lock()
         self._answering: dict[int, Experiment] = {}
         self._working: dict[int, Experiment] = {}

@@ -14,8 +14,8 @@ from starlette.responses import Response
 from dobandit.checks import shown
 from dobandit.errors import DobanditError, ObservationError, ParseError, closest
 from dobandit.graph.formats.json_text import load_json
+from dobandit.service.audited import AnsweredError, Deed, doing, dumped
 from dobandit.service.house import House
-from dobandit.service.ledger import AnsweredError, Deed, doing, dumped
 from dobandit.service.problems import Problem
 from dobandit.service.visitors import Visitor
 

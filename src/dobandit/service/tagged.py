@@ -8,8 +8,8 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
+from dobandit.service.audited import dumped
 from dobandit.service.house import Answered
-from dobandit.service.ledger import dumped
 from dobandit.service.requests import JSON
 
 _KEEP = {"Cache-Control": "private, no-cache"}  # to be kept, and asked for again each time

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from fastapi import Depends, Request
 from starlette.datastructures import FormData
 
-from dobandit.service.ledger import Deed, doing
+from dobandit.service.audited import Deed, doing
 
 _MOST_FIELDS = 20_000
 

@@ -77,7 +77,7 @@ def doing(deed: Deed) -> Iterator[None]:
         _doing.reset(token)
 
 
-class Ledger:
+class AuditedStorage:
     """A storage around another one."""
 
     def __init__(self, storage: Storage) -> None:
@@ -117,11 +117,11 @@ class Ledger:
         self._storage.delete(name, within or _entered(""))
 
 
-Storage.register(Ledger)
+Storage.register(AuditedStorage)
 
 
-def ledger_of(storage: Storage) -> Storage:
-    return cast(Storage, Ledger(storage))
+def audited(storage: Storage) -> Storage:
+    return cast(Storage, AuditedStorage(storage))
 
 
 def dumped(document: Any) -> str:
