@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dobandit import CausalGraph, CausalUCB
-from dobandit.estimation.mixture import CURVED, STRAIGHT, TABLE
+from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.joint_field import joint_field
 from dobandit.oracle.joint_linear import joint_linear
@@ -83,11 +83,47 @@ def defined_index(engine, action, scale):
             STRAIGHT: straight @ state.stats.inverse[size].reshape(shape) @ straight,
             CURVED: curve @ state.covariance[size].reshape(shape) @ curve,
             TABLE: float(np.sum(reach**2 * tables.spread[at[v]])),
+            OWN_LINES: own_lines_spread(engine, v, rows, reach),
         }
         for k, spread in q.items():
             apart = float(reach @ (tables.member[at[v], k] - cells[v]))
             variance += state.weight[v, k] * (spread + apart**2)
     return enumerated(graph, order, cells, action) + scale * np.sqrt(variance)
+
+
+def own_lines_spread(engine, v, rows, reach):
+    """The variance of sum_v D(v) p(v) where every segment has a line of its own, learned from nothing but its rows."""
+    layout, segments = engine.plan.layout, engine.plan.estimator.segments
+    bit = segments.bit[layout.ptr[v] : layout.ptr[v + 1]]
+    of = [sum(1 << int(b) for b, x in zip(bit, row, strict=True) if b >= 0 and x) for row in rows]
+    total = 0.0
+    for segment in set(of) if (bit >= 0).any() else ():
+        line = segments.first[v] + segment
+        square = slice(segments.layout.square[line], segments.layout.square[line + 1])
+        inverse = engine.state.own.inverse[square].reshape(len(bit), len(bit))
+        along = sum(d * row for d, row, g in zip(reach, rows, of, strict=True) if g == segment)
+        total += along @ inverse @ along
+    return float(total)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("context", [("X0",), ("X0", "X1")])
+def test_the_index_with_context_is_the_definition(seed, context):
+    """Context that is known, and context of which nothing is known: then every segment has its share."""
+    rng = np.random.default_rng(seed)
+    edges = [("X0", "X2"), ("X1", "X2"), ("X0", "Y"), ("X2", "Y"), ("X1", "X3"), ("X3", "Y")]
+    graph = CausalGraph(edges, "Y", controllable=["X2", "X3"], context=context)
+    engine, now = told(rng, graph, 1)
+    assert engine.plan.estimator.has[graph.index("Y"), OWN_LINES]
+    for action, index in engine.compared(now):
+        assert index == pytest.approx(defined_index(engine, action, 2.0), rel=1e-9)
+    for value in (0.0, 1.0):
+        known = now.context.copy()
+        known[[graph.index(name) for name in context]] = value
+        held = [graph.index(name) for name in context]
+        for action, index in engine.compared(now._replace(context=known)):
+            both = Action((*held, *action.ids), (*[value] * len(held), *action.values))
+            assert index == pytest.approx(defined_index(engine, both, 2.0), rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))

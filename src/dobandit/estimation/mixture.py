@@ -5,6 +5,7 @@ V: a row of parents, the constant first.  c, s: how often a pattern of V was see
 straight   X = 1 with probability theta . V: weighted least squares (`estimators.WeightedSquares`)
 curved     f(theta . V), f the node's link, or the logistic one: maximum a posteriori on the pattern counts, with the
            precision PRIOR on every weight; its covariance is the inverse Hessian
+own lines  in place of the straight line where some of V is context: one for each segment (`estimation.segments`)
 table      any probability for each pattern: (s + k p + h / 2) / (c + k + h), p what the other members say of it and
            k = BACK, h = EVEN imagined rows: of a pattern that nobody has seen the others speak, of one seen often the
            counts do
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row, start_with_shares
 from dobandit.estimation.mle import Patterns, add_pattern, find_pattern, start_patterns
+from dobandit.estimation.segments import Segments, line_of, segments_of
 from dobandit.estimation.statistics import (
     Layout,
     Statistics,
@@ -36,11 +38,16 @@ from dobandit.estimation.statistics import (
 )
 from dobandit.model.link_kernels import EXPONENTIAL, RATIONAL, LinkArrays, link_slope, link_value
 
-STRAIGHT, CURVED, TABLE = 0, 1, 2
-MEMBERS = ("straight", "curved", "table")
+STRAIGHT, CURVED, TABLE, OWN_LINES = 0, 1, 2, 3
+MEMBERS = ("straight", "curved", "table", "own lines")
 PRIOR = 0.1  # precision of each weight of a curve: a standard deviation of about 3
 BACK, EVEN = 1.0, 0.5  # imagined rows of a table's cell: at what the others say, and at 1/2
-ODDS = 20.0  # of the table at the start, against each other member: what the others say of one pattern by what was seen
+ODDS = (
+    1.0,
+    1.0,
+    20.0,
+    4.0,
+)  # of the members at the start. The table's are the highest: what the others say of one pattern by what was seen
 # of another they have to earn; where they are right, the table loses little by not knowing
 _SURE = 1e-9
 _NEWTON = 3  # steps per fit; the last fit is the start of the next
@@ -52,7 +59,9 @@ class Mixture(NamedTuple):
 
     straight: WeightedSquares
     links: LinkArrays
-    has: NDArray[np.bool_]  # (n + 1, 3)
+    has: NDArray[np.bool_]  # (n + 1, members)
+    start: NDArray[np.float64]  # (n + 1, members) how much each is believed before any row
+    segments: Segments
 
 
 class Kept(NamedTuple):
@@ -68,10 +77,11 @@ class Mixed(NamedTuple):
 
     theta: NDArray[np.float64]  # of the straight members
     stats: Statistics
+    own: Statistics  # of the segments' own lines
     clock: NDArray[np.int64]
     patterns: Patterns  # counts; its theta is that of the curves
     covariance: NDArray[np.float64]  # of the curves, like Statistics.inverse
-    weight: NDArray[np.float64]  # (n + 1, 3) how much each member is believed
+    weight: NDArray[np.float64]  # (n + 1, members) how much each is believed
     told: NDArray[np.float64]  # (n + 1,) log-likelihood of the mixture's predictions (`estimation.anytime`)
     due: NDArray[np.int64]  # (n + 1,) rows at which a curve is fitted again
     kept: Kept
@@ -84,12 +94,14 @@ def mixture(
     ridge: float,
     floor: float,
     room: int,
-    shares: bool = False,
+    shares: bool,
+    context: NDArray[np.bool_],
 ) -> tuple[Mixture, Mixed]:
     """The estimator and its state before any round. Patterns are counted at every node, straight lines too: intervals
     that hold at every round are made of the counts (`estimation.anytime`).
 
     shares  weights are promised to be nonnegative with a sum of at most 1 (`start_with_shares`)
+    context  by slot, whether a parent tells the node's segments apart
     """
     stats, nodes = start_statistics(layout, ridge), len(layout.ptr) - 1
     if shares:
@@ -98,23 +110,25 @@ def mixture(
     patterns = start_patterns(layout, counted, room)
     sizes = np.diff(layout.ptr)
     covariance = np.concatenate([np.eye(size).ravel() / PRIOR for size in sizes])
-    odds = has * np.array([1.0, 1.0, ODDS])
-    weight = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1.0)
+    odds = has * np.array(ODDS)
+    start = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1.0)
+    segments = segments_of(layout, context)
     state = Mixed(
         stats.theta,
         stats,
+        start_statistics(segments.layout, ridge),
         np.zeros(2, dtype=np.int64),
         patterns,
         covariance,
-        weight,
+        start.copy(),
         np.zeros(nodes),
         np.zeros(nodes, dtype=np.int64),
         Kept(np.zeros(0), np.zeros(0), np.zeros(0)),
     )
-    return Mixture(WeightedSquares(ridge, floor, shares), links, has), state
+    return Mixture(WeightedSquares(ridge, floor, shares), links, has, start, segments), state
 
 
-_FORMS = ("a straight line", "a curve", "a table by pattern")
+_FORMS = ("a straight line", "a curve", "a table by pattern", "a straight line in each segment")
 
 
 def form_in_words(estimator: Any, state: Any, v: int) -> str:
@@ -132,10 +146,10 @@ def within(p: float, low: float) -> float:
 
 
 @inlined
-def straight_mean(layout: Any, state: Any, v: int, row: Any) -> float:
+def straight_mean(layout: Any, theta: Any, v: int, row: Any) -> float:
     total = 0.0
     for j in range(layout.ptr[v + 1] - layout.ptr[v]):
-        total += row[j] * state.theta[layout.ptr[v] + j]
+        total += row[j] * theta[layout.ptr[v] + j]
     return total
 
 
@@ -155,18 +169,24 @@ def curved_mean(layout: Any, links: Any, state: Any, v: int, row: Any) -> float:
 
 @kernel
 def member_means(layout: Any, mix: Any, state: Any, v: int, row: Any, out: Any) -> None:
-    """What each member says of a pattern, and of all together in out[3]."""
+    """What each member says of a pattern, and of all together in out[4]."""
     floor = 1.0 / (state.stats.rows[v] + 2.0)
     others = weight = 0.0
     if mix.has[v, STRAIGHT]:
-        out[STRAIGHT] = within(straight_mean(layout, state, v, row), floor)
+        out[STRAIGHT] = within(straight_mean(layout, state.theta, v, row), floor)
         others += state.weight[v, STRAIGHT] * out[STRAIGHT]
         weight += state.weight[v, STRAIGHT]
     if mix.has[v, CURVED]:
         out[CURVED] = within(curved_mean(layout, mix.links, state, v, row), _SURE)
         others += state.weight[v, CURVED] * out[CURVED]
         weight += state.weight[v, CURVED]
-    out[3] = others
+    if mix.has[v, OWN_LINES]:
+        line = line_of(mix.segments, layout, v, row)
+        low = 1.0 / (state.own.rows[line] + 2.0)
+        out[OWN_LINES] = within(straight_mean(mix.segments.layout, state.own.theta, line, row), low)
+        others += state.weight[v, OWN_LINES] * out[OWN_LINES]
+        weight += state.weight[v, OWN_LINES]
+    out[4] = others
     if mix.has[v, TABLE]:
         prior = others / weight if weight > 1e-12 else middle_of(mix, v, out)
         d = layout.ptr[v + 1] - layout.ptr[v]
@@ -174,15 +194,15 @@ def member_means(layout: Any, mix: Any, state: Any, v: int, row: Any, out: Any) 
         seen = state.patterns.seen[state.patterns.first[v] + k] if k >= 0 else 0.0
         ones = state.patterns.total[state.patterns.first[v] + k] if k >= 0 else 0.0
         out[TABLE] = (ones + BACK * prior + 0.5 * EVEN) / (seen + BACK + EVEN)
-        out[3] += state.weight[v, TABLE] * out[TABLE]
+        out[4] += state.weight[v, TABLE] * out[TABLE]
 
 
 @inlined
 def middle_of(mix: Any, v: int, out: Any) -> float:
     """The mean of the members besides the table, where none of them has any weight left."""
     total = count = 0.0
-    for k in range(2):
-        if mix.has[v, k]:
+    for k in range(4):
+        if mix.has[v, k] and k != TABLE:
             total += out[k]
             count += 1.0
     return total / count if count > 0.0 else 0.5
@@ -202,6 +222,11 @@ def learn_mixture(mix: Any, layout: Any, state: Any, values: Any, was_set: Any) 
         if mix.has[v, CURVED] and stats.rows[v] >= state.due[v]:
             fit_curve(layout, mix.links, state, v)
             state.due[v] = stats.rows[v] + 1 + max(stats.rows[v] - _ALWAYS, 0) // 16
+        if mix.has[v, OWN_LINES]:
+            line = line_of(mix.segments, layout, v, row)
+            for j in range(d):
+                state.own.row[j] = row[j]
+            learn_weighted_row(mix.straight, mix.segments.layout, state.own, line, values[v])
         learn_weighted_row(mix.straight, layout, stats, v, values[v])
 
 
@@ -213,21 +238,19 @@ def log_chance(p: float, x: float) -> float:
 @kernel
 def judge(layout: Any, mix: Any, state: Any, v: int, row: Any, x: float) -> None:
     """Weigh the members anew: each by P(x) of its prediction, and all by a share of what they weighed at the start."""
-    means = state.patterns.work[0:4]
+    means = state.patterns.work[0:5]
     member_means(layout, mix, state, v, row, means)
-    state.told[v] += log_chance(within(means[3], _SURE), x)
-    total = odds = 0.0
-    for k in range(3):
+    state.told[v] += log_chance(within(means[4], _SURE), x)
+    total = 0.0
+    for k in range(4):
         if mix.has[v, k]:
             p = within(means[k], _SURE)
             state.weight[v, k] *= p if x > 0.5 else 1.0 - p
             total += state.weight[v, k]
-            odds += ODDS if k == TABLE else 1.0
     share = 1.0 / (state.stats.rows[v] + 2.0)
-    for k in range(3):
+    for k in range(4):
         if mix.has[v, k]:
-            start = (ODDS if k == TABLE else 1.0) / odds
-            state.weight[v, k] = (1.0 - share) * state.weight[v, k] / total + share * start
+            state.weight[v, k] = (1.0 - share) * state.weight[v, k] / total + share * mix.start[v, k]
 
 
 @kernel

@@ -70,7 +70,7 @@ def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int)
         theta=np.zeros(int(sizes.sum())),
         status=np.where(sizes > 0, SINGULAR, SOLVED),
         since=np.zeros(len(sizes), dtype=np.int64),
-        work=np.zeros(widest * (widest + 3)),
+        work=np.zeros(widest * (widest + 3) + 1),
     )
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
-from dobandit.estimation.mixture import BACK, CURVED, EVEN, STRAIGHT, TABLE, member_means
+from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, member_means
 from dobandit.estimation.mle import find_pattern
+from dobandit.estimation.segments import line_of, segment_of_pattern
 from dobandit.model.link_kernels import link_slope
 
 _LITTLE = 1e-6  # members with less weight are passed over
@@ -27,7 +28,7 @@ class PatternTables(NamedTuple):
 
     mix: Any  # the estimator, which knows the members of each node
     table_ptr: NDArray[np.int64]  # (depths + 1,)
-    member: NDArray[np.float64]  # (patterns, 3) what each member says
+    member: NDArray[np.float64]  # (patterns, members) what each member says
     mean: NDArray[np.float64]  # p
     slope: NDArray[np.float64]  # f' of the curve
     spread: NDArray[np.float64]  # Var p of the table
@@ -35,7 +36,7 @@ class PatternTables(NamedTuple):
     row: NDArray[np.float64]  # (D,) scratch
     along: NDArray[np.float64]  # (D,) scratch
     folded: NDArray[np.float64]  # (patterns of the widest node,) scratch
-    out: NDArray[np.float64]  # (4,) scratch
+    out: NDArray[np.float64]  # (5,) scratch
 
 
 def pattern_tables(mix: Any, table_ptr: NDArray[np.int64], widest: int) -> PatternTables:
@@ -45,7 +46,7 @@ def pattern_tables(mix: Any, table_ptr: NDArray[np.int64], widest: int) -> Patte
     row, along = np.zeros((2, max(widest, 1)))
     folded = np.zeros(int(np.diff(table_ptr).max(initial=1)))
     return PatternTables(
-        mix, table_ptr, np.zeros((patterns, 3)), mean, slope, spread, influence, row, along, folded, np.zeros(4)
+        mix, table_ptr, np.zeros((patterns, 4)), mean, slope, spread, influence, row, along, folded, np.zeros(5)
     )
 
 
@@ -69,9 +70,9 @@ def fill_tables(layout: Any, order: Any, tables: Any, state: Any) -> None:
             for j in range(first, d):
                 row[j] = float((pattern >> (j - first)) & 1)
             member_means(layout, mix, state, v, row, tables.out)
-            for k in range(3):
+            for k in range(4):
                 tables.member[at, k] = tables.out[k]
-            tables.mean[at] = tables.out[3]
+            tables.mean[at] = tables.out[4]
             if mix.has[v, CURVED]:
                 x = 0.0
                 for j in range(d):
@@ -90,12 +91,12 @@ def table_spread(layout: Any, tables: Any, state: Any, v: int, d: int, at: int) 
     p = tables.member[at, TABLE]
     p = min(max(p, 1.0 / (seen + 2.0)), 1.0 - 1.0 / (seen + 2.0))
     prior = BACK / (seen + BACK + EVEN)
-    square = layout.square[v]
     others = 0.0
     if tables.mix.has[v, STRAIGHT]:
-        for i in range(d):
-            for j in range(d):
-                others += row[i] * state.stats.inverse[square + i * d + j] * row[j]
+        others = quadratic(state.stats.inverse, layout.square[v], row, d)
+    elif tables.mix.has[v, OWN_LINES]:
+        segments = tables.mix.segments
+        others = quadratic(state.own.inverse, segments.layout.square[line_of(segments, layout, v, row)], row, d)
     tables.spread[at] = p * (1.0 - p) / (seen + BACK + EVEN + 1.0) + prior * prior * min(others, 0.25)
 
 
@@ -104,7 +105,7 @@ def node_variance(layout: Any, tables: Any, state: Any, v: int, depth: int) -> f
     """The share of a free node in the variance of E[Y]."""
     base, end = tables.table_ptr[depth], tables.table_ptr[depth + 1]
     total = 0.0
-    for k in range(3):
+    for k in range(4):
         share = state.weight[v, k]
         if share < _LITTLE:
             continue
@@ -115,6 +116,8 @@ def node_variance(layout: Any, tables: Any, state: Any, v: int, depth: int) -> f
         if k == TABLE:
             for at in range(base, end):
                 spread += tables.influence[at] * tables.influence[at] * tables.spread[at]
+        elif k == OWN_LINES:
+            spread = own_lines_variance(layout, tables, state, v, base, end)
         else:
             spread = line_variance(layout, tables, state, v, base, end, k == CURVED)
         total += share * (spread + apart * apart)
@@ -124,13 +127,37 @@ def node_variance(layout: Any, tables: Any, state: Any, v: int, depth: int) -> f
 @inlined
 def line_variance(layout: Any, tables: Any, state: Any, v: int, base: int, end: int, curved: bool) -> float:
     """g' A g of a straight line or a curve."""
-    start, square, g = layout.ptr[v], layout.square[v], tables.along
+    for i in range(end - base):
+        tables.folded[i] = tables.influence[base + i] * (tables.slope[base + i] if curved else 1.0)
+    fold(layout, tables, v, end - base)
+    covariance = state.covariance if curved else state.stats.inverse
+    return max(quadratic(covariance, layout.square[v], tables.along, layout.ptr[v + 1] - layout.ptr[v]), 0.0)
+
+
+@inlined
+def own_lines_variance(layout: Any, tables: Any, state: Any, v: int, base: int, end: int) -> float:
+    """The sum of g' A g over the segments that matter: one, where the context is known."""
+    segments, total = tables.mix.segments, 0.0
+    for segment in range(end - base):
+        some = False
+        for i in range(end - base):
+            here = tables.influence[base + i] != 0.0 and segment_of_pattern(segments, layout, v, i) == segment
+            tables.folded[i] = tables.influence[base + i] if here else 0.0
+            some = some or here
+        if some:
+            fold(layout, tables, v, end - base)
+            square = segments.layout.square[segments.first[v] + segment]
+            total += max(quadratic(state.own.inverse, square, tables.along, layout.ptr[v + 1] - layout.ptr[v]), 0.0)
+    return total
+
+
+@inlined
+def fold(layout: Any, tables: Any, v: int, size: int) -> None:
+    """along = sum over patterns of folded(pattern) times its row of parents: they are summed out one after another."""
+    start, folded, g = layout.ptr[v], tables.folded, tables.along
     d = layout.ptr[v + 1] - start
     first = 1 if d > 0 and layout.parent[start] == 0 else 0
-    folded, size = tables.folded, end - base
-    for i in range(size):
-        folded[i] = tables.influence[base + i] * (tables.slope[base + i] if curved else 1.0)
-    for j in range(first, d):  # sum out one parent after another
+    for j in range(first, d):
         size //= 2
         g[j] = 0.0
         for i in range(size):
@@ -138,9 +165,12 @@ def line_variance(layout: Any, tables: Any, state: Any, v: int, base: int, end: 
             folded[i] = folded[2 * i] + folded[2 * i + 1]
     if first:
         g[0] = folded[0]
-    covariance = state.covariance if curved else state.stats.inverse
+
+
+@inlined
+def quadratic(matrix: Any, at: int, g: Any, d: int) -> float:
     total = 0.0
     for i in range(d):
         for j in range(d):
-            total += g[i] * covariance[square + i * d + j] * g[j]
-    return max(total, 0.0)
+            total += g[i] * matrix[at + i * d + j] * g[j]
+    return total

@@ -3,6 +3,7 @@
 z: standard normal numbers, from the round's uniform ones.  A: the covariance of a node's weights, A = L L'.
 straight   theta + L z, and of it theta . v for each pattern v
 curved     f((theta + L z) . v)
+own lines  like straight, with the same z in every segment: a round is in one of them
 table      p(v) + sqrt(Var p(v)) z, held within [0, 1]: a number per pattern
 Where a node is a mixture, one member is drawn by its weight, and speaks for the node in this round. The plain index, of
 intervals and of what looks best, is that of the oracle inside.
@@ -16,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import by_type, kernel
+from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.estimators import Sums
-from dobandit.estimation.mixture import CURVED, STRAIGHT, TABLE
+from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE
+from dobandit.estimation.segments import segment_of_pattern
 from dobandit.estimation.statistics import Layout, factorise
 from dobandit.model.link_kernels import link_value
 from dobandit.oracle.joint_field import JointField, fill_field
@@ -102,7 +104,7 @@ def draw_node(s: Any, layout: Any, tables: Any, state: Any, v: int, depth: int, 
     d, at = layout.ptr[v + 1] - start, layout.square[v]
     first, room = s.first[depth], s.room[depth]
     member, left = -1, draws[first]
-    for k in range(3):
+    for k in range(4):
         if tables.mix.has[v, k] and (member < 0 or left >= 0.0):
             member = k
             left -= state.weight[v, k]
@@ -112,18 +114,39 @@ def draw_node(s: Any, layout: Any, tables: Any, state: Any, v: int, depth: int, 
             p = tables.member[cell, TABLE] + math.sqrt(tables.spread[cell]) * z
             tables.mean[cell] = min(max(p, 0.0), 1.0)
         return
+    if member == OWN_LINES:
+        segments = tables.mix.segments
+        for segment in range(end - base):
+            drawn = False
+            for cell in range(base, end):
+                if segment_of_pattern(segments, layout, v, cell - base) == segment:
+                    if not drawn:
+                        line, lines = segments.first[v] + segment, segments.layout
+                        theta = state.own.theta[lines.ptr[line] : lines.ptr[line] + d]
+                        draw_line(s, lines.square[line], d, theta, state.own.inverse, draws, first + 1)
+                        drawn = True
+                    tables.mean[cell] = min(max(line_at(s, layout, v, cell - base), 0.0), 1.0)
+        return
     if member == STRAIGHT:
         draw_line(s, at, d, state.theta[start : start + d], state.stats.inverse, draws, first + 1)
     else:
         draw_line(s, at, d, state.patterns.theta[start : start + d], state.covariance, draws, first + 1)
-    constant = 1 if layout.parent[start] == 0 else 0
     for cell in range(base, end):
-        x = s.line[0] if constant else 0.0
-        for j in range(constant, d):
-            if ((cell - base) >> (j - constant)) & 1:
-                x += s.line[j]
+        x = line_at(s, layout, v, cell - base)
         p = link_value(tables.mix.links, v, x) if member == CURVED else x
         tables.mean[cell] = min(max(p, 0.0), 1.0)
+
+
+@inlined
+def line_at(s: Any, layout: Any, v: int, pattern: int) -> float:
+    """The drawn line at a pattern of v's parents."""
+    start = layout.ptr[v]
+    constant = 1 if layout.parent[start] == 0 else 0
+    x = s.line[0] if constant else 0.0
+    for j in range(constant, layout.ptr[v + 1] - start):
+        if (pattern >> (j - constant)) & 1:
+            x += s.line[j]
+    return x
 
 
 @by_type

@@ -13,7 +13,7 @@ from dobandit.errors import PolicyError
 from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.estimators import rows_with_room, weighted_squares
 from dobandit.estimation.kept_intervals import look_again, watched
-from dobandit.estimation.mixture import CURVED, STRAIGHT, TABLE, mixture
+from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.links import auto, identity
 from dobandit.oracle.actions import Action, Actions
@@ -46,13 +46,15 @@ Z95 = 1.959963984540054
 
 
 def members_of(problem: Problem) -> NDArray[np.bool_]:
-    """(n + 1, 3) which members each node's belief has: the promised one, or all where the link is to be learned."""
+    """(n + 1, members) which members each node's belief has: the promised one, or all where the link is to be learned;
+    there each segment has a straight line of its own."""
     layout = layout_of(problem.graph)
-    has = np.zeros((len(layout.ptr) - 1, 3), dtype=np.bool_)
+    has = np.zeros((len(layout.ptr) - 1, len(MEMBERS)), dtype=np.bool_)
     for v, link in enumerate(problem.links, start=1):
         parents = layout.parent[layout.ptr[v] : layout.ptr[v + 1]]
         few = np.count_nonzero(parents) <= MOST_PARENTS
-        has[v, STRAIGHT] = link in (identity, auto)
+        has[v, OWN_LINES] = link == auto and few and np.isin(parents, problem.context_ids).any()
+        has[v, STRAIGHT] = link in (identity, auto) and not has[v, OWN_LINES]
         has[v, CURVED] = link != identity and (link != auto or few)
         has[v, TABLE] = link == auto and few
     return has
@@ -261,7 +263,9 @@ def beliefs_at_start(problem: Problem, has: NDArray[np.bool_]) -> tuple[Any, Any
     layout = layout_of(problem.graph)
     if problem.continuous:
         return weighted_squares(layout, _RIDGE, _FLOOR)
-    return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM, promised_shares(problem))
+    of = np.repeat(np.arange(len(layout.ptr) - 1), np.diff(layout.ptr))
+    context = has[of, OWN_LINES] & np.isin(layout.parent, problem.context_ids)
+    return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM, promised_shares(problem), context)
 
 
 def causal_engine(

@@ -12,9 +12,10 @@ from typing import Any
 
 from dobandit.compiled import by_type, kernel
 from dobandit.estimation.estimators import WeightedSquares
-from dobandit.estimation.mixture import CURVED, TABLE, Mixture, fit_curve, member_means
+from dobandit.estimation.mixture import CURVED, OWN_LINES, TABLE, Mixture, fit_curve, member_means
 from dobandit.estimation.mle import add_pattern, find_pattern
-from dobandit.estimation.statistics import add_row
+from dobandit.estimation.segments import line_of
+from dobandit.estimation.statistics import add_row, refresh
 from dobandit.policy.pending import settle
 
 MOST_TABULATED = 6  # parents of a node whose cells are expected one by one
@@ -29,24 +30,26 @@ def expect_round(
 
 
 @kernel
-def expect_line(layout: Any, stats: Any, floor: float, v: int, means: Any, row: Any, varies: bool) -> None:
-    """The expected row of node v in its weighted sums."""
-    start = layout.ptr[v]
+def expect_line(
+    layout: Any, v: int, lines: Any, line: int, stats: Any, floor: float, means: Any, row: Any, varies: bool
+) -> None:
+    """The expected row of node v in the weighted sums of one of the lines: its own, or that of a segment."""
+    start, at = layout.ptr[v], lines.ptr[line]
     d = layout.ptr[v + 1] - start
     p = min(max(means[v], floor), 1.0 - floor)
     root = 1.0 / math.sqrt(p * (1.0 - p))
     expected = 0.0
     for j in range(d):
         row[j] = root * means[layout.parent[start + j]]
-        expected += row[j] * stats.theta[start + j]
-    add_row(layout, stats, v, row, expected)
+        expected += row[j] * stats.theta[at + j]
+    add_row(lines, stats, line, row, expected)
     for j in range(d):
         mean = means[layout.parent[start + j]]
         if varies and 1e-10 < mean < 1.0 - 1e-10:
             for i in range(d):
                 row[i] = 0.0
             row[j] = root * math.sqrt(mean * (1.0 - mean))
-            add_row(layout, stats, v, row, row[j] * stats.theta[start + j])
+            add_row(lines, stats, line, row, row[j] * stats.theta[at + j])
 
 
 @expect_round.of(WeightedSquares)
@@ -61,7 +64,7 @@ def expect_straight(
             total += state.theta[slot] * means[layout.parent[slot]]
         means[v] = min(max(total, 0.0), 1.0) if math.isnan(fixed[v]) else fixed[v]
         if not was_set[v]:
-            expect_line(layout, state.stats, estimator.floor, v, means, row, varies)
+            expect_line(layout, v, layout, v, state.stats, estimator.floor, means, row, varies)
     settle(layout, state.stats, squares)
     state.clock[0] += 1
 
@@ -85,9 +88,21 @@ def expect_mixture(
                 total += state.theta[slot] * means[layout.parent[slot]]
         means[v] = min(max(total, 0.0), 1.0) if math.isnan(fixed[v]) else fixed[v]
         if not was_set[v]:
-            expect_line(layout, state.stats, mix.straight.floor, v, means, row, varies)
+            expect_line(layout, v, layout, v, state.stats, mix.straight.floor, means, row, varies)
+            if mix.has[v, OWN_LINES]:
+                expect_own_line(mix, layout, state, v, means, row, varies)
     settle(layout, state.stats, squares)
     state.clock[0] += 1
+
+
+@kernel
+def expect_own_line(mix: Any, layout: Any, state: Any, v: int, means: Any, row: Any, varies: bool) -> None:
+    """The line of the segment that the round is in: context is known, so that its mean is its value."""
+    for j in range(layout.ptr[v + 1] - layout.ptr[v]):
+        row[j] = means[layout.parent[layout.ptr[v] + j]]
+    lines, line = mix.segments.layout, line_of(mix.segments, layout, v, row)
+    expect_line(layout, v, lines, line, state.own, mix.straight.floor, means, row, varies)
+    refresh(lines, state.own, line)  # rows of very different sizes leave rounding
 
 
 @kernel
@@ -98,7 +113,7 @@ def expect_cells(mix: Any, layout: Any, state: Any, v: int, means: Any, row: Any
     first = 1 if d > 0 and layout.parent[start] == 0 else 0
     if d == 0:
         return 0.0
-    total, out = 0.0, patterns.work[0:4]
+    total, out = 0.0, patterns.work[0:5]
     for pattern in range(1 << (d - first)):
         chance = row[0] = 1.0
         for j in range(first, d):
@@ -108,7 +123,7 @@ def expect_cells(mix: Any, layout: Any, state: Any, v: int, means: Any, row: Any
         if chance < _RARE:
             continue
         member_means(layout, mix, state, v, row, out)
-        p = out[3]
+        p = out[4]
         total += chance * p
         if teaches:
             slot = find_pattern(patterns, v, d, row)

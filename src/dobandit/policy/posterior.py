@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.estimation.mixture import BACK, CURVED, EVEN, STRAIGHT, TABLE, Mixture
+from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, Mixture
 from dobandit.estimation.mle import find_pattern
 from dobandit.estimation.statistics import Layout
 from dobandit.model.links import auto, logistic
@@ -110,10 +110,12 @@ class Posterior:
             theta = _normal(rng, draws, state.patterns.theta[part], self._square(state.covariance, v))
             link = self.problem.links[v - 1]
             said[CURVED] = np.clip((logistic() if link == auto else link).probability(theta @ rows.T), 0.0, 1.0)
+        if mix.has[v, OWN_LINES]:
+            said[OWN_LINES] = self._own_lines(state, rng, draws, v, rows)
         weight = state.weight[v].copy()
         if mix.has[v, TABLE]:
-            lines = np.array([weight[k] if k in said else 0.0 for k in (STRAIGHT, CURVED)])
-            lines = lines if lines.sum() > 1e-12 else np.array([float(k in said) for k in (STRAIGHT, CURVED)])
+            lines = np.array([weight[k] if k in said else 0.0 for k in range(len(weight))])
+            lines = lines if lines.sum() > 1e-12 else np.array([float(k in said) for k in range(len(weight))])
             prior = _picked(rng, said, lines) if lines.sum() > 0.0 else np.full((draws, len(rows)), 0.5)
             prior = np.clip(prior, 1e-3, 1.0 - 1e-3)
             seen, ones = np.zeros((2, len(rows)))
@@ -121,6 +123,18 @@ class Posterior:
             one, zero = BACK * prior + 0.5 * EVEN, BACK * (1.0 - prior) + 0.5 * EVEN
             said[TABLE] = rng.beta(ones + one, seen - ones + zero)
         return _picked(rng, said, weight)
+
+    def _own_lines(self, state: Any, rng: np.random.Generator, draws: int, v: int, rows: Array) -> Array:
+        """(draws, patterns) a straight line in each segment."""
+        segments, out = self.estimator.segments, np.zeros((draws, len(rows)))
+        bit = segments.bit[self.layout.ptr[v] : self.layout.ptr[v + 1]]
+        of = segments.first[v] + (rows[:, bit >= 0] @ (1 << bit[bit >= 0])).astype(np.int64)
+        for line in np.unique(of):
+            ptr, square = segments.layout.ptr[line : line + 2], segments.layout.square[line : line + 2]
+            inverse = state.own.inverse[slice(*square)].reshape(rows.shape[1], -1)
+            theta = _normal(rng, draws, state.own.theta[slice(*ptr)], inverse)
+            out[:, of == line] = np.clip(theta @ rows[of == line].T, 0.0, 1.0)
+        return out
 
     def _square(self, flat: Array, v: int) -> Array:
         size, at = int(self.layout.ptr[v + 1] - self.layout.ptr[v]), int(self.layout.square[v])

@@ -1,0 +1,84 @@
+"""Every segment's own line is what its own rows alone would teach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dobandit import CausalGraph, CausalTS, CausalUCB
+from dobandit.estimation.estimators import learn, weighted_squares
+from dobandit.estimation.mixture import OWN_LINES, STRAIGHT
+from dobandit.estimation.segments import segments_of
+from dobandit.estimation.statistics import layout_of
+from dobandit.policy.engine import Rounds
+
+EDGES = [("mobile", "visit"), ("email", "visit"), ("visit", "buy"), ("mobile", "buy"), ("returning", "buy")]
+GRAPH = CausalGraph(EDGES, "buy", controllable=["email"], context=["mobile", "returning"])
+
+
+def random_rounds(rng, graph, count):
+    values = (rng.random((count, len(graph) + 1)) < 0.5).astype(float)
+    values[:, 0] = 1.0
+    was_set = np.zeros(values.shape, dtype=bool)
+    was_set[:, graph.index("email")] = rng.random(count) < 0.5
+    return Rounds(values, was_set, np.ones(count, dtype=np.int64))
+
+
+def test_a_line_learns_from_the_rows_of_its_segment_and_no_others():
+    rounds = random_rounds(np.random.default_rng(5), GRAPH, 120)
+    engine = CausalUCB().start(GRAPH, 1).engine
+    engine.update(rounds)
+    layout, segments, own = engine.plan.layout, engine.plan.estimator.segments, engine.state.own
+    mobile, returning, buy = (GRAPH.index(name) for name in ("mobile", "returning", "buy"))
+    parents = layout.parent[layout.ptr[buy] : layout.ptr[buy + 1]].tolist()
+    first, second = (p for p in parents if p in (mobile, returning))  # the lower bit is the earlier parent's
+    for segment in range(4):
+        here = (rounds.values[:, first] == (segment & 1)) & (rounds.values[:, second] == segment >> 1)
+        alone, state = weighted_squares(
+            layout, engine.plan.estimator.straight.ridge, engine.plan.estimator.straight.floor
+        )
+        for row, was_set in zip(rounds.values[here], rounds.was_set[here], strict=True):
+            learn(alone, layout, state, row, was_set)
+        line = segments.first[buy] + segment
+        theta = own.theta[segments.layout.ptr[line] : segments.layout.ptr[line + 1]]
+        inverse = own.inverse[segments.layout.square[line] : segments.layout.square[line + 1]]
+        assert own.rows[line] == here.sum()
+        assert np.array_equal(theta, state.theta[layout.ptr[buy] : layout.ptr[buy + 1]])
+        assert np.array_equal(inverse, state.stats.inverse[layout.square[buy] : layout.square[buy + 1]])
+
+
+def test_only_nodes_with_context_among_their_causes_have_segments():
+    has = CausalUCB().start(GRAPH, 1).engine.plan.estimator.has
+    for name, own in (("visit", True), ("buy", True), ("email", False), ("mobile", False)):
+        v = GRAPH.index(name)
+        assert has[v, OWN_LINES] == own
+        assert has[v, STRAIGHT] != own
+    promised = CausalUCB().start(GRAPH, 1, links="logistic").engine.plan.estimator.has
+    assert not promised[:, OWN_LINES].any()
+
+
+def test_segments_are_numbered_one_node_after_another():
+    layout = layout_of(GRAPH)
+    context = np.isin(layout.parent, [GRAPH.index("mobile"), GRAPH.index("returning")])
+    segments = segments_of(layout, context)
+    lines = {name: int(segments.first[GRAPH.index(name)]) for name in ("visit", "buy")}
+    sizes = np.diff(segments.layout.ptr)
+    assert len(sizes) == 1 + 2 + 4  # line 0 is nobody's
+    for name, count in (("visit", 2), ("buy", 4)):
+        d = len(GRAPH.parents(name)) + 1
+        assert sizes[lines[name] : lines[name] + count].tolist() == [d] * count
+
+
+@pytest.mark.parametrize("policy", [CausalUCB(), CausalTS()])
+def test_what_is_known_of_one_segment_does_not_decide_in_another(policy):
+    """An e-mail brings visits on phones and drives others away, without a word on it: two hundred rounds tell."""
+    rng = np.random.default_rng(3)
+    learner = policy.start(GRAPH, 1, effects="any")
+    for number in range(200):
+        context = {"mobile": number % 2, "returning": int(rng.random() < 0.5)}
+        do = learner.propose(context=context)
+        chance = 0.5 + (0.4 if context["mobile"] else -0.4) * do.get("email", 0)
+        visit = int(rng.random() < chance)
+        learner.update(do, {**context, "email": do.get("email", 0), "visit": visit, "buy": visit})
+    best = [dict(learner.best(context={"mobile": mobile, "returning": 1}).do) for mobile in (0, 1)]
+    assert best == [{}, {"email": 1}]
