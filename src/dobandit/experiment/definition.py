@@ -9,6 +9,7 @@ import json
 import secrets
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -61,14 +62,14 @@ class Definition:
 
     @cached_property
     def policy(self) -> Policy:
-        from dobandit.policy.registry import policy_class, policy_from_document
+        from dobandit.policy.registry import policy_class, policy_from_log
 
         try:
             policy_class(self.document["policy"]["name"])  # what is not installed here says so itself
         except PolicyError as error:
             raise PolicyError(f"the experiment was made with a policy that is not known here: {error}") from None
         try:
-            return policy_from_document(self.document["policy"])
+            return policy_from_log(self.document["policy"])
         except (DobanditError, TypeError) as error:
             raise _unreadable(error) from None
 
@@ -105,7 +106,18 @@ class Definition:
     def differences(self, other: Definition) -> list[str]:
         """The parts in which two definitions differ."""
         keys = sorted({*self.document, *other.document})
-        return [key for key in keys if self.document.get(key) != other.document.get(key)]
+        different = [key for key in keys if self.document.get(key) != other.document.get(key)]
+        return [key for key in different if key != "policy" or not self._same_policy(other)]
+
+    def _same_policy(self, other: Definition) -> bool:
+        """Whether two documents that differ mean the same policy: both play alike, or both were asked for in the same
+        words, of which one did not name a setting that has another default by now."""
+        from dobandit.policy.registry import policy_from_document
+
+        with suppress(DobanditError, TypeError):  # one that is not known here is another one
+            asked_for = [policy_from_document(one.document["policy"]) for one in (self, other)]
+            return self.policy == other.policy or asked_for[0] == asked_for[1]
+        return False
 
 
 def definition_from_text(text: str) -> Definition:
