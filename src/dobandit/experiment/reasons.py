@@ -54,7 +54,7 @@ def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) 
     if math.isnan(predicted) or not math.isfinite(choice.value):
         return "not tried yet"
     if choice.note:
-        return f"{choice.note}: {target} may be {choice.value:.3f} by these"
+        return f"{choice.note}: {target} may be {min(choice.value, 1.0):.3f} by these"
     if not learner.keeps_model and choice.value == predicted:
         return f"largest mean of {target} so far: {predicted:.3f}"
     if not learner.keeps_model:
