@@ -122,18 +122,23 @@ def measure(kind: str, seeds: range, wanted: list[str], rounds: int, runs: int, 
     return {label: np.concatenate(found) for label, found in parts.items()}
 
 
-def show(kind: str, regret: dict[str, np.ndarray], wanted: list[str], runs: int) -> None:
-    """A line per learner. Worst: the largest regret of a run as a share of Random's mean in the same world."""
+def cells(regret: dict[str, np.ndarray], wanted: list[str], runs: int) -> list[str]:
+    """Mean, 95% quantile and maximum of each learner; worst: the largest regret of a run as a share of Random's mean in
+    the same world."""
     random = regret["Random"].reshape(-1, runs).mean(axis=1) if "Random" in regret else None
+    found = []
     for label in wanted:
-        if label in regret:
-            found = regret[label]
-            numbers = found.mean(), np.quantile(found, 0.95), found.max()
-            line = f"{kind:<24} {label:<22}" + "".join(f"{number:10.1f}" for number in numbers)
-            if random is not None:
-                line += f"{np.max(found.reshape(-1, runs) / random[:, None]):10.0%}"
-            print(line, flush=True)
-    print()
+        numbers = regret[label]
+        words = [f"{numbers.mean():.1f}", f"{np.quantile(numbers, 0.95):.1f}", f"{numbers.max():.0f}"]
+        if random is not None:
+            words.append(f"{np.max(numbers.reshape(-1, runs) / random[:, None]):.0%}")
+        found.append(" / ".join(words))
+    return found
+
+
+def show(first: str, rest: list[str]) -> None:
+    """A row of a Markdown table."""
+    print(f"| {first} | {' | '.join(rest)} |", flush=True)
 
 
 def main() -> None:
@@ -146,20 +151,23 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2_000)
     parser.add_argument("--warm", action="store_true", help=f"tell {TOLD:,} rounds without intervention first")
     given = parser.parse_args()
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     seeds = range(given.first, given.first + given.worlds)
-    state = "warm" if given.warm else "cold"
-    print(f"Regret after {given.rounds:,} rounds, {state}; worlds {seeds}, {given.runs} runs each\n")
-    print(f"{'kind':<24} {'learner':<22}{'mean':>10}{'95%':>10}{'maximum':>10}{'worst':>10}")
-    every: dict[str, list[np.ndarray]] = {}
+    state = f"told {TOLD:,} rounds first" if given.warm else "started cold"
+    print(f"Regret after {given.rounds:,} rounds; worlds {seeds[0]} to {seeds[-1]}, {given.runs} runs each")
+    worst = " / worst run as a share of Random's mean in its world" if "Random" in given.learners else ""
+    print(f"mean / 95% quantile / maximum{worst}\n")
+    show(f"kind, {state}", given.learners)
+    print("|---" * (len(given.learners) + 1) + "|")
+    every: dict[str, list[np.ndarray]] = {label: [] for label in given.learners}
     for kind in given.kinds:
         regret = measure(kind, seeds, given.learners, given.rounds, given.runs, given.warm)
-        show(kind, regret, given.learners, given.runs)
+        show(kind, cells(regret, given.learners, given.runs))
         for label, found in regret.items():
-            every.setdefault(label, []).append(found)
-    whole = {label: np.concatenate(parts) for label, parts in every.items() if len(parts) == len(given.kinds)}
-    show("all kinds", whole, given.learners, given.runs)
-    print(f"{time.perf_counter() - start:.0f} s")
+            every[label].append(found)
+    whole = {label: np.concatenate(parts) for label, parts in every.items()}
+    show("all of these", cells(whole, given.learners, given.runs))
+    print(f"\n{time.perf_counter() - start:.0f} s, {time.process_time() - used:.0f} s of CPU")
 
 
 if __name__ == "__main__":

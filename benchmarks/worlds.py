@@ -193,11 +193,28 @@ def missing_edge(rng: np.random.Generator) -> Case | None:
     """A linear world whose learner does not know of an edge from a controllable variable to the target or a mediator,
     with a weight of at least 0.25, though the best action needs that variable."""
     of = shape(rng)
-    world, budget = BinaryGLM(of.graph(), sums(rng, of)), budget_for(rng, of)
+    return _without_an_edge(rng, of, sums(rng, of))
+
+
+def rare_missing_effect(rng: np.random.Generator) -> Case | None:
+    """A missing edge as above, from a root that is hardly ever 1 by itself: its effect shows only where it is set,
+    which the learner's graph gives little reason to do."""
+    of = shape(rng)
+    weights = sums(rng, of)
+    rare = of.roots[int(rng.integers(len(of.roots)))]
+    return _without_an_edge(rng, of, weights | {rare: float(rng.uniform(0.01, 0.05))}, rare)
+
+
+def _without_an_edge(rng: np.random.Generator, of: Shape, weights: dict, cause: str | None = None) -> Case | None:
+    """The world, and a graph without one of the heavy edges, of the given cause or any, whose cause has other effects
+    too; None where there is none, or the best action does not set its cause."""
+    world, graph, budget = BinaryGLM(of.graph(), weights), of.graph(), budget_for(rng, of)
     heavy = [
-        (cause, effect)
-        for cause, effect in of.graph().edges
-        if cause in of.controllable and world.weights[cause, effect] >= 0.25 and len(of.graph().children(cause)) > 1
+        (one, effect)
+        for one, effect in graph.edges
+        if one in (of.controllable if cause is None else [cause])
+        and world.weights[one, effect] >= 0.25
+        and len(graph.children(one)) > 1
     ]
     if not heavy:
         return None
@@ -244,6 +261,7 @@ KINDS: dict[str, Callable[[np.random.Generator], Case | None]] = {
     "rare-patterns": rare_patterns,
     "mixed-signs-linear": mixed_signs_linear,
     "missing-edge": missing_edge,
+    "rare-missing-effect": rare_missing_effect,
     "hidden-confounder": hidden_confounder,
     "random-tables": random_tables,
 }

@@ -315,11 +315,13 @@ def test_a_benchmark_world_is_what_it_says(kind, seed):
     assert values[-1] - values[-2] >= bench.GAP - 1e-12
     assert values[-1] == pytest.approx(solve(world, budget).value)
     missing = set(world.graph.edges) - set(graph.edges)
-    assert len(missing) == {"missing-edge": 1, "hidden-confounder": 2}.get(kind, 0)
+    assert len(missing) == {"missing-edge": 1, "rare-missing-effect": 1, "hidden-confounder": 2}.get(kind, 0)
     assert isinstance(world, TableModel) == (kind in TABULAR)
     assert world.nonnegative or kind in MIXED
-    if kind == "missing-edge":
+    if kind in ("missing-edge", "rare-missing-effect"):
         assert next(iter(missing))[0] in solve(world, budget).do
+    if kind == "rare-missing-effect":
+        assert chance(world, next(iter(missing))[0], {}) <= 0.05  # a root, hardly ever 1 by itself
 
 
 TABULAR = ("interaction-at-target", "interaction-at-mediator", "rare-patterns", "random-tables")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -79,21 +81,58 @@ def test_the_gap_is_the_largest_upper_end_of_the_others_above_the_lower_end(link
     assert learner.gap() == learner.engine.gap(learner.engine.best(now).action, now)
 
 
-def test_a_guarantee_chooses_the_largest_upper_end():
-    learner = dob.CausalUCB(guarantee=True).start(GRAPH, budget=1, effects="any", seed=0)
+def told_while_it_chooses(learner, rounds):
+    """(situation, choice, bounds of every action) round after round, each told to the learner after it is looked at."""
     rng = np.random.default_rng(0)
-    for number in range(50):  # up to 50 rows, each row is news enough for a cell to be looked at again
+    for number in range(rounds):
         now = Situation(rng.random(3), no_context(4))
         choice = learner.engine.choose(now)
         bounds = learner.engine.anytime.bounds(learner.engine.state, learner.engine.actions(), now.context, 0.05)
-        assert choice.value == pytest.approx(bounds.high.max(), abs=1e-9)
         do = choice.action.named(GRAPH)
         seen = world(4).sample(do, size=1, rng=number)
-        learner.update(do, {name: int(values[0]) for name, values in seen.items()})
+        observed = {name: int(values[0]) for name, values in seen.items()}
+        yield now, choice, bounds, (do, observed)
+        learner.update(do, observed)
+
+
+def test_a_guarantee_without_leeway_chooses_the_largest_upper_end():
+    learner = dob.CausalUCB(guarantee=True, leeway=0).start(GRAPH, budget=1, effects="any", seed=0)
+    # up to 50 rows, each row is news enough for a cell to be looked at again
+    for _, choice, bounds, _ in told_while_it_chooses(learner, 50):
+        assert choice.value == pytest.approx(bounds.high.max(), abs=1e-9)
     busy = learner.propose(pending=[learner.propose()] * 20)
     assert busy in [action.named(GRAPH) for action in CHOICES]
+
+
+@pytest.mark.parametrize("leeway", [0.1, 0.5])
+def test_within_the_leeway_a_guarantee_chooses_as_without_one(leeway):
+    """By intervals that are computed anew, and by the indices of a learner without a guarantee that saw the same."""
+    learner = dob.CausalUCB(guarantee=True, leeway=leeway).start(GRAPH, budget=1, effects="any", seed=0)
+    free = dob.CausalUCB().start(GRAPH, budget=1, effects="any", seed=0)
+    kept_back = 0
+    for now, choice, bounds, told in told_while_it_chooses(learner, 50):
+        reach = bounds.high + leeway * (bounds.high - bounds.low)
+        allowed = {bounds.actions.row(i) for i in np.flatnonzero(reach >= bounds.high.max() - 1e-9)}
+        indices = dict(free.engine.compared(now))
+        assert dict(learner.engine.compared(now)) == pytest.approx({action: indices[action] for action in allowed})
+        assert choice.value == pytest.approx(max(indices[action] for action in allowed), abs=1e-9)
+        assert indices[choice.action] == pytest.approx(choice.value, abs=1e-9)
+        kept_back += choice.value < max(indices.values()) - 1e-9
+        free.update(*told)
+    assert (kept_back > 0) is (leeway < 0.5)  # the smaller leeway makes it try what it would not have tried
+    assert "intervals reach up far enough" in learner.engine.choose(now).note
+
+
+def test_what_a_guarantee_refuses():
     with pytest.raises(dob.errors.PolicyError, match="numbers between"):
         dob.CausalUCB(guarantee=True).start(GRAPH, budget=1, continuous=True)
     with pytest.raises(dob.errors.PolicyError, match="True or False"):
         dob.CausalUCB(guarantee=1)
-    assert dob.CausalUCB(guarantee=True).settings() == {"guarantee": True}
+    with pytest.raises(dob.errors.PolicyError, match=r"without it. Leave it out, or add guarantee=True"):
+        dob.CausalUCB(leeway=0.5)
+    for wrong in (-0.1, 11, math.nan, "much"):
+        with pytest.raises(dob.errors.PolicyError, match="leeway must be a number from 0 up to 10"):
+            dob.CausalUCB(guarantee=True, leeway=wrong)
+    assert dob.CausalUCB(guarantee=True).settings() == {"guarantee": True, "leeway": 0.5}
+    assert dob.CausalUCB(guarantee=True, leeway=0).settings() == {"guarantee": True, "leeway": 0.0}
+    assert dob.CausalUCB().settings() == {}

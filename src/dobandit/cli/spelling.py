@@ -49,6 +49,7 @@ SETTINGS = (
     "initial",
     "kappa",
     "lambda_scale",
+    "leeway",
     "oracle",
     "prune",
     "radius_scale",

@@ -42,13 +42,10 @@ STRAIGHT, CURVED, TABLE, OWN_LINES = 0, 1, 2, 3
 MEMBERS = ("straight", "curved", "table", "own lines")
 PRIOR = 0.1  # precision of each weight of a curve: a standard deviation of about 3
 BACK, EVEN = 1.0, 0.5  # imagined rows of a table's cell: at what the others say, and at 1/2
-ODDS = (
-    1.0,
-    1.0,
-    20.0,
-    4.0,
-)  # of the members at the start. The table's are the highest: what the others say of one pattern by what was seen
-# of another they have to earn; where they are right, the table loses little by not knowing
+# Odds of the members at the start. The table's are the highest: what the others say of one pattern by what was seen of
+# another they have to earn; where they are right, the table loses little by not knowing. Where there are segments,
+# their own lines come before the curve that all of them share.
+ODDS, ODDS_BY_SEGMENT = (1.0, 1.0, 20.0, 0.0), (0.0, 0.3, 20.0, 4.0)
 _SURE = 1e-9
 _NEWTON = 3  # steps per fit; the last fit is the start of the next
 _ALWAYS = 64  # rows up to which a curve is fitted after each of them
@@ -110,7 +107,7 @@ def mixture(
     patterns = start_patterns(layout, counted, room)
     sizes = np.diff(layout.ptr)
     covariance = np.concatenate([np.eye(size).ravel() / PRIOR for size in sizes])
-    odds = has * np.array(ODDS)
+    odds = has * np.where(has[:, OWN_LINES:], ODDS_BY_SEGMENT, ODDS)
     start = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1.0)
     segments = segments_of(layout, context)
     state = Mixed(

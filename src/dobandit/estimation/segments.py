@@ -28,7 +28,7 @@ def segments_of(layout: Layout, context: NDArray[np.bool_]) -> Segments:
     """The segments of every node. context: by slot, whether the parent tells the node's segments apart."""
     sizes = np.diff(layout.ptr)
     node = np.repeat(np.arange(len(sizes)), sizes)
-    before = np.cumsum(context) - context  # of all slots, then of the node's own
+    before: NDArray[np.int64] = np.cumsum(context) - context  # of all slots, then of the node's own
     bit = np.where(context, before - before[layout.ptr[node]], -1)
     counts = np.bincount(node[context], minlength=len(sizes))
     lines = np.where(counts > 0, 1 << counts, 0)

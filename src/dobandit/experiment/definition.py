@@ -9,7 +9,8 @@ import json
 import secrets
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from typing import Any
@@ -28,7 +29,9 @@ from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, checked_horizon, problem_of
 
-FIRST, VERSION = 1, 2  # a definition without anything that came with the second version is one of the first
+FIRST, SECOND, VERSION = 1, 2, 3  # a definition without anything that came with a version is one of those before
+_OF_ITS_TIME = ("version", "segments")  # what the same words mean by the version that wrote them
+_OWN = "own lines"  # what segments have since the third version (`estimation.segments`)
 LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
 
 
@@ -48,7 +51,7 @@ class Definition:
     @cached_property
     def problem(self) -> Problem:
         document = self.document
-        return problem_of(
+        problem = problem_of(
             self.graph,
             Rules(**document["rules"]),
             document["horizon"],
@@ -58,17 +61,18 @@ class Definition:
             document.get("effects", "nonnegative"),
             document.get("hide", ()),
         )
+        return replace(problem, own_lines=document.get("segments") == _OWN)
 
     @cached_property
     def policy(self) -> Policy:
-        from dobandit.policy.registry import policy_class, policy_from_document
+        from dobandit.policy.registry import policy_class, policy_from_log
 
         try:
             policy_class(self.document["policy"]["name"])  # what is not installed here says so itself
         except PolicyError as error:
             raise PolicyError(f"the experiment was made with a policy that is not known here: {error}") from None
         try:
-            return policy_from_document(self.document["policy"])
+            return policy_from_log(self.document["policy"])
         except (DobanditError, TypeError) as error:
             raise _unreadable(error) from None
 
@@ -104,8 +108,19 @@ class Definition:
 
     def differences(self, other: Definition) -> list[str]:
         """The parts in which two definitions differ."""
-        keys = sorted({*self.document, *other.document})
-        return [key for key in keys if self.document.get(key) != other.document.get(key)]
+        keys = sorted({*self.document, *other.document} - {*_OF_ITS_TIME})
+        different = [key for key in keys if self.document.get(key) != other.document.get(key)]
+        return [key for key in different if key != "policy" or not self._same_policy(other)]
+
+    def _same_policy(self, other: Definition) -> bool:
+        """Whether two documents that differ mean the same policy: both play alike, or both were asked for in the same
+        words, of which one did not name a setting that has another default by now."""
+        from dobandit.policy.registry import policy_from_document
+
+        with suppress(DobanditError, TypeError):  # one that is not known here is another one
+            asked_for = [policy_from_document(one.document["policy"]) for one in (self, other)]
+            return self.policy == other.policy or asked_for[0] == asked_for[1]
+        return False
 
 
 def definition_from_text(text: str) -> Definition:
@@ -113,9 +128,10 @@ def definition_from_text(text: str) -> Definition:
     try:
         document = json.loads(text)
         version = document["version"]
-        if version not in (FIRST, VERSION):
+        if version not in (FIRST, SECOND, VERSION):
             raise StorageError(
-                f"an experiment's definition has version {FIRST} or {VERSION}, but this one has {shown(version)}. "
+                f"an experiment's definition has a version from {FIRST} to {VERSION}, but this one has "
+                f"{shown(version)}. "
                 "It was written by a newer dobandit: install that."
             )
         definition = Definition(document)
@@ -196,9 +212,11 @@ def define(
     new |= {} if within is None else {"stop_within": within}
     new |= {"hide": list(problem.hidden)} if problem.hidden else {}
     new |= {} if promised == "nonnegative" else {"effects": promised}
+    new |= {"segments": _OWN} if graph.context else {}
+    more_rules = rules.levers or rules.smaller is not None
     return Definition(
         {
-            "version": VERSION if new or graph.context or rules.levers or rules.smaller is not None else FIRST,
+            "version": VERSION if graph.context else SECOND if new or more_rules else FIRST,
             "graph": json.loads(print_graph(graph, "json")),
             "columns": list(problem.graph.nodes),
             "links": kept_links,

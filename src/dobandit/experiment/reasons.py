@@ -33,6 +33,18 @@ def with_doubts(why: str, doubts: tuple[str, ...]) -> str:
     return f"{why}; but the rounds speak against the graph: {'; '.join(doubts)} (see diagnose)" if doubts else why
 
 
+def _unproved(choice: Choice) -> str:
+    """What is known of a set that is not proved to have the largest index."""
+    said = "the search stopped before it was proved best"
+    if not math.isfinite(choice.bound):
+        return said
+    if choice.value <= 0.0:
+        return f"{said}: no set's index is above {choice.bound:.3g}"
+    return (
+        f"{said}: no set's index is larger by more than {math.ceil(1e3 * (choice.bound / choice.value - 1.0)) / 10:g}%"
+    )
+
+
 def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) -> str:
     """Why the policy chose a set."""
     if math.isnan(choice.value):
@@ -42,12 +54,12 @@ def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) 
     if math.isnan(predicted) or not math.isfinite(choice.value):
         return "not tried yet"
     if choice.note:
-        return f"{choice.note}: {target} may be {choice.value:.3f} by these"
+        return f"{choice.note}: {target} may be {min(choice.value, 1.0):.3f} by these"
     if not learner.keeps_model and choice.value == predicted:
         return f"largest mean of {target} so far: {predicted:.3f}"
     if not learner.keeps_model:
         return f"largest index: mean {predicted:.3f} + {choice.value - predicted:.3f} for having been tried so little"
-    unproved = "" if choice.proved else "; the search stopped before it was proved best"
+    unproved = "" if choice.proved else f"; {_unproved(choice)}"
     if choice.value >= 1.0:
         return f"estimate {predicted:.3f}, and too little is known to rule out that E[{target}] is 1{unproved}"
     bonus = choice.value - predicted

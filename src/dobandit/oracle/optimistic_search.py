@@ -91,17 +91,37 @@ def first_bound(s: Any, k: int) -> float:
 
 
 @kernel
-def hopeless(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, k: int) -> bool:
-    """Whether no set below depth k, with the candidates not yet tried, can beat the best."""
-    goal = s.report[0] + TIE * max(1.0, abs(s.report[0]))
-    if s.position[k] >= s.width[k] or first_bound(s, k) <= goal:
-        return True
+def second_bound(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, k: int) -> float:
     for i in range(s.position[k], s.width[k]):
         s.open[s.candidate[k, i]] = True
     relaxed = optimistic_value(layout, s, theta, gram, rho, fixed, True)
     for i in range(s.position[k], s.width[k]):
         s.open[s.candidate[k, i]] = False
-    return relaxed <= goal
+    return relaxed
+
+
+@kernel
+def hopeless(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, k: int) -> bool:
+    """Whether no set below depth k, with the candidates not yet tried, can beat the best."""
+    goal = s.report[0] + TIE * max(1.0, abs(s.report[0]))
+    if s.position[k] >= s.width[k] or first_bound(s, k) <= goal:
+        return True
+    return second_bound(layout, s, theta, gram, rho, fixed, k) <= goal
+
+
+@kernel
+def bound_unseen(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, k: int) -> float:
+    """No set has a larger value, where the search stopped at depth k: the smaller bound of what is left at each depth.
+    Takes the stack down."""
+    most = s.report[0]
+    for depth in range(k, -1, -1):
+        if depth < k:  # the candidate that the search was below is bounded at the depths below
+            s.is_set[s.candidate[depth, s.position[depth]]] = False
+            s.position[depth] += 1
+        if s.position[depth] < s.width[depth]:
+            relaxed = second_bound(layout, s, theta, gram, rho, fixed, depth)
+            most = max(most, min(first_bound(s, depth), relaxed))
+    return most
 
 
 @kernel
@@ -150,9 +170,7 @@ def search(layout: Any, s: Any, stats: Any, theta: Any, rho: Any, fixed: Any, un
         rest = descend(s, k)
         k += 1
         enter(layout, s, theta, gram, rho, fixed, k, rest, shift)
-    s.report[1] = s.report[0]
-    for depth in range(k + 1):
-        s.report[1] = max(s.report[1], first_bound(s, depth))
+    s.report[1] = bound_unseen(layout, s, theta, gram, rho, fixed, k)
     return fill_up(layout, s, theta, gram, rho, fixed, shift)
 
 

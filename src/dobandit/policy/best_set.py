@@ -15,8 +15,9 @@ from dobandit.estimation.confidence import checked_delta
 from dobandit.oracle.actions import Action
 from dobandit.oracle.contest import Contest, Own, Standing, contest, standing, to_play
 from dobandit.policy.base import Policy, positive
-from dobandit.policy.causal_engine import GuaranteedEngine, members_of
+from dobandit.policy.causal_engine import members_of
 from dobandit.policy.engine import Choice, Draws, Engine, Rounds, Situation, copied
+from dobandit.policy.guaranteed_engine import GuaranteedEngine
 from dobandit.policy.model_engine import KEPT_ORACLES, ModelPlan
 from dobandit.policy.own_outcomes import expect_outcomes, note_rounds, numbered, outcomes_of, own_outcomes
 from dobandit.policy.problem import Problem

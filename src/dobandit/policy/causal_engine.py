@@ -9,15 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import PolicyError
-from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.estimators import rows_with_room, weighted_squares
-from dobandit.estimation.kept_intervals import look_again, watched
 from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.links import auto, identity
 from dobandit.oracle.actions import Action, Actions
-from dobandit.oracle.anytime_values import anytime_values
 from dobandit.oracle.climb import climb
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
@@ -27,7 +23,7 @@ from dobandit.oracle.joint_pattern import joint_pattern
 from dobandit.oracle.listing import Listing, listing_of, write_row
 from dobandit.policy.anytime_intervals import AnytimeIntervals
 from dobandit.policy.causal_pending import expect_round
-from dobandit.policy.engine import WORDS_NOW, Array, Chance, Engine, Estimate, Rounds, Situation, words_always
+from dobandit.policy.engine import WORDS_NOW, Array, Chance, Estimate, Situation, words_always
 from dobandit.policy.model_engine import ModelEngine, OracleMaker, score_actions
 from dobandit.policy.oracles import listed
 from dobandit.policy.posterior import Posterior
@@ -47,13 +43,13 @@ Z95 = 1.959963984540054
 
 def members_of(problem: Problem) -> NDArray[np.bool_]:
     """(n + 1, members) which members each node's belief has: the promised one, or all where the link is to be learned;
-    there each segment has a straight line of its own."""
+    there each segment has a straight line of its own, unless the problem says otherwise."""
     layout = layout_of(problem.graph)
     has = np.zeros((len(layout.ptr) - 1, len(MEMBERS)), dtype=np.bool_)
     for v, link in enumerate(problem.links, start=1):
         parents = layout.parent[layout.ptr[v] : layout.ptr[v + 1]]
         few = np.count_nonzero(parents) <= MOST_PARENTS
-        has[v, OWN_LINES] = link == auto and few and np.isin(parents, problem.context_ids).any()
+        has[v, OWN_LINES] = problem.own_lines and link == auto and few and np.isin(parents, problem.context_ids).any()
         has[v, STRAIGHT] = link in (identity, auto) and not has[v, OWN_LINES]
         has[v, CURVED] = link != identity and (link != auto or few)
         has[v, TABLE] = link == auto and few
@@ -99,25 +95,6 @@ def optimistic_oracle(estimator: Any) -> OracleMaker:
         if not promised_shares(problem) or (listing is None and problem.allowed(available).count() > MOST_ACTIONS):
             return joint(problem, listing, available)
         return closed_form(problem.graph, listing or listed(problem, available))
-
-    return make
-
-
-def anytime_oracle(estimator: Any) -> OracleMaker:
-    """The upper ends of the intervals that hold at every round; without optimism, what the estimate says."""
-
-    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
-        graph, count = problem.graph, problem.allowed(available).count()
-        frontier = frontier_of(graph, np.array(problem.order, dtype=np.int64))
-        if frontier is None or (listing is None and count > MOST_ACTIONS):
-            what = "the graph is too wide for exact passes" if frontier is None else f"there are {count:,} of them"
-            raise PolicyError(
-                f"guarantee=True computes an interval for every action, up to {MOST_ACTIONS:,} of them, but {what}. "
-                "Lower the budget, or leave guarantee out: predictions still have these intervals."
-            )
-        listing = listing or listed(problem, available)
-        joint = joint_pattern(graph, listing, estimator, frontier)
-        return anytime_values(graph, listing, layout_of(graph), estimator, joint)
 
     return make
 
@@ -221,42 +198,6 @@ class CausalEngine(ModelEngine):
         return self.plan._replace(oracle=oracle, index=self.plan.index._replace(scale=Z95))
 
 
-class GuaranteedEngine(CausalEngine):
-    """Chooses by the upper ends of the intervals that hold at every round, which its state keeps.
-
-    delta  with what probability one of them fails
-    flags  variables that say what was set (`policy.revision`)
-    """
-
-    trusts_intervals = True
-
-    def __init__(self, problem: Problem, has: NDArray[np.bool_], delta: float, flags: Flags | None = None) -> None:
-        estimator, state = beliefs_at_start(problem, has)
-        oracle = with_flags(anytime_oracle(estimator), flags)
-        layout, order = layout_of(problem.graph), np.array(problem.order, dtype=np.int64)
-        nats = math.log(len(order) / delta)
-        super().__init__(problem, estimator, state, Bonus(nats), oracle)
-        table_ptr = self.plan.oracle.frontier.table_ptr
-        watch, self.state = watched(layout, estimator, state, order, table_ptr, nats)
-        self.plan = self.plan._replace(watch=watch)
-
-    def update_unordered(self, rounds: Rounds) -> None:
-        super().update_unordered(rounds)
-        look_again(self.plan.watch, self.plan.layout, self.state)
-
-    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
-        Engine.update_batches(self, rounds, sizes)  # the kept intervals are looked at after each batch
-
-    def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
-        """What is expected was predicted by nobody: the tables' own code speaks for it (`estimation.anytime`)."""
-        balance = np.zeros(len(self.plan.rho))
-        keep_order(state, balance, False)
-        state = super()._expect(state, fixed, was_set, size)
-        keep_order(state, balance, True)
-        look_again(self.plan.watch, self.plan.layout, state)
-        return state
-
-
 def beliefs_at_start(problem: Problem, has: NDArray[np.bool_]) -> tuple[Any, Any]:
     """The estimator for beliefs with the given members (`members_of`) and its state before any round; straight lines
     for continuous values, which have no patterns to count."""
@@ -268,21 +209,11 @@ def beliefs_at_start(problem: Problem, has: NDArray[np.bool_]) -> tuple[Any, Any
     return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM, promised_shares(problem), context)
 
 
-def causal_engine(
-    problem: Problem, has: NDArray[np.bool_], scale: float, guarantee: bool = False, flags: Flags | None = None
-) -> CausalEngine:
+def causal_engine(problem: Problem, has: NDArray[np.bool_], scale: float, flags: Flags | None = None) -> CausalEngine:
     """The engine for beliefs with the given members (`members_of`).
 
-    scale      how many standard errors the optimism reaches
-    guarantee  choose by the intervals that hold at every round instead
-    flags      nodes that say whether another one was set (`policy.revision`)
+    scale  how many standard errors the optimism reaches
+    flags  nodes that say whether another one was set (`policy.revision`)
     """
-    if problem.continuous and guarantee:
-        raise PolicyError(
-            "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, or "
-            "give continuous=False."
-        )
-    if guarantee:
-        return GuaranteedEngine(problem, has, DELTA, flags)
     estimator, state = beliefs_at_start(problem, has)
     return CausalEngine(problem, estimator, state, Bonus(scale), with_flags(optimistic_oracle(estimator), flags))

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from dobandit.checks import shown
 from dobandit.errors import PolicyError
-from dobandit.policy.base import Policy, require_bool
+from dobandit.policy.base import Policy, positive, require_bool
 from dobandit.policy.causal_engine import CausalEngine, causal_engine, members_of
 from dobandit.policy.engine import Engine
+from dobandit.policy.guaranteed_engine import guaranteed_engine
 from dobandit.policy.problem import Problem
 from dobandit.policy.revising import RevisingEngine
 from dobandit.policy.revision import Flags
 from dobandit.policy.safe_engine import safe_engine
 
 _C = 2.0  # standard errors
+_LEEWAY, _MOST_LEEWAY = 0.5, 10.0
 
 
 @dataclass(frozen=True)
 class CausalUCB(Policy):
     """Play the action whose E[Y] plus two standard errors is largest.
 
-    guarantee  choose by the upper end of intervals that hold at every round, all of them together, with 95%: more is
-               tried before it settles, and what is tried rests on no approximation. For variables of 0 and 1
+    guarantee  choose by intervals that hold at every round, all of them together, with 95%: more is tried before it
+               settles, and what a round can lose rests on no approximation. For variables of 0 and 1
     safe       insured against a graph that is wrong in ways no round shows by itself: what an action did corrects what
                the model says of it, and about sqrt(t) of t rounds try what its own outcomes alone speak for. It costs
                some regret where the graph is right
+    leeway     with guarantee=True: an action may be played whose interval's upper end falls short of the largest by at
+               most this share of the interval's width; of these it plays the one that it would play without a
+               guarantee. A round then loses at most (1 + leeway) times that width. Default 0.5; 0 plays the largest
+               upper end, which loses more on the way and proves sooner that one may stop
 
     Each node is believed to be what the links say; with links="auto", the default, a mixture of a straight line, a
     logistic curve and a table by parent pattern, weighted by how well each has predicted. The standard error is that of
@@ -45,6 +52,7 @@ class CausalUCB(Policy):
     links: ClassVar[str] = "auto"
     guarantee: bool = False
     safe: bool = False
+    leeway: float | None = None
 
     def __post_init__(self) -> None:
         require_bool("guarantee", self.guarantee)
@@ -54,10 +62,23 @@ class CausalUCB(Policy):
                 "guarantee=True chooses by the model's intervals alone, and safe=True does not trust the model alone: "
                 "they do not go together. Leave one of them out."
             )
+        if self.leeway is not None and not self.guarantee:
+            raise PolicyError(
+                f"leeway says how far guarantee=True may leave the largest upper end, but got {shown(self.leeway)} "
+                "without it. Leave it out, or add guarantee=True."
+            )
+        if self.guarantee:
+            given = _LEEWAY if self.leeway is None else self.leeway
+            object.__setattr__(self, "leeway", positive("leeway", given, zero=True, most=_MOST_LEEWAY))
 
     @property
     def label(self) -> str:
         return "CausalUCB" + (" (guarantee)" if self.guarantee else " (safe)" if self.safe else "")
+
+    @classmethod
+    def settings_then(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Before there was a leeway, the largest upper end was played."""
+        return {"leeway": 0.0, **stored} if stored.get("guarantee") is True else stored
 
     def engine(self, problem: Problem) -> Engine:
         return RevisingEngine(problem, self._on)
@@ -65,4 +86,6 @@ class CausalUCB(Policy):
     def _on(self, problem: Problem, flags: Flags) -> CausalEngine:
         if self.safe:
             return safe_engine(problem, _C, flags)
-        return causal_engine(problem, members_of(problem), _C, self.guarantee, flags)
+        if self.leeway is not None:
+            return guaranteed_engine(problem, _C, self.leeway, flags)
+        return causal_engine(problem, members_of(problem), _C, flags)

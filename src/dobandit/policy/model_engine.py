@@ -272,7 +272,7 @@ class ModelEngine(Engine):
         order = np.argsort(action.ids)
         action = Action(tuple(action.ids[i] for i in order), tuple(action.values[i] for i in order))
         value, bound, _ = plan.oracle.report.tolist()
-        return Choice(action, value, bound <= value + TIE * max(1.0, abs(value)))
+        return Choice(action, value, bound <= value + TIE * max(1.0, abs(value)), bound=bound)
 
     def _searched(self, now: Situation) -> list[tuple[Action, float]]:
         """A search has no list: the second best set lacks one of the best set's variables, since more never hurts."""

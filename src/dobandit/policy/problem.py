@@ -34,6 +34,7 @@ class Problem:
     effects  "nonnegative": no cause makes an effect less likely; "any": some may do harm
     whole    the graph with its hidden variables, where it has some
     hidden   observed variables that count as hidden: the log keeps them, and nothing is learned from them
+    own_lines  where links are learned, each segment has a straight line of its own; False in logs from before that
     obstacle why hidden causes keep a model from being learned; policies that keep none do not mind
     """
 
@@ -47,6 +48,7 @@ class Problem:
     whole: CausalGraph | None = None
     hidden: tuple[str, ...] = ()
     obstacle: DobanditError | None = None
+    own_lines: bool = True
 
     @cached_property
     def is_linear(self) -> bool:

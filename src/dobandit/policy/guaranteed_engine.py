@@ -1,0 +1,135 @@
+"""The engine of `CausalUCB(guarantee=True)`: choices by intervals that hold at every round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import PolicyError
+from dobandit.estimation.anytime import keep_order
+from dobandit.estimation.kept_intervals import look_again, watched
+from dobandit.estimation.statistics import layout_of
+from dobandit.oracle.actions import Action
+from dobandit.oracle.anytime_values import anytime_values
+from dobandit.oracle.frontier import frontier_of
+from dobandit.oracle.joint_pattern import joint_pattern
+from dobandit.oracle.leeway import leeway
+from dobandit.oracle.listing import Listing
+from dobandit.policy.causal_engine import (
+    DELTA,
+    MOST_ACTIONS,
+    CausalEngine,
+    beliefs_at_start,
+    members_of,
+    optimistic_oracle,
+)
+from dobandit.policy.engine import Array, Choice, Engine, Rounds, Situation
+from dobandit.policy.model_engine import OracleMaker
+from dobandit.policy.oracles import listed
+from dobandit.policy.problem import Problem
+from dobandit.policy.region import Bonus
+from dobandit.policy.revision import Flags, with_flags
+
+NEARLY = "of the actions whose intervals reach up far enough, estimate and standard errors speak most for this one"
+
+
+def guaranteed_engine(problem: Problem, scale: float, share: float, flags: Flags) -> GuaranteedEngine:
+    """The engine of the policy.
+
+    scale  how many standard errors the index adds that chooses within the leeway
+    share  the leeway (`oracle.leeway`); 0: the largest upper end alone counts
+    flags  nodes that say whether another one was set (`policy.revision`)
+    """
+    if problem.continuous:
+        raise PolicyError(
+            "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, or "
+            "give continuous=False."
+        )
+    return GuaranteedEngine(problem, members_of(problem), DELTA, flags, share, scale)
+
+
+def anytime_oracle(estimator: Any) -> OracleMaker:
+    """The upper ends of the intervals that hold at every round; without optimism, what the estimate says."""
+
+    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
+        graph, count = problem.graph, problem.allowed(available).count()
+        frontier = frontier_of(graph, np.array(problem.order, dtype=np.int64))
+        if frontier is None or (listing is None and count > MOST_ACTIONS):
+            what = "the graph is too wide for exact passes" if frontier is None else f"there are {count:,} of them"
+            raise PolicyError(
+                f"guarantee=True computes an interval for every action, up to {MOST_ACTIONS:,} of them, but {what}. "
+                "Lower the budget, or leave guarantee out: predictions still have these intervals."
+            )
+        listing = listing or listed(problem, available)
+        joint = joint_pattern(graph, listing, estimator, frontier)
+        return anytime_values(graph, listing, layout_of(graph), estimator, joint)
+
+    return make
+
+
+def leeway_oracle(estimator: Any, share: float) -> OracleMaker:
+    """Within the leeway of the intervals, the index of CausalUCB without a guarantee."""
+    bounds, index = anytime_oracle(estimator), optimistic_oracle(estimator)
+
+    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
+        ends = bounds(problem, listing, available)  # refuses what cannot be listed
+        return leeway(ends, index(problem, ends.listing, available), share)
+
+    return make
+
+
+class GuaranteedEngine(CausalEngine):
+    """Chooses by the intervals that hold at every round, which its state keeps.
+
+    delta  with what probability one of them fails
+    flags  variables that say what was set (`policy.revision`)
+    share  the leeway, within which an index of `scale` standard errors chooses; 0: the upper ends alone choose
+    """
+
+    trusts_intervals = True
+
+    def __init__(
+        self,
+        problem: Problem,
+        has: NDArray[np.bool_],
+        delta: float,
+        flags: Flags | None = None,
+        share: float = 0.0,
+        scale: float = 0.0,
+    ) -> None:
+        estimator, state = beliefs_at_start(problem, has)
+        make = leeway_oracle(estimator, share) if share > 0.0 else anytime_oracle(estimator)
+        layout, order = layout_of(problem.graph), np.array(problem.order, dtype=np.int64)
+        nats = math.log(len(order) / delta)
+        super().__init__(problem, estimator, state, Bonus(scale if share > 0.0 else nats), with_flags(make, flags))
+        self._share = share
+        bounds = self.plan.oracle.bounds if share > 0.0 else self.plan.oracle
+        watch, self.state = watched(layout, estimator, state, order, bounds.frontier.table_ptr, nats)
+        self.plan = self.plan._replace(watch=watch)
+
+    def choose(self, now: Situation) -> Choice:
+        choice = super().choose(now)
+        return choice._replace(note=NEARLY) if self._share > 0.0 else choice
+
+    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
+        return [(action, index) for action, index in super().compared(now) if index > -math.inf]
+
+    def update_unordered(self, rounds: Rounds) -> None:
+        super().update_unordered(rounds)
+        look_again(self.plan.watch, self.plan.layout, self.state)
+
+    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+        Engine.update_batches(self, rounds, sizes)  # the kept intervals are looked at after each batch
+
+    def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
+        """What is expected was predicted by nobody: the tables' own code speaks for it (`estimation.anytime`)."""
+        balance = np.zeros(len(self.plan.rho))
+        keep_order(state, balance, False)
+        state = super()._expect(state, fixed, was_set, size)
+        keep_order(state, balance, True)
+        look_again(self.plan.watch, self.plan.layout, state)
+        return state

@@ -1,0 +1,33 @@
+"""Why a trial was chosen, in a sentence that claims no more than is known."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from dobandit.experiment.reasons import reason_for
+from dobandit.policy.engine import NOTHING, Choice
+
+LEARNER = SimpleNamespace(keeps_model=True, label="BLM-LR")
+STOPPED = "the search stopped before it was proved best"
+
+
+@pytest.mark.parametrize(
+    ("choice", "ending"),
+    [
+        (Choice(NOTHING, 0.5), "estimate 0.400 + 0.100"),
+        (Choice(NOTHING, 0.5, False), STOPPED),
+        (Choice(NOTHING, 0.5, False, bound=0.5101), f"{STOPPED}: no set's index is larger by more than 2.1%"),
+        (Choice(NOTHING, 1.25, False, bound=2.5), f"{STOPPED}: no set's index is larger by more than 100%"),
+        (Choice(NOTHING, 0.0, False, bound=0.25), f"{STOPPED}: no set's index is above 0.25"),
+    ],
+)
+def test_a_stopped_search_says_how_far_it_may_be_from_the_best(choice, ending):
+    assert reason_for(choice, 0.4, "y", LEARNER).endswith(ending)
+    assert (STOPPED in reason_for(choice, 0.4, "y", LEARNER)) is not choice.proved
+
+
+def test_a_note_promises_no_probability_above_one():
+    for value, shown in ((0.75, "y may be 0.750"), (1.5, "y may be 1.000")):
+        assert shown in reason_for(Choice(NOTHING, value, note="it is new"), 0.4, "y", LEARNER)
+    assert reason_for(Choice(NOTHING, math.inf, note="it is new"), 0.4, "y", LEARNER) == "not tried yet"
