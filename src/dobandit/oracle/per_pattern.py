@@ -22,7 +22,7 @@ from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.link_kernels import LinkArrays, link_value
 from dobandit.oracle.frontier import MOST_PARENTS, Frontier, frontier_of, parents_by_depth
-from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, propose, score
+from dobandit.oracle.listing import Listing, members_before, pick_best, propose, score
 
 
 class PerPattern(NamedTuple):
@@ -161,7 +161,7 @@ def draw(
 def score_per_pattern(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
     """Tables of every node once, then the frontier for every action."""
     listing, links, theta, inverse = plan.listing, plan.links, state.theta, state.stats.inverse
-    depths = len(listing.order)
+    depths, member = len(listing.order), listing.member
     for depth in range(depths):
         v = listing.order[depth]
         if plan.frontier.table_ptr[depth + 1] > plan.frontier.table_ptr[depth]:
@@ -170,10 +170,14 @@ def score_per_pattern(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) 
         plan.weight[0] = 1.0
     value = 0.0
     for i in range(len(listing.values)):
-        at = members_before(listing.member, i, listing.first[i])
-        for depth in range(listing.first[i], depths):
+        first = listing.first[i]
+        at = members_before(member, i, first)
+        for depth in range(first, depths):
             v = listing.order[depth]
-            known, at = held_at(listing, i, depth, at, fixed)
+            known = fixed[v]
+            if at < member.shape[1] and member[i, at] == depth:
+                known = listing.member_to[i, at]
+                at += 1
             if plan.sampled:
                 value = draw(layout, links, plan, theta, inverse, rho[v], v, depth, known)
             else:
