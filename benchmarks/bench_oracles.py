@@ -128,7 +128,7 @@ def signed_table():
 
 
 def dob_cover(rng, sets, elements):
-    from dobandit.model.cover import cover_model
+    from cover import cover_model
 
     groups = [set(rng.choice(elements, size=12, replace=False).tolist()) for _ in range(sets)]
     return cover_model(groups, linear=True)

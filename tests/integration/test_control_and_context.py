@@ -156,7 +156,7 @@ def test_seen_not_set():
     experiment = make(MOBILE)
     trial = experiment.ask(context={"mobile": 1})
     experiment.tell(trial, {"visit": 1, "buy": 0})
-    rounds = rounds_of(experiment.closed_until(1), experiment.columns)
+    rounds = rounds_of(experiment.storage.closed_since(experiment._id, 0)[:1], experiment.columns)
     names = ["", *experiment.columns.names]
     assert {names[i] for i in np.flatnonzero(rounds.was_set[0])} == set(trial.do)
     assert rounds.values[0, names.index("mobile")] == 1.0

@@ -294,7 +294,7 @@ def check_every_ask(experiment):
     from dobandit.experiment.replica import Replica
 
     columns, replica = experiment.columns, Replica(experiment.definition, experiment.columns)
-    trials, closed = list(experiment.stored_trials()), experiment.closed_until(800)
+    trials, closed = list(experiment.stored_trials()), experiment.storage.closed_since(experiment._id, 0)[:800]
     others = 0
     for trial in trials:
         replica.follow(closed[replica.position : trial.asked_after])
@@ -311,7 +311,7 @@ def check_every_ask(experiment):
 def asked_after_replay(experiment):
     """What is asked next by one process that lived through the log, a round at a time."""
     alone = create("memory")
-    for trial in experiment.closed_until(800):
+    for trial in experiment.storage.closed_since(experiment._id, 0)[:800]:
         do, observation = map(alone.columns.decode, (trial.do, trial.observation))
         alone.record(do, observation)
         assert alone.learner.rounds == trial.position + 1

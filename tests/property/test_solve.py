@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import dobandit as dob
+from cover import cover_model
 from dobandit.errors import DobanditError, InferenceError, InterventionError
 from dobandit.estimation.estimators import Sums
 from dobandit.estimation.statistics import add_round, layout_of, start_statistics
-from dobandit.model.cover import cover_model
 from dobandit.oracle.actions import Allowed, order_of
 from dobandit.oracle.boxed import BoxedForm, boxed
 from dobandit.oracle.closed_form import closed_form

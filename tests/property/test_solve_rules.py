@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit.errors import DobanditError, DobanditWarning, InferenceError, InterventionError, ModelError
-from dobandit.model.cover import cover_model
+from dobandit.errors import DobanditError, DobanditWarning, InferenceError, InterventionError
 from dobandit.oracle.actions import MANY, Allowed, capped_comb
 from dobandit.oracle.rules import Rules
 from worlds import quietly
@@ -367,22 +366,6 @@ def test_numbers_of_numpy_are_numbers():
 def test_only_models_with_weights_are_solved(what):
     with pytest.raises(InferenceError, match="the best set is that of a model"):
         dob.solve(what, 1)
-
-
-@pytest.mark.parametrize("sets", [None, 3, "ab", [3], ["ab"], [[[1]]], [{-1}], [{True}], [{0.5}], [], [[]]])
-def test_bad_cover_instances_are_refused(sets):
-    with pytest.raises(ModelError, match="list of sets"):
-        cover_model(sets)
-
-
-@pytest.mark.parametrize("alpha", ["x", math.nan, math.inf, 0, -1, True])
-def test_a_bad_alpha_is_refused(alpha):
-    with pytest.raises(ModelError, match="alpha"):
-        cover_model([{0, 1}], alpha=alpha)
-
-
-def test_cover_elements_may_be_numpy_numbers():
-    assert cover_model([np.array([0, 1]), {np.int64(1)}]).graph.nodes == cover_model([{0, 1}, {1}]).graph.nodes
 
 
 def test_too_many_ruled_sets_point_to_the_search():

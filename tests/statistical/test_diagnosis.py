@@ -14,7 +14,8 @@ from statsmodels.stats.proportion import proportion_confint
 from statsmodels.tools.sm_exceptions import DomainWarning
 
 from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, CausalUCB, LinearModel, paper
-from dobandit.experiment.diagnosis import AGREES, CONTRADICTS, FAR, LEARNED, LEVEL, UNTESTED, diagnose
+from dobandit.experiment.diagnosis import diagnose
+from dobandit.experiment.diagnosis.parts import AGREES, CONTRADICTS, FAR, LEARNED, LEVEL, UNTESTED
 from dobandit.model.links import exponential, logistic, probit, rational
 from dobandit.policy.engine import Rounds
 

@@ -13,11 +13,11 @@ from dobandit.cli.main import cli
 @pytest.mark.parametrize("group", [cli, experiment_group], ids=lambda group: group.name)
 def test_what_a_group_says_of_a_command_is_what_the_command_says(group):
     context = click.Context(group)
-    for name, home in group.homes.items():
+    for name, says in group.says.items():
         command = group.get_command(context, name)
         assert command is not None
         assert command.name == name
-        assert home.says == command.get_short_help_str(limit=1000)
+        assert says == command.get_short_help_str(limit=1000)
 
 
 @pytest.mark.parametrize("words", [["--help"], ["experiment", "--help"]], ids=" ".join)

@@ -19,7 +19,6 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import (
     FORMATS,
     from_networkx,
-    graph_of_model_document,
     load_json,
     parse_graph,
     read_graph,
@@ -27,6 +26,7 @@ from dobandit.graph.formats import (
     to_networkx,
     write_graph,
 )
+from dobandit.graph.formats.json_format import graph_of_model_document
 
 GRAPH = CausalGraph([("U", "X"), ("U", "Y"), ("X", "Y")], target="Y", latent=["U"], nodes=["X"])
 SUFFIXES = [".txt", ".edges", ".json", ".dot", ".gv", ".gml", ".dagitty", ".bif", ".DOT"]

@@ -9,7 +9,7 @@ import click
 
 from dobandit.cli.networks import network_options, read_world
 from dobandit.cli.output import json_option, print_json, print_table
-from dobandit.errors import InterventionError
+from dobandit.cli.rules import parse_settings
 from dobandit.model.inference import METHODS, expect
 
 
@@ -50,22 +50,6 @@ def expect_command(
     how = f"Monte Carlo, {answer.samples:,} samples" if answer.samples else f"exact, {answer.method}"
     columns = ["variable", "mean", "standard error"] if errors else ["variable", "mean"]
     print_table(columns, rows, title=f"do({done}): {how}", right=[1, 2])
-
-
-def parse_settings(settings: tuple[str, ...]) -> dict[str, float]:
-    """NAME=VALUE pairs; the last = separates, since names may hold one."""
-    do: dict[str, float] = {}
-    for setting in settings:
-        name, separator, value = setting.rpartition("=")
-        if not separator or not name:
-            raise InterventionError(f"--do takes NAME=VALUE, such as --do X3=1, but got {setting!r}.")
-        if name in do:
-            raise InterventionError(f"each variable is set once, but --do {name} is given twice.")
-        try:
-            do[name] = float(value)
-        except ValueError:
-            raise InterventionError(f"--do {name} needs a number after the =, but got {value!r}.") from None
-    return do
 
 
 @click.command("paper")

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
-
-import click
 
 from dobandit.cli.output import names
 from dobandit.documents.graphs import policies
-from dobandit.graph.hiding import AUTO
-
-hide_option = click.option(
-    "--hide",
-    multiple=True,
-    metavar="NAME|auto",
-    help="A variable that counts as hidden, so that hidden causes of it do no harm; auto: the fewest that help.",
-)
-
-
-def hide_of(given: Sequence[str]) -> str | tuple[str, ...]:
-    """The values of --hide, as `hide=` takes them."""
-    return AUTO if tuple(given) == (AUTO,) else tuple(given)
 
 
 def hidden_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """The same for people."""
+    """The rows of its table, from what `check --json` says."""
     witness = report["witness"]
     if witness:
         first, second = (" -> ".join(path) for path in witness["paths"])

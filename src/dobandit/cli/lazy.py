@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 
-class Home(NamedTuple):
-    """Where a command is, and what the group's help says of it."""
-
-    module: str
-    function: str
-    says: str
-
-
 class LazyGroup(click.Group):
-    """Its commands are known by name, home and one line of help; a test holds the lines against the commands' own."""
+    """Its commands are known by module, name and one line of help; a test holds the lines against the commands' own.
 
-    def __init__(self, *arguments: Any, homes: dict[str, Home], **options: Any) -> None:
+    homes  by module, by name: what the group's help says of a command
+    """
+
+    def __init__(self, *arguments: Any, homes: Mapping[str, Mapping[str, str]], **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.homes = homes
+        self._module = {name: module for module, commands in homes.items() for name in commands}
+        self.says = {name: says for commands in homes.values() for name, says in commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self.homes)
+        return sorted(self.says)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.homes:
+        if cmd_name not in self._module:
             return None
-        home = self.homes[cmd_name]
-        command: click.Command = getattr(import_module(home.module), home.function)
-        return command
+        known = vars(import_module(f"dobandit.cli.{self._module[cmd_name]}")).values()
+        return next(one for one in known if isinstance(one, click.Command) and one.name == cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, self.homes[name].says) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, self.says[name]) for name in self.list_commands(ctx)])

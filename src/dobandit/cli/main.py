@@ -9,59 +9,35 @@ from collections.abc import Sequence
 import click
 
 from dobandit import __version__
-from dobandit.cli.lazy import Home, LazyGroup
+from dobandit.cli.lazy import LazyGroup
 from dobandit.cli.spelling import as_command
 from dobandit.errors import DobanditError, DobanditWarning
 from dobandit.texts import message as harmless
 
 _HOMES = {
-    "check": Home("dobandit.cli.models", "check", "Say what is right and wrong with a graph or model FILE."),
-    "project": Home(
-        "dobandit.cli.models", "project_command", "Remove the hidden variables of a graph or linear model FILE."
-    ),
-    "expect": Home(
-        "dobandit.cli.expecting",
-        "expect_command",
-        "Means of every variable of a model FILE (JSON, or BIF with tables) under an intervention.",
-    ),
-    "paper": Home(
-        "dobandit.cli.expecting", "paper_command", "List the paper's models G1..G5 with the best set of each."
-    ),
-    "solve": Home(
-        "dobandit.cli.solving",
-        "solve_command",
-        "The best action on a model FILE (JSON, or BIF with tables): what to set, and to what, so that the target "
-        "becomes most likely.",
-    ),
-    "rank": Home(
-        "dobandit.cli.ranking",
-        "rank_command",
-        "What every allowed set would bring, from DATA (.csv, .csv.gz, .parquet), best first.",
-    ),
-    "simulate": Home(
-        "dobandit.cli.studies",
-        "simulate_command",
-        "Compare policies on a model FILE (JSON, or BIF with tables) over many simulated runs.",
-    ),
-    "report": Home("dobandit.cli.studies", "report_command", "Make the figures and tables of a saved study again."),
-    "reproduce": Home(
-        "dobandit.cli.studies",
-        "reproduce_command",
-        "Run the paper's experiments: five models, six policies, 600 runs of each.",
-    ),
-    "experiment": Home(
-        "dobandit.cli.experiments.group",
-        "experiment_group",
-        "Run an experiment: ask what to set, carry it out, tell what was seen.",
-    ),
-    "storage": Home("dobandit.cli.storage", "storage_group", "Look after the place where experiments are kept."),
-    "serve": Home(
-        "dobandit.cli.serving",
-        "serve_command",
-        "Let browsers and programs in: pages for people, and an API at /api/v1.",
-    ),
-    "token": Home("dobandit.cli.tokens", "token_group", "Say who may come in to `dobandit serve`."),
-    "demo": Home("dobandit.cli.demo", "demo_command", "Show the pages with an experiment that runs while you look."),
+    "models": {
+        "check": "Say what is right and wrong with a graph or model FILE.",
+        "project": "Remove the hidden variables of a graph or linear model FILE.",
+    },
+    "expecting": {
+        "expect": "Means of every variable of a model FILE (JSON, or BIF with tables) under an intervention.",
+        "paper": "List the paper's models G1..G5 with the best set of each.",
+    },
+    "solving": {
+        "solve": "The best action on a model FILE (JSON, or BIF with tables): what to set, and to what, so that the "
+        "target becomes most likely.",
+    },
+    "ranking": {"rank": "What every allowed set would bring, from DATA (.csv, .csv.gz, .parquet), best first."},
+    "studies": {
+        "simulate": "Compare policies on a model FILE (JSON, or BIF with tables) over many simulated runs.",
+        "report": "Make the figures and tables of a saved study again.",
+        "reproduce": "Run the paper's experiments: five models, six policies, 600 runs of each.",
+    },
+    "experiments.group": {"experiment": "Run an experiment: ask what to set, carry it out, tell what was seen."},
+    "storage": {"storage": "Look after the place where experiments are kept."},
+    "serving": {"serve": "Let browsers and programs in: pages for people, and an API at /api/v1."},
+    "tokens": {"token": "Say who may come in to `dobandit serve`."},
+    "demo": {"demo": "Show the pages with an experiment that runs while you look."},
 }
 
 

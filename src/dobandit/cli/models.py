@@ -8,46 +8,21 @@ from typing import Any
 
 import click
 
-from dobandit.cli.hidden import hidden_rows, hide_of, hide_option
-from dobandit.cli.networks import BINARISE_OPTION, states_given
+from dobandit.cli.hidden import hidden_rows
+from dobandit.cli.networks import graph_options, hide_of, read_structure
 from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say
 from dobandit.cli.spelling import as_command
 from dobandit.documents.graphs import check_document
 from dobandit.errors import DobanditError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import FORMATS, print_graph, write_graph
+from dobandit.graph.formats import print_graph, write_graph
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.files import print_model, read_graph_or_model, write_model
+from dobandit.model.files import print_model, write_model
 from dobandit.model.projection import project
 
 _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 
-CONTEXT_OPTION = click.option(
-    "--context", multiple=True, metavar="NAME", help="A variable that is observed before acting; may be repeated."
-)
-CONTROLLABLE_OPTION = click.option(
-    "--controllable",
-    multiple=True,
-    metavar="NAME",
-    help="A variable that can be set; may be repeated. Default: as the file says, or all but the target.",
-)
 MEDIATORS = "if nobody can set it, say what can be set: --controllable, or controllable in the file"
-GRAPH_OPTIONS = [
-    click.option("--target", help="The variable to make likely (overrides the file)."),
-    click.option("--latent", multiple=True, metavar="NAME", help="A hidden variable; may be repeated."),
-    CONTEXT_OPTION,
-    CONTROLLABLE_OPTION,
-    hide_option,
-    click.option("--format", "file_format", type=click.Choice(FORMATS), help="Format of a graph file."),
-    BINARISE_OPTION,
-    click.option("--structure-only", is_flag=True, help="BIF: take the graph alone, however many states there are."),
-]
-
-
-def graph_options(command: Any) -> Any:
-    for option in reversed(GRAPH_OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.command("check")
@@ -60,19 +35,14 @@ def graph_options(command: Any) -> Any:
 @click.pass_context
 def check(
     click_context: click.Context,
+    /,
     file: str,
-    target: str | None,
-    latent: tuple[str, ...],
-    context: tuple[str, ...],
-    controllable: tuple[str, ...],
     hide: tuple[str, ...],
-    file_format: str | None,
-    binarise: tuple[str, ...],
-    structure_only: bool,
     budget: int | None,
     always_set: tuple[str, ...],
     horizon: int,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Say what is right and wrong with a graph or model FILE.
 
@@ -90,17 +60,7 @@ def check(
       dobandit check network.bif.gz --target dysp --binarise age=adult,old
     """
     try:
-        what = read_graph_or_model(
-            file,
-            format=file_format,
-            target=target,
-            latent=latent,
-            context=context,
-            controllable=controllable or None,
-            binarise=states_given(binarise),
-            structure_only=structure_only,
-            tables=True,
-        )
+        what = read_structure(file, given, tables=True)
         report = check_document(what, budget, hide_of(hide), always_set)
         for said in ("ways_on", "hide_note"):
             report[said] = report[said] and as_command(report[said])
@@ -212,19 +172,7 @@ def print_report(file: str, report: dict[str, Any]) -> None:
 @graph_options
 @click.option("-o", "--output", type=click.Path(), help="Where to write; default: standard output.")
 @json_option
-def project_command(
-    file: str,
-    target: str | None,
-    latent: tuple[str, ...],
-    context: tuple[str, ...],
-    controllable: tuple[str, ...],
-    hide: tuple[str, ...],
-    file_format: str | None,
-    binarise: tuple[str, ...],
-    structure_only: bool,
-    output: str | None,
-    as_json: bool,
-) -> None:
+def project_command(file: str, hide: tuple[str, ...], output: str | None, as_json: bool, **given: Any) -> None:
     """Remove the hidden variables of a graph or linear model FILE.
 
     The result is the Markovian graph (or model) over the observed variables, in the format of FILE, or in the
@@ -235,16 +183,8 @@ def project_command(
       dobandit project model.json -o observed.json
       dobandit project funnel.dagitty --target buy -o observed.dot
     """
-    what = read_graph_or_model(
-        file,
-        format=file_format,
-        target=target,
-        latent=latent,
-        context=context,
-        controllable=controllable or None,
-        binarise=states_given(binarise),
-        structure_only=structure_only,
-    )
+    file_format = given["format"]
+    what = read_structure(file, given)
     if isinstance(what, CausalGraph):
         graph = project(what, hide_of(hide))
         text = print_graph(graph, file_format or format_of_suffix(file) or "edgelist")

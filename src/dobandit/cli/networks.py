@@ -1,4 +1,5 @@
-"""Options of commands that read a model: what a BIF file does not say, and a model file says itself."""
+"""Options of commands that read a graph or a model, and the reading. Of a model, what a BIF file does not say, and a
+model file says itself."""
 
 from __future__ import annotations
 
@@ -8,48 +9,98 @@ from typing import Any
 import click
 
 from dobandit.errors import GraphError
-from dobandit.model.files import Model, read_model
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats import FORMATS
+from dobandit.graph.hiding import AUTO
+from dobandit.model.files import Model, read_graph_or_model, read_model
 
-BINARISE_OPTION = click.option(
+_BINARISE = click.option(
     "--binarise",
     multiple=True,
     metavar="NAME=STATE[,STATE...]",
     help="BIF: the states of a variable that count as 1; may be repeated.",
 )
-_OPTIONS = [
+hide_option = click.option(
+    "--hide",
+    multiple=True,
+    metavar="NAME|auto",
+    help="A variable that counts as hidden, so that hidden causes of it do no harm; auto: the fewest that help.",
+)
+_NETWORK_OPTIONS = [
     click.option("--target", help="BIF: the variable to make likely."),
     click.option("--latent", multiple=True, metavar="NAME", help="BIF: a hidden variable; may be repeated."),
     click.option(
         "--controllable", multiple=True, metavar="NAME", help="BIF: a variable that can be set; default: all. Repeat."
     ),
-    BINARISE_OPTION,
+    _BINARISE,
 ]
-_WORDS = ("target", "latent", "controllable", "binarise")
+_CONTEXT = click.option(
+    "--context", multiple=True, metavar="NAME", help="A variable that is observed before acting; may be repeated."
+)
+_GRAPH_OPTIONS = [
+    click.option("--target", help="The variable to make likely (overrides the file)."),
+    click.option("--latent", multiple=True, metavar="NAME", help="A hidden variable; may be repeated."),
+    _CONTEXT,
+    click.option(
+        "--controllable",
+        multiple=True,
+        metavar="NAME",
+        help="A variable that can be set; may be repeated. Default: as the file says, or all but the target.",
+    ),
+    hide_option,
+    click.option("--format", "format", type=click.Choice(FORMATS), help="Format of a graph file."),
+    _BINARISE,
+    click.option("--structure-only", is_flag=True, help="BIF: take the graph alone, however many states there are."),
+]
+_NETWORK_WORDS = ("target", "latent", "controllable", "binarise")
+_GRAPH_WORDS = (*_NETWORK_WORDS, "context", "format", "structure_only")
 
 
 def network_options(command: Any) -> Any:
-    for option in reversed(_OPTIONS):
+    """Add the options of a model; the command gets them as keywords, for `read_world`."""
+    return _with(command, _NETWORK_OPTIONS)
+
+
+def graph_options(command: Any) -> Any:
+    """Add --hide and the options of a graph; the command gets these as keywords, for `read_structure`."""
+    return _with(command, _GRAPH_OPTIONS)
+
+
+def graph_options_but_context(command: Any) -> Any:
+    """For a command whose --context has values."""
+    return _with(command, [option for option in _GRAPH_OPTIONS if option is not _CONTEXT])
+
+
+def _with(command: Any, options: Sequence[Any]) -> Any:
+    for option in reversed(options):
         command = option(command)
     return command
 
 
-def network_words(given: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of `network_options` out of a command's others."""
-    return {word: given.pop(word) for word in _WORDS}
+def hide_of(given: Sequence[str]) -> str | tuple[str, ...]:
+    """The values of --hide, as `hide=` takes them."""
+    return AUTO if tuple(given) == (AUTO,) else tuple(given)
 
 
-def read_world(file: str, words: dict[str, Any]) -> Model:
-    """The model in a file: JSON, or BIF with these options."""
-    return read_model(
-        file,
-        target=words["target"],
-        latent=words["latent"],
-        controllable=words["controllable"] or None,
-        binarise=states_given(words["binarise"]),
-    )
+def read_world(file: str, given: dict[str, Any]) -> Model:
+    """The model in a file: JSON, or BIF with its options, which are taken out of a command's others."""
+    return read_model(file, **_taken(given, _NETWORK_WORDS))
 
 
-def states_given(pairs: Sequence[str]) -> dict[str, list[str]] | None:
+def read_structure(file: str, given: dict[str, Any], *, tables: bool = False) -> CausalGraph | Model:
+    """What a file holds, read with the options of a graph, which are taken out of a command's others.
+
+    tables  whether a BIF file that has tables is a model
+    """
+    return read_graph_or_model(file, tables=tables, **_taken(given, _GRAPH_WORDS))
+
+
+def _taken(given: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    said = {word: given.pop(word) for word in words}
+    return said | {"controllable": said["controllable"] or None, "binarise": _states(said["binarise"])}
+
+
+def _states(pairs: Sequence[str]) -> dict[str, list[str]] | None:
     """What --binarise says: NAME=STATE,STATE; the first = separates, since states may hold one."""
     found: dict[str, list[str]] = {}
     for pair in pairs:

@@ -41,6 +41,14 @@ def _escaped(character: str) -> str:
     return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]  # DEL is ASCII, which JSON leaves alone
 
 
+def answer(as_json: bool, document: object, text: str) -> None:
+    """What a command has to say: JSON for machines, a line for people."""
+    if as_json:
+        print_json(document)
+    else:
+        say(text)
+
+
 def print_text(text: str) -> None:
     """A file's text: as it stands into a pipe or file, and harmless at a terminal."""
     if sys.stdout.isatty():

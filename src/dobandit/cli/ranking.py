@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dobandit.cli.experiments.inputs import context_given, links_of
-from dobandit.cli.hidden import hide_of
-from dobandit.cli.models import CONTEXT_OPTION, GRAPH_OPTIONS
-from dobandit.cli.networks import states_given
+from dobandit.cli.networks import graph_options_but_context, hide_of, read_structure
 from dobandit.cli.output import json_option, print_json, print_table, say
 from dobandit.cli.rules import rule_options, rule_words, shown_action
-from dobandit.model.files import read_graph_or_model
 from dobandit.oracle.rules import rules_of
 from dobandit.texts import printable
 
@@ -23,18 +20,11 @@ if TYPE_CHECKING:
     from dobandit.report.ranking import RankingResult
 
 
-def _graph_options(command: Any) -> Any:
-    """Those of other commands, but that --context has values here."""
-    for option in reversed(GRAPH_OPTIONS):
-        command = command if option is CONTEXT_OPTION else option(command)
-    return command
-
-
 @click.command("rank")
 @click.argument("data", metavar="DATA", type=click.Path())
 @click.argument("file", metavar="GRAPH_OR_MODEL_FILE", type=click.Path())
 @rule_options
-@_graph_options
+@graph_options_but_context
 @click.option(
     "--context",
     multiple=True,
@@ -50,13 +40,7 @@ def _graph_options(command: Any) -> Any:
 def rank_command(
     data: str,
     file: str,
-    target: str | None,
-    latent: tuple[str, ...],
-    controllable: tuple[str, ...],
     hide: tuple[str, ...],
-    file_format: str | None,
-    binarise: tuple[str, ...],
-    structure_only: bool,
     context: tuple[str, ...],
     links: tuple[str, ...],
     top: int,
@@ -80,16 +64,7 @@ def rank_command(
     from dobandit.report.ranking import rank  # needs Numba, which help does not
 
     known = context_given(context)
-    what = read_graph_or_model(
-        file,
-        format=file_format,
-        target=target,
-        latent=latent,
-        context=tuple(known or ()),
-        controllable=controllable or None,
-        binarise=states_given(binarise),
-        structure_only=structure_only,
-    )
+    what = read_structure(file, given | {"context": tuple(known or ())})
     words = rule_words(given)
     rules = rules_of(words.pop("budget"), words)
     promised = links_of(links, what) or "auto"

@@ -69,6 +69,11 @@ def parse_costs(costs: Iterable[str]) -> dict[str, float]:
     return {name: cost for name, (cost,) in _pairs("--cost", "COST", "X3=2", costs, most=1).items()}
 
 
+def parse_settings(settings: Iterable[str]) -> dict[str, float]:
+    """NAME=VALUE pairs of --do: what each variable is set to."""
+    return {name: value for name, (value,) in _pairs("--do", "VALUE", "X3=1", settings, most=1).items()}
+
+
 def parse_levers(levers: Iterable[str]) -> dict[str, tuple[float, ...]]:
     """NAME=VALUE,... pairs: what each variable may be set to."""
     return _pairs("--lever", "VALUE,...", "X3=0,1", levers)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dobandit.cli.networks import network_options, network_words, read_world
+from dobandit.cli.networks import network_options, read_world
 from dobandit.cli.output import json_option, print_json, print_table
 from dobandit.cli.rules import parse_costs as parse_costs
 from dobandit.cli.rules import rule_options, rule_words, shown_action
@@ -42,10 +42,9 @@ def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as
       dobandit solve model.json --total-cost 5 --cost coupon=2 --forbid email --top 5 --json
       dobandit solve survey.bif.gz --target T -k 1 --binarise A=adult,old --binarise T=car
     """
-    network = network_words(given)
     words = rule_words(given)
     rules = rules_of(words.pop("budget"), words)
-    model = read_world(file, network)
+    model = read_world(file, given)
     result = solve(model, rules, oracle=oracle, top=top, time_limit=time_limit)
     if as_json:
         document = {

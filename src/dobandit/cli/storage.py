@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dobandit.cli.output import json_option, print_json, print_table, say
+from dobandit.cli.output import answer, json_option, print_json, print_table
 from dobandit.errors import ExperimentError, MissingError, StorageError
 from dobandit.experiment.storage import DEFAULT_STORAGE, MemoryStorage, Storage, open_storage
 from dobandit.experiment.storage.books import AuditLine
@@ -118,12 +118,10 @@ def upgrade_command(url: str | None, storage: str, as_json: bool) -> None:
 
     with kept(url or storage) as place:
         before, after = upgrade(url or storage)
-    if as_json:
-        print_json({"storage": place.url, "from": before, "to": after})
-    elif before == after:
-        say(f"{place.url} has version {after} already; nothing was changed")
-    else:
-        say(f"{place.url} upgraded from version {before} to {after}")
+    said = f"{place.url} upgraded from version {before} to {after}"
+    if before == after:
+        said = f"{place.url} has version {after} already; nothing was changed"
+    answer(as_json, {"storage": place.url, "from": before, "to": after}, said)
 
 
 @storage_group.command("backup")
@@ -144,10 +142,8 @@ def backup_command(file: str, storage: str, as_json: bool) -> None:
 
     with kept(storage) as place:
         size = Path(backup(place, file)).stat().st_size
-    if as_json:
-        print_json({"storage": place.url, "file": file, "bytes": size})
-    else:
-        say(f"{place.url} copied to {file} ({max(size // 1024, 1):,} kB)")
+    said = f"{place.url} copied to {file} ({max(size // 1024, 1):,} kB)"
+    answer(as_json, {"storage": place.url, "file": file, "bytes": size}, said)
 
 
 @storage_group.command("audit")

@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from dobandit.cli.hidden import hide_of, hide_option
-from dobandit.cli.networks import network_options, network_words, read_world
+from dobandit.cli.networks import hide_of, hide_option, network_options, read_world
 from dobandit.cli.output import json_option, print_json, print_table, say, screen_width
 from dobandit.cli.rules import rule_options, rule_words
 from dobandit.errors import SimulationError
@@ -74,7 +73,7 @@ def simulate_command(
     """
     from dobandit.report.result import simulate, study_rules
 
-    model = read_world(file, network_words(given))
+    model = read_world(file, given)
     words = rule_words(given)
     rules = study_rules(model, words.pop("budget"), words)
     if out is not None:

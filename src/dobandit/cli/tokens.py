@@ -8,7 +8,7 @@ import time
 import click
 
 from dobandit.cli.experiments.inputs import lease_of
-from dobandit.cli.output import json_option, print_json, print_table
+from dobandit.cli.output import answer, json_option, print_json, print_table
 from dobandit.cli.storage import group_storage_option, kept, storage_option
 from dobandit.documents.audit import token_document
 from dobandit.experiment.export import iso_time
@@ -106,10 +106,7 @@ def revoke_command(token: int, storage: str, as_json: bool) -> None:
     now = time.time()
     with kept(storage) as place:
         revoked = revoke_token(place, token, now, _me())
-    if as_json:
-        print_json(token_document(revoked, now))
-    else:
-        click.echo(f"token {token} is revoked")
+    answer(as_json, token_document(revoked, now), f"token {token} is revoked")
 
 
 def _me() -> str:

@@ -156,6 +156,15 @@ def checked_horizon(horizon: int) -> int:
     return whole_number("horizon", horizon, 1, ModelError, MOST_ROUNDS_EVER)
 
 
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """p values of several tests, corrected for their number (Holm 1979); None stays where nothing was tested."""
+    ranked = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
+    corrected, reached = list(p_values), 0.0
+    for rank, (p, i) in enumerate(ranked):
+        corrected[i] = reached = max(reached, min(1.0, p * (len(ranked) - rank)))
+    return corrected
+
+
 def wilson(mean: float, count: int) -> tuple[float, float]:
     """Wilson's 95% interval of a share of 0 and 1."""
     z2 = 1.959963984540054**2

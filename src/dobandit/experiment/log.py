@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 from dobandit.checks import is_whole, shown
@@ -275,10 +275,6 @@ class ExperimentLog:
             self._require_there()
             raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}.")
         return trial
-
-    def closed_until(self, position: int) -> Sequence[Any]:
-        """The first `position` closed trials."""
-        return self.storage.closed_since(self._id, 0)[:position]
 
     def __enter__(self) -> Self:
         return self

@@ -155,18 +155,13 @@ def _in_parts(closed: ClosedColumns, columns: Columns) -> Iterator[tuple[bool, R
         if len(closed.positions) == 1:
             yield False, *batches_of(list(closed.trials()), columns)
         else:
-            rounds = _single_rounds(closed.do, closed.observations, columns)
-            yield False, rounds, rounds.counts
+            values, was_set = _values_and_mask(closed.do, [text or "" for text in closed.observations], columns)
+            once = np.ones(len(was_set), dtype=np.int64)
+            yield False, Rounds(values, was_set, once), once
         return
     told = [trial for trial in closed.trials() if trial.state == TOLD]
     for summed, part in groupby(told, lambda trial: trial.counts is not None):
         yield summed, *batches_of(list(part), columns)
-
-
-def _single_rounds(do: Sequence[str], observations: Sequence[str | None], columns: Columns) -> Rounds:
-    """Many trials of one round each."""
-    values, was_set = _values_and_mask(do, [text or "" for text in observations], columns)
-    return Rounds(values, was_set, np.ones(len(was_set), dtype=np.int64))
 
 
 def _values_and_mask(do: Sequence[str], seen: Sequence[str], columns: Columns) -> tuple[Array, NDArray[np.bool_]]:
@@ -197,9 +192,7 @@ def batches_of(told: Sequence[ClosedTrial], columns: Columns) -> tuple[Rounds, N
         texts += rows
         counts += times
         rows_of.append(len(rows))
-    was_set: NDArray[np.bool_] = ~np.isnan(columns.arrays([trial.do for trial in told]))
-    was_set[:, 0] = False
+    values, was_set = _values_and_mask([trial.do for trial in told], texts, columns)
     if len(texts) > len(told):
         was_set = np.repeat(was_set, rows_of, axis=0)
-    sizes = np.array(rows_of, dtype=np.int64)
-    return Rounds(columns.arrays(texts), was_set, np.array(counts, dtype=np.int64)), sizes
+    return Rounds(values, was_set, np.array(counts, dtype=np.int64)), np.array(rows_of, dtype=np.int64)

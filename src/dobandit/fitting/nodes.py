@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dobandit.estimation.confidence import wilson
+from dobandit.estimation.confidence import holm, wilson
 from dobandit.experiment.diagnosis.cells import Cells, RoundsByVariable, cells_of
 from dobandit.experiment.diagnosis.links import Fitted, chi_square
 from dobandit.experiment.diagnosis.parts import AGREES, CONTRADICTS, LEVEL, UNTESTED
@@ -170,12 +170,10 @@ def _patterns(cells: Cells, names: list[str]) -> tuple[Pattern, ...]:
 
 def _judged(nodes: dict[str, NodeFit]) -> dict[str, NodeFit]:
     """Verdicts, by Holm's correction over the nodes that could be tested."""
-    ranked = sorted((node.p, name) for name, node in nodes.items() if node.p is not None)
-    judged, reached = dict(nodes), 0.0
-    for rank, (p, name) in enumerate(ranked):
-        reached = max(reached, min(1.0, p * (len(ranked) - rank)))
-        judged[name] = replace(nodes[name], verdict=CONTRADICTS if reached < LEVEL else AGREES)
-    return judged
+    return {
+        name: node if p is None else replace(node, verdict=CONTRADICTS if p < LEVEL else AGREES)
+        for (name, node), p in zip(nodes.items(), holm([node.p for node in nodes.values()]), strict=True)
+    }
 
 
 def node_document(node: NodeFit) -> dict[str, Any]:

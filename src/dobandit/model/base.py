@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,6 +162,16 @@ class CausalModel(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.graph!r})"
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model of this kind from a model file (JSON); errors tell the JSON path."""
+        from dobandit.model.files import read_model
+
+        model = read_model(path)
+        if not isinstance(model, cls):
+            raise ModelError(f"{path} holds a {type(model).__name__}. Read it with read_model.")
+        return model
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file (JSON) that every command reads, to `path`."""

@@ -32,8 +32,6 @@ from dobandit.model.weights import (
 )
 
 if TYPE_CHECKING:
-    import os
-
     from dobandit.model.link_kernels import NodeArrays
 
 LinkLike = Link | str | Mapping[str, object]
@@ -240,16 +238,6 @@ class BinaryGLM(WeightedModel):
                 )
             weights[key] = -math.log1p(-p)
         return cls(graph, weights, links=exponential)
-
-    @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> BinaryGLM:
-        """Read a model file; errors tell the JSON path."""
-        from dobandit.model.files import read_model
-
-        model = read_model(path)
-        if not isinstance(model, cls):
-            raise ModelError(f"{path} holds a {type(model).__name__}. Read it with read_model.")
-        return model
 
 
 def graph_of_weights(

@@ -6,19 +6,14 @@ eps_X is uniform on +-noise * min(m, 1 - m), m = theta_X . parents: zero-mean, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import ModelError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel, graph_of_weights
 from dobandit.model.links import identity
 from dobandit.model.weights import Weights
-
-if TYPE_CHECKING:
-    import os
 
 
 class LinearModel(WeightedModel):
@@ -67,13 +62,3 @@ class LinearModel(WeightedModel):
         noise: float,
     ) -> None:
         np.add(mean, (2.0 * uniform - 1.0) * noise * np.minimum(mean, 1.0 - mean), out=out)
-
-    @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> LinearModel:
-        """Read a model file with "kind": "continuous"; errors tell the JSON path."""
-        from dobandit.model.files import read_model
-
-        model = read_model(path)
-        if not isinstance(model, cls):
-            raise ModelError(f"{path} holds a {type(model).__name__}. Read it with read_model.")
-        return model

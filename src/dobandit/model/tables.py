@@ -214,16 +214,6 @@ class TableModel(CausalModel):
         for array in (self.noise, *self.tables.values()):
             array.setflags(write=False)
 
-    @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> TableModel:
-        """Read a model file whose nodes have tables; errors tell the JSON path."""
-        from dobandit.model.files import read_model
-
-        model = read_model(path)
-        if not isinstance(model, TableModel):
-            raise ModelError(f"{path} holds a {type(model).__name__}. Read it with read_model.")
-        return model
-
 
 def _parts(graph: CausalGraph, parts: Mapping[str, str]) -> dict[str, str]:
     for part, name in parts.items():

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.estimation.statistics import Layout, factorise
-from dobandit.oracle.listing import Listing, members_before, pick_best, propose, score
+from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, propose, score
 
 _TINY = 1e-12
 
@@ -232,24 +232,18 @@ def boxed_mean(layout: Any, box: Any, means: Any, theta: Any, gram: Any, rho: fl
 @score.of(BoxedForm)
 def score_boxed(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
     """The recursion for every action over ellipsoid and box."""
-    listing, box = oracle.listing, oracle.box
-    order, member, to = listing.order, listing.member, listing.member_to
-    box.means[0] = 1.0
+    listing, box, means = oracle.listing, oracle.box, oracle.box.means
+    means[0] = 1.0
     for i in range(len(listing.values)):
-        first = listing.first[i]
-        at = members_before(member, i, first)
-        for depth in range(first, len(order)):
-            v = order[depth]
-            if at < member.shape[1] and member[i, at] == depth:
-                box.means[v] = to[i, at]
-                at += 1
-            elif math.isnan(fixed[v]):
-                box.means[v] = boxed_mean(layout, box, box.means, state.theta, state.stats.gram, rho[v], v)
+        at = members_before(listing.member, i, listing.first[i])
+        for depth in range(listing.first[i], len(listing.order)):
+            v = listing.order[depth]
+            means[v], at = held_at(listing, i, depth, at, fixed)
+            if math.isnan(means[v]):
+                means[v] = boxed_mean(layout, box, means, state.theta, state.stats.gram, rho[v], v)
                 if v != layout.target:
-                    box.means[v] = min(box.means[v], oracle.highest)
-            else:
-                box.means[v] = fixed[v]
-        listing.values[i] = box.means[layout.target]
+                    means[v] = min(means[v], oracle.highest)
+        listing.values[i] = means[layout.target]
 
 
 propose.of(BoxedForm)(pick_best)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.listing import Listing, members_before, pick_best, propose, score
+from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, propose, score
 
 
 class Edges(NamedTuple):
@@ -98,23 +98,17 @@ def optimistic_mean(layout: Any, form: Any, rho: Any, v: int) -> float:
 def score_closed_form(form: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
     """The recursion for every action, from the first variable on which it differs from the action before."""
     listing, means, theta, inverse = form.listing, form.means, state.theta, state.stats.inverse
-    order, member, to = listing.order, listing.member, listing.member_to
     means[0] = 1.0
     push(layout, form, theta, inverse, 0)
     for i in range(len(listing.values)):
-        start = listing.first[i]
-        at = members_before(member, i, start)
-        for depth in range(start, len(order)):
-            v = order[depth]
-            if at < member.shape[1] and member[i, at] == depth:
-                means[v] = to[i, at]
-                at += 1
-            elif math.isnan(fixed[v]):
+        at = members_before(listing.member, i, listing.first[i])
+        for depth in range(listing.first[i], len(listing.order)):
+            v = listing.order[depth]
+            means[v], at = held_at(listing, i, depth, at, fixed)
+            if math.isnan(means[v]):
                 means[v] = optimistic_mean(layout, form, rho, v)
                 if v != layout.target:
                     means[v] = min(means[v], form.highest)
-            else:
-                means[v] = fixed[v]
             push(layout, form, theta, inverse, v)
         listing.values[i] = means[layout.target]
 

@@ -14,10 +14,9 @@ from dobandit.errors import InferenceError
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.inference import linear_means, target_value
-from dobandit.oracle.actions import Action, Allowed
+from dobandit.oracle.actions import MANY, Action, Allowed
 
 MOST_SETS = 1_000_000
-MANY = 10**18
 
 
 class Limits:

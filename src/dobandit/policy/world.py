@@ -40,7 +40,8 @@ class WorldArrays(NamedTuple):
     context: NDArray[np.int32]  # the learner's ids of the context variables
     drawn_first: NDArray[np.int64]  # world ids of the context variables, causes first
     drawn: Array  # (n + 1,) values of the round
-    fixed: Array  # (n + 1,) what is set, NaN: free
+    is_set: NDArray[np.bool_]  # (n + 1,)
+    fixed: Array  # (n + 1,) what is set or known, NaN: free
     means: Array  # (n + 1,)
     values: Array  # (learner's n + 1,) what the learner sees
     was_set: NDArray[np.bool_]  # (learner's n + 1,)
@@ -71,6 +72,7 @@ class World:
             graph.arrays.context,
             np.sort(seen[graph.arrays.context]),
             np.ones(nodes),
+            np.zeros(nodes, dtype=np.bool_),
             np.full(nodes, math.nan),
             np.ones(nodes),
             np.ones(len(graph) + 1),
@@ -127,15 +129,16 @@ def see_context(world: Any, uniforms: Any) -> int:
 @inlined
 def draw_round(world: Any, ids: Any, to: Any, uniforms: Any) -> None:
     """Set the learner's ids to their values (0: no id) and draw the rest."""
-    seen, fixed, drawn = world.seen, world.fixed, world.drawn
+    seen, drawn, is_set = world.seen, world.drawn, world.is_set
     for i in range(len(ids)):
-        if ids[i] > 0:
-            fixed[seen[ids[i]]] = to[i]  # the constant's place where it is a flag, which is drawn by nobody
+        drawn[seen[ids[i]]] = to[i]
+        is_set[seen[ids[i]]] = True
+    drawn[0] = 1.0  # what has no id, and flags, which are no variables of the world, were put in the constant's place
     for v in range(1, len(drawn)):
-        drawn[v] = draw_node(world, v, uniforms[v - 1]) if math.isnan(fixed[v]) else fixed[v]
+        if not is_set[v]:
+            drawn[v] = draw_node(world, v, uniforms[v - 1])
     for i in range(len(ids)):
-        if ids[i] > 0:
-            fixed[seen[ids[i]]] = math.nan
+        is_set[seen[ids[i]]] = False
 
 
 @inlined

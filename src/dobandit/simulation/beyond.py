@@ -17,6 +17,7 @@ from dobandit.model.base import CausalModel
 from dobandit.model.bglm import BinaryGLM
 from dobandit.model.links import identity
 from dobandit.model.tables import TableModel
+from dobandit.model.weights import Weights
 from dobandit.policy.base import Policy
 from dobandit.policy.blm_lr import BLMLR
 from dobandit.policy.causal_ts import CausalTS
@@ -51,11 +52,8 @@ def interaction() -> CausalModel:
 
 def harm() -> CausalModel:
     """Advertising brings visits and annoys; the best set is smaller than the budget allows."""
-    edges = [("ad", "visit"), ("mail", "visit"), ("ad", "annoyed"), ("mail", "annoyed"), ("popup", "annoyed")]
-    edges += [("visit", "buy"), ("annoyed", "buy"), ("popup", "buy")]
-    graph = CausalGraph(edges, target="buy", controllable=["ad", "mail", "popup"])
-    weights = {"ad": 0.3, "mail": 0.3, "popup": 0.3, "visit": 0.15, "annoyed": 0.05, "buy": 0.5}
-    arrows = {
+    biases: Weights = {"ad": 0.3, "mail": 0.3, "popup": 0.3, "visit": 0.15, "annoyed": 0.05, "buy": 0.5}
+    effects: Weights = {
         ("ad", "visit"): 0.35,
         ("mail", "visit"): 0.4,
         ("ad", "annoyed"): 0.45,
@@ -65,38 +63,26 @@ def harm() -> CausalModel:
         ("annoyed", "buy"): -0.4,
         ("popup", "buy"): -0.05,
     }
-    return BinaryGLM(graph, weights | arrows)
+    return BinaryGLM.blm({**biases, **effects}, "buy", controllable=["ad", "mail", "popup"])
 
 
 def missing_edge() -> CausalModel:
     """A coupon brings few visits and makes many buy."""
-    edges = [("ad", "visit"), ("mail", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")]
-    graph = CausalGraph(edges, target="buy", controllable=["ad", "mail", "coupon"])
-    weights = {"ad": 0.3, "mail": 0.3, "coupon": 0.2, "visit": 0.1, "buy": 0.1}
-    arrows = {
+    biases: Weights = {"ad": 0.3, "mail": 0.3, "coupon": 0.2, "visit": 0.1, "buy": 0.1}
+    effects: Weights = {
         ("ad", "visit"): 0.35,
         ("mail", "visit"): 0.3,
         ("coupon", "visit"): 0.05,
         ("visit", "buy"): 0.4,
         ("coupon", "buy"): 0.3,
     }
-    return BinaryGLM(graph, weights | arrows)
+    return BinaryGLM.blm({**biases, **effects}, "buy", controllable=["ad", "mail", "coupon"])
 
 
 def hidden_cause() -> CausalModel:
     """Those in the mood visit and buy, so that visits seem to matter much more than they do."""
-    edges = [
-        ("ad", "visit"),
-        ("mail", "visit"),
-        ("coupon", "buy"),
-        ("visit", "buy"),
-        ("mood", "visit"),
-        ("mood", "buy"),
-    ]
-    names = ["ad", "mail", "coupon", "visit", "buy", "mood"]
-    graph = CausalGraph(edges, "buy", ["mood"], ["ad", "mail", "coupon"], names)
-    weights = {"mood": 0.5, "ad": 0.3, "mail": 0.3, "coupon": 0.3, "visit": 0.02, "buy": 0.1}
-    arrows = {
+    biases: Weights = {"mood": 0.5, "ad": 0.3, "mail": 0.3, "coupon": 0.3, "visit": 0.02, "buy": 0.1}
+    effects: Weights = {
         ("ad", "visit"): 0.5,
         ("mail", "visit"): 0.03,
         ("mood", "visit"): 0.45,
@@ -104,7 +90,7 @@ def hidden_cause() -> CausalModel:
         ("visit", "buy"): 0.05,
         ("mood", "buy"): 0.6,
     }
-    return BinaryGLM(graph, weights | arrows)
+    return BinaryGLM.blm({**biases, **effects}, "buy", ["mood"], ["ad", "mail", "coupon"])
 
 
 WORLDS = {"interaction": interaction, "harm": harm, "missing-edge": missing_edge, "hidden-cause": hidden_cause}

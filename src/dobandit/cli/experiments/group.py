@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dobandit.cli.lazy import Home, LazyGroup
+from dobandit.cli.lazy import LazyGroup
 from dobandit.cli.output import json_option
 from dobandit.cli.storage import group_storage_option, storage_option
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
 
 F = TypeVar("F", bound=Callable[..., Any])
-_SAYS = {
-    "managing": {
+_HOMES = {
+    "experiments.managing": {
         "create": "Begin an experiment on a graph or model file.",
         "list": "List the experiments of a storage.",
         "show": "Say what an experiment is, and how far.",
         "rename": "Give an experiment another name.",
         "delete": "Delete an experiment with its whole log.",
     },
-    "rounds": {
+    "experiments.rounds": {
         "ask": "Ask what to set in the next round.",
         "tell": "Tell what was seen in a TRIAL.",
         "fail": "Say that a TRIAL was tried, but gave nothing.",
@@ -31,7 +31,7 @@ _SAYS = {
         "record": "Add a round that nobody asked for, or many with the same --do.",
         "import": "Add rounds that happened elsewhere from a CSV FILE.",
     },
-    "reading": {
+    "experiments.reading": {
         "recommend": "Say which set looks best.",
         "evaluate": "Say what is known of a set of your choice.",
         "best-observed": "Say which set the data alone speak for.",
@@ -41,14 +41,9 @@ _SAYS = {
         "trials": "List the trials.",
         "export": "Write the whole log to a FILE.",
     },
-    "sharing": {
+    "experiments.sharing": {
         "snapshot": "Write one HTML file that says everything about an experiment, to send by mail.",
     },
-}
-_HOMES = {
-    name: Home(f"dobandit.cli.experiments.{module}", f"{name.replace('-', '_')}_command", says)
-    for module, commands in _SAYS.items()
-    for name, says in commands.items()
 }
 
 

@@ -52,15 +52,6 @@ def values_of(pairs: Sequence[str], where: str = "an observation") -> dict[str, 
     return found
 
 
-def settings_of(pairs: Sequence[str]) -> dict[str, float]:
-    """What --do says."""
-    found = values_of(pairs, "an action")
-    unknown = [name for name, value in found.items() if value is None]
-    if unknown:
-        raise ObservationError(f"an action says what each variable is set to, but {unknown[0]!r} is given as ?.")
-    return {name: value for name, value in found.items() if value is not None}
-
-
 def observation_of(pairs: Sequence[str], json_file: str | None, rows: str | None) -> Any:
     """What was seen: one row from the command line, or what a JSON or CSV file says."""
     given = [bool(pairs), json_file is not None, rows is not None]

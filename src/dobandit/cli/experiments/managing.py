@@ -11,16 +11,14 @@ from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments import printing_status as about
 from dobandit.cli.experiments.group import common, count_of
 from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, links_of
-from dobandit.cli.hidden import hide_of
-from dobandit.cli.models import MEDIATORS, graph_options
-from dobandit.cli.networks import states_given
-from dobandit.cli.output import names, print_json, print_table, say
+from dobandit.cli.models import MEDIATORS
+from dobandit.cli.networks import graph_options, hide_of, read_structure
+from dobandit.cli.output import answer, names, print_json, print_table, say
 from dobandit.cli.rules import rule_options, rule_words
 from dobandit.cli.storage import kept, opened
 from dobandit.documents import experiments as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.catalogue import create_experiment, delete_experiment, list_experiments, rename_experiment
-from dobandit.model.files import read_graph_or_model
 from dobandit.texts import printable
 
 
@@ -66,14 +64,7 @@ from dobandit.texts import printable
 def create_command(
     name: str,
     file: str,
-    target: str | None,
-    latent: tuple[str, ...],
-    context: tuple[str, ...],
-    controllable: tuple[str, ...],
     hide: tuple[str, ...],
-    file_format: str | None,
-    binarise: tuple[str, ...],
-    structure_only: bool,
     links: tuple[str, ...],
     lease: str | None,
     storage: str,
@@ -87,7 +78,7 @@ def create_command(
     stop_within: float | None,
     history: str | None,
     if_exists: str,
-    **rules: Any,
+    **given: Any,
 ) -> None:
     """Begin an experiment on a graph or model file.
 
@@ -102,16 +93,8 @@ def create_command(
       dobandit experiment create spring funnel.txt -k 2 --hide auto
       dobandit experiment create spring funnel.txt -k 2 --history visits.csv
     """
-    what = read_graph_or_model(
-        file,
-        format=file_format,
-        target=target,
-        latent=latent,
-        context=context,
-        controllable=controllable or None,
-        binarise=states_given(binarise),
-        structure_only=structure_only,
-    )
+    settable_said = bool(given["controllable"])
+    what = read_structure(file, given)
     with kept(storage) as place:
         found = if_exists == "open" and place.find(name) is not None
         experiment = create_experiment(
@@ -130,7 +113,7 @@ def create_command(
             stop_within=stop_within,
             history=history,
             if_exists=if_exists,
-            **rule_words(rules),
+            **rule_words(given),
         )
         begun = experiment.told_rounds if history is not None else 0
     if as_json:
@@ -141,7 +124,7 @@ def create_command(
     if begun:
         say(f"it begins with {out.many(begun, 'round')} from {history}")
     mediators = experiment.graph.settable_mediators
-    if mediators and not controllable:
+    if mediators and not settable_said:
         say(f"note: {names(mediators)} can be set, though other variables cause it; {MEDIATORS}")
     click.echo()
     known = [f"--context {one}=_" for one in experiment.graph.context]
@@ -202,10 +185,7 @@ def rename_command(name: str, new: str, storage: str, as_json: bool) -> None:
     """
     with kept(storage) as place:
         rename_experiment(name, new, place)
-    if as_json:
-        print_json(documents.renamed_document(new, name))
-    else:
-        say(f"experiment {name} is now {new}")
+    answer(as_json, documents.renamed_document(new, name), f"experiment {name} is now {new}")
 
 
 @click.command("delete")
@@ -233,10 +213,8 @@ def delete_command(context: click.Context, name: str, yes: bool, storage: str, a
         agreed = yes or click.confirm(question, err=True)
         if agreed:
             delete_experiment(name, experiment.storage)
-    if as_json:
-        print_json(documents.deleted_document(name, agreed))
-    else:
-        say(f"experiment {name} deleted, with {trials}" if agreed else "nothing was deleted")
+    said = f"experiment {name} deleted, with {trials}" if agreed else "nothing was deleted"
+    answer(as_json, documents.deleted_document(name, agreed), said)
     context.exit(0 if agreed else 1)
 
 

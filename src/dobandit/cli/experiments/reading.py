@@ -9,8 +9,9 @@ import click
 
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import common, context_option, count_of
-from dobandit.cli.experiments.inputs import context_given, settings_of
-from dobandit.cli.output import print_json, say
+from dobandit.cli.experiments.inputs import context_given
+from dobandit.cli.output import answer, print_json, say
+from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
 from dobandit.documents import answers as documents
 from dobandit.errors import ExperimentError
@@ -69,7 +70,7 @@ def evaluate_command(
       dobandit experiment evaluate spring --do email=1 --context mobile=1 --json
     """
     with opened(name, storage) as experiment:
-        told = experiment.evaluate(settings_of(settings), context=context_given(context))
+        told = experiment.evaluate(parse_settings(settings), context=context_given(context))
         causal = experiment.learner.keeps_model
     if as_json:
         print_json(documents.evaluation_document(told))
@@ -230,7 +231,5 @@ def export_command(name: str, file: str, kind: str | None, force: bool, storage:
             return
         (experiment.to_csv if kind == "csv" else experiment.to_parquet)(file)
         trials = count_of(experiment)
-    if as_json:
-        print_json({"file": file, "format": kind, "trials": trials})
-    else:
-        say(f"wrote {out.many(trials, 'trial')} to {file}")
+    said = f"wrote {out.many(trials, 'trial')} to {file}"
+    answer(as_json, {"file": file, "format": kind, "trials": trials}, said)

@@ -6,11 +6,11 @@ import io
 
 import click
 
-from dobandit.cli.expecting import parse_settings
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import common, context_option, seen_options
 from dobandit.cli.experiments.inputs import LEASE_HELP, context_given, lease_of, observation_of, standard_input
-from dobandit.cli.output import print_json, say
+from dobandit.cli.output import answer, print_json
+from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
 from dobandit.documents import rounds as documents
 
@@ -125,10 +125,8 @@ def fail_command(name: str, trial: int, reason: str, storage: str, as_json: bool
     """
     with opened(name, storage) as experiment:
         experiment.tell_failed(trial, reason)
-    if as_json:
-        print_json(documents.failed_document(trial, reason))
-    else:
-        say(f"trial {trial} failed" + (f": {reason}" if reason else ""))
+    said = f"trial {trial} failed" + (f": {reason}" if reason else "")
+    answer(as_json, documents.failed_document(trial, reason), said)
 
 
 @click.command("abandon")
@@ -144,10 +142,7 @@ def abandon_command(name: str, trial: int, storage: str, as_json: bool) -> None:
     """
     with opened(name, storage) as experiment:
         experiment.abandon(trial)
-    if as_json:
-        print_json(documents.abandoned_document(trial))
-    else:
-        click.echo(f"trial {trial} abandoned")
+    answer(as_json, documents.abandoned_document(trial), f"trial {trial} abandoned")
 
 
 @click.command("record")
@@ -175,10 +170,7 @@ def record_command(
     do, observation = parse_settings(settings), observation_of(seen, json_file, rows)
     with opened(name, storage) as experiment:
         number = experiment.record(do, observation)
-    if as_json:
-        print_json(documents.recorded_document(number))
-    else:
-        click.echo(f"recorded as trial {number}")
+    answer(as_json, documents.recorded_document(number), f"recorded as trial {number}")
 
 
 @click.command("import")
@@ -201,8 +193,6 @@ def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
     with opened(name, storage) as experiment:
         numbers = experiment.import_history(source)
         rounds = experiment.rounds_in(numbers)
-    if as_json:
-        print_json(documents.imported_document(numbers, rounds))
-    else:
-        trials = f"trial {numbers[0]}" if len(numbers) == 1 else f"trials {numbers[0]} to {numbers[-1]}"
-        click.echo(f"imported {out.many(rounds, 'round')} as {trials}")
+    trials = f"trial {numbers[0]}" if len(numbers) == 1 else f"trials {numbers[0]} to {numbers[-1]}"
+    said = f"imported {out.many(rounds, 'round')} as {trials}"
+    answer(as_json, documents.imported_document(numbers, rounds), said)

@@ -8,7 +8,7 @@ import time
 import click
 
 from dobandit.cli.experiments.group import common
-from dobandit.cli.output import print_json
+from dobandit.cli.output import answer
 from dobandit.cli.storage import opened
 from dobandit.errors import DobanditError, ExperimentError
 from dobandit.text_files import write_atomically
@@ -45,7 +45,5 @@ def snapshot_command(name: str, file: str | None, force: bool, storage: str, as_
             raise ExperimentError(f"experiment {name!r} was deleted.")
         text = snapshot_of(experiment, stored, time.time())
     write_atomically(path, text)
-    if as_json:
-        print_json({"file": path, "bytes": len(text.encode())})
-    else:
-        click.echo(f"wrote {path} ({max(len(text.encode()) // 1024, 1):,} kB)")
+    size = len(text.encode())
+    answer(as_json, {"file": path, "bytes": size}, f"wrote {path} ({max(size // 1024, 1):,} kB)")

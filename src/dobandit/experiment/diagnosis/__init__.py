@@ -19,40 +19,10 @@ from dobandit.experiment.diagnosis.findings import (
     plain,
 )
 from dobandit.experiment.diagnosis.nodes import corrected, diagnose_node, diagnose_variable
-from dobandit.experiment.diagnosis.parts import (
-    AGREES,
-    CONTRADICTS,
-    FAR,
-    LEARNED,
-    LEVEL,
-    UNTESTED,
-    Array,
-    Bin,
-    Calibration,
-    NodeDiagnosis,
-    VariableDiagnosis,
-    Worst,
-)
+from dobandit.experiment.diagnosis.parts import CONTRADICTS, Array, Calibration, NodeDiagnosis, VariableDiagnosis
 from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import Finding, GraphEvidence
 from dobandit.policy.learner import Learner
-
-__all__ = [
-    "AGREES",
-    "CONTRADICTS",
-    "FAR",
-    "LEARNED",
-    "LEVEL",
-    "UNTESTED",
-    "Bin",
-    "Calibration",
-    "Diagnosis",
-    "NodeDiagnosis",
-    "VariableDiagnosis",
-    "Worst",
-    "diagnose",
-    "diagnose_rounds",
-]
 
 
 @dataclass(frozen=True)

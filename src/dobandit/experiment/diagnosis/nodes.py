@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dobandit.estimation.confidence import holm
 from dobandit.experiment.diagnosis.cells import RoundsByVariable, cells_of, zeta_of
 from dobandit.experiment.diagnosis.findings import on_weights
 from dobandit.experiment.diagnosis.links import tested
@@ -67,12 +68,10 @@ def _lambda_min(learner: Learner, v: int) -> float | None:
 
 def corrected(nodes: list[NodeDiagnosis]) -> list[NodeDiagnosis]:
     """Holm's correction over the nodes that could be tested."""
-    ranked = sorted((node.p, i) for i, node in enumerate(nodes) if node.p is not None)
-    nodes, reached = list(nodes), 0.0
-    for rank, (p, i) in enumerate(ranked):
-        reached = max(reached, min(1.0, p * (len(ranked) - rank)))
-        nodes[i] = replace(nodes[i], corrected=reached, verdict=CONTRADICTS if reached < LEVEL else AGREES)
-    return nodes
+    return [
+        node if p is None else replace(node, corrected=p, verdict=CONTRADICTS if p < LEVEL else AGREES)
+        for node, p in zip(nodes, holm([node.p for node in nodes]), strict=True)
+    ]
 
 
 def diagnose_variable(name: str, v: int, table: RoundsByVariable) -> VariableDiagnosis:

@@ -12,23 +12,19 @@ from dobandit.graph.formats.files import (
     sniff,
     write_graph,
 )
-from dobandit.graph.formats.json_format import graph_of_model_document, load_json
+from dobandit.graph.formats.json_text import load_json
 from dobandit.graph.formats.networkx_format import as_graph, from_networkx, to_networkx
-from dobandit.text_files import read_text, write_atomically
 
 __all__ = [
     "FORMATS",
     "as_graph",
     "format_of_path",
     "from_networkx",
-    "graph_of_model_document",
     "load_json",
     "parse_graph",
     "print_graph",
     "read_graph",
-    "read_text",
     "sniff",
     "to_networkx",
-    "write_atomically",
     "write_graph",
 ]

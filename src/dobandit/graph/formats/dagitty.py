@@ -71,15 +71,10 @@ class _DagittyParser(BraceParser):
                 marks["latent"][name] = True
 
     def connect(self, left: str, arrow: str, right: str, attributes: Attributes, place: int) -> None:
-        if arrow == "->":
-            self.draft.edge(left, right, place)
-        elif arrow == "<-":
-            self.draft.edge(right, left, place)
-        elif arrow == "<->":
-            self.draft.confound(left, right, place)
-        else:
+        if arrow not in ("->", "<-", "<->"):
             message = f"{left!r} {arrow} {right!r} leaves the direction open, but a causal graph knows it."
             raise self.tokens.error(f"{message} Write ->, <- or <->.", place)
+        self.draft.connect(left, arrow, right, place)
 
     def _selected(self, name: str, place: int) -> ParseError:
         message = f"{name!r} is [selected]: the data are only those that it lets in, which no causal graph tells."

@@ -32,6 +32,7 @@ _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS = frozenset({"strict", "graph", "digraph", "subgraph", "node", "edge"})
 _PLAIN = rf"(?!(?i:{'|'.join(sorted(_KEYWORDS))})\b)[A-Za-z_][A-Za-z0-9_]*+(?![^\x00-\x7f])"
 _ADVICE = 'Put names with other characters than letters, digits and _ in double quotes: "A-B".'
+_ARROWS = {"forward": "->", "back": "<-", "both": "<->"}
 _UNDIRECTED = "has no direction, but causes and effects need one. Write `digraph` and `->`"
 
 
@@ -65,14 +66,9 @@ class _DotParser(BraceParser):
         way, way_place = attributes.get("dir", ("forward", place))
         if arrow == "--":
             raise self.tokens.error(f"`--` {_UNDIRECTED}.", place)
-        if way == "forward":
-            self.draft.edge(left, right, place)
-        elif way == "back":
-            self.draft.edge(right, left, place)
-        elif way == "both":
-            self.draft.confound(left, right, place)
-        else:
+        if way not in _ARROWS:
             raise self._bad_direction(way, way_place)
+        self.draft.connect(left, _ARROWS[way], right, place)
 
     def _bad_direction(self, way: str, place: int) -> ParseError:
         if way == "none":

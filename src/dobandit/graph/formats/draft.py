@@ -36,9 +36,8 @@ class GraphDraft:
         self.targets: dict[str, int] = {}
         self.said: dict[str, dict[str, None]] = {}
         self.marks: dict[str, dict[str, bool]] = {role: {} for role in ROLES}
-        self.states: dict[
-            str, tuple[tuple[str, ...], int]
-        ] = {}  # named states and their place, where the format has any
+        # Named states and their place, where the format has any.
+        self.states: dict[str, tuple[tuple[str, ...], int]] = {}
 
     # -- collecting --------------------------------------------------------------------------------------
 
@@ -88,6 +87,13 @@ class GraphDraft:
         if len(self.confounded) >= limits.MAX_NODES:
             raise self.refuse(place, f"a graph file has at most {limits.MAX_NODES} <->. Split the graph.")
         self.confounded[pair] = place
+
+    def connect(self, left: str, arrow: str, right: str, place: int) -> None:
+        """What an arrow says: -> and <- are edges, <-> is a hidden common cause."""
+        if arrow == "<->":
+            self.confound(left, right, place)
+        else:
+            self.edge(*((left, right) if arrow == "->" else (right, left)), place)
 
     def aim(self, target: str, place: int) -> None:
         """The file names a target; a second one is kept to be refused, unless the caller chooses."""

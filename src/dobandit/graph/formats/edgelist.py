@@ -74,12 +74,7 @@ def _chain(tokens: Tokens, draft: GraphDraft, left: str, at: int) -> None:
         tokens.advance()
         here = tokens.at
         right = _name(tokens)
-        if arrow == "->":
-            draft.edge(left, right, at)
-        elif arrow == "<-":
-            draft.edge(right, left, at)
-        else:
-            draft.confound(left, right, at)
+        draft.connect(left, arrow, right, at)
         left, at = right, here
 
 

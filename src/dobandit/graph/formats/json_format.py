@@ -20,8 +20,6 @@ from dobandit.graph.formats.draft import GraphDraft
 from dobandit.graph.formats.json_text import json_path, load_json
 from dobandit.graph.formats.roles import isolated, usual_bias, usual_controllable
 
-__all__ = ["draft_of", "graph_of_model_document", "json_path", "load_json", "text_of"]
-
 _LISTS = ("nodes", "latent", "controllable", "bias", "context")
 _GRAPH_KEYS = ("target", "edges", *_LISTS)
 _MODEL_KEYS = ("target", "nodes", "controllable", "kind")
