@@ -1,6 +1,7 @@
 """The pages: what they say is what the experiment says, forms do what they promise, and no name does harm."""
 
 import re
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -41,6 +42,30 @@ def test_the_list_says_what_to_set_and_how_far_each_is(shop):
     assert f"{told.value:.2f}" in page.text
     assert "told 40 pending 1" in page.text
     assert ", 95%)" in page.text
+
+
+def test_the_list_is_paged_by_name_with_the_key_of_the_api():
+    visit = Visit()
+    document = create_experiment(
+        "x 000", CausalGraph([("a", "y")], "y"), 1, "random", visit.storage
+    ).definition.to_text()
+    names = [f"x {i:03}" for i in range(120)]
+    for name in names[1:]:
+        visit.storage.create(name, document, 0.0)
+
+    def shown(**query):
+        page = harmless(visit.get("/", **query).text)
+        links = {unquote(link[1:]) for link in page.links if link.startswith("?")}
+        return re.findall(r"x \d{3}", page.text), links
+
+    assert shown() == (names[:50], {"after=x 049"})
+    assert shown(after="x 049") == (names[50:100], {"before=x 050", "after=x 099"})
+    assert shown(after="x 099") == (names[100:], {"before=x 100"})
+    assert shown(before="x 100") == (names[50:100], {"before=x 050", "after=x 099"})
+    assert shown(before="x 003")[0] == names[:3]
+    assert "There is no experiment here" in visit.get("/", after="z").text
+    listed = visit.request("GET", "/api/v1/experiments?after=x%20049&limit=50").json()["experiments"]
+    assert [one["name"] for one in listed] == names[50:100]
 
 
 def test_one_experiment_says_what_the_model_the_data_and_doing_nothing_say(shop):

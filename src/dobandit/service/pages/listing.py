@@ -1,8 +1,9 @@
-"""The page of all experiments."""
+"""The page of all experiments, some at a time."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -20,6 +21,7 @@ from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
 _SECONDS = 0.2  # in which answers are computed while a visitor waits; the rest says that it will come
+_PAGE = 50  # experiments
 _SMOOTH = 12  # points of a sparkline
 
 
@@ -42,15 +44,27 @@ class Line(NamedTuple):
 
 @router.get("/")
 @answering
-def experiments_page(request: Request) -> Response:
-    """All experiments."""
-    stored = request.app.state.house.listed(request.state.visitor)
+def experiments_page(request: Request, after: str | None = None, before: str | None = None) -> Response:
+    """The experiments by name, a page at a time: those behind a name, or before one."""
+    stored, earlier, later = _page_of(request, after, before)
     desks, until = desks_of(request), time.monotonic() + _SECONDS
-    if request.state.visitor.experiment is None:
-        desks.forget_all_but({one.id for one in stored})
     lines = [_line(desks, one, time.monotonic() < until) for one in stored]
     waiting = any(line.answers is None and not line.trouble and line.stored.closed for line in lines)
-    return page(request, "experiments.html", lines=lines, waiting=waiting)
+    within = after is not None or before is not None
+    return page(request, "experiments.html", lines=lines, waiting=waiting, earlier=earlier, later=later, within=within)
+
+
+def _page_of(
+    request: Request, after: str | None, before: str | None
+) -> tuple[Sequence[StoredExperiment], str | None, str | None]:
+    """A page, and the names at which the pages before and behind it end and begin; None: there is none."""
+    house, visitor = request.app.state.house, request.state.visitor
+    found = house.listed(visitor, after, before, _PAGE)
+    if not found:
+        return found, None, None
+    first, last = found[0].name, found[-1].name
+    earlier, later = house.listed(visitor, before=first, limit=1), house.listed(visitor, after=last, limit=1)
+    return found, first if earlier else None, last if later else None
 
 
 def _line(desks: Desks, stored: StoredExperiment, in_time: bool) -> Line:
