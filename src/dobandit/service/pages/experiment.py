@@ -51,7 +51,8 @@ def experiment_page(
 def graph_part(request: Request, number: int, round_: Annotated[int, Query(alias="round", ge=0)] = 0) -> Response:
     """The graph as it was known at a round, for the slider."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    desk.ready(stored)
+    if not desk.ready(stored):
+        return page(request, "_reading.html", stored=stored, read=desk.course.position)
     return page(request, "_replay.html", stored=stored, replay=replay(desk, round_, context_of(request, desk)))
 
 
