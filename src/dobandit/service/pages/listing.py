@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fastapi import APIRouter, Request
 from markupsafe import Markup
@@ -30,7 +31,6 @@ class Line(NamedTuple):
 
     stored: StoredExperiment
     target: str = ""
-    policy: str = ""
     answers: Answers | None = None
     spark: Markup | None = None
     told: int | None = None  # None while the log is being read
@@ -68,19 +68,27 @@ def _page_of(
 
 
 def _line(desks: Desks, stored: StoredExperiment, in_time: bool) -> Line:
+    target = _target_in(stored.document)
+    if target and not (in_time and stored.closed):
+        return Line(stored, target, told=None if stored.closed else 0)
     try:
         desk = desks.of(stored.id)
-        facts: dict[str, Any] = {
-            "target": desk.experiment.graph.target,
-            "policy": desk.experiment.definition.policy_text,
-        }
+        target = desk.experiment.graph.target
         if not in_time or not desk.ready(stored):
-            return Line(stored, **facts)
-        return Line(
-            stored, **facts, answers=desk.answers(_usual_context(desk)), spark=_spark(desk), told=desk.course.told
-        )
+            return Line(stored, target)
+        answers = desk.answers(_usual_context(desk))
+        return Line(stored, target, answers=answers, spark=_spark(desk), told=desk.course.told)
     except DobanditError as error:
         return Line(stored, trouble=told_to_visitors(error, desks.storage))
+
+
+def _target_in(document: str) -> str:
+    """As the definition says it, which is not read as a whole here; empty where it cannot be found."""
+    try:
+        target = json.loads(document)["graph"]["target"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return target if isinstance(target, str) else ""
 
 
 def _usual_context(desk: Desk) -> dict[str, float]:

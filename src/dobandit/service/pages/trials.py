@@ -58,7 +58,10 @@ def trials_page(
 def trial_page(request: Request, number: int, trial: int) -> Response:
     """One trial, and why it was chosen."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    return page(request, "trial.html", stored=stored, **trial_view(desk, trial, desk.ready(stored)))
+    ready = desk.ready(stored)
+    if not ready and desk.experiment.stored_trial(trial).asked_after > EXACT:  # it would be read a second time
+        return page(request, "reading.html", stored=stored, read=desk.course.position, here="trials")
+    return page(request, "trial.html", stored=stored, **trial_view(desk, trial, ready))
 
 
 def trial_view(desk: Desk, number: int, ready: bool) -> dict[str, Any]:
