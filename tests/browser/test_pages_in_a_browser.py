@@ -132,6 +132,12 @@ NAMELESS = """() => [...document.querySelectorAll("input, select, textarea, butt
     (["BUTTON", "A", "a"].includes(one.tagName) && one.textContent.trim())))
   .map((one) => one.outerHTML.slice(0, 120))"""
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+CUT = """() => [...document.querySelectorAll("svg.drawn text")]
+  .filter((one) => one.checkVisibility())
+  .map((one) => [one.getBoundingClientRect(), (one.parentElement.matches("g.box") && one.matches(".name") ?
+    one.parentElement.querySelector("rect") : one.ownerSVGElement).getBoundingClientRect(), one.textContent])
+  .filter(([text, around]) => text.left < around.left - 1.5 || text.right > around.right + 1.5)
+  .map(([text, around, said]) => [said, text.left - around.left, around.right - text.right])"""
 CONTRAST = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const light = (colour) => {
@@ -150,8 +156,9 @@ CONTRAST = """() => {
 
 
 def decent(page):
-    """Nothing sticks out, everything that can be used has a name, and text can be read."""
+    """Nothing sticks out or is cut off, everything that can be used has a name, and text can be read."""
     assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(CUT) == []
     assert page.evaluate(NAMELESS) == []
     assert page.evaluate(CONTRAST) == []
 
@@ -211,10 +218,21 @@ def test_long_and_strange_names_stick_out_nowhere(browser, session):
         page.get_by_role("button", name="Begin the experiment").click()
         page.get_by_role("heading", name=re.compile("Nothing was told yet")).wait_for()
         decent(page)
-        page.goto(f"{page.url}/today")
+        here = page.url
+        page.goto(f"{here}/today")
         page.get_by_role("button", name="Ask what to set").click()
         page.get_by_role("button", name="Check it").wait_for()
         decent(page)
+        for group in page.get_by_role("group").all():
+            if group.get_by_role("radio").count():
+                group.get_by_role("radio", name="1", exact=True).check()
+        page.get_by_role("button", name="Check it").click()
+        page.get_by_role("button", name="Tell it").click()
+        for part in ("", "/trials", "/trials/0"):
+            for width in (390, 1280):
+                page.set_viewport_size({"width": width, "height": 844})
+                page.goto(f"{here}{part}")
+                decent(page)
         page.goto("/")
         decent(page)
 

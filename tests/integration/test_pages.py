@@ -127,6 +127,47 @@ def test_a_trial_shows_why_it_was_chosen(shop):
     assert lit <= edges_between(GRAPH, told.do)
 
 
+def test_the_legend_of_a_trial_names_every_colour_and_line(shop):
+    number = next(row["trial"] for row in shop.experiment.trials()[::-1] if row["do"] and row["state"] == "told")
+    page = harmless(shop.get(f"/experiments/1/trials/{number}").text).text
+    for word in ("Blue:", "Dark:", "Shaded:", "Thick:", "Faint:", "Red:", "Dashed:", "pale"):
+        assert word in page
+    control = next((row["trial"] for row in shop.experiment.trials() if row["control"]), None)
+    assert control is not None
+    assert "Blue:" not in harmless(shop.get(f"/experiments/1/trials/{control}").text).text  # nothing was set
+
+
+def test_nothing_is_shown_as_known_before_the_first_round():
+    visit = Visit()
+    begin(visit.storage)
+    text = visit.get("/experiments/1").text
+    page = harmless(text).text
+    assert "Nothing was told yet" in page
+    for word in ("What speaks against it", "Two answers", "How well each effect", "by itself", "Shaded"):
+        assert word not in page
+    assert "box chosen" not in text
+
+
+def test_the_list_has_a_scale_and_words_for_its_curves(shop):
+    text = shop.get("/").text
+    means = [float(value) for value in re.search(r"one after the other: ([0-9., ]+)", text)[1].split(", ")]
+    assert 1 < len(means) <= 12
+    ticks = re.findall(r'class="tick end">([0-9.]+)</text>', text)
+    assert ticks == ["0", f"{max(means):.2f}"]
+    seen = [row["observation"]["purchase"] for row in shop.experiment.trials() if row["state"] == "told"]
+    assert min(means) <= np.mean(seen) <= max(means)
+
+
+def test_a_name_that_is_cut_is_shown_whole_to_who_points_at_it():
+    visit = Visit()
+    graph = CausalGraph([("w" * 150, "y" * 120)], "y" * 120)
+    experiment = create_experiment("n" * 200, graph, 1, "random", visit.storage)
+    trial = experiment.ask()
+    for path in ("/", "/experiments/1", "/experiments/1/trials", f"/experiments/1/today?trial={trial.number}"):
+        assert f'title="{"n" * 200}"' in visit.get(path).text
+    assert f'title="{"w" * 150}"' in visit.get("/experiments/1/trials").text
+
+
 def test_the_page_of_a_trial_shows_the_weights_of_its_time_whoever_comes_first():
     visit = Visit()
     experiment = begin(visit.storage)

@@ -98,7 +98,8 @@ def _usual_context(desk: Desk) -> dict[str, float]:
 def _spark(desk: Desk) -> Markup:
     values = means(desk.course, _SMOOTH)
     target = desk.experiment.graph.target
-    said = f"{target} over time: from {values[0]:.2f} to {values[-1]:.2f}" if len(values) > 1 else "no rounds yet"
+    parts = f"the mean of {target} in {len(values)} parts of the log, one after the other"
+    said = f"{parts}: {', '.join(f'{value:.2f}' for value in values)}" if values else f"{target} was not seen yet"
     return drawn(sparkline(values, said))
 
 

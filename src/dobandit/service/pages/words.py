@@ -86,7 +86,7 @@ def headline(
     if not rounds:
         return Headline(
             "Nothing was told yet: ask for the first round.",
-            "What is shown below is what the policy begins with.",
+            f"Below stands what causes {shortened(target, 40)}; how strongly, the rounds will tell.",
             "wait",
         )
     act = f"Set {_sentence(told.do)}." if told.do else "Set nothing."
