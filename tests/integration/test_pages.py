@@ -161,7 +161,7 @@ def test_the_list_has_a_scale_and_words_for_its_curves(shop):
 def test_a_name_that_is_cut_is_shown_whole_to_who_points_at_it():
     visit = Visit()
     graph = CausalGraph([("w" * 150, "y" * 120)], "y" * 120)
-    experiment = create_experiment("n" * 200, graph, 1, "random", visit.storage)
+    experiment = create_experiment("n" * 200, graph, 1, "random", visit.storage, require=["w" * 150])
     trial = experiment.ask()
     for path in ("/", "/experiments/1", "/experiments/1/trials", f"/experiments/1/today?trial={trial.number}"):
         assert f'title="{"n" * 200}"' in visit.get(path).text
