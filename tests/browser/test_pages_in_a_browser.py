@@ -184,6 +184,24 @@ def test_every_page_is_decent_in_every_mode(page):
     assert target["x"] + target["width"] <= page.width  # it is not cut off
 
 
+def test_pages_between_a_phone_and_a_desk_and_on_paper(browser, session):
+    with visiting(browser, session, 820, "light") as page:
+        for path in PAGES:
+            page.goto(path)
+            decent(page)
+    with visiting(browser, session, 695, "dark") as page:  # what margins leave of A4
+        for path in ("/", "/experiments/1", "/experiments/1/trials", "/experiments/1/trials/30"):
+            page.goto(path)
+            page.emulate_media(media="print")
+            assert page.evaluate(OVERFLOW) <= 0
+            assert page.evaluate(CUT) == []
+            assert not page.locator("header.bar").is_visible()
+            assert page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--paper')") == "#ffffff"
+        assert page.locator("svg.chart:visible rect.bar").count() > 2
+        page.goto("/experiments/1/trials")
+        assert page.get_by_role("columnheader", name="predicted").is_visible()  # a table, and no list of blocks
+
+
 def test_creating_an_experiment(browser, session):
     with visiting(browser, session, 1280, "light") as page:
         page.goto("/new")
