@@ -18,6 +18,9 @@ from pathlib import Path
 
 import pytest
 
+import dobandit as dob
+from dobandit.report.html import study_report
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MODES = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 NAMES = {
@@ -331,3 +334,19 @@ def test_a_snapshot_opens_without_the_service(browser, session, tmp_path):
     decent(page)
     assert page.get_by_role("heading", name="What was tried when").is_visible()
     context.close()
+
+
+def test_a_report_of_a_study_in_every_mode_and_on_paper(browser, tmp_path):
+    result = dob.simulate(dob.paper.G4, ["ucb", "random", "ucb:scale=0.3"], rounds=60, replications=4, seed=0, budget=2)
+    file = study_report(result, tmp_path)["report.html"]
+    for width, scheme in MODES:
+        context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme, offline=True)
+        page = context.new_page()
+        page.goto(file.as_uri())
+        decent(page)
+        page.set_viewport_size({"width": 690, "height": 844})
+        page.emulate_media(media="print")
+        assert page.evaluate(OVERFLOW) <= 0
+        assert page.evaluate(CUT) == []
+        assert page.get_by_role("columnheader", name="Regret").is_visible()
+        context.close()
