@@ -130,7 +130,7 @@ def test_a_trial_shows_why_it_was_chosen(shop):
 def test_the_legend_of_a_trial_names_every_colour_and_line(shop):
     number = next(row["trial"] for row in shop.experiment.trials()[::-1] if row["do"] and row["state"] == "told")
     page = harmless(shop.get(f"/experiments/1/trials/{number}").text).text
-    for word in ("Blue:", "Dark:", "Shaded:", "Thick:", "Faint:", "Red:", "Dashed:", "pale"):
+    for word in ("Blue:", "Filled:", "Shaded:", "Thick:", "Faint:", "Red:", "Dashed:", "pale"):
         assert word in page
     control = next((row["trial"] for row in shop.experiment.trials() if row["control"]), None)
     assert control is not None
