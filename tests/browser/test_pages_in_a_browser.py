@@ -18,6 +18,9 @@ from pathlib import Path
 
 import pytest
 
+import dobandit as dob
+from dobandit.report.html import study_report
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MODES = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 NAMES = {
@@ -104,7 +107,7 @@ def session(browser, demo):
 
 
 @contextmanager
-def visiting(browser, session, width, scheme, scripts=True):
+def visiting(browser, session, width, scheme, scripts=True, refused=0):
     """A page in one of the modes, on which nothing went wrong and nobody else was asked for anything."""
     address, cookies = session
     context = browser.new_context(
@@ -119,7 +122,9 @@ def visiting(browser, session, width, scheme, scripts=True):
     page.on("request", lambda request: asked.append(request.url))
     try:
         yield page
-        assert trouble == []
+        told = [line for line in trouble if "422" in line]  # a form that is refused is a page like others
+        assert len(told) == refused
+        assert trouble == told
         assert [url for url in asked if not url.startswith((address, "data:"))] == []
     finally:
         context.close()
@@ -132,6 +137,12 @@ NAMELESS = """() => [...document.querySelectorAll("input, select, textarea, butt
     (["BUTTON", "A", "a"].includes(one.tagName) && one.textContent.trim())))
   .map((one) => one.outerHTML.slice(0, 120))"""
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+CUT = """() => [...document.querySelectorAll("svg.drawn text")]
+  .filter((one) => one.checkVisibility())
+  .map((one) => [one.getBoundingClientRect(), (one.parentElement.matches("g.box") && one.matches(".name") ?
+    one.parentElement.querySelector("rect") : one.ownerSVGElement).getBoundingClientRect(), one.textContent])
+  .filter(([text, around]) => text.left < around.left - 1.5 || text.right > around.right + 1.5)
+  .map(([text, around, said]) => [said, text.left - around.left, around.right - text.right])"""
 CONTRAST = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const light = (colour) => {
@@ -150,8 +161,9 @@ CONTRAST = """() => {
 
 
 def decent(page):
-    """Nothing sticks out, everything that can be used has a name, and text can be read."""
+    """Nothing sticks out or is cut off, everything that can be used has a name, and text can be read."""
     assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(CUT) == []
     assert page.evaluate(NAMELESS) == []
     assert page.evaluate(CONTRAST) == []
 
@@ -177,6 +189,24 @@ def test_every_page_is_decent_in_every_mode(page):
     assert target["x"] + target["width"] <= page.width  # it is not cut off
 
 
+def test_pages_between_a_phone_and_a_desk_and_on_paper(browser, session):
+    with visiting(browser, session, 820, "light") as page:
+        for path in PAGES:
+            page.goto(path)
+            decent(page)
+    with visiting(browser, session, 695, "dark") as page:  # what margins leave of A4
+        for path in ("/", "/experiments/1", "/experiments/1/trials", "/experiments/1/trials/30"):
+            page.goto(path)
+            page.emulate_media(media="print")
+            assert page.evaluate(OVERFLOW) <= 0
+            assert page.evaluate(CUT) == []
+            assert not page.locator("header.bar").is_visible()
+            assert page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--paper')") == "#ffffff"
+        assert page.locator("svg.chart:visible rect.bar").count() > 2
+        page.goto("/experiments/1/trials")
+        assert page.get_by_role("columnheader", name="predicted").is_visible()  # a table, and no list of blocks
+
+
 def test_creating_an_experiment(browser, session):
     with visiting(browser, session, 1280, "light") as page:
         page.goto("/new")
@@ -184,12 +214,15 @@ def test_creating_an_experiment(browser, session):
         page.get_by_text("line 3, column 10").wait_for()
         page.get_by_label("Arrows, one a line").fill("mail -> visit\nvisit -> buy\nletter -> buy\nrain -> visit\n")
         page.get_by_text("5 variables, 4 arrows").wait_for()
-        page.get_by_label("buy is the target").check()
-        page.get_by_label("rain is known before acting").check()
+        page.get_by_label("Cost of letter").fill("2")
+        page.get_by_label("Part of buy").select_option("the target")
+        page.get_by_label("Part of rain").select_option("known before acting")
         page.locator("svg.graph:visible g.box.context").wait_for()
-        page.get_by_label("visit can be set").uncheck()
+        assert page.get_by_label("Cost of letter").input_value() == "2"
+        assert not page.get_by_label("Cost of rain").is_visible()  # it cannot be set
+        page.get_by_label("Part of visit").select_option("only seen")
         page.get_by_label("Name").fill("made <b>in</b> a browser")
-        page.get_by_label("Set at most").fill("1")
+        page.get_by_label("Total cost").fill("2")
         decent(page)
         page.get_by_role("button", name="Begin the experiment").click()
         page.get_by_role("heading", name=re.compile("Nothing was told yet")).wait_for()
@@ -208,10 +241,21 @@ def test_long_and_strange_names_stick_out_nowhere(browser, session):
         page.get_by_role("button", name="Begin the experiment").click()
         page.get_by_role("heading", name=re.compile("Nothing was told yet")).wait_for()
         decent(page)
-        page.goto(f"{page.url}/today")
+        here = page.url
+        page.goto(f"{here}/today")
         page.get_by_role("button", name="Ask what to set").click()
         page.get_by_role("button", name="Check it").wait_for()
         decent(page)
+        for group in page.get_by_role("group").all():
+            if group.get_by_role("radio").count():
+                group.get_by_role("radio", name="1", exact=True).check()
+        page.get_by_role("button", name="Check it").click()
+        page.get_by_role("button", name="Tell it").click()
+        for part in ("", "/trials", "/trials/0"):
+            for width in (390, 1280):
+                page.set_viewport_size({"width": width, "height": 844})
+                page.goto(f"{here}{part}")
+                decent(page)
         page.goto("/")
         decent(page)
 
@@ -264,7 +308,7 @@ def test_replaying_the_log(browser, session):
 
 
 def test_without_scripts_the_same_can_be_done(browser, session):
-    with visiting(browser, session, 390, "light", scripts=False) as page:
+    with visiting(browser, session, 390, "light", scripts=False, refused=1) as page:
         page.goto("/experiments/1?round=7#graph")
         assert page.get_by_text("After 7 closed trials").is_visible()
         assert page.get_by_role("button", name="Show", exact=True).is_visible()
@@ -272,6 +316,20 @@ def test_without_scripts_the_same_can_be_done(browser, session):
         page.get_by_label("Arrows, one a line").fill("a -> b\nb -> c\n")
         page.get_by_role("button", name="Draw it").click()
         assert page.get_by_text("3 variables, 2 arrows").is_visible()
+        page.get_by_label("Part of c").select_option("the target")
+        page.get_by_label("Part of b").select_option("only seen")
+        assert not page.get_by_label("Cost of b").is_visible()
+        page.get_by_label("Cost of a").fill("-2")
+        page.get_by_label("Link of b").select_option("logistic")
+        page.get_by_label("Total cost").fill("3")
+        page.get_by_label("Name").fill("without scripts")
+        page.get_by_role("button", name="Begin the experiment").click()
+        assert page.get_by_label("Cost of a").get_attribute("aria-invalid") == "true"
+        assert page.get_by_text("a cost is a number").is_visible()
+        assert page.get_by_label("Link of b").input_value() == "logistic"
+        page.get_by_label("Cost of a").fill("2")
+        page.get_by_role("button", name="Begin the experiment").click()
+        assert page.get_by_role("heading", name=re.compile("Nothing was told yet")).is_visible()
         page.goto("/experiments/1/today")
         page.get_by_role("button", name="Ask what to set").click()
         page.get_by_text("It could not be carried out").click()
@@ -292,3 +350,19 @@ def test_a_snapshot_opens_without_the_service(browser, session, tmp_path):
     decent(page)
     assert page.get_by_role("heading", name="What was tried when").is_visible()
     context.close()
+
+
+def test_a_report_of_a_study_in_every_mode_and_on_paper(browser, tmp_path):
+    result = dob.simulate(dob.paper.G4, ["ucb", "random", "ucb:scale=0.3"], rounds=60, replications=4, seed=0, budget=2)
+    file = study_report(result, tmp_path)["report.html"]
+    for width, scheme in MODES:
+        context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme, offline=True)
+        page = context.new_page()
+        page.goto(file.as_uri())
+        decent(page)
+        page.set_viewport_size({"width": 690, "height": 844})
+        page.emulate_media(media="print")
+        assert page.evaluate(OVERFLOW) <= 0
+        assert page.evaluate(CUT) == []
+        assert page.get_by_role("columnheader", name="Regret").is_visible()
+        context.close()

@@ -6,17 +6,19 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
 from dobandit.errors import ExperimentError, StorageError
 from dobandit.experiment import history as history_module
+from dobandit.experiment import milestones, replica
 from dobandit.experiment.export import csv_parts
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.experiment.tally import Tally
-from experiments import Clock, again, case, flat, make
+from experiments import Clock, again, case, flat, make, played
 
 
 def test_trials_in_pages():
@@ -247,6 +249,29 @@ def test_explaining_counts_what_was_under_way(tmp_path):
         experiment.record({}, {"Y": 1})
     assert [experiment.explain(n).pending for n in range(7)] == [0, 1, 2, 3, 4, 5, 4]
     assert experiment.explain(asked.number).rounds == 2
+    experiment.close()
+
+
+@pytest.mark.parametrize("name", ["ucb", "causal-auto"])
+def test_explaining_goes_on_from_what_was_kept_on_the_way(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(milestones, "MOST", 4)
+    monkeypatch.setattr(milestones, "_FIRST", 5)
+    monkeypatch.setattr(replica, "PART", 6)
+    experiment = played(name, 50, open_storage(str(tmp_path / "spring.db")))
+    learned = []
+    plain = Replica._learn
+    monkeypatch.setattr(Replica, "_learn", lambda self, *part: learned.append(len(part[2])) or plain(self, *part))
+    monkeypatch.setattr(replica, "FEW", 6)
+    reader = again(experiment)
+    assert reader.recommend() == experiment.recommend()
+    kept = [position for position, _ in reader._milestones._kept]
+    assert 2 <= len(kept) <= 4
+    apart = max(b - a for a, b in pairwise([0, *kept, 50]))
+    for number in (49, 3, 30, 31, 12):
+        learned.clear()
+        found = reader.explain(number)
+        assert sum(learned) <= apart < 50
+        assert found == again(experiment).explain(number)  # which begins at the beginning
     experiment.close()
 
 

@@ -1,11 +1,12 @@
 """The pages: what they say is what the experiment says, forms do what they promise, and no name does harm."""
 
 import re
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
-from dobandit import CausalGraph, create_experiment, open_experiment
+from dobandit import CausalGraph, Rules, create_experiment, open_experiment
 from dobandit.errors import StorageError
 from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.policy.base import round_draws
@@ -41,6 +42,30 @@ def test_the_list_says_what_to_set_and_how_far_each_is(shop):
     assert f"{told.value:.2f}" in page.text
     assert "told 40 pending 1" in page.text
     assert ", 95%)" in page.text
+
+
+def test_the_list_is_paged_by_name_with_the_key_of_the_api():
+    visit = Visit()
+    document = create_experiment(
+        "x 000", CausalGraph([("a", "y")], "y"), 1, "random", visit.storage
+    ).definition.to_text()
+    names = [f"x {i:03}" for i in range(120)]
+    for name in names[1:]:
+        visit.storage.create(name, document, 0.0)
+
+    def shown(**query):
+        page = harmless(visit.get("/", **query).text)
+        links = {unquote(link[1:]) for link in page.links if link.startswith("?")}
+        return re.findall(r"x \d{3}", page.text), links
+
+    assert shown() == (names[:50], {"after=x 049"})
+    assert shown(after="x 049") == (names[50:100], {"before=x 050", "after=x 099"})
+    assert shown(after="x 099") == (names[100:], {"before=x 100"})
+    assert shown(before="x 100") == (names[50:100], {"before=x 050", "after=x 099"})
+    assert shown(before="x 003")[0] == names[:3]
+    assert "There is no experiment here" in visit.get("/", after="z").text
+    listed = visit.request("GET", "/api/v1/experiments?after=x%20049&limit=50").json()["experiments"]
+    assert [one["name"] for one in listed] == names[50:100]
 
 
 def test_one_experiment_says_what_the_model_the_data_and_doing_nothing_say(shop):
@@ -100,6 +125,47 @@ def test_a_trial_shows_why_it_was_chosen(shop):
     lit = set(re.findall(r'aria-label="(\w+) → (\w+)[^"]*"><g class="arrow(?: harm)? lit"', text))
     assert lit
     assert lit <= edges_between(GRAPH, told.do)
+
+
+def test_the_legend_of_a_trial_names_every_colour_and_line(shop):
+    number = next(row["trial"] for row in shop.experiment.trials()[::-1] if row["do"] and row["state"] == "told")
+    page = harmless(shop.get(f"/experiments/1/trials/{number}").text).text
+    for word in ("Blue:", "Filled:", "Shaded:", "Thick:", "Faint:", "Red:", "Dashed:", "pale"):
+        assert word in page
+    control = next((row["trial"] for row in shop.experiment.trials() if row["control"]), None)
+    assert control is not None
+    assert "Blue:" not in harmless(shop.get(f"/experiments/1/trials/{control}").text).text  # nothing was set
+
+
+def test_nothing_is_shown_as_known_before_the_first_round():
+    visit = Visit()
+    begin(visit.storage)
+    text = visit.get("/experiments/1").text
+    page = harmless(text).text
+    assert "Nothing was told yet" in page
+    for word in ("What speaks against it", "Two answers", "How well each effect", "by itself", "Shaded"):
+        assert word not in page
+    assert "box chosen" not in text
+
+
+def test_the_list_has_a_scale_and_words_for_its_curves(shop):
+    text = shop.get("/").text
+    means = [float(value) for value in re.search(r"one after the other: ([0-9., ]+)", text)[1].split(", ")]
+    assert 1 < len(means) <= 12
+    ticks = re.findall(r'class="tick end">([0-9.]+)</text>', text)
+    assert ticks == ["0", f"{max(means):.2f}"]
+    seen = [row["observation"]["purchase"] for row in shop.experiment.trials() if row["state"] == "told"]
+    assert min(means) <= np.mean(seen) <= max(means)
+
+
+def test_a_name_that_is_cut_is_shown_whole_to_who_points_at_it():
+    visit = Visit()
+    graph = CausalGraph([("w" * 150, "y" * 120)], "y" * 120)
+    experiment = create_experiment("n" * 200, graph, 1, "random", visit.storage, require=["w" * 150])
+    trial = experiment.ask()
+    for path in ("/", "/experiments/1", "/experiments/1/trials", f"/experiments/1/today?trial={trial.number}"):
+        assert f'title="{"n" * 200}"' in visit.get(path).text
+    assert f'title="{"w" * 150}"' in visit.get("/experiments/1/trials").text
 
 
 def test_the_page_of_a_trial_shows_the_weights_of_its_time_whoever_comes_first():
@@ -229,27 +295,148 @@ def test_a_graph_is_drawn_and_its_fault_located():
     assert "line 3, column 10" in wrong
     assert "visit -&gt; -&gt; buy" in wrong
     assert "         ^" in wrong
-    for stale in ({}, {"target": "buy"}):  # ticked for a text that was there before
+    for stale in ({}, {"part:buy": "target", "was:buy": "controllable"}):  # chosen for a text that was there before
         assert "names no target" in visit.post("/new/preview", status=200, text="a -> b\na -> c\n", **stale).text
-    dot = visit.post("/new/preview", status=200, text="digraph { a -> b; b -> c }", target="c").text
+    dot = visit.post("/new/preview", status=200, text="digraph { a -> b; b -> c }", **{"part:c": "target"}).text
     assert "3 variables, 2 arrows" in dot
 
 
-def test_parts_are_ticked_and_the_experiment_begins():
+BEGIN = {"text": FUNNEL, "name": "a / b", "budget": "1", "step": "create"}
+
+
+def chosen(**parts):
+    """The fields of a table that was drawn from FUNNEL, in which these parts were chosen."""
+    drawn = {"coupon": "controllable", "email": "controllable", "visit": "controllable", "buy": "target"}
+    fields = {"drawn_target": "buy"} | {f"was:{name}": part for name, part in drawn.items()}
+    return fields | {f"part:{name}": part for name, part in (drawn | parts).items()}
+
+
+def test_parts_are_chosen_and_the_experiment_begins():
     visit = Visit()
-    names = ["coupon", "email", "visit", "buy"]
-    form = {"text": FUNNEL, "shown": names, "settable": ["coupon"], "context": ["email"], "target": "buy"}
-    form |= {"name": "a / b", "budget": "1", "step": "create", "stop_within": "0.05", "policy": "causal-ucb"}
+    form = BEGIN | chosen(email="context", visit="seen") | {"stop_within": "0.05", "policy": "causal-ucb"}
     number = visit.post("/new", **form).headers["location"].rsplit("/", 1)[1]
     made = open_experiment("a / b", visit.storage)
     assert (made.graph.controllable, made.graph.context) == (("coupon",), ("email",))
     assert made.definition.stop_within == 0.05
     assert harmless(visit.get(f"/experiments/{number}").text)
-    taken = visit.post("/new", status=422, **form).text
-    assert "a / b" in taken
-    for field, bad in (("budget", "many"), ("control", "x"), ("name", ""), ("text", "a ->")):
-        assert 'role="alert"' in visit.post("/new", status=422, **(form | {field: bad})).text
     assert [line.what for line in visit.storage.audit()] == ["create"]
+
+
+def test_every_rule_and_link_can_be_given():
+    visit = Visit()
+    rules = {
+        "budget": "",
+        "total_cost": "3,5",
+        "cost:coupon": "2",
+        "levers:coupon": "0, 1",
+        "exclusive": "email, visit",
+    }
+    more = {"link:visit": "logistic", "smaller": "no", "effects": "any", "control": "0.1"}
+    visit.post("/new", **(BEGIN | chosen(coupon="require") | rules | more))
+    made = open_experiment("a / b", visit.storage).definition
+    expected = Rules(
+        costs={"coupon": 2.0}, total_cost=3.5, levers={"coupon": (0, 1)}, require=["coupon"],
+        exclusive=[["email", "visit"]], smaller=False,
+    )  # fmt: skip
+    assert made.problem.rules == expected
+    links = {name: link["name"] if isinstance(link, dict) else link for name, link in made.document["links"].items()}
+    assert links == {"coupon": "auto", "email": "auto", "visit": "logistic", "buy": "auto"}  # usual: causal-ucb's own
+    assert made.document["effects"] == "any"
+    visit.post("/new", **(BEGIN | {"name": "n", "values": "continuous", "policy": "ucb"} | chosen(visit="forbid")))
+    other = open_experiment("n", visit.storage).definition
+    assert other.problem.rules == Rules(1, forbid=["visit"])
+    assert other.problem.continuous
+    model = '{"target": "y", "nodes": {"a": {}, "b": {}, "y": {"bias": 0.1, "parents": {"a": 0.5, "b": 0.2}}}}'
+    visit.post("/new", text=model, name="m", budget="2", step="create", **{"part:a": "always_set", "levers:b": "0 1"})
+    assert open_experiment("m", visit.storage).definition.problem.rules == Rules(
+        2, always_set=["a"], levers={"b": (0, 1)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "bad", "said"),
+    [
+        ("budget", "many", "is a whole number"),
+        ("budget", "7", "from 0 to 3"),
+        ("budget", "", "needs a budget or a total cost"),
+        ("total_cost", "-1", "from 0 to"),
+        ("total_cost", "much", "a number, such as 0.5, but got"),
+        ("control", "1", "to below 1"),
+        ("stop_within", "0", "above 0"),
+        ("horizon", "0", "whole number from 1"),
+        ("name", "  ", "1 to 200 characters"),
+        ("exclusive", "email, visit\nemail", "line 2: a group is two or more"),
+        ("exclusive", "email, letter", "'letter' is none of"),
+        ("levers:coupon", "0, two", "numbers from 0 to 1"),
+        ("levers:coupon", "3", "from 0 to 1"),
+        ("cost:coupon", "-2", "a cost is a number"),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field_and_nothing_typed_is_lost(field, bad, said):
+    visit = Visit()
+    form = BEGIN | chosen() | {"levers:email": "0, 1", "horizon": "50", "link:visit": "probit"} | {field: bad}
+    text = visit.post("/new", status=422, **form).text
+    page = harmless(text)
+    wrong = dict(re.findall(r'<small class="wrong" id="wrong-([^"]+)">(.*?)</small>', text))
+    assert list(wrong) == [field]
+    assert said in wrong[field].replace("&#39;", "'")
+    assert f'aria-describedby="wrong-{field}"' in text
+    assert "beside 1 field" in page.text
+    for name in {"levers:email", "horizon", "budget", field} - {"exclusive"}:
+        assert f'name="{name}" value="{form[name].strip()}"' in text
+    assert "<option selected>probit</option>" in text
+    assert not list(visit.storage.experiments())
+
+
+def test_costs_ask_for_a_total_cost_and_a_name_belongs_to_one():
+    visit = Visit()
+    text = visit.post("/new", status=422, **(BEGIN | chosen() | {"cost:email": "1.5"})).text
+    assert re.search(r'id="wrong-total_cost">costs need a total cost', text)
+    visit.post("/new", **(BEGIN | chosen()))
+    assert re.search(
+        r'id="wrong-name">A name belongs to one', visit.post("/new", status=422, **(BEGIN | chosen())).text
+    )
+
+
+def test_a_graph_that_is_wrong_is_said_once():
+    visit = Visit()
+    for text in ("a ->", "target: y\nx -> y\ny -> x\n"):
+        said = visit.post("/new", status=422, **(BEGIN | {"text": text})).text
+        fault = re.search(r'aria-label="What is wrong with the text">\s*<p class="alert" role="alert">(.*?)</p>', said)[
+            1
+        ]
+        assert said.count(fault) == 1
+
+
+def test_the_text_has_the_last_word_where_it_has_changed_and_the_page_where_it_has_not():
+    visit = Visit()
+
+    def parts(text, **fields):
+        shown = visit.post("/new/preview", status=200, text=text, **fields).text
+        found = re.findall(r'name="part:(\w+)".*?<option value="(\w+)" selected>', shown)
+        return dict(found), re.search(r'name="drawn_target" value="(\w*)"', shown)[1]
+
+    drawn = {name.removeprefix("part:"): part for name, part in chosen().items() if name.startswith("part:")}
+    assert parts(FUNNEL) == (drawn, "buy")
+    assert parts(FUNNEL, **chosen(email="latent"))[0]["email"] == "latent"
+    typed = parts(FUNNEL + "latent: email\n", **chosen(visit="seen"))[0]  # typed after the table was drawn
+    assert (typed["email"], typed["visit"]) == ("latent", "seen")
+    moved, target = parts(FUNNEL, **chosen(visit="target"))  # chosen in one row: the other lets go of it
+    assert (target, moved["visit"], moved["buy"]) == ("visit", "target", "controllable")
+    two = visit.post("/new", status=422, **(BEGIN | chosen(visit="target", email="target"))).text
+    assert "one variable is the target" in two
+    assert 'name="cost:email"' in two  # the table is still there
+    none = visit.post("/new", status=422, **(BEGIN | chosen(buy="seen"))).text
+    assert "a target, but none is chosen" in none
+
+
+def test_what_was_typed_for_a_variable_comes_back_with_its_name():
+    visit = Visit()
+    away = visit.post("/new/preview", status=200, text="target: buy\nvisi", **chosen(), **{"cost:visit": "7"}).text
+    fields = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', away))
+    assert fields["cost:visit"] == "7"
+    assert "cost:email" not in fields  # nothing was said of it
+    assert 'name="cost:visit" value="7"' in visit.post("/new/preview", status=200, text=FUNNEL, **fields).text
 
 
 def test_a_model_file_says_its_parts_itself():
@@ -436,7 +623,7 @@ def test_where_there_are_too_many_variables_to_tick_the_page_says_how_the_text_n
     assert "target: y" in page
     page = harmless(visit.post("/new/preview", 200, text=f"target: y\n{arrows}").text).text
     assert "names no target" not in page
-    assert "too many variables to tick" in page
+    assert "too many variables for a table" in page
 
 
 # -- the demo ---------------------------------------------------------------------------------------------------------
@@ -489,7 +676,7 @@ def test_an_address_that_somebody_made_up_puts_no_words_on_a_page(shop):
 
 def test_a_page_does_not_say_where_the_storage_is(tmp_path):
     visit = Visit(open_storage(f"sqlite:///{tmp_path}/secret-place.db"))
-    form = {"text": FUNNEL, "target": "buy", "budget": "1", "step": "create"}
+    form = {"text": FUNNEL, "budget": "1", "step": "create"}
     visit.post("/new", name="twice", **form)
     answer = visit.post("/new", 422, name="twice", **form)
     assert "the storage already has one named" in harmless(answer.text).text.replace("&#39;", "'")

@@ -4,12 +4,14 @@ import csv
 import io
 import json
 import threading
+import time
 
 import pytest
 
 import dobandit as dob
 from dobandit.documents.answers import diagnosis_document, recommendation_document
 from dobandit.experiment.storage import open_storage
+from dobandit.experiment.tokens import create_token, revoke_token
 from serving import FUNNEL, served
 
 API = "/api/v1"
@@ -221,6 +223,27 @@ def test_events_tell_what_happens(house):
         assert next(data) == {"trials": 1, "closed": 0, "name": "spring"}
         house.call("DELETE", house.at)
         assert "deleted" in next(data)["detail"]
+
+
+def test_events_end_with_the_token_that_opened_them_and_a_stream_that_is_left_makes_room(house, monkeypatch):
+    monkeypatch.setattr("dobandit.service.api.events._PAUSE", 0.05)
+    token, stored = create_token(house.storage, "screen", "read", time.time(), "the tests")
+    headers = {"Authorization": f"Bearer {token}"}
+    with house.client.stream("GET", f"{house.at}/events", headers=headers) as stream:
+        lines = stream.iter_lines()
+        assert next(lines) == "event: trials"
+        assert house.app.state.guard.under_way["event streams"] == 1
+        revoke_token(house.storage, stored.id, time.time(), "the tests")
+        rest = [line for line in lines if line]
+    assert rest[-2] == "event: end"
+    assert "revoked" in rest[-1]
+    with house.client.stream("GET", f"{house.at}/events", headers={"Authorization": f"Bearer {house.tokens['read']}"}):
+        pass
+    for _ in range(200):
+        if house.app.state.guard.under_way["event streams"] == 0:
+            break
+        time.sleep(0.02)
+    assert house.app.state.guard.under_way["event streams"] == 0
 
 
 def test_every_change_leaves_a_line(house):

@@ -1,5 +1,6 @@
 """The client: lost answers, a server that is killed, errors, and what is said where an extra is missing."""
 
+import inspect
 import io
 import json
 import math
@@ -19,8 +20,9 @@ import pytest
 
 import dobandit as dob
 from dobandit.client.connection import Connection
+from dobandit.client.experiment import LOCAL_ONLY
 from dobandit.client.service import Service
-from dobandit.errors import MissingError, ParseError, PolicyError, ServiceError, StorageError
+from dobandit.errors import ExperimentError, MissingError, ParseError, PolicyError, ServiceError, StorageError
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.tokens import create_token
 from serving import served
@@ -120,6 +122,57 @@ def test_errors_are_those_of_python(service):
     arms = service.create_experiment("arms", GRAPH, 1, "ucb")
     with pytest.raises(PolicyError, match="no model"):
         arms.estimates()
+
+
+def test_what_a_local_experiment_has_a_remote_one_has_or_says_why_not(house, service):
+    remote = service.create_experiment("both", GRAPH, 1, "ucb", seed=1)
+    local = dob.open_experiment("both", house.storage)
+    public = [{name for name in dir(one) if not name.startswith("_")} for one in (local, remote)]
+    assert public[0] - public[1] == set(LOCAL_ONLY)
+    assert public[1] - public[0] == {"id"}  # the address has it; a local one is found by name
+    for name in public[0] & public[1]:
+        if inspect.isroutine(getattr(type(local), name, None)):
+            ours, theirs = (inspect.signature(getattr(one, name)).parameters for one in (local, remote))
+            assert [(p.name, p.default, p.kind) for p in theirs.values()] == [
+                (p.name, p.default, p.kind) for p in ours.values()
+            ], name
+    for name, why in LOCAL_ONLY.items():
+        with pytest.raises(AttributeError, match=re.escape(why)):
+            getattr(remote, name)
+    with pytest.raises(AttributeError, match="has no 'colour'"):
+        remote.colour  # noqa: B018
+
+
+def test_logs_are_those_of_python(house, service, tmp_path):
+    graph = dob.CausalGraph([("email", "buy"), ("mobile", "buy")], "buy", context=["mobile"])
+    remote = service.create_experiment("log", graph, 1, seed=1, lease=60.0)
+    local = dob.open_experiment("log", house.storage)
+    for number in range(6):
+        trial = remote.ask(["email"], context={"mobile": number % 2}, size=1 + number % 2)
+        if number == 3:
+            remote.tell_failed(trial.number, "=rain")
+        elif number < 5:
+            rows = [{"email": 0, "buy": n} | trial.do for n in range(trial.size)]
+            remote.tell(trial, rows if trial.size > 1 else rows[0])
+    brought = remote.import_history([({"email": 1}, {"mobile": 1, "buy": 1})] * 3)
+    times = ["trial.asked_at", "trial.lease_expires", "trial.closed_at"]
+    expected, found = local.to_pandas(), remote.to_pandas()
+    for column in times:
+        expected[column] = expected[column].dt.floor("ms").astype(found[column].dtype)
+        found[column] = found[column].dt.floor("ms")
+    pd.testing.assert_frame_equal(found, expected)
+    assert (remote.delta, remote.interval_words) == (local.delta, local.interval_words)
+    assert remote.told_rounds == local.told_rounds == 8
+    assert remote.rounds_in(brought) == local.rounds_in(brought) == 3
+    assert "".join(remote.csv_parts()) == local.to_csv()
+    for asked in ({"last": 2}, {"last": 0}, {"last": 5000}, {"last": 1, "state": "failed"}, {"after": 1, "limit": 2}):
+        assert remote.trials(**asked) == local.trials(**asked)
+    for asked in ({"last": 2, "after": 1}, {"last": -1}, {"limit": "many"}, {"state": "lost"}):
+        for one in (remote, local):
+            with pytest.raises(ExperimentError):
+                one.trials(**asked)
+    with pytest.raises(ExperimentError, match="written to a path"):
+        remote.to_csv(3)
 
 
 def test_answers_are_those_of_python(house, service, tmp_path):

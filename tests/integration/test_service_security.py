@@ -9,8 +9,10 @@ import time
 import httpx
 import pytest
 
-from dobandit.experiment.storage import MemoryStorage
+from dobandit.errors import StorageError
+from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.tokens import create_token, revoke_token, token_of
+from dobandit.service.problems import told_to_visitors
 from serving import FUNNEL, served
 
 API = "/api/v1"
@@ -533,3 +535,13 @@ def test_the_frameworks_own_errors_are_problems(house):
     assert "query limit" in problem(house.call("GET", f"{API}/audit?limit=0"), 422)
     problem(house.call("GET", f"{API}/experiments/1/trials?after=x"), 422)
     problem(house.call("POST", f"{API}/experiments/1/ask", "<xml/>", headers={"Content-Type": "text/xml"}), 415)
+
+
+def test_nobody_is_told_where_a_database_is_by_the_database_itself():
+    storage = open_storage("postgresql://shop:geheim@127.0.0.1:1/ledger")  # where nobody listens
+    with pytest.raises(StorageError, match=r"127\.0\.0\.1") as refused:
+        storage.find("spring")
+    told = told_to_visitors(refused.value, storage)
+    assert told.startswith("the storage refused this, or is not there. Nothing of this was stored.")
+    for secret in ("127.0.0.1", "port", "shop", "geheim", "ledger"):
+        assert secret not in told

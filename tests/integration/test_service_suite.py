@@ -33,7 +33,6 @@ ELSEWHERE = {
     "test_a_damaged_batch_says_so": "writes into the storage",
     "test_a_policy_never_sees_the_number_that_decides_on_control_rounds": "no experiment",
     "test_a_graph_warns_only_when_it_is_made": "the service is warned in a thread of its own",
-    "test_tables_hold_a_line_per_distinct_row_and_read_back": "pandas",
 }
 
 

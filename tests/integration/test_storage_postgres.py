@@ -151,3 +151,18 @@ def test_a_reader_without_the_right_to_write(postgres_server, url, storage):
     with pytest.raises(StorageError, match=r"permission denied.*Ask its owner"):
         add(reader, experiment, SEEN)
     reader.close()
+
+
+def test_pages_of_experiments_come_in_one_order_whatever_the_language_of_the_server(postgres_server):
+    """A dictionary has a before B; names are compared by the numbers of their characters, as everywhere else."""
+    postgres_server.execute(
+        "CREATE DATABASE english TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
+    )
+    storage = open_storage(postgres_server.url("english"))
+    names = ["B", "Z", "a", "b", "c d", "Ä"]
+    for name in reversed(names):
+        storage.create(name, "{}", 0.0)
+    assert [one.name for one in storage.experiments_page(limit=3)] == names[:3]
+    assert [one.name for one in storage.experiments_page(after="a", limit=9)] == names[3:]
+    assert [one.name for one in storage.experiments_page(before="a", limit=9)] == names[:2]
+    storage.close()

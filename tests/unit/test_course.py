@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dobandit import CausalGraph, create_experiment
+from dobandit.experiment import ledger
 from dobandit.experiment.answers import edge_estimates
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import MemoryStorage
@@ -84,7 +85,7 @@ def test_stretches_are_sums_over_the_log(experiment, monkeypatch):
     check(course, experiment)
     for stretches, chunk in ((5, 7), (1, 1), (64, 50)):
         monkeypatch.setattr(module, "STRETCHES", stretches)
-        monkeypatch.setattr(module, "_CHUNK", chunk)
+        monkeypatch.setattr(ledger, "PART", chunk)
         short = Course(experiment, number_of(experiment))
         short.follow()
         assert len(short.stretches) <= stretches

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import click
 
+from dobandit.documents.typed import names_in, number
 from dobandit.errors import InterventionError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -105,24 +105,12 @@ def _pairs(
     return parsed
 
 
-def number(text: str) -> float:
-    """A finite number as people write it; ValueError for anything else, such as the 1_000 of Python."""
-    value = float(text)
-    if not math.isfinite(value) or "_" in text:
-        raise ValueError(text)
-    return value
-
-
 def _group(text: str) -> list[str]:
     """The names of --exclusive: fewer than two different ones would exclude nothing."""
-    names = _split(text)
+    names = names_in(text)
     if len(set(names)) < 2:
         raise InterventionError(
             f"--exclusive names two or more variables of which a set holds at most one, such as email,letter, but got "
             f"{text!r}."
         )
     return names
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

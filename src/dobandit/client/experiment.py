@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
@@ -13,6 +13,7 @@ from dobandit.client.connection import Connection
 from dobandit.documents import reading
 from dobandit.errors import MissingError
 from dobandit.experiment.definition import Definition
+from dobandit.experiment.log import check_page, checked_path
 from dobandit.experiment.past import columns_of
 from dobandit.experiment.trial import Told, Trial
 from dobandit.text_files import write_atomically
@@ -26,6 +27,18 @@ if TYPE_CHECKING:
     from dobandit.policy.learner import Recommendation
 
 _PAGE = 1000
+_INSIDE = "The log as it is stored stays with the service; `trials` and `to_csv` give all of it."
+LOCAL_ONLY = {
+    "after_fork": "Locks belong to the process that answers.",
+    "begin_with": "Give `history` to `create_experiment`.",
+    "handed_out": "`ask` hands trials out.",
+    "learner": "The policy at work stays with the service: see `estimates` and `evaluate`, or take the log elsewhere.",
+    "storage": "It stays with the service, which tells nobody where it is.",
+    **dict.fromkeys(
+        ["closed_numbers", "closed_until", "pending_trials", "replica_after", "stored_trial", "stored_trials"],
+        _INSIDE,
+    ),
+}
 
 
 class RemoteExperiment:
@@ -154,10 +167,31 @@ class RemoteExperiment:
         found: Diagnosis = reading.diagnosis_of(self._get("/diagnose"))
         return found
 
+    @property
+    def interval_words(self) -> str:
+        """What the intervals of values promise: that they hold at every round one looks, or at this round only."""
+        return str(self._get("/promises")["interval_words"])
+
+    @property
+    def delta(self) -> float:
+        """With what probability a guaranteed gap is wrong at some round."""
+        return float(self._get("/promises")["delta"])
+
     # -- the log -------------------------------------------------------------------------------------------------
 
-    def trials(self, after: int = -1, limit: int | None = None, state: str | None = None) -> list[dict[str, Any]]:
-        """The log, a row per trial, by number; `after`, `limit` and `state` give a part of it."""
+    def trials(
+        self, after: int = -1, limit: int | None = None, state: str | None = None, *, last: int | None = None
+    ) -> list[dict[str, Any]]:
+        """The log, a row per trial, by number; `after`, `limit`, `state` and `last` give a part of it."""
+        check_page(after, limit, state, last)
+        if last is not None and last <= _PAGE:
+            end = {"last": last} | ({} if state is None else {"state": state})
+            newest: list[dict[str, Any]] = self._connection.get(f"{self._at}/trials", end)["trials"]
+            return newest
+        found = self._pages(after, limit, state)
+        return found if last is None else found[-last:]
+
+    def _pages(self, after: int, limit: int | None, state: str | None) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         while limit is None or len(found) < limit:
             most = _PAGE if limit is None else min(limit - len(found), _PAGE)
@@ -176,17 +210,43 @@ class RemoteExperiment:
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """The log as CSV, into a file or as text."""
+        checked_path(path)
         text = self._connection.send("GET", f"{self._at}/export.csv").text
         if path is None:
             return text
         write_atomically(path, text)
         return None
 
+    def csv_parts(self) -> Iterator[str]:
+        """The log as CSV, a part at a time: here it comes as a whole."""
+        yield self.to_csv() or ""
+
+    def to_pandas(self) -> Any:
+        """The log as a pandas frame (needs pandas); its times are exact to the millisecond."""
+        from dobandit.experiment.export import to_pandas
+
+        return to_pandas((reading.stored_trial_of(row, self.columns) for row in self.trials()), self.columns)
+
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """The log as a Parquet file."""
+        checked_path(path)
         write_atomically(path, self._connection.send("GET", f"{self._at}/export.parquet").content)
 
+    @property
+    def told_rounds(self) -> int:
+        """How many rounds were told, counts included."""
+        return self.status().rounds
+
+    def rounds_in(self, numbers: range) -> int:
+        """How many rounds an import brought, by the numbers of its trials."""
+        return sum(row["rounds"] for row in self.trials(numbers[0] - 1, len(numbers)))
+
     # ------------------------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        """What only a local experiment has: why."""
+        why = f" {LOCAL_ONLY[name]}" if name in LOCAL_ONLY else ""
+        raise AttributeError(f"a {type(self).__name__} has no {name!r}.{why}")
 
     def _trial(self, number: object) -> str:
         if not is_whole(number) or not 0 <= number < 2**63:  # type: ignore[operator]

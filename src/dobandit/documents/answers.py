@@ -10,6 +10,7 @@ from dobandit.documents.plain import document
 if TYPE_CHECKING:
     from dobandit.experiment.answers import BestObserved, EdgeEstimate
     from dobandit.experiment.diagnosis import Diagnosis
+    from dobandit.experiment.experiment import Experiment
     from dobandit.experiment.explanation import Explanation
     from dobandit.policy.learner import Recommendation
 
@@ -38,6 +39,11 @@ def explanation_document(told: Explanation) -> dict[str, Any]:
 def estimates_document(rows: Sequence[EdgeEstimate]) -> list[dict[str, Any]]:
     said: list[dict[str, Any]] = document(rows)
     return said
+
+
+def promises_document(experiment: Experiment) -> dict[str, Any]:
+    """What intervals and guaranteed gaps promise."""
+    return {"interval_words": experiment.interval_words, "delta": experiment.delta}
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -3,6 +3,7 @@ again; which of the infinities it was is not known any more, but for the ends of
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,8 +13,10 @@ from dobandit.experiment.answers import BestObserved, EdgeEstimate
 from dobandit.experiment.diagnosis.parts import Bin, Calibration, NodeDiagnosis, VariableDiagnosis, Worst
 from dobandit.experiment.explanation import Explanation, RunnerUp
 from dobandit.experiment.paths import Path
+from dobandit.experiment.rounds import Columns
+from dobandit.experiment.row_texts import batch_text
 from dobandit.experiment.status import Mean, Status
-from dobandit.experiment.storage.base import StoredExperiment
+from dobandit.experiment.storage.base import StoredExperiment, StoredTrial
 from dobandit.experiment.trial import Told, Trial
 from dobandit.policy.engine import Interval
 from dobandit.policy.graph_evidence import Finding
@@ -37,6 +40,37 @@ def told_of(said: Document) -> Told:
     fields = {key: value for key, value in said.items() if key != "trial"}
     lists = {key: tuple(said[key]) for key in ("missing", "untaught")}
     return Told(**{**fields, "number": said["trial"], **lists})
+
+
+def stored_trial_of(row: Document, columns: Columns) -> StoredTrial:
+    """A row of the log as it is stored, but for times, which JSON has to the millisecond."""
+
+    def encoded(values: Document) -> str:
+        return columns.encode([values.get(name) for name in columns.names])
+
+    seen, counts = row["observation"], None
+    if isinstance(seen, Mapping):
+        seen = encoded(seen)
+    elif seen is not None:
+        seen, counts = batch_text({encoded(one): one[columns.count_key] for one in seen})
+    low, high = row["interval"] or (None, None)
+    times = {key: seconds_of(row[key]) for key in ("asked_at", "lease_expires", "closed_at")}
+    kept = {key: value for key, value in row.items() if key in StoredTrial._fields}
+    return StoredTrial(
+        **{
+            **kept,
+            **times,
+            "number": row["trial"],
+            "do": encoded(row["do"]),
+            "observation": seen,
+            "counts": counts,
+            "low": low,
+            "high": high,
+            "available": None if row["available"] is None else json.dumps(row["available"], ensure_ascii=False),
+            "context": None if row["context"] is None else encoded(row["context"]),
+            "rounds": 1 if row["rounds"] is None else row["rounds"],
+        }
+    )
 
 
 def recommendation_of(said: Document) -> Recommendation:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dobandit.errors import DobanditError, StorageError
 from dobandit.experiment.choosing import ChoosingLog
 from dobandit.experiment.ledger import Ledger
+from dobandit.experiment.milestones import Milestones
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.experiment.tally import EVERY, Tally
 
@@ -47,6 +48,13 @@ class KnownLog(ChoosingLog):
     def _tally(self) -> Tally:
         return Tally.kept_in(self.storage, self._id, self.columns)
 
+    @cached_property
+    def _milestones(self) -> Milestones:
+        return Milestones()
+
+    def _follow(self) -> None:
+        self._replica.catch_up(self.storage, self._id, passed=self._milestones.passed)
+
     def _forget_choices(self) -> None:
         super()._forget_choices()
         self._viewed = None
@@ -70,10 +78,12 @@ class KnownLog(ChoosingLog):
         """What was known after `position` closed trials; quick for trials that were asked soon after each other."""
         from dobandit.experiment.replica import Replica
 
-        then = self._explained
-        if then is None or then.position > position:
+        then, near = self._explained, self._milestones.before(position)
+        if then is None or not (near[0] if near else 0) <= then.position <= position:
             then = Replica(self.definition, self.columns)
-        then.catch_up(self.storage, self._id, position)
+            if near is not None:
+                then.resume(*near)
+        then.catch_up(self.storage, self._id, position, self._milestones.passed)
         self._explained = then
         return then
 

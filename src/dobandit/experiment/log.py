@@ -212,7 +212,7 @@ class ExperimentLog:
         """
         from dobandit.experiment.export import row_of
 
-        _check_page(after, limit, state, last)
+        check_page(after, limit, state, last)
         if last is None:
             rows: Iterable[StoredTrial] = self.storage.rows(self._id, after, limit, state)
         else:
@@ -254,9 +254,7 @@ class ExperimentLog:
 
     def _outside(self, path: Any) -> Any:
         """A path that is not the log itself."""
-        if path is not None and not isinstance(path, (str, os.PathLike)):
-            raise ExperimentError(f"a table is written to a path, but got {shown(path)}. Write the path as text.")
-        if path is not None and os.path.realpath(path) in map(os.path.realpath, self.storage.files()):
+        if checked_path(path) is not None and os.path.realpath(path) in map(os.path.realpath, self.storage.files()):
             raise ExperimentError(f"a table cannot replace the storage itself, but {path} is it. Choose another file.")
         return path
 
@@ -287,7 +285,15 @@ class ExperimentLog:
         self.storage.close()
 
 
-def _check_page(after: object, limit: object, state: object, last: object) -> None:
+def checked_path(path: Any) -> Any:
+    """Where a table is written to; None: nowhere."""
+    if path is not None and not isinstance(path, (str, os.PathLike)):
+        raise ExperimentError(f"a table is written to a path, but got {shown(path)}. Write the path as text.")
+    return path
+
+
+def check_page(after: object, limit: object, state: object, last: object) -> None:
+    """Whether this asks for a part of a log; otherwise ExperimentError."""
     if not is_whole(after) or not -1 <= after < 2**63:  # type: ignore[operator]
         raise ExperimentError(f"after is the number of a trial, or -1 for the beginning, but got {shown(after)}.")
     for name, given in (("limit", limit), ("last", last)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -45,10 +45,21 @@ class Replica:
         self.took: set[bool] = set()  # whether rounds without an order were taken in, and rounds with one
         self._doubts: tuple[str, ...] | None = ()  # None: to be worked out anew
 
-    def catch_up(self, storage: Storage, experiment: int, until: int = EVERYTHING) -> None:
+    def resume(self, position: int, learner: Learner) -> None:
+        """Go on from what a learner knew after `position` closed trials; what these say against the graph is left
+        out, since a learner does not remember it."""
+        self.position, self.learner, self._evidence = position, learner.copy(), None
+
+    def catch_up(
+        self,
+        storage: Storage,
+        experiment: int,
+        until: int = EVERYTHING,
+        passed: Callable[[Replica], None] | None = None,
+    ) -> None:
         """Take in what was closed (the first `until` trials at most), in parts: a long log is never in memory as a
-        whole."""
-        most = FEW  # mostly there is little that is new
+        whole. passed: called after each part"""
+        most = FEW if until == EVERYTHING else PART  # mostly there is little that is new, if nobody knows
         while (most := min(most, until - self.position)) > 0:
             known = self.position
             rounds = storage.single_rounds(experiment, known, most) if most > FEW else None
@@ -56,6 +67,8 @@ class Replica:
                 self._follow_rounds(rounds)
             else:
                 self.follow(storage.closed_columns(experiment, known, most))
+            if passed is not None:
+                passed(self)
             if self.position - known < most:
                 return
             most = PART

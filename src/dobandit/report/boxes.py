@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.links import identity
-from dobandit.report.readable import columns, shortened
+from dobandit.report.readable import breadth, columns, fitted, shortened
 
 MANY_ARROWS, PORT = 6, 11.0  # arrows into a box that stand side by side, and their distance
 _LONGEST_NAME = 20
@@ -30,11 +30,11 @@ class Box(NamedTuple):
 def box_of(graph: CausalGraph, note: str, name: str, chosen: Mapping[str, float], down: bool = False) -> Box:
     """A box that has no place yet. Many arrows need a tall box, or a wide one where they come from above (down); notes
     of roots stand where no arrow comes in."""
-    arrows, text = len(graph.parents(name)), shortened(name, _LONGEST_NAME)
+    arrows, text = len(graph.parents(name)), fitted(shortened(name, _LONGEST_NAME), 1.2 * _LONGEST_NAME)
     if chosen.get(name, 1.0) != 1.0:
         text += f" = {chosen[name]:g}"
     height = _TARGET_BOX if name == graph.target else _BOX
-    width = max(_TARGET_BOX, _CHARACTER * columns(text) + 22.0)
+    width = max(_TARGET_BOX, _CHARACTER * max(columns(text), 1.04 * breadth(text)) + 22.0)
     if arrows >= MANY_ARROWS:
         room = PORT * arrows + 17.0
         width, height = (max(width, room), height) if down else (width, room)

@@ -197,7 +197,7 @@ def graph_legend(model: WeightedModel | CausalGraph, chosen: Do = ()) -> str:
 
 
 def _legend(graph: CausalGraph, picture: Picture, weighted: bool) -> str:
-    parts = ["Dark: the target."]
+    parts = ["Filled: the target."]
     if any(box.kind == "chosen" for box in picture.boxes):
         parts.append("Shaded: the best set.")
     if graph.latent:

@@ -6,8 +6,9 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from html import escape
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from textwrap import wrap
 
 from dobandit.texts import printable
@@ -109,6 +110,32 @@ def columns(text: str) -> int:
     """How many character cells the text takes: East Asian characters take two, combining ones none."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
+
+
+_NARROW, _WIDE = frozenset(" !'(),-./:;I[]`fijlrt{|}"), frozenset("%@MWmw—→…")
+
+
+def breadth(text: str) -> float:
+    """How wide a text is in a font whose letters are not of one width, counted in letters of the usual width."""
+    return sum(map(_breadth_of, text))
+
+
+@lru_cache(maxsize=4096)
+def _breadth_of(character: str) -> float:
+    if character in _NARROW:
+        return 0.65
+    if character in _WIDE:
+        return 1.55
+    return 1.15 * columns(character) if character.isupper() or columns(character) > 1 else float(columns(character))
+
+
+def fitted(text: str, most: float) -> str:
+    """As much of a text as is at most `most` letters wide, with an ellipsis where some is missing."""
+    text = printable(text)
+    if breadth(text) <= most:
+        return text
+    ends = accumulate(map(_breadth_of, text))
+    return text[: sum(end <= most - 1.2 for end in ends)].rstrip() + "…"
 
 
 def markdown(text: str) -> str:

@@ -134,7 +134,7 @@ tbody tr:hover { background: var(--shade); }
 .note, .remarks { color: var(--soft); font-size: .9rem; max-width: 56rem; }
 .note { margin-bottom: .35rem; }
 .remarks { padding-left: 1.2rem; }
-@media (max-width: 48rem) {
+@media screen and (max-width: 48rem) {
   body { font-size: 16px; } main { padding: 1.4rem 1rem 3rem; } figure { padding: .8rem .5rem; width: auto; }
   table, tbody { display: block; } thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
     clip-path: inset(50%); }
@@ -144,13 +144,15 @@ tbody tr:hover { background: var(--shade); }
   td { display: flex; justify-content: space-between; gap: .6rem; border: 0; padding: .12rem 0; white-space: normal; }
   td:empty { display: none; }
   td::before { content: attr(data-label); color: var(--soft); text-align: left; } }
-@media (max-width: 26rem) { tr { grid-template-columns: 1fr; } }
+@media screen and (max-width: 26rem) { tr { grid-template-columns: 1fr; } }
 @page { margin: 16mm 14mm; }
-@media print { body { font-size: 9.5pt; } main { max-width: none; padding: 0; } nav { display: none; }
+@media print { html { font-size: 12.4px; } body { font-size: 9.5pt; } main { max-width: none; padding: 0; }
+  nav { display: none; }
   figure { border: 0; padding: 0; break-inside: avoid; }
   .panels { flex-wrap: nowrap; } svg.drawn { min-width: 0 !important; } figure + figure svg { max-height: 7cm; }
   .table { overflow: visible; }
   table { font-size: 7.5pt; } th, td { padding: .2rem .3rem; } tbody th { white-space: nowrap; min-width: 0; }
+  thead th { white-space: normal; }
   tr, h2, .message { break-inside: avoid; }
   h2, .message { break-after: avoid; } section { break-before: page; } header + section { break-before: auto; } }
 """

@@ -167,6 +167,13 @@ class Guard:
             session = None
         return session, session is not None
 
+    async def still_lets_in(self, request: Request) -> bool:
+        """Whether who sent a request that takes long would be let in with it again."""
+        try:
+            return (await self._visitor(request))[0] is not None
+        except Problem:
+            return False
+
     async def _body(self, request: Request, receive: Receive, most: int) -> bytes:
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > most:

@@ -100,7 +100,7 @@ def ready(request: Request) -> Response:
 @router.get("/metrics")
 def metrics(request: Request) -> Response:
     """For Prometheus. Numbers of experiments and trials are sums, so that no name leaves the house."""
-    guard, listed = request.app.state.guard, house_of(request).listed()
+    guard, listed = request.app.state.guard, house_of(request).storage.experiments()
     gauges = {
         "dobandit_requests_under_way": guard.under_way[REQUESTS],
         "dobandit_event_streams": guard.under_way[STREAMS],

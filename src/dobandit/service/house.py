@@ -42,9 +42,15 @@ class House:
         self._answers: dict[int, dict[str, Answered]] = {}
         self._counted: dict[int, tuple[StoredExperiment, float]] = {}
 
-    def listed(self, visitor: Visitor | None = None) -> Sequence[StoredExperiment]:
-        """The experiments by name; of those, the ones that a visitor knows of."""
-        return [one for one in self.storage.experiments() if visitor is None or visitor.knows(one.id)]
+    def listed(
+        self, visitor: Visitor, after: str | None = None, before: str | None = None, limit: int | None = None
+    ) -> Sequence[StoredExperiment]:
+        """Those that a visitor knows of, by name: the first `limit` behind `after`, or the last before `before`."""
+        if visitor.experiment is None:
+            return self.storage.experiments_page(after, before, limit)
+        one = self.storage.by_id(visitor.experiment)
+        here = one and (after is None or one.name > after) and (before is None or one.name < before)
+        return [one] if one is not None and here and limit != 0 else []
 
     def stored(self, experiment: int) -> StoredExperiment:
         """An experiment as it is kept now: its name, and how many trials it has."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -14,8 +16,11 @@ from starlette.routing import Match
 
 from dobandit.errors import ConflictError, DobanditError, MissingError, ParseError, StorageError, TakenError
 from dobandit.experiment.storage import Storage
+from dobandit.experiment.storage.engines import NOTHING_STORED
 
 _RETRY = {"Retry-After": "2"}
+_IN_ITS_WORDS = re.compile(rf" \(.*\)(?=\. {re.escape(NOTHING_STORED)})", re.DOTALL)
+_log = logging.getLogger(__name__)
 
 
 class Problem(Exception):  # noqa: N818 (it is the word of the RFC)
@@ -47,8 +52,13 @@ def problem_of(error: DobanditError) -> Problem:
 
 
 def told_to_visitors(error: DobanditError, storage: Storage) -> str:
-    """The message of an error, without the storage's address: a path, or the name of a server, is nobody's business."""
-    return str(error).replace(storage.url, "the storage")
+    """The message of an error, without the storage's address: a path, or the name of a server, is nobody's business.
+    What a database said in its own words may hold either; it is for the log of the service."""
+    text = str(error).replace(storage.url, "the storage")
+    if not isinstance(error, StorageError):
+        return text
+    _log.warning("the storage: %s", error)
+    return _IN_ITS_WORDS.sub("", text)
 
 
 def respond(request: Request, problem: Problem) -> Response:

@@ -124,7 +124,20 @@ class StorageSuite(BooksSuite):
     def test_experiments_come_by_name(self, storage: Storage) -> None:
         for name in NAMES:
             storage.create(name, "{}", 1.0)
-        assert [experiment.name for experiment in storage.experiments()] == sorted(NAMES)
+        names = sorted(NAMES)
+        assert [experiment.name for experiment in storage.experiments()] == names
+
+        def page(after: str | None = None, before: str | None = None, limit: int | None = None) -> list[str]:
+            return [experiment.name for experiment in storage.experiments_page(after, before, limit)]
+
+        assert page() == names
+        assert page(limit=3) == names[:3]
+        assert page(limit=0) == []
+        for i, name in enumerate(names):
+            assert page(after=name, limit=2) == names[i + 1 : i + 3]
+            assert page(before=name, limit=2) == names[max(i - 2, 0) : i]
+        assert page(after=names[1], before=names[6], limit=2) == names[4:6]
+        assert page(after="a\0", limit=1) == page(after="a", limit=1)  # what no database keeps is still a place
 
     def test_names_that_no_database_keeps_are_refused(self, storage: Storage) -> None:
         spring_in(storage)

@@ -174,6 +174,19 @@ class Storage(ABC):
     def experiments(self) -> Sequence[StoredExperiment]:
         """All of them, by name."""
 
+    def experiments_page(
+        self, after: str | None = None, before: str | None = None, limit: int | None = None
+    ) -> Sequence[StoredExperiment]:
+        """A page of them, by name: the first `limit` behind `after`, or the last `limit` before `before`."""
+        found = [
+            one
+            for one in self.experiments()
+            if (after is None or one.name > after) and (before is None or one.name < before)
+        ]
+        if limit is None:
+            return found
+        return found[:limit] if before is None else found[max(len(found) - limit, 0) :]
+
     @abstractmethod
     def find(self, name: str) -> StoredExperiment | None:
         """By name."""

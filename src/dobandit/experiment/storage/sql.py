@@ -76,6 +76,16 @@ class SQLStorage(Connected, Storage):
     def experiments(self) -> Sequence[StoredExperiment]:
         return sorted(self._experiments(do.ALL, {}), key=lambda experiment: experiment.name)
 
+    def experiments_page(
+        self, after: str | None = None, before: str | None = None, limit: int | None = None
+    ) -> Sequence[StoredExperiment]:
+        names = {"behind": after, "ahead": before}
+        given = {key: name for key, name in names.items() if name is not None}
+        if limit is None or not all(map(storable, given.values())):
+            return super().experiments_page(after, before, limit)
+        found = self._experiments(do.experiments_page(*given), {**given, "most": limit})
+        return found if before is None else found[::-1]
+
     def find(self, name: str) -> StoredExperiment | None:
         rows = self._experiments(do.FIND, {"of_name": name}) if storable(name) else []
         return rows[0] if rows else None

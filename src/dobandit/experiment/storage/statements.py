@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Integer, Select, and_, bindparam, delete, insert, literal_column, or_, select, update
+from sqlalchemy import Integer, Select, Text, and_, bindparam, delete, insert, literal_column, or_, select, update
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -38,6 +38,23 @@ def _unlikely(element: Rare, compiler: SQLCompiler, **options: Any) -> str:
     return f"likelihood({compiler.process(element.clauses, **options)}, 0.0001)"
 
 
+class Plain(FunctionElement[Any]):
+    """A text that is compared by its characters' numbers, as Python does, and not as some language sorts."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(Plain)
+def _by_bytes(element: Plain, compiler: SQLCompiler, **options: Any) -> str:
+    return f'({compiler.process(element.clauses, **options)}) COLLATE "C"'
+
+
+@compiles(Plain, "sqlite")
+def _as_kept(element: Plain, compiler: SQLCompiler, **options: Any) -> str:
+    return compiler.process(element.clauses, **options)
+
+
 _found_in = {  # the second condition is the index's own
     state: condition if state == TOLD else and_(Rare(condition), trials.c.state != literal_column(f"'{TOLD}'"))
     for state, condition in _in_state.items()
@@ -52,6 +69,8 @@ STAMP = insert(version)
 ALL = select(*(experiments.c[name] for name in StoredExperiment._fields))
 FIND = ALL.where(experiments.c.name == bindparam("of_name"))
 BY_ID = ALL.where(_experiment)
+_named = Plain(experiments.c.name)
+_beyond = {"behind": _named > bindparam("behind"), "ahead": _named < bindparam("ahead")}
 NAMES = select(experiments.c.name)
 CREATE = insert(experiments)
 RENAME = update(experiments).where(experiments.c.name == bindparam("of_name")).values(name=bindparam("new"))
@@ -125,3 +144,10 @@ NEXT_TALLY = (
     .where(_tally_of, tallies.c.position < bindparam("reached"))
     .values(position=bindparam("reached"), sums=bindparam("sums"))
 )
+
+
+@cache
+def experiments_page(*given: str) -> Select[Any]:
+    """Experiments by name; given: "behind" and "ahead", the names that bound them; before a name the last is first."""
+    found = ALL.where(*(_beyond[key] for key in given)).limit(_most)
+    return found.order_by(_named.desc() if "ahead" in given else _named)

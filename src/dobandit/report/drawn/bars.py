@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dobandit.report.drawn.axes import Frame, tick_text, ticks
-from dobandit.report.drawn.svg import drawing, element, text_of, wide_and_narrow, words
-from dobandit.report.readable import shortened
+from dobandit.report.drawn.svg import breadth_of, drawing, element, text_of, wide_and_narrow, within, words
+from dobandit.texts import printable
 
 _WIDE, _NARROW = 580.0, 350.0  # pixels
+_BARS, _MOST_NAMES = 330.0, 390.0
 
 
 class Value(NamedTuple):
@@ -52,16 +53,18 @@ def _values(rows: Sequence[Value], label: str, width: float, beside: bool) -> st
                 words(
                     left - 16.0,
                     middle - (2.0 if row.about else -4.0),
-                    shortened(row.name, 30),
+                    within(row.name, left - 22.0, strong=True),
                     class_="label end strong",
                 )
             )
             if row.about:
-                parts.append(words(left - 16.0, middle + 13.0, shortened(row.about, 36), class_="tick end"))
+                parts.append(words(left - 16.0, middle + 13.0, within(row.about, left - 22.0), class_="tick end"))
         else:
-            name = element("tspan", text_of(shortened(row.name, 30)), class_="strong")
-            about = element("tspan", text_of(shortened(row.about, 30)), class_="quiet", dx=7) if row.about else ""
-            parts.append(element("text", name + about, class_="label", x=left, y=middle - 14.0))
+            name = within(row.name, width - left - 30.0 - min(breadth_of(row.about), width / 2), strong=True)
+            rest = within(row.about, width - left - 22.0 - breadth_of(name, strong=True))
+            said = element("tspan", text_of(name), class_="strong")
+            said += element("tspan", text_of(rest), class_="quiet", dx=7) if rest else ""
+            parts.append(element("text", said, class_="label", x=left, y=middle - 14.0))
     return drawing(width, height, "".join(parts), label, "chart")
 
 
@@ -85,17 +88,21 @@ class Step(NamedTuple):
 
 def waterfall(steps: Sequence[Step], label: str) -> str:
     """From top to bottom: each step begins where the one before ended."""
-    return wide_and_narrow(_waterfall(steps, label, _WIDE, True), _waterfall(steps, label, _NARROW, False))
+    longest = max((breadth_of(step.name, step.total) for step in steps), default=0.0)
+    left = min(max(longest + 22.0, 120.0), _MOST_NAMES)
+    return wide_and_narrow(_waterfall(steps, label, left + _BARS, left), _waterfall(steps, label, _NARROW))
 
 
-def _waterfall(steps: Sequence[Step], label: str, width: float, beside: bool) -> str:
+def _waterfall(steps: Sequence[Step], label: str, width: float, names: float = 0.0) -> str:
+    """names: pixels left of the bars, in which their names stand; 0: they stand above them"""
     places, at = [], 0.0
     for step in steps:
         begin, end = (0.0, step.amount) if step.total else (at, at + step.amount)
         places.append((begin, end))
         at = end
     ends = [end for place in places for end in place]
-    left, tall = (246.0, 30.0) if beside else (8.0, 44.0)
+    beside = names > 0.0
+    left, tall = (names, 30.0) if beside else (8.0, 44.0)
     low, high = min([0.0, *ends]), max([*ends, 1e-9])
     height = tall * len(steps) + 12.0
     frame = Frame(width, height, low, high, 0, 1, left_room=left, right_room=70.0, top_room=2.0, bottom_room=2.0)
@@ -112,10 +119,17 @@ def _waterfall(steps: Sequence[Step], label: str, width: float, beside: bool) ->
         parts.append(
             words(b + 7.0, y + 12.5, amount.replace("-", "−"), class_="label strong" if step.total else "label")
         )
-        name = shortened(step.name, 36 if beside else 46)
+        name = _ends_of(step.name, left - 22.0 if beside else width - left - 10.0, step.total)
         strong = " strong" if step.total else ""
-        if beside:
-            parts.append(words(left - 16.0, y + 12.5, name, class_=f"label end{strong}"))
-        else:
-            parts.append(words(left + 5.0, y - 6.0, name, class_=f"label{strong}"))
+        place = (left - 16.0, y + 12.5) if beside else (left + 5.0, y - 6.0)
+        said = words(*place, name, class_=f"label{' end' if beside else ''}{strong}")
+        parts.append(said if name == step.name else element("g", element("title", text_of(step.name)) + said))
     return drawing(width, height, "".join(parts), label, "chart")
+
+
+def _ends_of(text: str, pixels: float, strong: bool) -> str:
+    """Both ends of a text that is too long: a path is known by where it begins and where it leads."""
+    if breadth_of(text, strong) <= pixels:
+        return printable(text)
+    head = within(text, pixels / 2, strong)
+    return head + within(text[::-1], pixels / 2, strong)[-2::-1]

@@ -6,11 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dobandit.report.drawn.axes import Frame
-from dobandit.report.drawn.svg import drawing, element, path_through, text_of, wide_and_narrow, words
-from dobandit.report.readable import columns, shortened
+from dobandit.report.drawn.svg import (
+    breadth_of,
+    drawing,
+    element,
+    path_through,
+    text_of,
+    wide_and_narrow,
+    within,
+    words,
+)
 
 _WIDE, _NARROW = 580.0, 350.0  # pixels
-_CHARACTER = 7.0
 
 
 class Stage(NamedTuple):
@@ -28,23 +35,30 @@ class Stage(NamedTuple):
 
 
 def sparkline(values: Sequence[float], label: str) -> str:
-    """A curve the size of a word, with its last value marked."""
-    width, height = 132.0, 30.0
-    if len(values) < 2:
-        return drawing(width, height, element("line", class_="grid", x1=2, x2=130, y1=27, y2=27), label, "spark")
-    low, high = min(values), max(values)
+    """A curve the size of a word, on a scale from 0 to the largest value, both of which stand beside it; its last value
+    is marked."""
+    width, height, left = 150.0, 36.0, 30.0
+    top = max(values, default=0.0)
     frame = Frame(
-        width, height, 0, len(values) - 1, low, high if high > low else low + 1.0,
-        left_room=3.0, right_room=5.0, top_room=4.0, bottom_room=4.0,
+        width, height, 0, max(len(values) - 1, 1), 0.0, top if top > 0.0 else 1.0,
+        left_room=left + 4.0, right_room=5.0, top_room=6.0, bottom_room=6.0,
     )  # fmt: skip
-    points = [(frame.x(i), frame.y(value)) for i, value in enumerate(values)]
-    floor = [(points[-1][0], height), (points[0][0], height)]
-    content = (
-        element("path", class_="area", d=path_through([*points, *floor], close=True))
-        + element("path", class_="curve accent", d=path_through(points))
-        + element("circle", class_="dot accent", cx=points[-1][0], cy=points[-1][1], r=3)
-    )
-    return drawing(width, height, content, label, "spark")
+    floor = frame.y(0.0)
+    parts = [
+        element("line", class_="grid", x1=left, x2=width, y1=floor, y2=floor),
+        words(left - 4.0, floor + 3.5, "0", class_="tick end"),
+    ]
+    if top > 0.0:
+        parts.append(words(left - 4.0, frame.y(top) + 4.5, f"{top:.2f}", class_="tick end"))
+    if values:
+        points = [(frame.x(i), frame.y(value)) for i, value in enumerate(values)]
+        area = [*points, (points[-1][0], floor), (points[0][0], floor)]
+        parts += [
+            element("path", class_="area", d=path_through(area, close=True)),
+            element("path", class_="curve accent", d=path_through(points)),
+            element("circle", class_="dot accent", cx=points[-1][0], cy=points[-1][1], r=3),
+        ]
+    return drawing(width, height, "".join(parts), label, "spark")
 
 
 def reward_chart(seen: Sequence[Stage], predicted: Sequence[Stage], target: str, label: str) -> str:
@@ -81,12 +95,13 @@ def _rewards(
             dot = element("circle", class_="dot", cx=x, cy=frame.y(stage.mean), r=3.2)
             parts.append(element("g", element("title", text_of(said)) + whisker + dot))
     left = frame.left_room
-    name = shortened(target, 18)
+    name = f"{within(target, width - left - 250.0)} observed, 95%"
+    beside = left + 13.0 + max(breadth_of(name) + 20.0, 150.0)
     parts += [
         element("circle", class_="dot", cx=left + 4, cy=10, r=3.2),
-        words(left + 13, 14, f"{name} observed, 95%", class_="label"),
-        element("line", class_="curve c0", x1=left + 180, x2=left + 198, y1=10, y2=10),
-        words(left + 204, 14, "predicted", class_="label"),
+        words(left + 13, 14, name, class_="label"),
+        element("line", class_="curve c0", x1=beside, x2=beside + 18.0, y1=10, y2=10),
+        words(beside + 24.0, 14, "predicted", class_="label"),
     ]
     return drawing(width, height, "".join(parts), label, "chart")
 
@@ -106,13 +121,13 @@ def tried_chart(rows: Sequence[Row], last: int, label: str, hrefs: Mapping[int, 
     hrefs  by stretch: where its dots lead
     """
     return wide_and_narrow(
-        _tried(rows, last, label, _WIDE, 26, hrefs or {}), _tried(rows, last, label, _NARROW, 16, hrefs or {})
+        _tried(rows, last, label, _WIDE, 250.0, hrefs or {}), _tried(rows, last, label, _NARROW, 120.0, hrefs or {})
     )
 
 
-def _tried(rows: Sequence[Row], last: int, label: str, width: float, longest: int, hrefs: Mapping[int, str]) -> str:
-    names = [shortened(row.name, longest) for row in rows]
-    left = 16.0 + _CHARACTER * max(map(columns, names), default=0)
+def _tried(rows: Sequence[Row], last: int, label: str, width: float, longest: float, hrefs: Mapping[int, str]) -> str:
+    names = [within(row.name, longest, row.marked) for row in rows]
+    left = 16.0 + max((breadth_of(name, row.marked) for name, row in zip(names, rows, strict=True)), default=0.0)
     step = 22.0
     height = step * len(rows) + 40.0
     frame = Frame(width, height, 0, max(last, 1), 0, 1, left_room=left, top_room=8.0)
@@ -123,7 +138,8 @@ def _tried(rows: Sequence[Row], last: int, label: str, width: float, longest: in
         y = 8.0 + step * (k + 0.5)
         strong = " strong" if row.marked else ""
         parts.append(element("line", class_="grid", x1=left, x2=width - frame.right_room, y1=y, y2=y))
-        parts.append(words(left - 9.0, y + 4.0, name, class_=f"label end{strong}"))
+        said = words(left - 9.0, y + 4.0, name, class_=f"label end{strong}")
+        parts.append(said if name == row.name else element("g", element("title", text_of(row.name)) + said))
         for i, share in enumerate(row.shares):
             if share > 0.0:
                 x = left + frame.inner_width * (i + 0.5) / stretches

@@ -17,7 +17,6 @@ _HEAD = "M0,0L-11,4.6L-8.8,0L-11,-4.6Z"  # its tip is the point it stands at
 _FAINTEST = 0.28
 _GAP = 130.0  # pixels between a cause and its effect
 _MARGIN = 6.0  # pixels around arrows
-_NARROW = 560.0  # pixels: pictures below this width serve wide screens and narrow ones
 
 
 class GraphDrawing(NamedTuple):
@@ -62,7 +61,7 @@ def graph_svgs(
         picture_of(model, chosen, weights=values, notes=notes, down=down, least_gap=_GAP) for down in (False, True)
     ]
     wide, narrow = (_svg(picture, label, weights or {}, lit, link) for picture in drawn)
-    if drawn[0].width <= min(_NARROW, drawn[1].width):
+    if drawn[0].width <= drawn[1].width:  # upright it would not be narrower, so it serves both
         return GraphDrawing(f'<div class="scrolls">{wide}</div>', drawn[0].width)
     return GraphDrawing(wide_and_narrow(wide, narrow), drawn[0].width)
 

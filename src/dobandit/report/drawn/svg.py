@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from html import escape
 
+from dobandit.report.readable import breadth, fitted
 from dobandit.texts import printable
 
 FLOOR_STEP, LARGEST_FLOOR = 40, 1_600  # pixels: the page's style has a class for every floor
@@ -39,6 +40,19 @@ def element(name: str, content: str = "", **attributes: object) -> str:
 def words(x: float, y: float, text: str, **attributes: object) -> str:
     """A line of text at a place."""
     return element("text", text_of(text), x=float(x), y=float(y), **attributes)
+
+
+_LETTER, _STRONG_LETTER = 7.2, 8.1  # pixels, of the words in charts
+
+
+def breadth_of(text: str, strong: bool = False) -> float:
+    """How many pixels a line of text in a chart takes, about."""
+    return breadth(text) * (_STRONG_LETTER if strong else _LETTER)
+
+
+def within(text: str, pixels: float, strong: bool = False) -> str:
+    """As much of a text as there is room for."""
+    return fitted(text, pixels / (_STRONG_LETTER if strong else _LETTER))
 
 
 def path_through(points: Iterable[tuple[float, float]], close: bool = False) -> str:

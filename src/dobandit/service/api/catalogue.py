@@ -48,8 +48,8 @@ def list_experiments(
         one = house.storage.find(name)
         found = [one] if one is not None and visitor.knows(one.id) else []
     else:
-        found = [one for one in house.listed(visitor) if after is None or one.name > after]
-    return answer({"experiments": [{"id": one.id, **listed_document(one)} for one in found[:limit]]})
+        found = list(house.listed(visitor, after, limit=limit))
+    return answer({"experiments": [{"id": one.id, **listed_document(one)} for one in found]})
 
 
 @router.post("/experiments", status_code=201, openapi_extra=schemas.CREATE)

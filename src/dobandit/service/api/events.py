@@ -28,16 +28,21 @@ async def events(request: Request, experiment: int) -> StreamingResponse:
     house = house_of(request)
     await run_sync(house.stored, experiment)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_changes(house, experiment), 200, headers, "text/event-stream")
+    return StreamingResponse(_changes(request, house, experiment), 200, headers, "text/event-stream")
 
 
-async def _changes(house: House, experiment: int) -> AsyncIterator[str]:
+async def _changes(request: Request, house: House, experiment: int) -> AsyncIterator[str]:
     before, silent = None, 0
     for _ in range(_LONGEST):
         try:
+            if not await request.app.state.guard.still_lets_in(request):
+                yield _end(
+                    "the token was revoked or has expired, or the session is over. Log in, or make another token."
+                )
+                return
             stored = await run_sync(house.counted, experiment)
         except DobanditError as error:
-            yield f"event: end\ndata: {json.dumps({'detail': told_to_visitors(error, house.storage)})}\n\n"
+            yield _end(told_to_visitors(error, house.storage))
             return
         if stored != before:
             data = {"trials": stored.trials, "closed": stored.closed, "name": stored.name}
@@ -48,3 +53,7 @@ async def _changes(house: House, experiment: int) -> AsyncIterator[str]:
             silent = 0
         silent += 1
         await asyncio.sleep(_PAUSE)
+
+
+def _end(why: str) -> str:
+    return f"event: end\ndata: {json.dumps({'detail': why})}\n\n"

@@ -33,8 +33,12 @@ def trials(
     after: int = -1,
     limit: Annotated[int, Query(ge=1, le=_MOST)] = 100,
     state: str | None = None,
+    last: Annotated[int | None, Query(ge=0, le=_MOST)] = None,
 ) -> Response:
-    """A page of the log. `next` is where the next page begins: ?after=; null at the end."""
+    """A page of the log. `next` is where the next page begins: ?after=; null at the end. `last`: the last so many."""
+    if last is not None:
+        newest = house_of(request).experiment(experiment).trials(after, state=state, last=last)
+        return by_content(request, {"trials": newest, "next": None})
     rows = house_of(request).experiment(experiment).trials(after, limit + 1, state)
     page = rows[:limit]
     return by_content(request, {"trials": page, "next": page[-1]["trial"] if len(rows) > limit else None})
@@ -98,6 +102,13 @@ def best_observed(request: Request, experiment: int, available: Available = None
 def estimates(request: Request, experiment: int) -> Response:
     """Every edge's weight with its interval."""
     return _answered(request, experiment, lambda one: {"estimates": documents.estimates_document(one.estimates())})
+
+
+@router.get("/experiments/{experiment}/promises", openapi_extra=schemas.PROMISES)
+@answering
+def promises(request: Request, experiment: int) -> Response:
+    """What the intervals of values promise, and with what probability a guaranteed gap is wrong at some round."""
+    return by_content(request, documents.promises_document(house_of(request).experiment(experiment)))
 
 
 @router.get("/experiments/{experiment}/diagnose", openapi_extra=schemas.DIAGNOSE)

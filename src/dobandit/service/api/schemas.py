@@ -199,6 +199,7 @@ RECOMMEND = _gives({**_RECOMMENDED, "best_observed": _BEST})
 EVALUATE = _gives(_RECOMMENDED)
 OBSERVED = _gives(_BEST)
 ESTIMATES = _gives({"estimates": [{"cause": "coupon", "effect": "visit", "value": 0.3, "low": 0.1, "high": 0.5}]})
+PROMISES = _gives({"interval_words": "95%, at this round", "delta": 0.05})
 DIAGNOSE = _gives({"policy": "CausalUCB", "rounds": 40, "verdict": "calibrated", "nodes": [], "warnings": []})
 TABLE = {"responses": {"200": {"description": "A file"}, "default": PROBLEM}}
 EVENTS = {

@@ -48,13 +48,13 @@ def values_picture(answers: Answers, target: str) -> Markup | None:
     rows, told, seen = [], answers.recommendation, answers.observed
     if told is not None and not math.isnan(told.value):
         sure = f"estimated{words.level(told.interval_words)}"
-        rows.append(Value(f"Model: {words.sets(told.do, 24)}", told.value, *told.interval, sure, "model"))
+        rows.append(Value(f"Model: {words.sets(told.do, 40)}", told.value, *told.interval, sure, "model"))
         if told.observed is not None:
             about = f"{words.many(told.observed.rounds, 'round')} with this set, 95%"
             rows.append(Value("Same set, seen", told.observed.mean, *told.observed.interval, about, "data"))
     if seen is not None and (told is None or seen.do != told.do):
         about = f"observed in {words.many(seen.rounds, 'round')}, 95%"
-        rows.append(Value(f"Data: {words.sets(seen.do, 24)}", seen.mean, *seen.interval, about, "data"))
+        rows.append(Value(f"Data: {words.sets(seen.do, 40)}", seen.mean, *seen.interval, about, "data"))
     if told is not None and told.nothing is not None and told.do:
         sure = f"estimated{words.level(told.interval_words)}"
         rows.append(Value("Doing nothing", told.nothing.value, *told.nothing.interval, sure))
@@ -99,7 +99,7 @@ def tried_picture(desk: Desk, told: Recommendation | None, links: bool) -> Marku
     for text in texts:
         do = columns.decode(text)
         shares = [stretch.tried[text] / stretch.trials if stretch.trials else 0.0 for stretch in course.stretches]
-        rows.append(Row(words.sets(do, 24), shares, told is not None and do == told.do))
+        rows.append(Row(words.sets(do), shares, told is not None and do == told.do))
     if different > len(texts):
         rest = [
             1.0 - sum(stretch.tried[text] for text in texts) / stretch.trials if stretch.trials else 0.0

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from itertools import groupby
+from typing import Any
 
 from dobandit.experiment.answers import EdgeEstimate, edge_estimates
 from dobandit.experiment.experiment import Experiment
+from dobandit.experiment.ledger import closed_parts
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.row_texts import split_batch
-from dobandit.experiment.storage.base import TOLD, ClosedTrial, StoredTrial
+from dobandit.experiment.storage.base import TOLD
 from dobandit.policy.learner import Learner
 
 STRETCHES = 96  # at most
 POINTS = 64  # positions at which the learner is kept, at most
 EXACT = 4_096  # closed trials up to which the learner can be had at every position
-_CHUNK = 2_000  # trials taken in at once
+_FIELDS = ("position", "state", "do", "observation", "counts", "predicted", "low", "high")
 
 
 @dataclass
@@ -49,12 +52,15 @@ class Stretch:
         self.tried.update(other.tried)
 
 
-class Known(NamedTuple):
+class Known:
     """What was known after `position` closed trials."""
 
-    position: int
-    learner: Learner
-    estimates: Sequence[EdgeEstimate]
+    def __init__(self, position: int, learner: Learner) -> None:
+        self.position, self.learner = position, learner
+
+    @cached_property
+    def estimates(self) -> Sequence[EdgeEstimate]:
+        return edge_estimates(self.learner) if self.learner.keeps_model else ()
 
 
 class Course:
@@ -77,63 +83,59 @@ class Course:
 
     def follow(self) -> None:
         """Read on to the end of the log."""
+        storage = self._experiment.storage
         with self._lock:
-            closed = self._experiment.storage.closed_since(self._number, self.position)
-            for start in range(0, len(closed), _CHUNK):
-                self._take(closed[start : start + _CHUNK])
+            for part in closed_parts(storage, self._number, self.position, _FIELDS):
+                self._sum_up(part)
+                end = part[-1][0] + 1
+                while self.position < end:
+                    step = self.stride - self.position % self.stride
+                    self._replica.catch_up(storage, self._number, min(self.position + step, end))
+                    if self.position % self.stride == 0:
+                        self._keep()
+            for point in self.points:  # so that no page has to
+                _ = point.estimates
 
-    def _take(self, chunk: Sequence[ClosedTrial]) -> None:
-        asked = self._asked(chunk)
-        self.told += sum(trial.state == TOLD for trial in chunk)
-        for trial in chunk:
-            self._add(trial.position, self._summed(trial, asked.get(trial.number)))
-        done = 0
-        while done < len(chunk):
-            step = self.stride - self.position % self.stride
-            self._replica.follow(chunk[done : done + step])
-            done += step
-            if self.position % self.stride == 0:
-                self._keep()
-
-    def _asked(self, chunk: Sequence[ClosedTrial]) -> Mapping[int, StoredTrial]:
-        """The rows of closed trials, by number: mostly they stand side by side."""
-        storage, numbers = self._experiment.storage, {trial.number for trial in chunk}
-        first, last = min(numbers), max(numbers)
-        if last - first < 2 * len(numbers) + 100:
-            rows: Iterator[StoredTrial | None] = storage.rows(self._number, first - 1, last - first + 1)
-        else:
-            rows = (storage.trial(self._number, number) for number in sorted(numbers))
-        return {row.number: row for row in rows if row is not None and row.number in numbers}
-
-    def _summed(self, trial: ClosedTrial, row: StoredTrial | None) -> Stretch:
-        found = Stretch(trials=1, tried=Counter([trial.do]))
-        if trial.state != TOLD or trial.observation is None:
-            return found
-        values = self._experiment.columns.values
-        for text, count in zip(*split_batch(trial.observation, trial.counts), strict=True):
-            value = values(text)[self._target]
-            if value is not None:
-                found.rounds += count
-                found.total += count * value
-        if row is not None and row.predicted is not None and row.low is not None and row.high is not None:
-            found.foretold = found.rounds
-            found.predicted, found.low, found.high = (
-                found.rounds * part for part in (row.predicted, row.low, row.high)
-            )
-        return found
-
-    def _add(self, position: int, one: Stretch) -> None:
-        while position // self.width >= STRETCHES:
+    def _sum_up(self, part: Sequence[tuple[Any, ...]]) -> None:
+        while part[-1][0] // self.width >= STRETCHES:
             for left, right in zip(self.stretches[::2], self.stretches[1::2], strict=False):
                 left.add(right)
             self.stretches, self.width = self.stretches[::2], 2 * self.width
-        while len(self.stretches) <= position // self.width:
-            self.stretches.append(Stretch())
-        self.stretches[position // self.width].add(one)
+        for i, rows in groupby(part, key=lambda row: row[0] // self.width):
+            while len(self.stretches) <= i:
+                self.stretches.append(Stretch())
+            self._add(self.stretches[i], list(rows))
+
+    def _add(self, stretch: Stretch, rows: Sequence[tuple[Any, ...]]) -> None:
+        stretch.trials += len(rows)
+        stretch.tried.update(row[2] for row in rows)
+        known: dict[tuple[str, str | None], tuple[int, float]] = {}  # rounds repeat themselves
+        for _, state, _, seen, counts, predicted, low, high in rows:
+            self.told += state == TOLD
+            if state != TOLD or seen is None:
+                continue
+            if (seen, counts) not in known:
+                known[seen, counts] = self._target_in(seen, counts)
+            rounds, total = known[seen, counts]
+            stretch.rounds += rounds
+            stretch.total += total
+            if predicted is not None and low is not None and high is not None:
+                stretch.foretold += rounds
+                stretch.predicted += rounds * predicted
+                stretch.low += rounds * low
+                stretch.high += rounds * high
+
+    def _target_in(self, seen: str, counts: str | None) -> tuple[int, float]:
+        """How many rounds of a trial saw the target, and its sum over these."""
+        rounds, total = 0, 0.0
+        for text, count in zip(*split_batch(seen, counts), strict=True):
+            value = self._experiment.columns.values(text)[self._target]
+            if value is not None:
+                rounds, total = rounds + count, total + count * value
+        return rounds, total
 
     def _known(self) -> Known:
-        learner = self._replica.learner.copy()
-        return Known(self._replica.position, learner, edge_estimates(learner) if learner.keeps_model else ())
+        return Known(self._replica.position, self._replica.learner.copy())
 
     def _keep(self) -> None:
         self.points.append(self._known())
@@ -157,10 +159,9 @@ class Course:
             if before.position == position or self.position > EXACT:
                 return before
             then = Replica(self._experiment.definition, self._experiment.columns)
-            then.learner, then.position = before.learner.copy(), before.position
-            closed = self._experiment.storage.closed_since(self._number, before.position)
-            then.follow(closed[: position - before.position])
-            return Known(position, then.learner, edge_estimates(then.learner) if then.learner.keeps_model else ())
+            then.resume(before.position, before.learner)
+            then.catch_up(self._experiment.storage, self._number, position)
+            return Known(position, then.learner)
 
     def sets(self, most: int) -> tuple[list[str], int]:
         """What was set most often, as the log keeps it, most often first; and how many different ones there were."""

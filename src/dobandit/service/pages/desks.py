@@ -23,6 +23,7 @@ from dobandit.service.problems import told_to_visitors
 
 _AT_ONCE = 3_000  # closed trials that are read while a visitor waits
 _PATIENCE = 0.15  # seconds that a visitor waits for newer answers
+_DESKS = 400  # that are kept; those that nobody has used for longest, deleted experiments too, go first
 _KEPT = 16  # answers, for different contexts
 
 
@@ -122,15 +123,13 @@ class Desks:
         """Raises MissingError where there is no such experiment."""
         experiment = self._house.experiment(number)
         with self._lock:
-            desk = self._desks.get(number)
+            desk = self._desks.pop(number, None)
             if desk is None or desk.experiment is not experiment:
-                desk = self._desks[number] = Desk(experiment, number)
+                desk = Desk(experiment, number)
+            self._desks[number] = desk  # the last one used is last
+            while len(self._desks) > _DESKS:
+                del self._desks[next(iter(self._desks))]
             return desk
-
-    def forget_all_but(self, numbers: set[int]) -> None:
-        """Let go of experiments that were deleted."""
-        with self._lock:
-            self._desks = {number: desk for number, desk in self._desks.items() if number in numbers}
 
 
 _making = threading.Lock()

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.learner import Recommendation
+from dobandit.report.readable import shortened
 from dobandit.service.pages import graphs, words
 from dobandit.service.pages.charts import node_views, rewards_picture, tried_picture, values_picture
 from dobandit.service.pages.course import EXACT, Known
@@ -51,7 +52,8 @@ def experiment_page(
 def graph_part(request: Request, number: int, round_: Annotated[int, Query(alias="round", ge=0)] = 0) -> Response:
     """The graph as it was known at a round, for the slider."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    desk.ready(stored)
+    if not desk.ready(stored):
+        return page(request, "_reading.html", stored=stored, read=desk.course.position)
     return page(request, "_replay.html", stored=stored, replay=replay(desk, round_, context_of(request, desk)))
 
 
@@ -120,17 +122,18 @@ def replay(desk: Desk, position: int, context: Mapping[str, float]) -> Replay:
     now = position >= course.position
     known = course.at(position)
     told = desk.answers(context).recommendation if now else _then(known, context)
-    do = {} if told is None else told.do
-    sentence = _sentence(known, told, desk.experiment.graph.target)
-    weighted = bool(known.estimates)
-    picture = graphs.picture(desk.experiment, known.estimates, do)
+    known_then = known.estimates if known.learner.rounds else ()
+    do = told.do if told is not None and known.learner.rounds else {}
+    sentence = _sentence(known, told, shortened(desk.experiment.graph.target, 40))
+    picture = graphs.picture(desk.experiment, known_then, do)
+    shaded = "what is recommended" if now else "what was recommended then"
     step = 1 if course.position <= EXACT else course.stride
     return Replay(
         known.position,
         course.position,
         step,
         picture,
-        graphs.legend(desk.experiment, weighted, "what is recommended" if now else "what was recommended then"),
+        graphs.legend(desk.experiment, bool(known_then), shaded if do else ""),
         sentence,
         approximate=known.position != min(position, course.position),
     )

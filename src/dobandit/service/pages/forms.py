@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
-from urllib.parse import unquote
 
 from fastapi import Depends, Request
 from starlette.datastructures import FormData
@@ -26,11 +25,6 @@ def text(form: FormData, name: str, otherwise: str = "") -> str:
     """One field, without blanks around it."""
     value = form.get(name, otherwise)
     return value.strip() if isinstance(value, str) else otherwise
-
-
-def names(form: FormData, field: str) -> list[str]:
-    """Variables that were ticked. Their names may hold anything, so a page has them percent-encoded."""
-    return [unquote(value) for value in form.getlist(field) if isinstance(value, str)]
 
 
 @contextmanager

@@ -83,9 +83,10 @@ def picture(
 
 
 def legend(experiment: Experiment, weighted: bool, shaded: str) -> list[str]:
-    """How to read it. shaded: what is shaded, such as "recommended"."""
+    """How to read it. shaded: what is shaded, such as "what is recommended"; empty: nothing is"""
     graph = shown_graph(experiment)
-    said = ["Dark: the target.", f"Shaded: {shaded}."]
+    said = ["Filled: the target."]
+    said += [f"Shaded: {shaded}."] if shaded else []
     said += ["Thick: a large effect. Faint: little known yet. Red: makes its effect less likely."] if weighted else []
     said += ["Dashed: hidden."] if graph.latent else []
     said += ["Square: known before acting."] if graph.context else []

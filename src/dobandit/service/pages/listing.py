@@ -1,9 +1,11 @@
-"""The page of all experiments."""
+"""The page of all experiments, some at a time."""
 
 from __future__ import annotations
 
+import json
 import time
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from fastapi import APIRouter, Request
 from markupsafe import Markup
@@ -20,6 +22,7 @@ from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
 _SECONDS = 0.2  # in which answers are computed while a visitor waits; the rest says that it will come
+_PAGE = 50  # experiments
 _SMOOTH = 12  # points of a sparkline
 
 
@@ -28,7 +31,6 @@ class Line(NamedTuple):
 
     stored: StoredExperiment
     target: str = ""
-    policy: str = ""
     answers: Answers | None = None
     spark: Markup | None = None
     told: int | None = None  # None while the log is being read
@@ -42,31 +44,51 @@ class Line(NamedTuple):
 
 @router.get("/")
 @answering
-def experiments_page(request: Request) -> Response:
-    """All experiments."""
-    stored = request.app.state.house.listed(request.state.visitor)
+def experiments_page(request: Request, after: str | None = None, before: str | None = None) -> Response:
+    """The experiments by name, a page at a time: those behind a name, or before one."""
+    stored, earlier, later = _page_of(request, after, before)
     desks, until = desks_of(request), time.monotonic() + _SECONDS
-    if request.state.visitor.experiment is None:
-        desks.forget_all_but({one.id for one in stored})
     lines = [_line(desks, one, time.monotonic() < until) for one in stored]
     waiting = any(line.answers is None and not line.trouble and line.stored.closed for line in lines)
-    return page(request, "experiments.html", lines=lines, waiting=waiting)
+    within = after is not None or before is not None
+    return page(request, "experiments.html", lines=lines, waiting=waiting, earlier=earlier, later=later, within=within)
+
+
+def _page_of(
+    request: Request, after: str | None, before: str | None
+) -> tuple[Sequence[StoredExperiment], str | None, str | None]:
+    """A page, and the names at which the pages before and behind it end and begin; None: there is none."""
+    house, visitor = request.app.state.house, request.state.visitor
+    found = house.listed(visitor, after, before, _PAGE)
+    if not found:
+        return found, None, None
+    first, last = found[0].name, found[-1].name
+    earlier, later = house.listed(visitor, before=first, limit=1), house.listed(visitor, after=last, limit=1)
+    return found, first if earlier else None, last if later else None
 
 
 def _line(desks: Desks, stored: StoredExperiment, in_time: bool) -> Line:
+    target = _target_in(stored.document)
+    if target and not (in_time and stored.closed):
+        return Line(stored, target, told=None if stored.closed else 0)
     try:
         desk = desks.of(stored.id)
-        facts: dict[str, Any] = {
-            "target": desk.experiment.graph.target,
-            "policy": desk.experiment.definition.policy_text,
-        }
+        target = desk.experiment.graph.target
         if not in_time or not desk.ready(stored):
-            return Line(stored, **facts)
-        return Line(
-            stored, **facts, answers=desk.answers(_usual_context(desk)), spark=_spark(desk), told=desk.course.told
-        )
+            return Line(stored, target)
+        answers = desk.answers(_usual_context(desk))
+        return Line(stored, target, answers=answers, spark=_spark(desk), told=desk.course.told)
     except DobanditError as error:
         return Line(stored, trouble=told_to_visitors(error, desks.storage))
+
+
+def _target_in(document: str) -> str:
+    """As the definition says it, which is not read as a whole here; empty where it cannot be found."""
+    try:
+        target = json.loads(document)["graph"]["target"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return target if isinstance(target, str) else ""
 
 
 def _usual_context(desk: Desk) -> dict[str, float]:
@@ -76,7 +98,8 @@ def _usual_context(desk: Desk) -> dict[str, float]:
 def _spark(desk: Desk) -> Markup:
     values = means(desk.course, _SMOOTH)
     target = desk.experiment.graph.target
-    said = f"{target} over time: from {values[0]:.2f} to {values[-1]:.2f}" if len(values) > 1 else "no rounds yet"
+    parts = f"the mean of {target} in {len(values)} parts of the log, one after the other"
+    said = f"{parts}: {', '.join(f'{value:.2f}' for value in values)}" if values else f"{target} was not seen yet"
     return drawn(sparkline(values, said))
 
 

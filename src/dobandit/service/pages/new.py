@@ -1,8 +1,9 @@
-"""A new experiment: paste what causes what, see it drawn, tick who plays which part, and begin."""
+"""A new experiment: paste what causes what, see it drawn, choose who plays which part and by which rules, and begin."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -10,14 +11,17 @@ from fastapi import APIRouter, Request
 from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
-from dobandit.errors import DobanditError, ExperimentError, GraphError, closest
+from dobandit.errors import DobanditError, GraphError, TakenError, closest
 from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.storage.books import MANAGE
 from dobandit.graph.formats import FORMATS
+from dobandit.model.links import BUILDERS
 from dobandit.service.guard import require
+from dobandit.service.pages.begin import EFFECTS, SMALLER, VALUES, words_of
 from dobandit.service.pages.forms import Form, in_the_name_of, text
+from dobandit.service.pages.parts import CAN_BE_SET, MOST_PARTS, PARTS
 from dobandit.service.pages.rendering import page
-from dobandit.service.pages.sketch import MOST_PARTS, sketched
+from dobandit.service.pages.sketch import Sketch, sketched
 from dobandit.service.problems import told_to_visitors
 
 router = APIRouter(include_in_schema=False)
@@ -27,6 +31,11 @@ coupon -> visit
 coupon -> buy
 visit -> buy
 """
+_TYPED = (
+    *("name", "budget", "total_cost", "exclusive", "policy", "horizon", "control", "stop_within", "format"),
+    *("smaller", "effects", "values"),
+)
+LINKS = tuple(BUILDERS)
 POLICIES = (
     ("causal-ucb", "causal-ucb: learns what causes what, and how strongly (usual)"),
     ("causal-ts", "causal-ts: the same beliefs, choosing by drawn models"),
@@ -38,7 +47,8 @@ POLICIES = (
 @router.get("/new")
 def new_page(request: Request) -> Response:
     require(request.state.visitor, MANAGE)
-    return _page(request, FormData({"text": _EXAMPLE, "budget": "1"}))
+    form = FormData({"text": _EXAMPLE, "budget": "1"})
+    return _page(request, form, sketched(form, request.app.state.settings))
 
 
 @router.post("/new/preview")
@@ -46,20 +56,28 @@ def preview(request: Request, form: Form) -> Response:
     """The picture and the parts to tick, as the text is typed."""
     require(request.state.visitor, MANAGE)
     _require_format(form)
-    return page(request, "_sketch.html", **_shown(request, form))
+    sketch = sketched(form, request.app.state.settings)
+    return page(request, "_sketch.html", **_shown(form, sketch, {}))
 
 
 @router.post("/new")
 def new(request: Request, form: Form) -> Response:
     require(request.state.visitor, MANAGE)
     _require_format(form)
+    sketch = sketched(form, request.app.state.settings)
     if text(form, "step") != "create":
-        return _page(request, form)
+        return _page(request, form, sketch)
+    faults: dict[str, str] = {}
     try:
-        number = _created(request, form)
+        words = _words(form, sketch, faults)
+        if not faults:
+            return RedirectResponse(f"/experiments/{_created(request, words)}", 303)
+    except TakenError as error:
+        faults["name"] = told_to_visitors(error, request.app.state.house.storage)
     except DobanditError as error:
-        return _page(request, form, told_to_visitors(error, request.app.state.house.storage), 422)
-    return RedirectResponse(f"/experiments/{number}", 303)
+        trouble = told_to_visitors(error, request.app.state.house.storage)
+        return _page(request, form, sketch, "" if trouble == sketch.trouble else trouble, faults, 422)
+    return _page(request, form, sketch, "", faults, 422)
 
 
 def _require_format(form: FormData) -> None:
@@ -69,71 +87,62 @@ def _require_format(form: FormData) -> None:
         raise GraphError(f"formats are {', '.join(FORMATS)}, but got {given[:40]!r}.{closest(given, FORMATS)}")
 
 
-def _page(request: Request, form: FormData, trouble: str = "", status: int = 200) -> Response:
-    given = {key: text(form, key) for key in ("name", "horizon", "control", "stop_within")}
+def _page(
+    request: Request,
+    form: FormData,
+    sketch: Sketch,
+    trouble: str = "",
+    faults: Mapping[str, str] | None = None,
+    status: int = 200,
+) -> Response:
     return page(
         request,
         "new.html",
         status,
-        given=given,
-        budget=text(form, "budget", "1"),
-        policy=text(form, "policy", POLICIES[0][0]),
         policies=POLICIES,
         formats=FORMATS,
-        chosen_format=text(form, "format"),
+        choices={"smaller": SMALLER, "effects": EFFECTS, "values": VALUES},
         trouble=trouble,
-        **_shown(request, form),
+        refused=status != 200,
+        **_shown(form, sketch, faults or {}),
     )
 
 
-def _shown(request: Request, form: FormData) -> dict[str, Any]:
-    sketch = sketched(form, request.app.state.settings)
-    return {"sketch": sketch, "way": text(form, "way"), "most_roles": MOST_PARTS}
+def _shown(form: FormData, sketch: Sketch, faults: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "sketch": sketch,
+        "given": {key: text(form, key) for key in _TYPED},
+        "faults": {**sketch.faults, **faults},
+        "way": text(form, "way"),
+        "parts": PARTS,
+        "can_be_set": CAN_BE_SET,
+        "links": LINKS,
+        "most_roles": MOST_PARTS,
+    }
 
 
-def _created(request: Request, form: FormData) -> int:
-    house = request.app.state.house
-    sketch = sketched(form, request.app.state.settings)
-    if sketch.trouble or sketch.what is None:
+def _words(form: FormData, sketch: Sketch, faults: dict[str, str]) -> dict[str, Any]:
+    """Those of `create_experiment`, or `faults`."""
+    if sketch.graph is None or sketch.what is None:
+        faults |= sketch.faults
+        if faults:
+            return {}
         raise GraphError(sketch.trouble or "an experiment begins with what causes what, but nothing was given.")
     if sketch.guessed:
-        raise GraphError("an experiment has a target, but none is chosen. Tick it in the table.")
-    way, policy = text(form, "way"), text(form, "policy", POLICIES[0][0])
-    always = [*sketch.always, *([unquote(way.removeprefix("set:"))] if way.startswith("set:") else [])]
-    settings: dict[str, Any] = {
-        "policy": "ucb" if way == "ucb" else policy,
-        "hide": sketch.hide if way == "hide" else (),
-        "horizon": _whole(form, "horizon", "the number of rounds"),
-        "control": _number(form, "control", "the share of control rounds") or 0.0,
-        "stop_within": _number(form, "stop_within", "how close is close enough"),
-    }
-    if always:
-        settings["always_set"] = list(dict.fromkeys(always))
-    budget = _whole(form, "budget", "how many variables may be set")
-    name = text(form, "name")
-    if not name:
-        raise ExperimentError("an experiment has a name, but none is given.")
-    with in_the_name_of(request, "create", name), warnings.catch_warnings():
+        raise GraphError("an experiment has a target, but none is chosen. Choose it in the table.")
+    way, policy = text(form, "way"), text(form, "policy") or POLICIES[0][0]
+    policy = "ucb" if way == "ucb" else policy
+    words, found = words_of(form, sketch, sketch.graph, policy)
+    faults |= found
+    if way.startswith("set:"):
+        words["always_set"] = list(dict.fromkeys([*words["always_set"], unquote(way.removeprefix("set:"))]))
+    return {**words, "graph": sketch.what, "policy": policy, "hide": sketch.hide if way == "hide" else ()}
+
+
+def _created(request: Request, words: dict[str, Any]) -> int:
+    house = request.app.state.house
+    with in_the_name_of(request, "create", words["name"]), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        create_experiment(name, sketch.what, budget, storage=house.storage, **settings)
-    found = house.storage.find(name)
+        create_experiment(storage=house.storage, clock=house.settings.clock, **words)
+    found = house.storage.find(words["name"])
     return int(found.id) if found is not None else 0
-
-
-def _number(form: FormData, field_name: str, what: str) -> float | None:
-    given = text(form, field_name)
-    if not given:
-        return None
-    try:
-        return float(given.replace(",", "."))
-    except ValueError:
-        raise ExperimentError(f"{what} is a number, but got {given[:40]!r}.") from None
-
-
-def _whole(form: FormData, field_name: str, what: str) -> int | None:
-    given = text(form, field_name)
-    if not given:
-        return None
-    if not given.isascii() or not given.isdigit() or len(given) > 12:
-        raise ExperimentError(f"{what} is a whole number, but got {given[:40]!r}.")
-    return int(given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -12,7 +13,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
-from dobandit.report.readable import shortened
+from dobandit.report.readable import action_words, shortened
 from dobandit.service.pages import words
 from dobandit.texts import printable
 
@@ -32,6 +33,20 @@ def as_typed(text: str) -> Markup:
     return escape(text)
 
 
+def cut(text: str, most: int) -> str:
+    """At most so many characters of a text; where some are missing, pointing at it shows the whole."""
+    return _pointed(shortened(text, most), printable(text))
+
+
+def _sets(do: Mapping[str, float], most: int) -> str:
+    """What is set, with names cut likewise."""
+    return _pointed(words.sets(do, most), printable(action_words(do)))
+
+
+def _pointed(shown: str, whole: str) -> str:
+    return shown if shown == whole else Markup('<span title="{}">{}</span>').format(whole, shown)
+
+
 environment = Environment(
     loader=FileSystemLoader(HERE / "templates"),
     autoescape=True,
@@ -47,8 +62,9 @@ environment.filters |= {
     "level": words.level,
     "moment": words.moment,
     "iso": words.iso,
-    "sets": words.sets,
+    "sets": _sets,
     "short": shortened,
+    "cut": cut,
     "as_typed": as_typed,
     "token": lambda name: quote(name, safe=""),
 }

@@ -1,9 +1,9 @@
-"""A sketch of an experiment: what a text and the parts that were ticked amount to, or where the text is wrong."""
+"""A sketch of an experiment: what a text and the parts that were chosen amount to, or where the text is wrong."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import pairwise
@@ -16,18 +16,27 @@ from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats import load_json, parse_graph, sniff
 from dobandit.graph.formats.draft import GraphDraft
 from dobandit.graph.formats.files import plain_text
-from dobandit.graph.formats.roles import usual_bias
 from dobandit.graph.hiding import smallest_to_hide, ways_out, without_causes
 from dobandit.graph.latent import admissible
 from dobandit.model.base import CausalModel
 from dobandit.model.files import is_model_document, model_from_document
 from dobandit.report.drawn.graph import graph_svgs
 from dobandit.report.picture import drawable
-from dobandit.service.pages.forms import names, text
+from dobandit.service.pages.forms import text
+from dobandit.service.pages.parts import (
+    ALWAYS,
+    MOST_PARTS,
+    Chosen,
+    Row,
+    chosen_parts,
+    kept_aside,
+    parts_of_model,
+    rows_of,
+    target_wanted,
+    with_parts,
+)
 from dobandit.service.pages.rendering import drawn
 from dobandit.service.settings import Settings
-
-MOST_PARTS = 200  # variables whose parts can be ticked on a page
 
 
 @dataclass
@@ -38,18 +47,25 @@ class Sketch:
     kind: str = ""
     what: CausalGraph | CausalModel | None = None
     graph: CausalGraph | None = None
-    guessed: bool = False  # whether nobody has said what the target is
+    chosen: Chosen | None = None
+    rows: list[Row] = field(default_factory=list)
+    aside: Mapping[str, str] = field(default_factory=dict)  # fields of variables that the text does not name just now
+    faults: dict[str, str] = field(default_factory=dict)  # by field of the form
     trouble: str = ""
     line: int | None = None
     column: int | None = None
     fault: tuple[str, str] | None = None  # the line in question, and a mark below its place
     notes: list[str] = field(default_factory=list)
-    always: list[str] = field(default_factory=list)
     hidden_paths: tuple[tuple[str, ...], ...] = ()  # of a hidden cause that cannot be removed
     hidden_words: str = ""
     hide: tuple[str, ...] = ()  # what could count as hidden, so that a model can be learned
     settable_ends: tuple[str, ...] = ()  # what could be set in every round instead
     picture: Markup | None = None
+
+    @property
+    def guessed(self) -> bool:
+        """Whether nobody has said what the target is."""
+        return self.chosen is not None and not self.chosen.named
 
     @property
     def from_model(self) -> bool:
@@ -70,7 +86,8 @@ def sketched(form: FormData, settings: Settings) -> Sketch:
         sketch.trouble, sketch.line, sketch.column = str(error), error.line, error.column
         sketch.fault = _fault(sketch.text, error.line, error.column)
     except (DobanditError, RecursionError) as error:
-        sketch.trouble = str(error)
+        sketch.trouble = "" if sketch.faults else str(error)  # which is then said beside its field
+    sketch.aside = kept_aside(form, sketch.rows)
     if sketch.graph is not None:
         sketch.picture = _picture(sketch)
     return sketch
@@ -87,23 +104,29 @@ def _fault(source: str, line: int | None, column: int | None) -> tuple[str, str]
 def _read(sketch: Sketch, form: FormData, settings: Settings) -> None:
     if sketch.kind == "json" and is_model_document(document := load_json(plain_text(sketch.text))):
         model = model_from_document(document)
-        sketch.what, sketch.graph = model, model.graph
-        _bound(sketch.graph, settings)
+        _bound(model.graph, settings)
+        sketch.what, sketch.graph, sketch.chosen = model, model.graph, parts_of_model(model.graph, form)
+        sketch.rows = rows_of(model.graph, sketch.chosen, form)
     else:
-        target = next(iter(names(form, "target")), None)
-        try:
-            base = parse_graph(sketch.text, sketch.kind, structure_only=True)
-        except ParseError:
-            raise
-        except GraphError:  # the text says no target: it is ticked, or the page asks for it
-            draft = _draft(sketch)
-            if target not in draft.ids:
-                target, sketch.guessed = _likely_target(draft), True
-            base = parse_graph(sketch.text, sketch.kind, target=target, structure_only=True)
+        base, named = _parsed(sketch, form)
         _bound(base, settings)
-        sketch.what = sketch.graph = _with_parts(base, target, form)
-    sketch.always = [name for name in names(form, "always") if name in sketch.graph.controllable]
+        sketch.chosen = chosen_parts(base, form, named)
+        sketch.faults |= sketch.chosen.faults
+        sketch.rows = rows_of(base, sketch.chosen, form)
+        sketch.what = sketch.graph = with_parts(base, sketch.chosen)
     _look_for_hidden_causes(sketch)
+
+
+def _parsed(sketch: Sketch, form: FormData) -> tuple[CausalGraph, bool]:
+    """The graph of the text, and whether the text names the target."""
+    try:
+        return parse_graph(sketch.text, sketch.kind, structure_only=True), True
+    except ParseError:
+        raise
+    except GraphError:  # the text says no target: it is chosen, or the page asks for it
+        draft, target = _draft(sketch), target_wanted(form)
+        chosen = target if target in draft.ids else _likely_target(draft)
+        return parse_graph(sketch.text, sketch.kind, target=chosen, structure_only=True), False
 
 
 def _bound(graph: CausalGraph, settings: Settings) -> None:
@@ -130,31 +153,11 @@ def _likely_target(draft: GraphDraft) -> str:
     return ends[-1]
 
 
-def _with_parts(base: CausalGraph, target: str | None, form: FormData) -> CausalGraph:
-    """The graph with the parts that were ticked; a variable that the page has not shown yet keeps its own."""
-    shown = set(names(form, "shown")) & set(base.nodes)
-    chosen = target if target is not None and target in base else base.target
-    ticked = {part: set(names(form, part)) for part in ("hidden", "context", "settable")}
-
-    def part(name: str, own: Iterable[str]) -> list[str]:
-        return [n for n in base.nodes if (n in ticked[name] if n in shown else n in own)]
-
-    hidden = [name for name in part("hidden", base.latent) if name != chosen]
-    context = [name for name in part("context", base.context) if name != chosen and name not in hidden]
-    out = {chosen, *hidden, *context}
-    was_out = {base.target, *base.latent, *base.context}  # these were not settable because of their part alone
-    settable = [n for n in part("settable", {*base.controllable, *was_out}) if n not in out]
-    bias = None if usual_bias(base) else [name for name in base.bias if name in base]
-    return CausalGraph(
-        base.edges, chosen, latent=hidden, controllable=settable, bias=bias, nodes=base.nodes, context=context
-    )
-
-
 def _look_for_hidden_causes(sketch: Sketch) -> None:
     graph = sketch.graph
-    if graph is None or not graph.latent:
+    if graph is None or sketch.chosen is None or not graph.latent:
         return
-    free = without_causes(graph, sketch.always)
+    free = without_causes(graph, sketch.chosen.playing(ALWAYS))
     witness = admissible(free).witness
     if witness is None:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -10,9 +11,12 @@ from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from dobandit.errors import DobanditError, ExperimentError
+from dobandit.experiment.answers import EdgeEstimate
+from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.storage.base import ASKED
 from dobandit.report.drawn.bars import Step, waterfall
+from dobandit.report.readable import shortened
 from dobandit.service.pages import graphs
 from dobandit.service.pages.course import EXACT
 from dobandit.service.pages.desks import Desk, desks_of
@@ -58,7 +62,10 @@ def trials_page(
 def trial_page(request: Request, number: int, trial: int) -> Response:
     """One trial, and why it was chosen."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    return page(request, "trial.html", stored=stored, **trial_view(desk, trial, desk.ready(stored)))
+    ready = desk.ready(stored)
+    if not ready and desk.experiment.stored_trial(trial).asked_after > EXACT:  # it would be read a second time
+        return page(request, "reading.html", stored=stored, read=desk.course.position, here="trials")
+    return page(request, "trial.html", stored=stored, **trial_view(desk, trial, ready))
 
 
 def trial_view(desk: Desk, number: int, ready: bool) -> dict[str, Any]:
@@ -75,19 +82,30 @@ def trial_view(desk: Desk, number: int, ready: bool) -> dict[str, Any]:
             trouble = told_to_visitors(error, experiment.storage)
     else:
         trouble = f"This trial was {row['source']}, not asked for: nobody chose it, so nothing explains it."
+    estimates = desk.course.at(experiment.stored_trial(number).asked_after).estimates if ready else ()
     return {
         "experiment": experiment,
         "row": row,
         "explained": explained,
         "trouble": trouble,
         "target": experiment.graph.target,
-        "picture": _picture(desk, row, explained, ready),
+        "picture": _picture(desk, row, explained, estimates),
         "fall": None if explained is None else _fall(explained, experiment.graph.target),
+        "legend": _legend(experiment, bool(estimates), bool(row["do"])),
         "interval_words": experiment.interval_words,
     }
 
 
-def _picture(desk: Desk, row: dict[str, Any], explained: Explanation | None, ready: bool) -> graphs.Picture:
+def _legend(experiment: Experiment, weighted: bool, sets: bool) -> list[str]:
+    target = shortened(experiment.graph.target, 40)
+    ways = [f"Blue: the ways from what was set to {target}; what is pale had no part in it."] if sets else []
+    then = ["Weights are as they were known then."] if weighted else []
+    return ways + graphs.legend(experiment, weighted, "what was set" if sets else "") + then
+
+
+def _picture(
+    desk: Desk, row: dict[str, Any], explained: Explanation | None, estimates: Sequence[EdgeEstimate]
+) -> graphs.Picture:
     """The graph with the paths lit by which the trial was expected to work; of all that was set, where no path says."""
     experiment = desk.experiment
     graph = graphs.shown_graph(experiment)
@@ -95,7 +113,6 @@ def _picture(desk: Desk, row: dict[str, Any], explained: Explanation | None, rea
     if explained is not None and explained.paths:
         listed = {edge for path in explained.paths if not path.from_bias for edge in pairwise(path.names)}
         lit = listed & set(graph.edges)
-    estimates = desk.course.at(experiment.stored_trial(row["trial"]).asked_after).estimates if ready else ()
     return graphs.picture(experiment, estimates, row["do"], lit=lit, page=f"/experiments/{desk.number}")
 
 

@@ -86,7 +86,7 @@ def headline(
     if not rounds:
         return Headline(
             "Nothing was told yet: ask for the first round.",
-            "What is shown below is what the policy begins with.",
+            f"Below stands what causes {shortened(target, 40)}; how strongly, the rounds will tell.",
             "wait",
         )
     act = f"Set {_sentence(told.do)}." if told.do else "Set nothing."
@@ -111,7 +111,10 @@ def _tone(told: Recommendation) -> str:
 def _sureness(told: Recommendation) -> str:
     p = told.probability_best
     if p is None:
-        best = "How likely it is to be the best is not known, as the policy keeps no model of the causes."
+        best = (
+            "How likely it is to be the best is not known: the policy keeps no model of the causes, or there are too "
+            "many sets to compare."
+        )
     elif p >= SURE:
         best = f"It is almost certainly the best allowed set (probability {digits(p, 2)})."
     elif p >= LIKELY:

@@ -79,16 +79,25 @@ function draws() {
       part(form.dataset.preview, { method: "POST", body: new URLSearchParams(new FormData(form)) })
         .then((html) => {
           if (mine !== asked) return;
-          const at = document.activeElement, inside = place.contains(at);
+          const at = document.activeElement, inside = place.contains(at) ? at.name : null;
+          const typed = new Map([...place.querySelectorAll(".typed")].map((one) => [one.name, one.value]));
+          const from = at.selectionStart, to = at.selectionEnd;
           place.innerHTML = html;
-          if (!inside) return;
-          for (const one of place.querySelectorAll("input")) {
-            if (one.name === at.name && one.value === at.value) one.focus();
+          for (const one of place.querySelectorAll(".typed")) {
+            if (typed.has(one.name)) one.value = typed.get(one.name);
+          }
+          for (const one of place.querySelectorAll("input, select")) {
+            if (one.name !== inside || (one.type === "radio" && one.value !== at.value)) continue;
+            one.focus();
+            if (from !== undefined && from !== null) one.setSelectionRange(from, to);
           }
         }).catch(() => {});
     }, 250);
   };
-  form.addEventListener("input", draw);
+  form.addEventListener("input", (event) => {
+    const drawn = event.target.id === "text" || event.target.name === "format" || place.contains(event.target);
+    if (drawn && !event.target.classList.contains("typed")) draw();
+  });
 }
 
 replays(document);
