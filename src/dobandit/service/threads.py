@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
+from fastapi import Request
+from starlette.responses import Response
+
+from dobandit.service.requests import house_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_LONG = 64 * 1024  # bytes of a body
 _MOST_ANSWERS = 8  # worked out at the same time; others wait
 
 
@@ -28,3 +33,17 @@ def answering(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
         return await run_sync(functools.partial(handler, *args, **kwargs), limiter=_limiter())
 
     return answered
+
+
+def changing(handler: Callable[..., Response]) -> Callable[..., Awaitable[Response]]:
+    """A route's handler that changes an experiment, together with others who do so at the same time. What is long to
+    read is read in a thread of its own."""
+
+    @functools.wraps(handler)
+    async def changed(request: Request, experiment: int, body: bytes, **words: Any) -> Response:
+        act = functools.partial(handler, request, experiment=experiment, body=body, **words)
+        if len(body) > _LONG:
+            return await run_sync(act)
+        return await house_of(request).changes.make(experiment, act)
+
+    return changed

@@ -20,12 +20,14 @@ from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.service.api import schemas
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
+from dobandit.service.threads import changing
 
 router = APIRouter(tags=["rounds"])
 _ASK = ("available", "n", "lease", "size", "control", "context")
 
 
 @router.post("/experiments/{experiment}/ask", status_code=201, openapi_extra=schemas.ASK)
+@changing
 def ask(request: Request, experiment: int, body: Body) -> Response:
     """The next trials to carry out."""
     given, found = said(request, body, *_ASK), house_of(request).at_work(experiment)
@@ -37,6 +39,7 @@ def ask(request: Request, experiment: int, body: Body) -> Response:
 
 
 @router.post("/experiments/{experiment}/trials/{number}/tell", openapi_extra=schemas.TELL)
+@changing
 def tell(request: Request, experiment: int, number: int, body: Body) -> Response:
     """What was seen in a trial. The same told twice changes nothing; something else is refused."""
     given, found = said(request, body, "observation", "csv", "issued"), house_of(request).at_work(experiment)
@@ -50,6 +53,7 @@ def tell(request: Request, experiment: int, number: int, body: Body) -> Response
 
 
 @router.post("/experiments/{experiment}/trials/{number}/fail", openapi_extra=schemas.FAIL)
+@changing
 def fail(request: Request, experiment: int, number: int, body: Body) -> Response:
     """The trial was tried, but gave nothing."""
     given, found = said(request, body, "reason"), house_of(request).at_work(experiment)
@@ -63,6 +67,7 @@ def fail(request: Request, experiment: int, number: int, body: Body) -> Response
 
 
 @router.post("/experiments/{experiment}/trials/{number}/abandon", openapi_extra=schemas.ABANDON)
+@changing
 def abandon(request: Request, experiment: int, number: int, body: Body) -> Response:
     """Nobody will carry the trial out."""
     said(request, body)
@@ -76,6 +81,7 @@ def abandon(request: Request, experiment: int, number: int, body: Body) -> Respo
 
 
 @router.post("/experiments/{experiment}/record", status_code=201, openapi_extra=schemas.RECORD)
+@changing
 def record(request: Request, experiment: int, body: Body) -> Response:
     """A round that nobody asked for."""
     given, found = said(request, body, "do", "observation", "csv"), house_of(request).at_work(experiment)
