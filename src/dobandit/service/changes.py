@@ -1,6 +1,7 @@
 """Changes of one experiment that come at the same time are stored together: one transaction, and one wait for the disk.
 
-While some are being stored, others arrive, and are the next. Nobody is answered before what he did is on the disk.
+While some are being stored, others arrive, and are the next. Nobody is answered before what he did is on the disk. What
+brings news goes before those who ask: they then know of all of it, and it is learned from once, for all of them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from anyio import CapacityLimiter
@@ -26,8 +28,12 @@ _SECONDS = 0.05  # for which a transaction takes in more: others, in other proce
 
 
 class _Change(NamedTuple):
+    asks: bool
     act: Callable[[], Any]
     done: asyncio.Future[Any]
+
+
+_asks = attrgetter("asks")
 
 
 class Changes:
@@ -46,12 +52,15 @@ class Changes:
     def _limiter(self) -> CapacityLimiter:
         return CapacityLimiter(_MOST_THREADS)
 
-    async def make(self, experiment: int, act: Callable[[], T]) -> T:
+    async def make(self, experiment: int, act: Callable[[], T], asks: bool = False) -> T:
         """What `act` returns or raises, once what it wrote is stored. What takes long is done by itself, one at a time:
-        who comes meanwhile, and would have to wait for it, is stored together with others after it."""
+        who comes meanwhile, and would have to wait for it, is stored together with others after it.
+
+        asks  whether it wants to know what is known; others bring news
+        """
         while True:
             try:
-                result: T = await self._together(experiment, act)
+                result: T = await self._together(experiment, _Change(asks, act, _future()))
                 return result
             except TakesLongError:
                 if experiment not in self._long:
@@ -66,8 +75,7 @@ class Changes:
             del self._long[experiment]
             over.set()
 
-    def _together(self, experiment: int, act: Callable[[], Any]) -> asyncio.Future[Any]:
-        change = _Change(act, asyncio.get_running_loop().create_future())
+    def _together(self, experiment: int, change: _Change) -> asyncio.Future[Any]:
         waiting = self._waiting.get(experiment)
         if waiting is None:
             waiting = self._waiting[experiment] = deque()
@@ -81,7 +89,7 @@ class Changes:
         """Until nobody waits."""
         try:
             while waiting:
-                batch = list(waiting)
+                batch = sorted(waiting, key=_asks)
                 waiting.clear()
                 try:
                     outcomes = await run_sync(self._made, experiment, batch, limiter=self._limiter)
@@ -107,6 +115,10 @@ class Changes:
             self._undone(experiment)
             return [one if isinstance(one, Exception) else error for one in outcomes] or [error] * len(batch)
         return outcomes
+
+
+def _future() -> asyncio.Future[Any]:
+    return asyncio.get_running_loop().create_future()
 
 
 def _outcome(act: Callable[[], Any]) -> Any:

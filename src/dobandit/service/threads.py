@@ -35,15 +35,21 @@ def answering(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     return answered
 
 
-def changing(handler: Callable[..., Response]) -> Callable[..., Awaitable[Response]]:
+def changing(asks: bool = False) -> Callable[[Callable[..., Response]], Callable[..., Awaitable[Response]]]:
     """A route's handler that changes an experiment, together with others who do so at the same time. What is long to
-    read is read in a thread of its own."""
+    read is read in a thread of its own.
 
-    @functools.wraps(handler)
-    async def changed(request: Request, experiment: int, body: bytes, **words: Any) -> Response:
-        act = functools.partial(handler, request, experiment=experiment, body=body, **words)
-        if len(body) > _LONG:
-            return await run_sync(act)
-        return await house_of(request).changes.make(experiment, act)
+    asks  see `Changes.make`
+    """
 
-    return changed
+    def decorated(handler: Callable[..., Response]) -> Callable[..., Awaitable[Response]]:
+        @functools.wraps(handler)
+        async def changed(request: Request, experiment: int, body: bytes, **words: Any) -> Response:
+            act = functools.partial(handler, request, experiment=experiment, body=body, **words)
+            if len(body) > _LONG:
+                return await run_sync(act)
+            return await house_of(request).changes.make(experiment, act, asks)
+
+        return changed
+
+    return decorated

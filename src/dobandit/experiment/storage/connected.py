@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from dobandit.errors import StorageError
-from dobandit.experiment.storage import schema
+from dobandit.experiment.storage import plainly, schema
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
 from dobandit.experiment.storage.together import Shared, shared_in, sharing
 from dobandit.experiment.storage.versions import check_version, refuse_foreign, stored_version
@@ -152,13 +152,13 @@ class Connected:
         if shared.broken is not None:
             raise shared.broken
         try:
-            connection.exec_driver_sql("SAVEPOINT part")
-            yield connection.execute(opening, parameters).first()
-            connection.exec_driver_sql("RELEASE part")
+            plainly.execute(connection, "SAVEPOINT part")
+            yield plainly.first(connection, opening, parameters)
+            plainly.execute(connection, "RELEASE part")
         except BaseException as error:
             try:
-                connection.exec_driver_sql("ROLLBACK TO part")
-                connection.exec_driver_sql("RELEASE part")
+                plainly.execute(connection, "ROLLBACK TO part")
+                plainly.execute(connection, "RELEASE part")
             except _BROKEN as worse:
                 shared.broken = self.database.explain(worse)
             if isinstance(error, _BROKEN):

@@ -27,7 +27,7 @@ _ASK = ("available", "n", "lease", "size", "control", "context")
 
 
 @router.post("/experiments/{experiment}/ask", status_code=201, openapi_extra=schemas.ASK)
-@changing
+@changing(asks=True)
 def ask(request: Request, experiment: int, body: Body) -> Response:
     """The next trials to carry out."""
     given, found = said(request, body, *_ASK), house_of(request).at_work(experiment)
@@ -39,7 +39,7 @@ def ask(request: Request, experiment: int, body: Body) -> Response:
 
 
 @router.post("/experiments/{experiment}/trials/{number}/tell", openapi_extra=schemas.TELL)
-@changing
+@changing()
 def tell(request: Request, experiment: int, number: int, body: Body) -> Response:
     """What was seen in a trial. The same told twice changes nothing; something else is refused."""
     given, found = said(request, body, "observation", "csv", "issued"), house_of(request).at_work(experiment)
@@ -53,7 +53,7 @@ def tell(request: Request, experiment: int, number: int, body: Body) -> Response
 
 
 @router.post("/experiments/{experiment}/trials/{number}/fail", openapi_extra=schemas.FAIL)
-@changing
+@changing()
 def fail(request: Request, experiment: int, number: int, body: Body) -> Response:
     """The trial was tried, but gave nothing."""
     given, found = said(request, body, "reason"), house_of(request).at_work(experiment)
@@ -67,7 +67,7 @@ def fail(request: Request, experiment: int, number: int, body: Body) -> Response
 
 
 @router.post("/experiments/{experiment}/trials/{number}/abandon", openapi_extra=schemas.ABANDON)
-@changing
+@changing()
 def abandon(request: Request, experiment: int, number: int, body: Body) -> Response:
     """Nobody will carry the trial out."""
     said(request, body)
@@ -81,7 +81,7 @@ def abandon(request: Request, experiment: int, number: int, body: Body) -> Respo
 
 
 @router.post("/experiments/{experiment}/record", status_code=201, openapi_extra=schemas.RECORD)
-@changing
+@changing()
 def record(request: Request, experiment: int, body: Body) -> Response:
     """A round that nobody asked for."""
     given, found = said(request, body, "do", "observation", "csv"), house_of(request).at_work(experiment)
