@@ -35,6 +35,16 @@ def answering(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     return answered
 
 
+def in_a_thread(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    """A route's handler that may take long, where its route would not give it a thread."""
+
+    @functools.wraps(handler)
+    async def handled(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await run_sync(functools.partial(handler, *args, **kwargs))
+
+    return handled
+
+
 def changing(asks: bool = False) -> Callable[[Callable[..., Response]], Callable[..., Awaitable[Response]]]:
     """A route's handler that changes an experiment, together with others who do so at the same time. What is long to
     read is read in a thread of its own.

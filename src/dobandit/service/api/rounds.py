@@ -20,9 +20,10 @@ from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.service.api import schemas
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
-from dobandit.service.threads import changing
+from dobandit.service.routes import PlainRoute
+from dobandit.service.threads import changing, in_a_thread
 
-router = APIRouter(tags=["rounds"])
+router = APIRouter(tags=["rounds"], route_class=PlainRoute)
 _ASK = ("available", "n", "lease", "size", "control", "context")
 
 
@@ -97,6 +98,7 @@ def record(request: Request, experiment: int, body: Body) -> Response:
 
 
 @router.post("/experiments/{experiment}/import", status_code=201, openapi_extra=schemas.IMPORT)
+@in_a_thread
 def import_rounds(request: Request, experiment: int, body: Body) -> Response:
     """Many rounds that nobody asked for: all of them, or none if one is wrong. JSON, or CSV as text/csv."""
     found = house_of(request).at_work(experiment)
