@@ -19,6 +19,9 @@ class PlainRoute(APIRoute):
     """A route whose handler is given the request, the numbers in its address by name, and the body. Its signature says
     so, for the API's description."""
 
+    def __init__(self, *arguments: Any, **words: Any) -> None:
+        super().__init__(*arguments, **{**words, "response_model": None})
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = self.endpoint
 

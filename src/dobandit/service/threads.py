@@ -15,6 +15,7 @@ from dobandit.service.requests import house_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Act = Callable[[], Response]
 
 _LONG = 64 * 1024  # bytes of a body
 _MOST_ANSWERS = 8  # worked out at the same time; others wait
@@ -45,19 +46,19 @@ def in_a_thread(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     return handled
 
 
-def changing(asks: bool = False) -> Callable[[Callable[..., Response]], Callable[..., Awaitable[Response]]]:
-    """A route's handler that changes an experiment, together with others who do so at the same time. What is long to
-    read is read in a thread of its own.
+def changing(asks: bool = False) -> Callable[[Callable[..., Act]], Callable[..., Awaitable[Response]]]:
+    """A route's handler that reads what a request says, and returns what is then done: a change of an experiment,
+    together with others at the same time. What is long to read is read, and done, in a thread of its own.
 
     asks  see `Changes.make`
     """
 
-    def decorated(handler: Callable[..., Response]) -> Callable[..., Awaitable[Response]]:
+    def decorated(handler: Callable[..., Act]) -> Callable[..., Awaitable[Response]]:
         @functools.wraps(handler)
         async def changed(request: Request, experiment: int, body: bytes, **words: Any) -> Response:
-            act = functools.partial(handler, request, experiment=experiment, body=body, **words)
             if len(body) > _LONG:
-                return await run_sync(act)
+                return await run_sync(lambda: handler(request, experiment=experiment, body=body, **words)())
+            act = handler(request, experiment=experiment, body=body, **words)
             return await house_of(request).changes.make(experiment, act, asks)
 
         return changed

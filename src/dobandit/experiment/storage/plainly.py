@@ -3,7 +3,7 @@ one takes several times as long as the database."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,26 +11,25 @@ from sqlalchemy import Connection, Executable
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 
+Values = Mapping[str, Any] | Sequence[Any]
 
-def execute(connection: Connection, statement: Executable | str, parameters: Mapping[str, Any] | None = None) -> Any:
-    """A cursor of the driver's; read it to its end. Errors are SQLAlchemy's."""
-    given: Mapping[str, Any] = parameters or {}
-    text, fixed, order = (
-        (statement, {}, ()) if isinstance(statement, str) else _words(statement, connection.dialect, tuple(given))
-    )
-    if fixed:
-        given = {**fixed, **given}
-    values = given if order is None else [given[name] for name in order]
+
+def execute(connection: Connection, statement: Executable | str, values: Values = ()) -> Any:
+    """A cursor of the driver's; read it to its end. Errors are SQLAlchemy's.
+
+    values  by name; of a text, which is in the driver's words already, as the driver takes them
+    """
+    text, given = (statement, values) if isinstance(statement, str) else _spoken(statement, connection.dialect, values)
     dbapi = connection.dialect.loaded_dbapi
     cursor = connection.connection.cursor()
     try:
-        cursor.execute(text, values)
+        cursor.execute(text, given)
     except dbapi.Error as error:
         lost = connection.dialect.is_disconnect(error, connection.connection.dbapi_connection, cursor)
         if lost:
             connection.invalidate(error)
         raise DBAPIError.instance(
-            text, list(values), error, dbapi.Error, connection_invalidated=lost, dialect=connection.dialect
+            text, list(given), error, dbapi.Error, connection_invalidated=lost, dialect=connection.dialect
         ) from error
     return cursor
 
@@ -45,6 +44,12 @@ def first(connection: Connection, statement: Executable, parameters: Mapping[str
     """The first row, if there is one."""
     found = rows(connection, statement, parameters)
     return found[0] if found else None
+
+
+def _spoken(statement: Executable, dialect: Dialect, values: Any) -> tuple[str, Values]:
+    text, fixed, order = _words(statement, dialect, tuple(values))
+    given = {**fixed, **values} if fixed else values
+    return text, given if order is None else [given[name] for name in order]
 
 
 @lru_cache(maxsize=200)

@@ -92,8 +92,10 @@ class SQLWriter(SQLBooks, Writer):
         while batch := list(islice(entering, _BATCH)):
             if style == "qmark" and len(batch) > 1:
                 insert_many(self._connection, batch)
+            elif len(batch) > 1:
+                self._connection.exec_driver_sql(insert_text(style), batch)
             else:
-                self._connection.exec_driver_sql(insert_text(style), batch if len(batch) > 1 else batch[0])
+                plainly.execute(self._connection, insert_text(style), batch[0])
         return first
 
     def reissue(self, number: int, lease_expires: float | None) -> None:
