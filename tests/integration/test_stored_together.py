@@ -257,3 +257,19 @@ def test_a_long_choice_keeps_nobody_from_telling(house, monkeypatch):
         assert not any(one.done() for one in waiting)
         over.set()
         assert {one.result(30).json()["trials"][0]["trial"] for one in waiting} == {2, 3, 4}
+
+
+def test_a_transaction_ends_in_time_and_a_fault_is_its_own_alone(house, monkeypatch):
+    """Whoever finds no room in a transaction is in the next one."""
+    ask(house), ask(house)
+    monkeypatch.setattr("dobandit.service.changes._SECONDS", 0.0)
+
+    def broken(experiment, *arguments):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("dobandit.experiment.experiment.Experiment.tell_failed", broken)
+    fail = partial(house.call, "POST", f"{API}/experiments/{house.spring}/trials/1/fail", {})
+    answers = at_once(partial(tell, house, 0), fail, *[partial(ask, house)] * 4)
+    assert [answer.status_code for answer in answers] == [200, 500] + [201] * 4
+    assert {answer.json()["trials"][0]["trial"] for answer in answers[2:]} == {2, 3, 4, 5}
+    assert house.storage.counters(house.spring) == (6, 1)

@@ -24,7 +24,7 @@ from dobandit.experiment.storage.together import TakesLongError
 T = TypeVar("T")
 
 _MOST_THREADS = 16  # experiments that are changed at the same time; others wait
-_SECONDS = 0.05  # for which a transaction takes in more: others, in other processes, wait for it
+_SECONDS = 0.1  # for which a transaction takes in more: others, in other processes, wait for it
 
 
 class _Change(NamedTuple):
