@@ -18,7 +18,7 @@ from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.storage.connected import Connected
 from dobandit.experiment.storage.together import TakesLongError, shared_in
 from dobandit.testing.storage import ASK, SEEN, add
-from experiments import G5, again, make, whole_log
+from experiments import G5, again, knowledge, make, said, whole_log
 from serving import FUNNEL, served
 
 API = "/api/v1"
@@ -129,6 +129,29 @@ def test_a_refused_tell_leaves_the_others_as_they_are(storage):
             experiment.tell(trials[0], {"Y": 0})
     assert [row["state"] for row in experiment.trials()] == ["told", "told", "pending"]
     assert experiment.status().told == 2
+
+
+def test_what_was_learned_and_never_stored_is_forgotten(file):
+    """The same object goes on as one to which that was never told."""
+    experiment, other = make(file, G5.graph), make(MemoryStorage(), G5.graph)
+    for one in (experiment, other):
+        for _ in range(3):
+            one.tell(one.ask(), {"Y": 1})
+    under_way = [experiment.ask() for _ in range(2)]
+    assert [said(trial) for trial in under_way] == [said(other.ask()) for _ in range(2)]
+
+    def lost():
+        with file.together():
+            for trial in under_way:
+                experiment.tell(trial, {**dict.fromkeys(experiment.graph.nodes, 1), **trial.do})
+            experiment.ask()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lost()
+    assert file.counters(experiment._id) == (5, 3)
+    assert said(experiment.ask()) == said(other.ask())
+    assert knowledge(experiment) == knowledge(other)
 
 
 def test_nobody_thinks_long_while_others_wait(storage, monkeypatch):

@@ -120,6 +120,8 @@ class ChoosingLog(ExperimentLog):
 
     def _within(self, writer: Writer, ask: Asked, most: float) -> list[Trial] | None:
         """Choose with others kept out; None where that would take longer than `most` seconds, or nobody knows."""
+        if writer.closed < self._replica.position:  # what it learned last, together with others, was never stored
+            self._forget_choices()
         replica, limited = self._replica, most < math.inf
         if writer.closed > replica.position:
             if limited and writer.closed - replica.position > _NEWS:

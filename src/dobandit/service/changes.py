@@ -87,17 +87,21 @@ class Changes:
 
     async def _work(self, experiment: int, waiting: deque[_Change]) -> None:
         """Until nobody waits."""
+        batch: list[_Change] = []
         try:
             while waiting:
                 batch = sorted(waiting, key=_asks)
                 waiting.clear()
                 try:
                     outcomes = await run_sync(self._made, experiment, batch, limiter=self._limiter)
-                except BaseException as error:
-                    _tell(batch, [error] * len(batch))
-                    raise
+                except Exception as error:
+                    outcomes = [error] * len(batch)
                 _tell(batch, outcomes)
                 waiting.extendleft(reversed(batch[len(outcomes) :]))
+        except asyncio.CancelledError:  # the service stops
+            for change in (*batch, *waiting):
+                change.done.cancel()
+            raise
         finally:
             del self._waiting[experiment]
 
@@ -132,9 +136,7 @@ def _tell(batch: Sequence[_Change], outcomes: Sequence[Any]) -> None:
     for change, outcome in zip(batch, outcomes, strict=False):
         if change.done.done():  # whoever waited has gone
             continue
-        if isinstance(outcome, asyncio.CancelledError):
-            change.done.cancel()
-        elif isinstance(outcome, BaseException):
+        if isinstance(outcome, Exception):
             change.done.set_exception(outcome)
         else:
             change.done.set_result(outcome)
