@@ -25,6 +25,12 @@ API = "/api/v1"
 
 
 @pytest.fixture
+def unhurried(monkeypatch):
+    """However busy this machine is, no choice of a known kind counts as long."""
+    monkeypatch.setattr("dobandit.experiment.choosing._QUICK", 60.0)
+
+
+@pytest.fixture
 def file(tmp_path):
     storage = open_storage(f"sqlite:///{tmp_path}/spring.db")
     yield storage
@@ -110,7 +116,7 @@ def played_in(experiment, together):
     return [trial._replace(asked_at=0, closed_at=0) for trial in whole_log(experiment)]
 
 
-def test_what_is_asked_and_told_together_is_as_one_by_one(file, storage):
+def test_what_is_asked_and_told_together_is_as_one_by_one(storage, unhurried):
     """The same choices, predictions and sentences, and a log that gives the same next ask."""
     one, other = make(MemoryStorage(), G5.graph), make(storage, G5.graph)
     assert played_in(one, nullcontext) == played_in(other, storage.together)
@@ -131,7 +137,7 @@ def test_a_refused_tell_leaves_the_others_as_they_are(storage):
     assert experiment.status().told == 2
 
 
-def test_what_was_learned_and_never_stored_is_forgotten(file):
+def test_what_was_learned_and_never_stored_is_forgotten(file, unhurried):
     """The same object goes on as one to which that was never told."""
     experiment, other = make(file, G5.graph), make(MemoryStorage(), G5.graph)
     for one in (experiment, other):
@@ -154,7 +160,7 @@ def test_what_was_learned_and_never_stored_is_forgotten(file):
     assert knowledge(experiment) == knowledge(other)
 
 
-def test_nobody_thinks_long_while_others_wait(storage, monkeypatch):
+def test_nobody_thinks_long_while_others_wait(storage, unhurried, monkeypatch):
     experiment = make(storage)
 
     def asked_together():
@@ -176,7 +182,7 @@ def test_nobody_thinks_long_while_others_wait(storage, monkeypatch):
 
 
 @pytest.fixture
-def house(file):
+def house(file, unhurried):
     with served(file) as one:
         one.spring = one.create(policy="random")
         yield one
@@ -271,7 +277,8 @@ def test_a_long_choice_keeps_nobody_from_telling(house, monkeypatch):
         return plain(replica, *arguments)
 
     experiment = house.app.state.house.at_work(house.spring)
-    experiment._seconds = dict.fromkeys(experiment._seconds, 5.0)
+    experiment._seconds = dict.fromkeys(experiment._seconds, 100.0)
+    monkeypatch.setattr("dobandit.experiment.choosing._SLOW", 1000.0)  # no turns of other processes
     monkeypatch.setattr(Replica, "situation", situation)
     with ThreadPoolExecutor(3) as threads:
         waiting = [threads.submit(ask, house) for _ in range(3)]
