@@ -6,7 +6,8 @@ An experiment on the paper's G1 (K = 3, the default policy) with 100,000 trials 
 serve`; clients are processes with a plain HTTP connection each, keys for repetitions included. Optuna's gRPC proxy runs
 in the same run, on an SQLite file on the same disk: six binary parameters, its cheapest sampler, eight processes. Its
 log has 10,000 trials before, since more take minutes to enter; that favours it. Goals: 300 ask + tell a second, 99% of
-the idle requests under 50 ms, five times Optuna's rate.
+the idle requests under 50 ms, five times Optuna's rate. Server and clients share the machine: the processor time of a
+pair, which hardly depends on what else runs, says how many cores that takes. `dob.connect`'s clients come after that.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import math
 import multiprocessing
 import os
 import socket
@@ -24,7 +26,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import dobandit as dob
 from bench_experiments import G1, experiment_in, has_optuna, optuna_file, optuna_space
@@ -72,27 +75,47 @@ def client(port: int, token: str, experiment: int, seconds: float, ready: Any, r
     counted(lambda: round_trip(line, experiment), seconds, ready, rates)
 
 
+def connected(port: int, token: str, experiment: int, seconds: float, ready: Any, rates: Any) -> None:
+    with dob.connect(f"http://127.0.0.1:{port}", token) as service:
+        live, seen = service.open_experiment("one"), dict.fromkeys(G1.graph.nodes, 0)
+
+        def step() -> None:
+            trial = live.ask()
+            live.tell(trial, {**seen, **trial.do})
+
+        step()
+        counted(step, seconds, ready, rates)
+
+
+class Counted(NamedTuple):
+    """Steps a second, how many there were, and the seconds of processor time that they took."""
+
+    rate: float
+    steps: int
+    spent: float
+
+
 def counted(step: Callable[[], Any], seconds: float, ready: Any, rates: Any) -> None:
-    """How many steps a second, once everybody is ready."""
+    """Steps, once everybody is ready."""
     ready.wait()
-    start, count = time.perf_counter(), 0
+    start, spent, count = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - start < seconds:
         step()
         count += 1
-    rates.put(count / (time.perf_counter() - start))
+    rates.put(Counted(count / (time.perf_counter() - start), count, time.process_time() - spent))
 
 
-def together(target: Callable[..., None], *arguments: Any) -> float:
-    """The rates of eight processes, added up."""
+def together(target: Callable[..., None], *arguments: Any) -> Counted:
+    """What eight processes did, added up."""
     context = multiprocessing.get_context("spawn")
     ready, rates = context.Barrier(CLIENTS), context.Queue()
     workers = [context.Process(target=target, args=(*arguments, ready, rates)) for _ in range(CLIENTS)]
     for process in workers:
         process.start()
-    total = sum(rates.get(timeout=600) for _ in workers)
+    every = [rates.get(timeout=600) for _ in workers]
     for process in workers:
         process.join()
-    return total
+    return Counted(*map(sum, zip(*every, strict=True)))
 
 
 def free_port() -> int:
@@ -101,9 +124,18 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
+def spent_by(process: int) -> float:
+    """Seconds of processor time that a process took so far; NaN where the system does not say."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return math.nan
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def running(command: list[str], port: int) -> Iterator[None]:
-    """A server, until the end of the block."""
+def running(command: list[str], port: int) -> Iterator[int]:
+    """A server, until the end of the block; its process."""
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL)
     try:
         for _ in range(3000):
@@ -111,26 +143,32 @@ def running(command: list[str], port: int) -> Iterator[None]:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.1)
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait(timeout=60)
 
 
-def ours(folder: str, past: int, seconds: float) -> float:
+def ours(folder: str, past: int, seconds: float) -> tuple[float, float]:
+    """The rates of plain HTTP and of `dob.connect`."""
     url, port = f"sqlite:///{folder}/ours.db", free_port()
     experiment_in(url, "one", past).close()
     storage = open_storage(url)
     experiment = storage.find("one").id  # type: ignore[union-attr]
     token = create_token(storage, "bench", "work", time.time(), "the benchmark")[0]
     storage.close()
-    with running(["-m", "dobandit", "serve", "--storage", url, "--port", str(port)], port):
+    with running(["-m", "dobandit", "serve", "--storage", url, "--port", str(port)], port) as server:
         line = Line(port, token)
         start = time.perf_counter()
         round_trip(line, experiment)
         print(f"first ask + tell, after {past:,} trials are taken in: {time.perf_counter() - start:.2f} s", flush=True)
         idle(line, experiment)
-        return together(client, port, token, experiment, seconds)
+        before = spent_by(server)
+        plain = together(client, port, token, experiment, seconds)
+        rounds = plain.steps + CLIENTS  # each client has one before it counts
+        print(f"processor time of an ask + tell: server {1e3 * (spent_by(server) - before) / rounds:.2f} ms", end="")
+        print(f", client {1e3 * plain.spent / plain.steps:.2f} ms", flush=True)
+        return plain.rate, together(connected, port, token, experiment, seconds).rate
 
 
 def idle(line: Line, experiment: int) -> None:
@@ -181,7 +219,7 @@ def theirs(folder: str, past: int, seconds: float) -> float | None:
         return None
     url, port = optuna_file(folder, past), free_port()
     with running(["-W", "ignore", "-c", PROXY, url, str(port)], port):
-        return together(optuna_client, port, seconds)
+        return together(optuna_client, port, seconds).rate
 
 
 def main() -> None:
@@ -191,9 +229,10 @@ def main() -> None:
     past, before, seconds = (10_000, 1_000, 3.0) if quick else (100_000, 10_000, SECONDS)
     with tempfile.TemporaryDirectory(dir=os.environ.get("DOBANDIT_BENCH_DIR")) as folder:
         print(f"dobandit {dob.__version__} over HTTP, SQLite, {past:,} trials in the log")
-        rate = ours(folder, past, seconds)
+        rate, by_connect = ours(folder, past, seconds)
         print(f"\n{f'{CLIENTS} clients together':<46} {'ask + tell a second':>20}")
         print(f"{'dobandit, HTTP':<46} {rate:>20,.0f}", flush=True)
+        print(f"{'dobandit, dob.connect':<46} {by_connect:>20,.0f}", flush=True)
         other = theirs(folder, before, seconds)
         if other is None:
             print("Optuna's gRPC proxy: not installed")

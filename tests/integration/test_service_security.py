@@ -545,3 +545,43 @@ def test_nobody_is_told_where_a_database_is_by_the_database_itself():
     assert told.startswith("the storage refused this, or is not there. Nothing of this was stored.")
     for secret in ("127.0.0.1", "port", "shop", "geheim", "ledger"):
         assert secret not in told
+
+
+def test_heads_without_an_end_are_refused():
+    """Long heads, in many lines or in one, and what comes behind a body in parts."""
+    with served() as one:
+        first = f"GET /healthz HTTP/1.1\r\nHost: {one.host}\r\n".encode()
+        assert raw(one, first + b"X: 1\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+        assert raw(one, first + b"X: " + b"y" * 30_000 + b"\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+        for lines in (b"X: " + b"y" * 40_000, (b"X: " + b"y" * 1000 + b"\r\n") * 40):
+            assert raw(one, first + lines + b"\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+        assert raw(one, b"GET /" + b"y" * 40_000 + b" HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+        parts = b"POST /login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\ny\r\n0\r\n"
+        for endless in (b"GET / HTTP/1.1\r\nX: ", b"GET /", parts + b"X: "):
+            assert never_ends(one, endless) < 2**20
+
+
+def never_ends(one, beginning):
+    """How many bytes of something without an end a connection takes."""
+    host, port = one.host.split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as line:
+        line.sendall(beginning)
+        sent = 0
+        try:
+            while sent < 2**26:
+                sent += line.send(b"y" * 4096)
+                time.sleep(0.001)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        return sent
+
+
+def test_what_comes_behind_a_body_is_no_header():
+    """A token behind a body in parts lets nobody in, and two lengths are none."""
+    with served() as one:
+        head = f"POST {API}/graphs/check HTTP/1.1\r\nHost: {one.host}\r\nTransfer-Encoding: chunked\r\n"
+        body = "\r\n2\r\n{}\r\n0\r\n"
+        token = f"Authorization: Bearer {one.tokens['manage']}\r\n"
+        assert b" 401 " in raw(one, f"{head}{body}{token}\r\n".encode())
+        assert b" 422 " in raw(one, f"{head}{token}{body}\r\n".encode())
+        assert b" 400 " in raw(one, f"{head}{token}Content-Length: 2\r\n{body}\r\n".encode())

@@ -6,9 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+_PLAIN = (str, int, bool, type(None))
+
 
 def document(value: Any) -> Any:
     """As JSON can say it: tuples with names become objects, intervals pairs, and NaN and infinity null."""
+    if type(value) in _PLAIN:
+        return value
     if hasattr(value, "_asdict"):
         fields = value._asdict()
         return [document(end) for end in value] if tuple(fields) == ("low", "high") else document(fields)

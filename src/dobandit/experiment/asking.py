@@ -78,7 +78,7 @@ class AskedLog(KnownLog):
         if control is not None and not isinstance(control, bool):
             raise ExperimentError(f"control is True, False or None, but got {shown(control)}.")
         known = self.columns.context_row(context)
-        with self._lock:
+        with self._alone():
             wish = Wish(
                 self._names(available), int(size), control, None if known is None else self.columns.encode(known)
             )
@@ -86,5 +86,6 @@ class AskedLog(KnownLog):
             now = self._clock()
             expires = None if seconds is None else max(now + seconds, math.nextafter(now, math.inf))
             trials = self._asked(Asked(wish, int(n), now, expires))
-            self._held |= {trial.number: trial.issued for trial in trials}  # only once they are stored
+            held = {trial.number: trial.issued for trial in trials}
+            self.storage.once_stored(lambda: self._held.update(held))
         return trials[0] if n == 1 else trials

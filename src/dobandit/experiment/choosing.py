@@ -22,6 +22,7 @@ from dobandit.experiment.log import ExperimentLog
 from dobandit.experiment.reasons import gap_words, may_stop, reason_for, with_doubts
 from dobandit.experiment.row_texts import Row
 from dobandit.experiment.storage.base import ASKED, TOLD, StoredTrial, Writer
+from dobandit.experiment.storage.together import TakesLongError
 from dobandit.experiment.trial import Trial
 from dobandit.oracle.actions import NOTHING
 from dobandit.policy.engine import Interval
@@ -74,6 +75,17 @@ class Plan(NamedTuple):
         return writer.trials == self.number and all(writer.trial(trial.number) == trial for trial in self.due)
 
 
+class _Watch:
+    """How long something takes. On a machine that is busy with something else everything waits, storing included: so
+    waiting counts for a tenth."""
+
+    def __init__(self) -> None:
+        self._wall, self._worked = time.perf_counter(), time.thread_time()
+
+    def seconds(self) -> float:
+        return max(time.thread_time() - self._worked, (time.perf_counter() - self._wall) / 10)
+
+
 class ChoosingLog(ExperimentLog):
     """An experiment that chooses its next trials: its log, and a learner that follows it."""
 
@@ -86,7 +98,8 @@ class ChoosingLog(ExperimentLog):
 
     def _asked(self, ask: Asked) -> list[Trial]:
         """The trials, stored."""
-        if not self._replica.position or ask.now - self._asked_at > _LONG_AGO:
+        shared = self.storage.shared
+        if not shared and (not self._replica.position or ask.now - self._asked_at > _LONG_AGO):
             self._follow()
         self._asked_at = ask.now
         if self._seconds:
@@ -94,6 +107,8 @@ class ChoosingLog(ExperimentLog):
                 handed_out = self._within(writer, ask, _QUICK)
             if handed_out is not None:
                 return handed_out
+        if shared:
+            raise TakesLongError
         for _ in range(_RACES):
             with self._turn(ask):
                 plan = self._plan(ask)
@@ -105,6 +120,8 @@ class ChoosingLog(ExperimentLog):
 
     def _within(self, writer: Writer, ask: Asked, most: float) -> list[Trial] | None:
         """Choose with others kept out; None where that would take longer than `most` seconds, or nobody knows."""
+        if writer.closed < self._replica.position:  # what it learned last, together with others, was never stored
+            self._forget_choices()
         replica, limited = self._replica, most < math.inf
         if writer.closed > replica.position:
             if limited and writer.closed - replica.position > _NEWS:
@@ -130,14 +147,14 @@ class ChoosingLog(ExperimentLog):
 
     def _chosen(self, ask: Asked, number: int, pending: list[StoredTrial]) -> Plan:
         """What is handed out again, and new trials from `number` on, by what the replica knows."""
-        started = time.perf_counter()
+        started = _Watch()
         due = [trial for trial in pending if self._may_go_out_again(trial, ask.wish, ask.now)][: ask.n]
         under_way, new = [self._replica.pending(trial) for trial in pending], []
         for k in range(ask.n - len(due)):
             new.append(self._new(number + k, under_way, ask))
             under_way.append(self._replica.pending(new[-1]))
         if new:
-            self._seconds[ask.kind(bool(pending))] = (time.perf_counter() - started) / len(new)
+            self._seconds[ask.kind(bool(pending))] = started.seconds() / len(new)
         return Plan(number, due, new)
 
     def _store(self, writer: Writer, plan: Plan, ask: Asked) -> list[Trial]:
@@ -145,6 +162,18 @@ class ChoosingLog(ExperimentLog):
         if plan.new:
             writer.add(plan.new)
         return again + [self.handed_out(trial) for trial in plan.new]
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time asks. Who writes together with others does not wait for that: the one who asks may in
+        turn wait for them. Nor does the first ask, about which nothing is known, keep them waiting."""
+        shared = self.storage.shared
+        if (shared and not self._seconds) or not self._lock.acquire(blocking=not shared):
+            raise TakesLongError
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _expected(self, ask: Asked, pending: bool) -> float:
         """How many seconds the choice will take: as many as the last one of its kind."""

@@ -92,8 +92,7 @@ class Experiment(AskedLog):
                 partial=seen.partial,
             )
             position = writer.close(told)
-        self._held.pop(told.number, None)  # only once it is stored
-        self._keep_sums(position)
+        self.storage.once_stored(lambda: self._closed(told.number, position))
         return Told(told.number, late, seen.partial, False, seen.rounds, seen.missing, seen.untaught)
 
     def _seen_in(self, trial: StoredTrial, observation: Seen) -> Batch:

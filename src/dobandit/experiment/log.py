@@ -93,7 +93,11 @@ class ExperimentLog:
             if trial.state != PENDING:
                 raise self._conflict(trial, closed_words(state, reason))
             position = writer.close(trial._replace(state=state, closed_at=self._clock(), reason=reason))
-        self._held.pop(trial.number, None)
+        self.storage.once_stored(lambda: self._closed(trial.number, position))
+
+    def _closed(self, number: int, position: int) -> None:
+        """Called when it is stored that a trial was closed."""
+        self._held.pop(number, None)
         self._keep_sums(position)
 
     def _keep_sums(self, position: int) -> None:
@@ -134,7 +138,7 @@ class ExperimentLog:
         with self.storage.writing(self._id) as writer:
             position = writer.closed
             number = writer.add([self._closed_round(RECORDED, row, seen, self._clock())])
-        self._keep_sums(position)
+        self.storage.once_stored(lambda: self._keep_sums(position))
         return number
 
     def import_history(self, source: Any) -> range:

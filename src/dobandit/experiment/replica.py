@@ -22,7 +22,7 @@ from dobandit.experiment.storage.base import (
     StoredTrial,
     columns_of_trials,
 )
-from dobandit.oracle.actions import Action, action_of
+from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import GraphEvidence
@@ -135,7 +135,7 @@ class Replica:
 
     def action(self, trial: StoredTrial) -> Action:
         """What a trial sets."""
-        return action_of(self.columns.array(trial.do))
+        return self.columns.action(trial.do)
 
     def is_control(self, number: int) -> bool:
         """Whether nothing is set in trial `number`, by a random number of its own that no policy uses."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dobandit.checks import shown
 from dobandit.errors import StorageError
+from dobandit.oracle.actions import Action, action_of
 
 Row = list[float | None]  # a value per column, None where there is none; 0 and 1 are ints
 _CHUNK = 20_000  # texts parsed together: long enough to be fast, short enough for the memory
@@ -70,6 +71,10 @@ class LoggedRows:
     def mask(self, text: str) -> NDArray[np.bool_]:
         """Which columns have a value; the constant counts as having none. Not to be written."""
         return mask(text, len(self.names), self.continuous)
+
+    def action(self, text: str) -> Action:
+        """What a row sets."""
+        return action(text, len(self.names), self.continuous)
 
     def arrays(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """(rows, columns + 1): the values, NaN for null. Slot 0 is the constant, 1."""
@@ -141,6 +146,11 @@ def array(text: str, width: int, continuous: bool) -> NDArray[np.float64]:
 @lru_cache(maxsize=1024)
 def mask(text: str, width: int, continuous: bool) -> NDArray[np.bool_]:
     return np.array([False, *(value is not None for value in decoded(text, width, continuous))])
+
+
+@lru_cache(maxsize=1024)
+def action(text: str, width: int, continuous: bool) -> Action:
+    return action_of(array(text, width, continuous))
 
 
 def batch_text(rows: dict[str, int]) -> tuple[str, str | None]:

@@ -35,7 +35,8 @@ def create_app(storage: Storage, settings: Settings) -> FastAPI:
     state.figures, state.warmth = health.Figures(), health.Warmth()
     app.add_middleware(Guard, state=state)
     problems.install(app)
-    for router in (api.router(), health.router, login.router, pages.router):
+    api.install(app)
+    for router in (health.router, login.router, pages.router):
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     return app

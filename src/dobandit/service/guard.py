@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dobandit.errors import DobanditError
 from dobandit.experiment.storage.books import READ, SCOPES, WORK
-from dobandit.service.headers import guarded
+from dobandit.service.headers import wanted, with_wanted
 from dobandit.service.origins import again, require_csrf, require_host, require_origin, require_own_page
 from dobandit.service.problems import Problem, respond
 from dobandit.service.rates import Rates
@@ -49,7 +49,7 @@ class Guard:
         self.settings: Settings = state.settings
         self.sessions: Sessions = state.sessions
         self.tokens: Tokens = state.tokens
-        self.rates = Rates(self.settings)
+        self.rates, self.headers = Rates(self.settings), wanted(self.settings)
         self.under_way = {REQUESTS: 0, STREAMS: 0}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,7 +57,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        send = self._counted(guarded(send, self.settings), scope)
+        begun, send = self._counted(send, scope)
         scope.setdefault("state", {})["visitor"] = None
         request = Request(scope, receive)
         try:
@@ -77,43 +77,40 @@ class Guard:
         else:
             self.under_way[kind] += 1
             try:
-                await self._run(request, receive, send)
+                await self._run(request, receive, send, begun)
             finally:
                 self.under_way[kind] -= 1
 
-    async def _run(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _run(self, request: Request, receive: Receive, send: Send, begun: list[int]) -> None:
         """The app; what nobody foresaw in it is logged, and said to nobody else."""
-        begun = False
-
-        async def sending(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
         scope = request.scope
         if request.method == "HEAD" and scope["path"] != LOGIN and not _STREAM.search(scope["path"]):
             scope = {**scope, "method": "GET"}  # its head alone; a login link is not used up
         try:
-            await self.app(scope, receive, sending)
+            await self.app(scope, receive, send)
         except Exception:
-            _log.exception("a fault while answering %s %s", request.method, request.url.path)
+            _log.exception("a fault while answering %s %s", request.method, request.scope["path"])
             if begun:
                 raise
             fault = Problem(500, "this is a fault of the service; its log says more. Nothing that was told is lost.")
             await respond(request, fault)(request.scope, receive, send)
 
-    def _counted(self, send: Send, scope: Scope) -> Send:
-        """`send`, that counts the answer when it begins."""
+    def _counted(self, send: Send, scope: Scope) -> tuple[list[int], Send]:
+        """`send`, that counts an answer when it begins, and gives it the headers of all answers; and the statuses of
+        what has begun."""
         started = time.perf_counter()
+        begun: list[int] = []
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
+                begun.append(message["status"])
                 route = getattr(scope.get("route"), "path", "other")
                 method = scope["method"] if scope["method"] in _METHODS else "other"
                 self.figures.count(method, route, message["status"], time.perf_counter() - started)
+                message = with_wanted(message, self.headers)
             await send(message)
 
-        return sending
+        return begun, sending
 
     def _place(self, streams: bool) -> str:
         """The kind of a request, of which there may be one more. Those whose bodies are still arriving do not count."""
@@ -126,7 +123,7 @@ class Guard:
     async def _let_in(self, request: Request, receive: Receive) -> Receive:
         """Raises a Problem, or returns where the app gets the body from."""
         require_host(request, self.settings.allowed_hosts)
-        path, method = request.url.path, request.method
+        path, method = request.scope["path"], request.method  # by which a route is found
         is_open = path in _OPEN or path.startswith("/static/")
         visitor, by_cookie = await self._visitor(request)
         request.scope["state"]["visitor"] = visitor

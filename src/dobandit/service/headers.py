@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from starlette.datastructures import MutableHeaders
-from starlette.types import Message, Send
+from starlette.types import Message
 
 from dobandit.service.settings import Settings
 
@@ -24,15 +23,14 @@ _HEADERS = {
 _HTTPS = {"strict-transport-security": "max-age=31536000"}
 
 
-def guarded(send: Send, settings: Settings) -> Send:
-    """`send` with these headers; what a route sets itself stays. Nothing is kept by caches unless a route says so."""
-    wanted = {**_HEADERS, "cache-control": "no-store", **(_HTTPS if settings.https else {})}
+def wanted(settings: Settings) -> list[tuple[bytes, bytes]]:
+    """These headers, as they are sent. Nothing is kept by caches unless a route says so."""
+    every = {**_HEADERS, "cache-control": "no-store", **(_HTTPS if settings.https else {})}
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in every.items()]
 
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in wanted.items():
-                headers.setdefault(name, value)
-        await send(message)
 
-    return sending
+def with_wanted(message: Message, headers: list[tuple[bytes, bytes]]) -> Message:
+    """The beginning of an answer, with these headers; what a route sets itself stays."""
+    own = list(message.get("headers", ()))
+    names = {name.lower() for name, _ in own}
+    return {**message, "headers": own + [one for one in headers if one[0] not in names]}

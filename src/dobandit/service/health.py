@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections import Counter
+from itertools import accumulate
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -23,16 +25,14 @@ class Figures:
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str, int]] = Counter()  # by method, route and status
         self.seconds: dict[str, float] = {}  # by route
-        self.within: Counter[tuple[str, float]] = Counter()  # by route and bucket
+        self.within: dict[str, list[int]] = {}  # by route: how many fell into each bucket, and beyond all of them
         self.counts: Counter[str] = Counter()
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         self.requests[method, route, status] += 1
         self.counts[route] += 1
         self.seconds[route] = self.seconds.get(route, 0.0) + seconds
-        for bucket in _BUCKETS:
-            if seconds <= bucket:
-                self.within[route, bucket] += 1
+        self.within.setdefault(route, [0] * (len(_BUCKETS) + 1))[bisect_left(_BUCKETS, seconds)] += 1
 
     def lines(self) -> list[str]:
         """In Prometheus' words."""
@@ -44,10 +44,8 @@ class Figures:
             lines.append(f'dobandit_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}')
         lines += ["# HELP dobandit_request_seconds How long they took.", "# TYPE dobandit_request_seconds histogram"]
         for route, count in sorted(self.counts.items()):
-            for bucket in _BUCKETS:
-                lines.append(
-                    f'dobandit_request_seconds_bucket{{route="{route}",le="{bucket:g}"}} {self.within[route, bucket]}'
-                )
+            for bucket, within in zip(_BUCKETS, accumulate(self.within[route]), strict=False):
+                lines.append(f'dobandit_request_seconds_bucket{{route="{route}",le="{bucket:g}"}} {within}')
             lines.append(f'dobandit_request_seconds_bucket{{route="{route}",le="+Inf"}} {count}')
             lines.append(f'dobandit_request_seconds_sum{{route="{route}"}} {self.seconds[route]:.6f}')
             lines.append(f'dobandit_request_seconds_count{{route="{route}"}} {count}')

@@ -12,6 +12,7 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import Storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.service.audited import audited, dumped
+from dobandit.service.changes import Changes
 from dobandit.service.settings import Settings
 from dobandit.service.visitors import Visitor
 from dobandit.version import VERSION
@@ -39,6 +40,7 @@ class House:
         self._lock = threading.Lock()
         self._answering: dict[int, Experiment] = {}
         self._working: dict[int, Experiment] = {}
+        self.changes = Changes(self.storage, self._work_anew)
         self._answers: dict[int, dict[str, Answered]] = {}
         self._counted: dict[int, tuple[StoredExperiment, float]] = {}
 
@@ -58,10 +60,8 @@ class House:
         if found is not None:
             return found
         with self._lock:
-            self._answering.pop(experiment, None)
-            self._working.pop(experiment, None)
-            self._answers.pop(experiment, None)
-            self._counted.pop(experiment, None)
+            for kept in (self._answering, self._working, self._answers, self._counted):
+                kept.pop(experiment, None)
         raise MissingError(f"there is no experiment with the id {experiment}, or it was deleted. List the experiments.")
 
     def experiment(self, experiment: int) -> Experiment:
@@ -79,6 +79,11 @@ class House:
             found = self.stored(experiment)
             self._counted[experiment] = (found, time.monotonic() + _SECONDS)
         return found
+
+    def _work_anew(self, experiment: int) -> None:
+        """What was taken in of a log that could not be stored is forgotten."""
+        with self._lock:
+            self._working.pop(experiment, None)
 
     def answered(
         self, experiment: int, question: str, compute: Callable[[Experiment], Any], had: str | None = None

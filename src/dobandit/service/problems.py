@@ -74,8 +74,8 @@ def respond(request: Request, problem: Problem) -> Response:
     )
 
 
-def _nothing_at(request: Request) -> str:
-    return f"there is nothing at {request.url.path}. See /api/v1/docs for what there is."
+def nothing_at(request: Request) -> Problem:
+    return Problem(404, f"there is nothing at {request.url.path}. See /api/v1/docs for what there is.")
 
 
 def _methods(request: Request) -> str:
@@ -105,7 +105,7 @@ def install(app: FastAPI) -> None:
     def _framework(request: Request, error: HTTPException) -> Response:
         problem = Problem(error.status_code, str(error.detail), dict(error.headers or {}))
         if error.status_code == 404:
-            problem.detail = _nothing_at(request)
+            problem = nothing_at(request)
         if error.status_code == 405:
             problem.headers = {"Allow": _methods(request)}
             problem.detail = f"{request.url.path} does not take {request.method}. See /api/v1/docs for what it takes."
@@ -115,6 +115,6 @@ def install(app: FastAPI) -> None:
     def _validation(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         if first["loc"][0] == "path":  # a number that is none, of an experiment or a trial
-            return respond(request, Problem(404, _nothing_at(request)))
+            return respond(request, nothing_at(request))
         place = " ".join(str(part) for part in first["loc"])
         return respond(request, Problem(422, f"{place}: {first['msg']}.", where=place))

@@ -145,7 +145,7 @@ def _deed(request: Request, what: str, body: bytes, name: str | None, kept: Call
     if key is not None and not _KEY.fullmatch(key):
         raise Problem(422, f"an Idempotency-Key has 1 to 200 visible ASCII characters, but got {shown(key)}.")
     visitor = visitor_of(request)
-    head = f"{request.method} {request.url.path} {kind_of(request)}\n"
+    head = f"{request.method} {request.scope['path']} {kind_of(request)}\n"
     digest = hashlib.sha256(head.encode() + body).hexdigest() if key is not None else ""
     now = house_of(request).settings.clock()
     return Deed(visitor.name, what, now, visitor.owner, key, digest, kept, name)

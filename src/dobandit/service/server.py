@@ -1,4 +1,4 @@
-"""Running the app with uvicorn, so that slow and many connections are bounded."""
+"""Running the app with uvicorn, so that long heads, and slow and many connections, are bounded."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dobandit.service.settings import Settings
+
+_LONGEST_HEAD = 32 * 1024  # bytes
 
 
 def run(app: FastAPI, host: str, port: int) -> None:
@@ -25,7 +27,7 @@ def server_of(app: FastAPI, host: str, port: int) -> uvicorn.Server:
         port=port,
         http=_bounded(settings),
         ws="none",
-        loop="asyncio",
+        loop="auto",  # uvloop where there is one, which is quicker
         lifespan="on",
         log_level="warning",
         access_log=False,
@@ -33,16 +35,19 @@ def server_of(app: FastAPI, host: str, port: int) -> uvicorn.Server:
         proxy_headers=False,  # nobody's word counts for where a request comes from
         timeout_keep_alive=30,
         timeout_graceful_shutdown=5,
-        h11_max_incomplete_event_size=32 * 1024,
     )
     return uvicorn.Server(config)
 
 
-def _bounded(settings: Settings) -> type[H11Protocol]:
-    class Bounded(H11Protocol):
-        """A connection whose head must arrive in time; uvicorn itself would wait for ever."""
+def _bounded(settings: Settings) -> type[HttpToolsProtocol]:
+    class Bounded(HttpToolsProtocol):
+        """A connection whose heads must be short, and arrive in time; uvicorn itself would take in any, and wait for
+        ever."""
 
         _patience: asyncio.TimerHandle | None = None
+        _in_head = False
+        _head = 0  # bytes of its lines so far
+        _unseen = 0  # bytes since the head began, or since a part of the body was seen
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -52,20 +57,54 @@ def _bounded(settings: Settings) -> type[H11Protocol]:
             self._wait()
 
         def data_received(self, data: bytes) -> None:
+            self._unseen += len(data)
             super().data_received(data)
-            if self._between_requests():
+            if self._unseen > _LONGEST_HEAD and not self.transport.is_closing():  # one line without an end
+                self.send_400_response("Invalid HTTP request received.")
+            elif self._in_head or self._between_requests():
                 self._wait()
             else:
                 self._stop_waiting()
 
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._in_head, self._head, self._unseen = True, 0, 0
+
+        def on_url(self, url: bytes) -> None:
+            self._count(len(url))
+            super().on_url(url)
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            if self._in_head:  # what comes behind a body in parts is no header: it would come after the guard
+                self._count(len(name) + len(value))
+                super().on_header(name, value)
+
+        def on_headers_complete(self) -> None:
+            self._in_head = False
+            super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            self._unseen = 0
+            super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            self._unseen = 0
+            super().on_message_complete()
+
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            if self._between_requests() and self.conn.trailing_data[0]:  # the next head has begun
+            if self._in_head:  # the next head has begun
                 self._wait()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()
             super().connection_lost(exc)
+
+        def _count(self, size: int) -> None:
+            """Raises, which the parser turns into its own error: then the answer is 400."""
+            self._head += size
+            if self._head > _LONGEST_HEAD:
+                raise ValueError("the head of a request is too long")
 
         def _between_requests(self) -> bool:
             return self.cycle is None or self.cycle.response_complete

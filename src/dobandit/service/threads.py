@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
+from fastapi import Request
+from starlette.responses import Response
+
+from dobandit.service.requests import house_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Act = Callable[[], Response]
 
+_LONG = 64 * 1024  # bytes of a body
 _MOST_ANSWERS = 8  # worked out at the same time; others wait
 
 
@@ -28,3 +34,33 @@ def answering(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
         return await run_sync(functools.partial(handler, *args, **kwargs), limiter=_limiter())
 
     return answered
+
+
+def in_a_thread(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    """A route's handler that may take long, where its route would not give it a thread."""
+
+    @functools.wraps(handler)
+    async def handled(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await run_sync(functools.partial(handler, *args, **kwargs))
+
+    return handled
+
+
+def changing(asks: bool = False) -> Callable[[Callable[..., Act]], Callable[..., Awaitable[Response]]]:
+    """A route's handler that reads what a request says, and returns what is then done: a change of an experiment,
+    together with others at the same time. What is long to read is read, and done, in a thread of its own.
+
+    asks  see `Changes.make`
+    """
+
+    def decorated(handler: Callable[..., Act]) -> Callable[..., Awaitable[Response]]:
+        @functools.wraps(handler)
+        async def changed(request: Request, experiment: int, body: bytes, **words: Any) -> Response:
+            if len(body) > _LONG:
+                return await run_sync(lambda: handler(request, experiment=experiment, body=body, **words)())
+            act = handler(request, experiment=experiment, body=body, **words)
+            return await house_of(request).changes.make(experiment, act, asks)
+
+        return changed
+
+    return decorated

@@ -38,7 +38,7 @@ def random_step(storage: Storage, rng: random.Random) -> Any:
         if kind == "delete":
             return storage.delete(name) if rng.random() < 0.5 else None
         found = storage.find(name)
-        return found and _write(storage, found.id, rng)
+        return found and random_block(storage, found.id, rng)
     except (ExperimentError, UndoneError) as error:
         return type(error)
 
@@ -51,7 +51,7 @@ def contents(storage: Storage) -> list[Any]:
     ]
 
 
-def _write(storage: Storage, experiment: int, rng: random.Random) -> list[Any]:
+def random_block(storage: Storage, experiment: int, rng: random.Random) -> list[Any]:
     """A block of random steps, some of which are refused, and some blocks undone."""
     seen: list[Any] = []
     with storage.writing(experiment) as writer:

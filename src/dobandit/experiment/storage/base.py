@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
+from dobandit.experiment.storage.together import shared_in, sharing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -207,6 +208,28 @@ class Storage(ABC):
     def writing(self, experiment: int) -> AbstractContextManager[Writer]:
         """Exclusive for this experiment, as short as possible; commits at the end, or undoes all on an exception.
         Raises ExperimentError where the experiment was deleted."""
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What this thread writes inside is stored together, at the end of the block at the latest (see `together`).
+        Raises StorageError at the end where nothing of it is stored."""
+        with sharing(self) as shared:
+            yield
+        for act in shared.afterwards:
+            act()
+
+    @property
+    def shared(self) -> bool:
+        """Whether this thread is inside of `together`, where nobody may take long."""
+        return shared_in(self) is not None
+
+    def once_stored(self, act: Callable[[], None]) -> None:
+        """Do something when what this thread wrote is stored: at once, but for `together`."""
+        shared = shared_in(self)
+        if shared is None:
+            act()
+        else:
+            shared.afterwards.append(act)
 
     @abstractmethod
     def counters(self, experiment: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any, TypeVar
 
@@ -12,8 +12,9 @@ from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from dobandit.errors import StorageError
-from dobandit.experiment.storage import schema
+from dobandit.experiment.storage import plainly, schema
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
+from dobandit.experiment.storage.together import Shared, shared_in, sharing
 from dobandit.experiment.storage.versions import check_version, refuse_foreign, stored_version
 
 _BROKEN = (SQLAlchemyError, UnicodeError)  # UnicodeError: text that the driver cannot even send
@@ -103,17 +104,66 @@ class Connected:
         self, opening: Executable, parameters: Parameters
     ) -> Iterator[tuple[Connection, Sequence[Any] | None]]:
         """Everything or nothing. `opening` is the first statement, and its row comes with the connection."""
-        with self._turn():
+        shared = shared_in(self)
+        if shared is not None and shared.connection is not None:
+            with self._part(shared, shared.connection, opening, parameters) as row:
+                yield shared.connection, row
+            return
+        with self._turn(), ExitStack() as undoing:
             connection, row = self._first(lambda: self._begun(opening, parameters))
-            with connection:  # which rolls back what is not committed
-                try:
-                    yield connection, row
-                except _BROKEN as error:
-                    raise self.database.explain(error) from None
-                try:
-                    connection.commit()
-                except _BROKEN as error:
-                    raise self.database.explain(error, committing=True) from None
+            undoing.enter_context(connection)  # which rolls back what is not committed
+            try:
+                yield connection, row
+            except _BROKEN as error:
+                raise self.database.explain(error) from None
+            if shared is None:
+                self._commit(connection)
+            else:  # it stays open for the next
+                shared.connection = connection
+                undoing.pop_all()
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            connection.commit()
+        except _BROKEN as error:
+            raise self.database.explain(error, committing=True) from None
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self._turn(), sharing(self) as shared, ExitStack() as undoing:
+            try:
+                yield
+            finally:
+                if shared.connection is not None:
+                    undoing.enter_context(shared.connection)
+            if shared.broken is not None:
+                raise shared.broken
+            if shared.connection is not None:
+                self._commit(shared.connection)
+        for act in shared.afterwards:
+            act()
+
+    @contextmanager
+    def _part(
+        self, shared: Shared, connection: Connection, opening: Executable, parameters: Parameters
+    ) -> Iterator[Sequence[Any] | None]:
+        """Everything or nothing, inside of a transaction that goes on. Where a part cannot be undone by itself, the
+        database has given up the whole transaction: then nothing of it is stored."""
+        if shared.broken is not None:
+            raise shared.broken
+        try:
+            plainly.execute(connection, "SAVEPOINT part")
+            yield plainly.first(connection, opening, parameters)
+            plainly.execute(connection, "RELEASE part")
+        except BaseException as error:
+            try:
+                plainly.execute(connection, "ROLLBACK TO part")
+                plainly.execute(connection, "RELEASE part")
+            except _BROKEN as worse:
+                shared.broken = self.database.explain(worse)
+            if isinstance(error, _BROKEN):
+                raise self.database.explain(error) from None
+            raise
 
     def _begun(self, opening: Executable, parameters: Parameters) -> tuple[Connection, Sequence[Any] | None]:
         connection = self.database.engine.connect()

@@ -12,6 +12,7 @@ from dobandit.experiment.storage.checksums import place_sum, text_sum
 from dobandit.experiment.storage.refusals import flipped, unreadable
 
 _MOST_KINDS = 1000
+_BOOL = {0: False, 1: True}
 
 
 def _kinds(row: type) -> list[tuple[type, ...]]:
@@ -25,8 +26,11 @@ _good: set[tuple[type, ...]] = set()  # kinds of whole rows that were found good
 
 
 def trial_from(row: Iterable[Any], url: str) -> StoredTrial:
-    """A row of the log, whose values are of the kinds that they must be."""
+    """A row of the log, whose values are of the kinds that they must be; 0 and 1 stand for False and True, too."""
     trial = StoredTrial._make(row)
+    if type(trial.late) is int:  # SQLite has no bool
+        late, partial, control = (_BOOL.get(value, value) for value in (trial.late, trial.partial, trial.control))
+        trial = trial._replace(late=late, partial=partial, control=control)
     _require(trial, _of_trial, f"trial {trial.number!r:.40}", url)
     return trial
 

@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from dobandit.experiment.storage import book_statements as do
+from dobandit.experiment.storage import plainly
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.experiment.storage.refusals import key_in_use
 
@@ -17,12 +18,12 @@ class SQLBooks(Books):
         self._connection = connection
 
     def answered(self, owner: str, key: str) -> KeptAnswer | None:
-        row = self._connection.execute(do.ANSWER, {"of_owner": owner, "of_key": key}).first()
+        row = plainly.first(self._connection, do.ANSWER, {"of_owner": owner, "of_key": key})
         return None if row is None else KeptAnswer._make(row)
 
     def keep_answer(self, answer: KeptAnswer) -> None:
         try:
-            self._connection.execute(do.KEEP, answer._asdict())
+            plainly.execute(self._connection, do.KEEP, answer._asdict())
         except IntegrityError:
             raise key_in_use(answer.key) from None
 
@@ -32,7 +33,7 @@ class SQLBooks(Books):
     def note(self, line: AuditLine) -> None:
         values = line._asdict()
         del values["number"]
-        self._connection.execute(do.NOTE, values)
+        plainly.execute(self._connection, do.NOTE, values)
 
     def add_token(self, token: StoredToken) -> int:
         values = token._asdict()

@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from dobandit.experiment.storage import plainly
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import PENDING, ClosedTrial, StoredTrial, Writer
 from dobandit.experiment.storage.checksums import checksum
-from dobandit.experiment.storage.connected import plain_rows
 from dobandit.experiment.storage.refusals import must_close, not_pending
 from dobandit.experiment.storage.soundness import closed_from, trial_from
 from dobandit.experiment.storage.sql_books import SQLBooks
@@ -70,16 +70,16 @@ class SQLWriter(SQLBooks, Writer):
         if position >= self.closed:
             return []
         parameters = {**self._experiment, "since": position, "most": EVERY}
-        return list(closed_from(plain_rows(self._connection, do.CLOSED_SINCE, parameters), self._url).trials())
+        return list(closed_from(plainly.rows(self._connection, do.CLOSED_SINCE, parameters), self._url).trials())
 
     def pending(self) -> Sequence[StoredTrial]:
         if self.trials == self.closed:
             return []
-        rows = self._connection.execute(do.PENDING_TRIALS, self._experiment)
+        rows = plainly.rows(self._connection, do.PENDING_TRIALS, self._experiment)
         return [trial_from(row, self._url) for row in rows]
 
     def trial(self, number: int) -> StoredTrial | None:
-        row = self._connection.execute(do.TRIAL, {**self._experiment, "of_number": number}).first()
+        row = plainly.first(self._connection, do.TRIAL, {**self._experiment, "of_number": number})
         trial = None if row is None else trial_from(row, self._url)
         if trial is not None:
             self._looked_at = trial
@@ -92,8 +92,10 @@ class SQLWriter(SQLBooks, Writer):
         while batch := list(islice(entering, _BATCH)):
             if style == "qmark" and len(batch) > 1:
                 insert_many(self._connection, batch)
+            elif len(batch) > 1:
+                self._connection.exec_driver_sql(insert_text(style), batch)
             else:
-                self._connection.exec_driver_sql(insert_text(style), batch if len(batch) > 1 else batch[0])
+                plainly.execute(self._connection, insert_text(style), batch[0])
         return first
 
     def reissue(self, number: int, lease_expires: float | None) -> None:
@@ -117,7 +119,8 @@ class SQLWriter(SQLBooks, Writer):
     def finish(self) -> None:
         """Store the counters."""
         if self._stored != (self.trials, self.closed):
-            self._connection.execute(do.COUNT, {**self._experiment, "trials": self.trials, "closed": self.closed})
+            counters = {**self._experiment, "trials": self.trials, "closed": self.closed}
+            plainly.execute(self._connection, do.COUNT, counters)
 
     def _entering(self, trial: StoredTrial) -> tuple[Any, ...]:
         """The row of a trial, with the next number, and the next position where it is closed."""
@@ -130,6 +133,6 @@ class SQLWriter(SQLBooks, Writer):
         return (*self._key, number, *trial[1:_POSITION], position, *trial[_POSITION + 1 :], total)
 
     def _update(self, statement: Any, number: int, values: dict[str, Any]) -> None:
-        changed = self._connection.execute(statement, {**self._experiment, "of_number": number, **values})
+        changed = plainly.execute(self._connection, statement, {**self._experiment, "of_number": number, **values})
         if changed.rowcount != 1:
             raise not_pending(number, self.trial(number))

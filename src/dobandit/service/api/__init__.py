@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import FastAPI
 
 from dobandit.service.api import audit, catalogue, describing, events, graphs, reading, rounds
 
 PREFIX = "/api/v1"
 
 
-def router() -> APIRouter:
-    """All routes of the API."""
-    whole = APIRouter(prefix=PREFIX)
+def install(app: FastAPI) -> None:
+    """All routes of the API; first those that are called most."""
     for part in (rounds, reading, catalogue, events, graphs, audit, describing):
-        whole.include_router(part.router)
-    return whole
+        app.include_router(part.router, prefix=PREFIX)

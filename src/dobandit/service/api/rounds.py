@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from typing import Any
 
@@ -20,77 +21,109 @@ from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.service.api import schemas
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
+from dobandit.service.routes import PlainRoute
+from dobandit.service.threads import Act, changing, in_a_thread
 
-router = APIRouter(tags=["rounds"])
+router = APIRouter(tags=["rounds"], route_class=PlainRoute)
 _ASK = ("available", "n", "lease", "size", "control", "context")
 
 
 @router.post("/experiments/{experiment}/ask", status_code=201, openapi_extra=schemas.ASK)
-def ask(request: Request, experiment: int, body: Body) -> Response:
+@changing(asks=True)
+def ask(request: Request, experiment: int, body: Body) -> Act:
     """The next trials to carry out."""
-    given, found = said(request, body, *_ASK), house_of(request).at_work(experiment)
+    given = said(request, body, *_ASK)
 
-    def kept(written: list[StoredTrial]) -> dict[str, Any]:
-        return {"trials": [trial_document(found.handed_out(trial)) for trial in written]}
+    def act() -> Response:
+        found = house_of(request).at_work(experiment)
 
-    return perform(request, "ask", lambda: found.ask(**given), body=body, name=found.name, kept=kept, status=201)
+        def kept(written: list[StoredTrial]) -> dict[str, Any]:
+            return {"trials": [trial_document(found.handed_out(trial)) for trial in written]}
+
+        return perform(request, "ask", lambda: found.ask(**given), body=body, name=found.name, kept=kept, status=201)
+
+    return act
 
 
 @router.post("/experiments/{experiment}/trials/{number}/tell", openapi_extra=schemas.TELL)
-def tell(request: Request, experiment: int, number: int, body: Body) -> Response:
+@changing()
+def tell(request: Request, experiment: int, number: int, body: Body) -> Act:
     """What was seen in a trial. The same told twice changes nothing; something else is refused."""
-    given, found = said(request, body, "observation", "csv", "issued"), house_of(request).at_work(experiment)
+    given = said(request, body, "observation", "csv", "issued")
     if given.get("issued") is None:
         raise ExperimentError(
             "a tell says which hand-out of the trial it is of, so that a late one can be told from others. Give "
             "'issued' as the trial says: 1, unless it was handed out again."
         )
     seen = seen_in(given)
-    return perform(request, "tell", lambda: told_document(found.tell(number, seen, given["issued"])), name=found.name)
+
+    def act() -> Response:
+        found = house_of(request).at_work(experiment)
+
+        def told() -> dict[str, Any]:
+            return told_document(found.tell(number, seen, given["issued"]))
+
+        return perform(request, "tell", told, name=found.name)
+
+    return act
 
 
 @router.post("/experiments/{experiment}/trials/{number}/fail", openapi_extra=schemas.FAIL)
-def fail(request: Request, experiment: int, number: int, body: Body) -> Response:
+@changing()
+def fail(request: Request, experiment: int, number: int, body: Body) -> Act:
     """The trial was tried, but gave nothing."""
-    given, found = said(request, body, "reason"), house_of(request).at_work(experiment)
-    reason = given.get("reason", "")
+    reason = said(request, body, "reason").get("reason", "")
 
-    def act() -> dict[str, Any]:
-        found.tell_failed(number, reason)
-        return failed_document(number, reason)
+    def act() -> Response:
+        found = house_of(request).at_work(experiment)
 
-    return perform(request, "fail", act, name=found.name)
+        def failed() -> dict[str, Any]:
+            found.tell_failed(number, reason)
+            return failed_document(number, reason)
+
+        return perform(request, "fail", failed, name=found.name)
+
+    return act
 
 
 @router.post("/experiments/{experiment}/trials/{number}/abandon", openapi_extra=schemas.ABANDON)
-def abandon(request: Request, experiment: int, number: int, body: Body) -> Response:
+@changing()
+def abandon(request: Request, experiment: int, number: int, body: Body) -> Act:
     """Nobody will carry the trial out."""
     said(request, body)
-    found = house_of(request).at_work(experiment)
 
-    def act() -> dict[str, Any]:
-        found.abandon(number)
-        return abandoned_document(number)
+    def act() -> Response:
+        found = house_of(request).at_work(experiment)
 
-    return perform(request, "abandon", act, name=found.name)
+        def abandoned() -> dict[str, Any]:
+            found.abandon(number)
+            return abandoned_document(number)
+
+        return perform(request, "abandon", abandoned, name=found.name)
+
+    return act
 
 
 @router.post("/experiments/{experiment}/record", status_code=201, openapi_extra=schemas.RECORD)
-def record(request: Request, experiment: int, body: Body) -> Response:
+@changing()
+def record(request: Request, experiment: int, body: Body) -> Act:
     """A round that nobody asked for."""
-    given, found = said(request, body, "do", "observation", "csv"), house_of(request).at_work(experiment)
+    given = said(request, body, "do", "observation", "csv")
     seen = seen_in(given)
 
     def kept(written: list[StoredTrial]) -> dict[str, Any]:
         return recorded_document(written[0].number)
 
-    def act() -> int:
-        return found.record(given.get("do"), seen)
+    def act() -> Response:
+        found = house_of(request).at_work(experiment)
+        recorded = functools.partial(found.record, given.get("do"), seen)
+        return perform(request, "record", recorded, body=body, name=found.name, kept=kept, status=201)
 
-    return perform(request, "record", act, body=body, name=found.name, kept=kept, status=201)
+    return act
 
 
 @router.post("/experiments/{experiment}/import", status_code=201, openapi_extra=schemas.IMPORT)
+@in_a_thread
 def import_rounds(request: Request, experiment: int, body: Body) -> Response:
     """Many rounds that nobody asked for: all of them, or none if one is wrong. JSON, or CSV as text/csv."""
     found = house_of(request).at_work(experiment)
