@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, linprog, lsq_linear
-from scipy.special import rel_entr
 
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel
@@ -108,11 +108,22 @@ def boxed_value(
     graph: CausalGraph, theta_hat: Mapping[str, Array], M: Mapping[str, Array], rho: float, S: Set
 ) -> float:
     """The same recursion over the ellipsoids of Algorithm 3, line 4, which lie within [0, 1]^d."""
+    return boxed_values(graph, theta_hat, M, rho, [S])[0]
+
+
+def boxed_values(
+    graph: CausalGraph, theta_hat: Mapping[str, Array], M: Mapping[str, Array], rho: float, sets: Iterable[Set]
+) -> list[float]:
+    """`boxed_value` of each set; a node whose parents have the same means under several of them is solved once."""
+    found: dict[tuple[str, bytes], float] = {}
 
     def best_mean(name: str, v: Array) -> float:
-        return boxed_maximum(v, theta_hat[name], M[name], rho).value
+        key = name, v.tobytes()
+        if key not in found:
+            found[key] = boxed_maximum(v, theta_hat[name], M[name], rho).value
+        return found[key]
 
-    return forward_value(graph, S, best_mean)
+    return [forward_value(graph, S, best_mean) for S in sets]
 
 
 class BoxedMaximum(NamedTuple):
@@ -133,6 +144,7 @@ def boxed_maximum(v: Array, theta_hat: Array, M: Array, rho: float) -> BoxedMaxi
         return BoxedMaximum(0.0, np.zeros(0), 0.0)
     reach = M @ theta_hat
 
+    @cache
     def theta_at(s: float) -> Array:
         return box_minimum(M, reach + s * v)
 
@@ -163,13 +175,9 @@ def boxed_maximum(v: Array, theta_hat: Array, M: Array, rho: float) -> BoxedMaxi
 def box_minimum(M: Array, c: Array) -> Array:
     """argmin over [0, 1]^d of theta' M theta / 2 - c.theta, M positive definite: exact, by its active set.
 
-    scipy's bounded least squares tells which bounds are active; if its answer does not fulfil the Karush-Kuhn-Tucker
-    conditions, every combination of active bounds is tried.
+    Active bounds are guessed until the answer fulfils the Karush-Kuhn-Tucker conditions, which only the minimum does.
     """
-    root = np.linalg.cholesky(M)
-    solved = lsq_linear(root.T, np.linalg.solve(root, c), bounds=(0.0, 1.0), method="bvls", tol=1e-15)
-    guess = tuple(0.0 if x <= 1e-12 else 1.0 if x >= 1.0 - 1e-12 else math.nan for x in solved.x)
-    for bounds in itertools.chain([guess], itertools.product((0.0, 1.0, math.nan), repeat=len(c))):
+    for bounds in active_bounds(M, c):
         theta = np.array(bounds)
         free = np.isnan(theta)
         theta[free] = np.linalg.solve(M[np.ix_(free, free)], c[free] - M[np.ix_(free, ~free)] @ theta[~free])
@@ -182,6 +190,15 @@ def box_minimum(M: Array, c: Array) -> Array:
         ):
             return np.clip(theta, 0.0, 1.0)
     raise AssertionError("a strictly convex function has a minimum over the box")
+
+
+def active_bounds(M: Array, c: Array) -> Iterator[tuple[float, ...]]:
+    """Guesses for `box_minimum`, NaN where no bound is active: none; those of scipy's bounded least squares; all."""
+    yield (math.nan,) * len(c)
+    root = np.linalg.cholesky(M)
+    solved = lsq_linear(root.T, np.linalg.solve(root, c), bounds=(0.0, 1.0), method="bvls", tol=1e-15)
+    yield tuple(0.0 if x <= 1e-12 else 1.0 if x >= 1.0 - 1e-12 else math.nan for x in solved.x)
+    yield from itertools.product((0.0, 1.0, math.nan), repeat=len(c))
 
 
 def epsilon_net_value(v: Array, theta_hat: Array, M: Array, rho: float, eps: float) -> float:
@@ -226,7 +243,7 @@ class BLMLRTranscription:
         """The optimistic E[Y | do(S)] of every candidate S in round t: lines 4-5, with rho_{t-1}."""
         rho = self.radius(self.told)
         if self.region == "boxed":
-            return [boxed_value(self.graph, self.theta_hat, self.M, rho, S) for S in self.sets]
+            return boxed_values(self.graph, self.theta_hat, self.M, rho, self.sets)
         M_inverse = {name: np.linalg.inv(M) for name, M in self.M.items()}
         return [closed_form_value(self.graph, self.theta_hat, M_inverse, rho, S) for S in self.sets]
 
@@ -393,11 +410,9 @@ class BGLMOFUTranscription:
         return V, np.array(self.outcomes[name], dtype=float)
 
     def gram(self, name: str) -> Array:
-        """Algorithm 2, line 6."""
-        M = np.zeros((dimension(self.graph, name),) * 2)
-        for v in self.rows[name]:
-            M = M + np.outer(v, v)
-        return M
+        """Algorithm 2, line 6: the sum of v v' over the data."""
+        V, _ = self.data(name)
+        return V.T @ V
 
     def estimate(self) -> tuple[dict[str, Array], dict[str, Array]]:
         """Algorithm 2: theta_hat and M of every node, from all rounds so far."""
@@ -499,9 +514,16 @@ class KLUCBTranscription(_Arms):
         low, high = mean, 1.0
         for _ in range(60):
             q = (low + high) / 2
-            divergence = float(rel_entr(mean, q) + rel_entr(1 - mean, 1 - q))
+            divergence = relative_entropy(mean, q) + relative_entropy(1 - mean, 1 - q)
             low, high = (q, high) if divergence <= most else (low, q)
         return low
+
+
+def relative_entropy(p: float, q: float) -> float:
+    """p ln(p / q): 0 where p is, and infinite where only q is."""
+    if p == 0.0:
+        return 0.0
+    return p * math.log(p / q) if q > 0.0 else math.inf
 
 
 class EpsilonGreedyTranscription(_Arms):

@@ -288,7 +288,7 @@ def test_a_general_purpose_solver_finds_the_same_boxed_maximum(seed, rho):
 @relaxed(max_examples=60)
 @given(learned(most=5, outside=0.3))
 def test_boxed_sets_are_the_transcriptions(known):
-    truth = [tr.boxed_value(known.graph, known.theta_hat, known.M, known.rho, S) for S in known.sets]
+    truth = tr.boxed_values(known.graph, known.theta_hat, known.M, known.rho, known.sets)
     np.testing.assert_allclose(known.boxed(), truth, atol=1e-9)
 
 

@@ -334,7 +334,7 @@ def test_a_choice_with_pending_sets_is_the_best_under_the_expected_regions(name,
     fresh.update(rounds_of(rng, graph, 12))
     relevant = [n for n in graph.controllable if graph.target in graph.descendants(n)]
     if name == "BLMLR boxed":
-        values = [tr.boxed_value(graph, theta, M, rho, (n,)) for n in relevant]
+        values = tr.boxed_values(graph, theta, M, rho, [(n,) for n in relevant])
     else:
         inverse = {n: tr.pseudo_inverse(m) if m.size else m for n, m in M.items()}
         values = [tr.closed_form_value(graph, theta, inverse, rho, (n,)) for n in relevant]

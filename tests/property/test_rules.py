@@ -342,7 +342,7 @@ def values_by_transcription(case, game, engine, sets):
         links = dict.fromkeys(graph.nodes, LOGISTIC)
         return [tr.per_pattern_value(graph, links, theta, inverse, rho, tuple(S)) for S in sets]
     if "boxed" in case.name or "search" in case.name:
-        return [tr.boxed_value(graph, theta, M, rho, tuple(S)) for S in sets]
+        return tr.boxed_values(graph, theta, M, rho, map(tuple, sets))
     return [tr.closed_form_value(graph, theta, inverse, rho, tuple(S)) for S in sets]
 
 
