@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from numba import typeof
 
-from dobandit import TableModel, compiled, inner_kernels, paper
+from dobandit import CausalUCB, TableModel, compiled, inner_kernels, paper
+from dobandit.policy.engine import Situation
 from dobandit.policy.world import World
+from dobandit.testing.problems import CASES
 
 
 def test_kernels_compile_without_a_place_for_a_cache(monkeypatch):
@@ -97,3 +99,13 @@ def test_worlds_of_every_kind_run_in_the_same_compiled_code():
     table = TableModel(graph, {name: np.full((2,) * len(graph.parents(name)), 0.5) for name in graph})
     weighted, tabulated = (World(model, graph).arrays for model in (paper.G4, table))
     assert typeof(weighted) == typeof(tabulated)
+
+
+def test_a_choice_among_what_is_available_runs_in_the_same_compiled_code():
+    problem = next(case.problem for case in CASES if case.name == "context")
+    engine = CausalUCB(safe=True).engine(problem)
+    now = Situation(np.zeros(engine.draws), np.where(np.arange(len(problem.graph) + 1) == 2, 1.0, np.nan))
+    some = problem.graph.index("X1"), problem.graph.index("X3")
+    plans = [engine._plan_of(now._replace(available=available)) for available in (None, some)]
+    assert [plan.oracle.plays.shape for plan in plans] == [(2, 3), (2, 2)]  # a row per context, a column per action
+    assert typeof(plans[0]) == typeof(plans[1])
