@@ -3,7 +3,7 @@
     python benchmarks/bench_policies.py
 
 A round is propose, draw a world and update, in one compiled loop: the simulator's own. The transcription
-(tests/transcription.py) plays the same rounds.
+(tests/transcription/) plays the same rounds.
 Goals on G1, one core: BLM-LR and BLM-OFU at least 300 times faster than the transcription, baselines 50 times.
 """
 

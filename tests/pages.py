@@ -13,6 +13,7 @@ from dobandit.service.app import create_app
 from dobandit.service.settings import Settings
 
 ADDRESS = "http://127.0.0.1:8765"
+FUNNEL = "target: buy\nemail -> visit\ncoupon -> visit\ncoupon -> buy\nvisit -> buy\n"
 HOSTILE = [
     "<script>alert(1)</script>",
     "\"'><img src=x onerror=alert(1)>",

@@ -31,7 +31,6 @@ def inlined(function: F) -> F:
     return _compiled(function, forceinline=True)
 
 
-@cache
 def allocating(function: F) -> F:
     """A kernel that may make lists and arrays of its own; not for hot loops."""
     return _compiled(function, _nrt=True)
@@ -40,7 +39,13 @@ def allocating(function: F) -> F:
 def _compiled(function: F, **options: Any) -> F:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return function
-    return cast(F, Kernel(function, {**_OPTIONS, **options}))
+    return cast(F, _one_kernel(function, tuple(options.items())))
+
+
+@cache
+def _one_kernel(function: Callable[..., Any], options: tuple[tuple[str, Any], ...]) -> Kernel:
+    """One for each function: whoever makes a kernel where it is called loads its compiled form once."""
+    return Kernel(function, {**_OPTIONS, **dict(options)})
 
 
 class Kernel:

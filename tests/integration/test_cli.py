@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import dobandit as dob
+from commands import dobandit, dobandit_process
 
 MODEL = {
     "target": "Y",
@@ -16,15 +17,6 @@ MODEL = {
         "Y": {"bias": 0.0, "parents": {"X2": 0.1, "U": 0.2}},
     },
 }
-
-
-def dobandit(*arguments, code=0, cwd=None):
-    done = subprocess.run(
-        [sys.executable, "-m", "dobandit", *map(str, arguments)], capture_output=True, text=True, check=False, cwd=cwd
-    )
-    assert done.returncode == code, done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
-    return done
 
 
 @pytest.fixture
@@ -126,9 +118,9 @@ def test_paper_lists_the_five_models():
         ["check"],
     ],
 )
-def test_bad_input_is_one_line_on_stderr_and_code_2(arguments, model, confounded, tmp_path):
-    filled = [a.format(model=model, graph=confounded) for a in arguments]
-    done = dobandit(*filled, code=2, cwd=tmp_path)
+def test_bad_input_is_one_line_on_stderr_and_code_2(arguments, model, confounded, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = dobandit(*(a.format(model=model, graph=confounded) for a in arguments), code=2)
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("error: ")
 
@@ -145,6 +137,30 @@ def test_help_has_an_example(command):
     text = dobandit(command, "--help").stdout
     assert "Example" in text
     assert f"dobandit {command}" in text
+
+
+PROCESSES = {  # each command where nothing is loaded but what it loads itself
+    "check {graph} -k 2": (1, "not admissible", ""),
+    "check absent.txt": (2, "", "error: "),
+    "nonsense": (2, "", "error: "),
+    "expect {model} --do X2=1": (0, "0.200000", ""),
+    "project {model}": (0, '"target": "Y"', ""),
+    "paper": (0, "G5", ""),
+    "solve {model} -k 1": (0, "X2", ""),
+}
+
+
+@pytest.mark.parametrize("command", PROCESSES)
+def test_a_process_of_its_own_says_the_same(command, model, confounded, tmp_path, monkeypatch):
+    code, says, complains = PROCESSES[command]
+    words = [word.format(model=model, graph=confounded) for word in command.split()]
+    done = dobandit_process(*words, code=code, cwd=tmp_path)
+    assert says in done.stdout
+    assert done.stderr.startswith(complains)
+    assert done.stderr.count("\n") == bool(complains)
+    monkeypatch.chdir(tmp_path)
+    here = dobandit(*words, code=code)
+    assert (done.stdout, done.stderr) == (here.stdout, here.stderr)
 
 
 def test_names_are_never_markup(tmp_path):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
+import runpy
 import subprocess
 import sys
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,17 @@ import dobandit as dob
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run(name, *arguments):
+def run(name, *arguments, monkeypatch):
+    """What an example prints, in this process."""
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    printed = io.StringIO()
+    with redirect_stdout(printed), suppress(SystemExit):  # which --help raises
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    return printed.getvalue()
+
+
+def run_process(name, *arguments):
+    """What an example prints, in a process that has loaded nothing yet. Each is run in one once."""
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -22,7 +35,7 @@ def run(name, *arguments):
 
 
 def test_the_scaling_study_prints_a_table_for_each_size():
-    printed = run("scaling_study.py", "--quick")
+    printed = run_process("scaling_study.py", "--quick")
     assert re.findall(r"Regret against (\w+)", printed) == ["nodes", "budget", "parents", "rounds"]
     rows = re.findall(r"^ +\d+ +[\d,]+ +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$", printed, re.MULTILINE)
     assert len(rows) == 12
@@ -33,8 +46,9 @@ def test_the_scaling_study_prints_a_table_for_each_size():
 
 
 @pytest.mark.parametrize("shape", ["parallel", "scale-free"])
-def test_the_scaling_study_takes_other_shapes_and_one_size_only(shape):
-    printed = run("scaling_study.py", "--quick", "--shape", shape, "--vary", "budget", "--graphs", "1")
+def test_the_scaling_study_takes_other_shapes_and_one_size_only(shape, monkeypatch):
+    sizes = "--vary", "budget", "--graphs", "1"
+    printed = run("scaling_study.py", "--quick", "--shape", shape, *sizes, monkeypatch=monkeypatch)
     assert printed.startswith(f"{shape} models: 1 a row")
     assert re.findall(r"Regret against (\w+)", printed) == ["budget"]
 
@@ -46,19 +60,19 @@ def test_the_scaling_study_says_what_is_wrong():
     assert "shapes are 'layered'" in done.stderr
 
 
-def test_the_funnel_goes_on_where_it_was_after_a_restart(tmp_path):
+def test_the_funnel_goes_on_where_it_was_after_a_restart(tmp_path, monkeypatch):
     halves, whole = (f"sqlite:///{tmp_path}/{name}.db" for name in ("halves", "whole"))
-    run("funnel.py", "--rounds", "30", "--storage", halves)
-    printed = run("funnel.py", "--rounds", "30", "--storage", halves)
+    run("funnel.py", "--rounds", "30", "--storage", halves, monkeypatch=monkeypatch)
+    printed = run_process("funnel.py", "--rounds", "30", "--storage", halves)
     assert printed.startswith("60 days so far")
-    assert run("funnel.py", "--rounds", "60", "--storage", whole) == printed
+    assert run("funnel.py", "--rounds", "60", "--storage", whole, monkeypatch=monkeypatch) == printed
     logs = [dob.open_experiment("funnel", storage).trials() for storage in (halves, whole)]
     without_times = [[{k: v for k, v in row.items() if not k.endswith("_at")} for row in log] for log in logs]
     assert without_times[0] == without_times[1]
 
 
 def test_ignoring_a_hidden_cause_picks_the_wrong_set_and_the_ways_on_the_right_one():
-    printed = run("hidden_cause.py", "--quick")
+    printed = run_process("hidden_cause.py", "--quick")
     picks = dict(re.findall(r"^(.+?)  +[\d.]+ +[\d.]+  (\w+)$", printed, re.MULTILINE))
     assert picks.pop("the season ignored") == "email"
     assert set(picks.values()) == {"coupon"}
@@ -67,21 +81,21 @@ def test_ignoring_a_hidden_cause_picks_the_wrong_set_and_the_ways_on_the_right_o
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
-def test_every_example_explains_itself(name):
-    printed = run(name, "--help")
+def test_every_example_explains_itself(name, monkeypatch):
+    printed = run(name, "--help", monkeypatch=monkeypatch)
     assert "usage:" in printed
     assert "--quick" in printed
 
 
 def test_the_study_of_misspecification_writes_its_table_and_figure(tmp_path):
-    printed = run("misspecification.py", "--quick", "--out", str(tmp_path))
+    printed = run_process("misspecification.py", "--quick", "--out", str(tmp_path))
     assert printed.count("CausalUCB, told sums") == 5
     assert (tmp_path / "losses.txt").read_text().strip() in printed
     assert (tmp_path / "losses.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_from_data_ranks_and_goes_on(tmp_path):
-    printed = run("from_data.py", "--quick", "--folder", str(tmp_path))
+    printed = run_process("from_data.py", "--quick", "--folder", str(tmp_path))
     assert "looks best" in printed
     assert "knows the same: True" in printed
     assert {path.name for path in tmp_path.iterdir()} == {"visits.csv", "funnel.json", "ranking.png"}

@@ -1,29 +1,19 @@
 """The paper's experiments and studies of one's own, from the command line to the files."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import dobandit as dob
+from commands import dobandit, dobandit_process
 from dobandit.simulation.beyond import BUDGETS, WORLDS, believed, extended_study
 from dobandit.simulation.reproduce import PUBLISHED, compare, paper_study
 from dobandit.simulation.simulate import run_study
 
 
-def dobandit(*arguments, code=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "dobandit", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == code, done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
-    return done
-
-
 def test_reproduce_writes_what_it_promises(tmp_path):
-    done = dobandit("reproduce", "G4", "--replications", 20, "--out", tmp_path / "results", "--json")
+    done = dobandit_process("reproduce", "G4", "--replications", 20, "--out", tmp_path / "results", "--json")
     graph = json.loads(done.stdout)["graphs"]["G4"]
     assert (graph["rounds"], graph["budget"], graph["replications"]) == (2000, 2, 20)
     assert list(graph["policies"]) == list(PUBLISHED["G4"])
@@ -57,12 +47,12 @@ def test_a_study_of_ones_own(tmp_path):
     model, out = tmp_path / "model.json", tmp_path / "study"
     dob.paper.G4.save(model)
     arguments = ["--policy", "blm-lr:radius_scale=0.1", "--policy", "ucb:scale=0.1", "--rounds", 300, "-k", 2]
-    done = dobandit("simulate", model, *arguments, "--replications", 12, "--out", out, "--json")
+    done = dobandit_process("simulate", model, *arguments, "--replications", 12, "--out", out, "--json")
     document = json.loads(done.stdout)
     assert {path.name for path in out.iterdir()} >= {"study.npz", "report.html", "regret.png", "summary.md"}
     assert not (out / "unfinished").exists()
     (out / "report.html").unlink()
-    dobandit("report", out)
+    dobandit_process("report", out)
     assert (out / "report.html").exists()
     assert dob.load_result(out).study.model == dob.paper.G4
     text = dobandit("simulate", model, *arguments, "--replications", 12).stdout

@@ -1,4 +1,4 @@
-"""Oracles of a round against the transcription, certificates of optimality, and each other."""
+"""The oracles of linear models against enumeration, the transcription and the epsilon-net."""
 
 from __future__ import annotations
 
@@ -14,81 +14,14 @@ from scipy.optimize import minimize, minimize_scalar
 import transcription as tr
 from dobandit import CausalGraph
 from dobandit.errors import InferenceError
-from dobandit.estimation.estimators import Sums
-from dobandit.estimation.statistics import layout_of, start_statistics
-from dobandit.model.link_kernels import link_arrays
-from dobandit.model.links import exponential, identity, logistic, probit, rational
-from dobandit.oracle import per_pattern as per_pattern_module
-from dobandit.oracle.actions import Action, Allowed, actions_of, order_of
-from dobandit.oracle.boxed import BoxedForm, boxed, boxed_maximum
-from dobandit.oracle.closed_form import closed_form
-from dobandit.oracle.listing import listing_of, pick, score
-from dobandit.oracle.per_pattern import per_pattern
-from dobandit.oracle.rules import Rules
-from dobandit.policy.engine import no_context
+from dobandit.estimation.statistics import layout_of
+from dobandit.model.links import identity
+from dobandit.oracle.boxed import boxed, boxed_maximum
+from dobandit.oracle.listing import pick
+from oracle_problems import Learned, every_set, learned, links_for, seeds
 from reference_oracles.epsilon_net import net, score_sets_epsilon_net
 from reference_oracles.pair import Regions, pair_value
-from worlds import ARCTAN, graphs, quietly, relaxed
-
-seeds = st.integers(0, 2**32 - 1)
-
-
-def every_set(graph, budget):
-    """The list of every set of `budget` variables that can matter, each set to 1."""
-    order = order_of(graph)
-    return listing_of(order, Allowed(graph, Rules(budget), monotone=True, relevant=set(order)).rows())
-
-
-class Learned:
-    """Random estimates and Gram matrices on a graph, flat for the oracles and by name for the transcription."""
-
-    def __init__(self, graph: CausalGraph, rng: np.random.Generator, budget: int, rows: int = 30, outside: float = 0.0):
-        self.graph, self.budget, self.rho = graph, budget, float(rng.choice([0.05, 0.4, 2.0]))
-        self.layout, self.listing = layout_of(graph), every_set(graph, budget)
-        self.M, self.theta_hat = {}, {}
-        for name in graph.nodes:
-            d = tr.dimension(graph, name)
-            V = (rng.random((int(rng.integers(0, rows)), d)) < 0.5).astype(float)
-            self.M[name] = np.eye(d) + V.T @ V
-            self.theta_hat[name] = rng.uniform(-outside, 1.0 / max(d, 1) + outside, d)
-        self.M_inverse = {name: np.linalg.inv(M) for name, M in self.M.items()}
-        self.gram = np.concatenate([np.zeros(0), *(self.M[name].ravel() for name in graph.nodes)])
-        self.inverse = np.concatenate([np.zeros(0), *(self.M_inverse[name].ravel() for name in graph.nodes)])
-        self.stats = start_statistics(self.layout, 1.0)._replace(gram=self.gram, inverse=self.inverse)
-        self.theta = np.concatenate([np.zeros(0), *(self.theta_hat[name] for name in graph.nodes)])
-        self.radii = np.full(len(graph) + 1, self.rho)
-        self.sets = tr.candidate_sets(graph, budget)
-
-    def scores(self, oracle, context=None):
-        """The value of every action of the oracle's list."""
-        fixed = no_context(len(self.graph)) if context is None else context
-        score(oracle, self.layout, Sums(self.theta, self.stats, np.zeros(2, dtype=np.int64)), self.radii, fixed)
-        return oracle.listing.values.copy()
-
-    def closed(self):
-        return self.scores(closed_form(self.graph, self.listing))
-
-    def boxed(self):
-        return self.scores(BoxedForm(self.listing, boxed(self.layout)))
-
-    def pattern_oracle(self, links, seed=0, samples=1024, listing=None):
-        arrays = link_arrays(links, [float(max(d, 1)) for d in np.diff(self.layout.ptr)[1:]])
-        return per_pattern(self.graph, listing or self.listing, arrays, np.random.default_rng(seed), samples)
-
-    def per_pattern(self, links, seed=0, samples=1024):
-        return self.scores(self.pattern_oracle(links, seed, samples))
-
-    def by_name(self, links):
-        return dict(zip(self.graph.nodes, links, strict=True))
-
-
-@st.composite
-def learned(draw, most=6, **options):
-    """On a random graph, any budget, 0 and all included."""
-    graph = draw(graphs(most=most))
-    budget = draw(st.integers(0, len(graph.controllable)))
-    return Learned(graph, np.random.default_rng(draw(seeds)), budget, **options)
-
+from worlds import graphs, quietly, relaxed
 
 # -- the sets -------------------------------------------------------------------------------------------------
 
@@ -288,7 +221,7 @@ def test_a_general_purpose_solver_finds_the_same_boxed_maximum(seed, rho):
 @relaxed(max_examples=60)
 @given(learned(most=5, outside=0.3))
 def test_boxed_sets_are_the_transcriptions(known):
-    truth = [tr.boxed_value(known.graph, known.theta_hat, known.M, known.rho, S) for S in known.sets]
+    truth = tr.boxed_values(known.graph, known.theta_hat, known.M, known.rho, known.sets)
     np.testing.assert_allclose(known.boxed(), truth, atol=1e-9)
 
 
@@ -316,211 +249,6 @@ def test_a_larger_radius_never_lowers_a_value(known, more):
     known.radii += more
     assert np.all(known.closed() >= closed - 1e-9)
     assert np.all(known.boxed() >= in_box - 1e-9)
-
-
-# -- per pattern ----------------------------------------------------------------------------------------------
-
-
-@st.composite
-def links_for(draw, known):
-    kinds = [identity, exponential, logistic(), logistic(1.5), probit(1.0), rational(), rational(20.0)]
-    return [draw(st.sampled_from(kinds)) for _ in known.graph.nodes]
-
-
-@relaxed(max_examples=60)
-@given(learned(most=6, outside=0.3), st.data())
-def test_per_pattern_is_the_sum_over_all_worlds(known, data):
-    links = data.draw(links_for(known))
-    arguments = (known.graph, known.by_name(links), known.theta_hat, known.M_inverse, known.rho)
-    truth = [tr.per_pattern_value(*arguments, S) for S in known.sets]
-    np.testing.assert_allclose(known.per_pattern(links), truth, atol=1e-11)
-
-
-def test_per_pattern_with_a_link_of_ones_own():
-    rng = np.random.default_rng(1)
-    known = Learned(CausalGraph([("a", "c"), ("b", "c"), ("c", "Y"), ("a", "Y")], target="Y"), rng, budget=1)
-    known.radii[:] = known.rho = 0.5
-    links = [ARCTAN] * 4
-    arguments = (known.graph, known.by_name(links), known.theta_hat, known.M_inverse, known.rho)
-    truth = [tr.per_pattern_value(*arguments, S) for S in known.sets]
-    np.testing.assert_allclose(known.per_pattern(links), truth, atol=1e-10)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_sampling_agrees_with_the_exact_sum(monkeypatch, seed):
-    rng = np.random.default_rng(seed)
-    nodes = [f"X{i}" for i in range(7)]
-    edges = [(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1 :] if rng.random() < 0.5]
-    edges += [] if any(b == "X6" for _, b in edges) else [("X0", "X6")]
-    known = Learned(quietly(CausalGraph, edges, target="X6", nodes=nodes), rng, budget=2)
-    links = [logistic(1.0), exponential, probit(0.5), identity, rational(), logistic(), probit(1.0)]
-    exact = known.per_pattern(links)
-    monkeypatch.setattr(per_pattern_module, "frontier_of", lambda *_: None)
-    samples = 20_000
-    assert known.pattern_oracle(links, samples=samples).sampled
-    sampled = known.per_pattern(links, samples=samples)
-    # The mean of probabilities has at most a coin's standard error.
-    assert np.all(np.abs(sampled - exact) < 5.0 * np.sqrt(np.maximum(exact * (1.0 - exact), 1e-6) / samples))
-    assert np.std(sampled) == 0.0 or np.corrcoef(sampled, exact)[0, 1] > 0.9 or np.ptp(exact) < 0.01
-
-
-@pytest.mark.parametrize("parents", [12, 13, 18])
-def test_many_parents_are_tabulated_or_sampled(parents):
-    rng = np.random.default_rng(parents)
-    names = [f"X{i}" for i in range(parents)]
-    known = Learned(CausalGraph([(name, "Y") for name in names], target="Y"), rng, budget=parents - 2, rows=200)
-    known.radii[:] = known.rho = 0.3
-    links = [identity] * parents + [logistic(2.0)]
-    plan = known.pattern_oracle(links, samples=4000)
-    assert plan.sampled == (parents > 12)
-    found = known.per_pattern(links, samples=4000)
-    for i in rng.integers(len(known.sets), size=5):
-        free = [name for name in names if name not in known.sets[i]]
-        truth = 0.0
-        for bits in itertools.product((0.0, 1.0), repeat=len(free)):
-            world = dict.fromkeys(names, 1.0) | dict(zip(free, bits, strict=True))
-            p = 1.0
-            for name in free:
-                mean = tr.pattern_probability(
-                    identity, np.ones(1), known.theta_hat[name], known.M_inverse[name], known.rho
-                )
-                p *= mean if world[name] else 1.0 - mean
-            v = tr.features(known.graph, "Y", world)
-            truth += p * tr.pattern_probability(links[-1], v, known.theta_hat["Y"], known.M_inverse["Y"], known.rho)
-        assert found[i] == pytest.approx(truth, abs=5.0 / math.sqrt(4000) if plan.sampled else 1e-11)
-
-
-# -- values other than 1, and what is known before acting ------------------------------------------------------
-
-
-def some_actions(rng, graph, count, values=(0.0, 1.0)):
-    """Different actions of any size, nothing included, on any variables but the target."""
-    ids = [v for v in range(1, len(graph) + 1) if v != graph.index(graph.target)]
-    found = {Action(): None}
-    for _ in range(count):
-        chosen = sorted(rng.permutation(ids)[: int(rng.integers(0, len(ids) + 1))].tolist())
-        found[Action(tuple(chosen), tuple(float(rng.choice(values)) for _ in chosen))] = None
-    return list(found)
-
-
-def some_context(rng, graph, values=(0.0, 1.0)):
-    """Values of some variables by id, the target's never among them."""
-    context = no_context(len(graph))
-    for v in range(1, len(graph) + 1):
-        if v != graph.index(graph.target) and rng.random() < 0.3:
-            context[v] = rng.choice(values)
-    return context
-
-
-def given_values(known, action, context):
-    """What is not left to chance, by name; what is set counts, whatever the context says."""
-    names = known.graph.nodes
-    seen = {names[v - 1]: float(context[v]) for v in range(1, len(names) + 1) if not np.isnan(context[v])}
-    return seen | {names[v - 1]: value for v, value in zip(action.ids, action.values, strict=True)}
-
-
-def by_recursion(known, given, best_mean):
-    """The target's mean, cause by cause, from the causes' names."""
-
-    def mean(name):
-        if name not in done:
-            parents = known.graph.parents(name)
-            row = [1.0] * known.graph.has_bias(name) + [mean(parent) for parent in parents]
-            done[name] = best_mean(name, np.array(row)) if name not in given else given[name]
-        return done[name]
-
-    done = {}
-    return mean(known.graph.target)
-
-
-def by_worlds(known, links, given):
-    """P(target = 1) as a sum over the worlds, each node with the largest chance that its region allows."""
-    total = []
-    for bits in itertools.product((0.0, 1.0), repeat=len(known.graph)):
-        world = dict(zip(known.graph.nodes, bits, strict=True))
-        chance = world[known.graph.target]
-        for name, link in zip(known.graph.nodes, links, strict=True):
-            row = np.array([1.0] * known.graph.has_bias(name) + [world[p] for p in known.graph.parents(name)])
-            inverse = known.M_inverse[name]
-            x = row @ known.theta_hat[name] + known.rho * math.sqrt(max(row @ inverse @ row, 0.0))
-            p = given[name] if name in given else min(max(float(link.value(max(x, link.domain[0]))), 0.0), 1.0)
-            chance *= p if world[name] else 1.0 - p
-        total.append(chance)
-    return math.fsum(total)
-
-
-@pytest.mark.parametrize("values", [(0.0, 1.0), (0.0, 0.3, 0.75, 1.0)], ids=["0 and 1", "numbers"])
-@relaxed(max_examples=80)
-@given(learned(most=7, outside=0.5), seeds)
-def test_closed_form_of_any_values_in_any_context_is_the_plain_recursion(values, known, seed):
-    rng = np.random.default_rng(seed)
-    actions, context = some_actions(rng, known.graph, 12, values), some_context(rng, known.graph, values)
-    listing = listing_of(order_of(known.graph), actions_of(actions))
-    found = known.scores(closed_form(known.graph, listing), context)
-    assert {listing.actions.row(i) for i in range(len(found))} == set(actions)
-    for i, value in enumerate(found):
-
-        def best_mean(name, row):
-            spread = math.sqrt(max(row @ known.M_inverse[name] @ row, 0.0))
-            return float(row @ known.theta_hat[name]) + known.rho * spread
-
-        truth = by_recursion(known, given_values(known, listing.actions.row(i), context), best_mean)
-        assert value == pytest.approx(truth, rel=1e-10, abs=1e-11)
-
-
-@relaxed(max_examples=40)
-@given(learned(most=5, outside=0.3), seeds)
-def test_boxed_values_in_any_context_are_the_plain_recursion(known, seed):
-    rng = np.random.default_rng(seed)
-    context = some_context(rng, known.graph)
-    listing = listing_of(order_of(known.graph), actions_of(some_actions(rng, known.graph, 6)))
-    for i, value in enumerate(known.scores(BoxedForm(listing, boxed(known.layout)), context)):
-
-        def best_mean(name, row):
-            return tr.boxed_maximum(row, known.theta_hat[name], known.M[name], known.rho).value
-
-        truth = by_recursion(known, given_values(known, listing.actions.row(i), context), best_mean)
-        assert value == pytest.approx(truth, abs=1e-9)
-
-
-@relaxed(max_examples=60)
-@given(learned(most=6, outside=0.3), seeds, st.data())
-def test_per_pattern_of_values_0_and_1_in_any_context_is_the_sum_over_worlds(known, seed, data):
-    links, rng = data.draw(links_for(known)), np.random.default_rng(seed)
-    context = some_context(rng, known.graph)
-    listing = listing_of(order_of(known.graph), actions_of(some_actions(rng, known.graph, 8)))
-    oracle = known.pattern_oracle(links, listing=listing)
-    assert not oracle.sampled
-    for i, value in enumerate(known.scores(oracle, context)):
-        truth = by_worlds(known, links, given_values(known, listing.actions.row(i), context))
-        assert value == pytest.approx(truth, abs=1e-11)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_sampled_worlds_keep_to_what_is_set_and_known(monkeypatch, seed):
-    monkeypatch.setattr(per_pattern_module, "frontier_of", lambda *_: None)
-    rng = np.random.default_rng(seed)
-    edges = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "Y"), ("d", "Y")]
-    known = Learned(CausalGraph(edges, target="Y"), rng, budget=1)
-    known.radii[:] = known.rho = 0.1
-    links, samples = [logistic(1.0), exponential, identity, logistic(2.0), logistic(1.5)], 20_000
-    context = some_context(rng, known.graph)
-    listing = listing_of(order_of(known.graph), actions_of(some_actions(rng, known.graph, 20)))
-    oracle = known.pattern_oracle(links, samples=samples, listing=listing)
-    assert oracle.sampled
-    for i, value in enumerate(known.scores(oracle, context)):
-        truth = by_worlds(known, links, given_values(known, listing.actions.row(i), context))
-        assert abs(value - truth) < 5.0 * math.sqrt(max(truth * (1.0 - truth), 1e-6) / samples)
-
-
-def test_what_is_set_counts_whatever_the_context_says():
-    known = Learned(CausalGraph([("a", "Y"), ("b", "Y")], target="Y"), np.random.default_rng(0), budget=1)
-    a, b = known.graph.index("a"), known.graph.index("b")
-    listing = listing_of(order_of(known.graph), actions_of([Action((a,), (0.0,)), Action((a, b), (0.0, 1.0))]))
-    context = no_context(3)
-    context[a] = 1.0
-    form = closed_form(known.graph, listing)
-    np.testing.assert_array_equal(known.scores(form, context), known.scores(form))
 
 
 # -- line 9 as printed ----------------------------------------------------------------------------------------

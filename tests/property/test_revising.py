@@ -137,7 +137,7 @@ def test_it_knows_what_a_learner_on_the_revised_graph_knows():
     more = CausalGraph([*TOLD.edges, ("Z", "Y")], "Y", controllable=CONTROLLABLE, nodes=["C"])
     knowing = CausalUCB().start(more, 1, seed=0, effects="any")
     order = [0, *(TOLD.index(name) for name in more.nodes)]
-    knowing.engine.update(Rounds(rounds.values[:, order], rounds.was_set[:, order], rounds.counts))
+    knowing.engine.update(Rounds(rounds.values.take(order, axis=1), rounds.was_set.take(order, axis=1), rounds.counts))
     assert not knowing.engine.revisions
     context = no_context(len(TOLD))
     for name in CONTROLLABLE:

@@ -44,10 +44,10 @@ def at_most(misses, runs, delta=DELTA):
 
 
 @kernel
-def misses(plan, state, links, theta, v, p, uniforms, values, was_set, nats, greedy):
+def misses(estimator, layout, state, links, theta, v, p, uniforms, values, was_set, nats, greedy):
     """Whether the true weights leave v's set after any row; the parents' pattern is the one that looks best so far
     (greedy) or a random one, and some rows are passed over for a missing parent."""
-    layout, patterns = plan.layout, state.patterns
+    patterns = state.patterns
     for t in range(len(uniforms)):
         chosen = int(uniforms[t, 0] * 4)
         if uniforms[t, 1] < greedy:  # the pattern with the largest share of ones: selection at its most biased
@@ -62,7 +62,7 @@ def misses(plan, state, links, theta, v, p, uniforms, values, was_set, nats, gre
         values[3] = 1.0 if uniforms[t, 2] < p[chosen] else 0.0
         if uniforms[t, 3] < 0.1:
             values[1] = math.nan
-        learn(plan.estimator, layout, state, values, was_set)
+        learn(estimator, layout, state, values, was_set)
         loss, _ = node_loss(layout, links, patterns, v, theta, 0.0, 0.0)
         if loss > predicted_length(state, v) + nats:
             return True
@@ -77,12 +77,15 @@ def test_a_node_s_set_holds_its_weights(name, greedy):
     assert [graph.index(n) for n in "ABY"] == [1, 2, 3]
     rows = np.array([[1, i & 1, i >> 1] for i in range(4)])
     p, missed = link.probability(rows @ theta), 0
+    fresh = CausalUCB().engine(problem_of(graph, 1, links=link, effects="any"))
+    parts = fresh.plan.estimator, fresh.plan.layout
+    links = likelihood_sets(fresh.plan.layout, fresh.plan.estimator).links
     for run in range(runs):
-        engine = CausalUCB().engine(problem_of(graph, 1, links=link, effects="any"))
-        links = likelihood_sets(engine.plan.layout, engine.plan.estimator).links
+        engine = fresh.copy()
         uniforms = np.random.default_rng([run, 7]).random((200, 4))
         scratch = np.ones(4), np.array([False, True, True, False])
-        missed += misses(engine.plan, engine.state, links, theta, 3, p, uniforms, *scratch, math.log(1 / DELTA), greedy)
+        told = *parts, engine.state, links, theta, 3, p, uniforms, *scratch, math.log(1 / DELTA), greedy
+        missed += misses(*told)
     assert at_most(missed, runs)
     assert missed > 0  # else the test could not tell a set from one that is far too wide
 

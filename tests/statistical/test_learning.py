@@ -23,36 +23,30 @@ from dobandit import (
 )
 from dobandit.estimation.confidence import radius_bglm_ofu, radius_lemma11
 from dobandit.model.links import exponential, logistic
+from dobandit.policy.engine import Draws
+from dobandit.policy.recording import Recorder, blank_tape
+from dobandit.policy.world import World
+from dobandit.simulation.simulate import run_study
+from dobandit.simulation.study import study_of
 
 RUNS = 300
 LUCK = 1e-4  # a test of a right program fails with this chance, if its seeds were drawn again
 
 
-def draws(model, sets, rounds, rng):
-    """`rounds` worlds under each set, sampled ahead: the k-th play of a set takes its k-th world."""
-    return {S: model.sample(S, rounds, rng) for S in sets}
+class Rounds:
+    """Rounds of a model that a learner plays compiled, as studies do: `test_simulation` compares them with rounds that
+    are asked and told one by one."""
 
+    def __init__(self, model, learner, seed):
+        self.engine, self.world, self.rng = learner.engine, World(model, learner.graph), np.random.default_rng(seed)
+        self.nodes = len(model.graph)
 
-def play(model, learner, rounds, seed, each_round=None):
-    """Expected regret of each round."""
-    graph, budget = learner.graph, learner.problem.budget
-    sets = [(), *itertools.combinations(graph.controllable, budget)]
-    value = {frozenset(S): expect(model, S).value for S in sets}
-    best = max(value.values())
-    columns = draws(model, sets, rounds, np.random.default_rng(seed))
-    worlds = {frozenset(S): columns[S] for S in sets}
-    used = dict.fromkeys(worlds, 0)
-    regret = np.zeros(rounds)
-    for t in range(rounds):
-        action = learner.propose()
-        S = frozenset(action)
-        k = used[S]
-        used[S] += 1
-        learner.update(action, {name: column[k] for name, column in worlds[S].items()})
-        regret[t] = best - value[S]
-        if each_round:
-            each_round()
-    return regret
+    def play(self, rounds):
+        actions = self.engine.actions()
+        tape = blank_tape(np.zeros((1, len(actions.ids) + 1)), np.zeros(1), np.array([rounds]))
+        recorder = Recorder(tape, lambda *_: 0.0, np.zeros(0, dtype=np.int32), actions)
+        uniforms = self.rng.random((rounds, self.nodes)), self.rng.random((rounds, self.engine.draws))
+        self.engine.run(self.world, recorder, Draws(*uniforms))
 
 
 def weights_of(model, name):
@@ -81,8 +75,10 @@ def test_the_regions_of_lemma_11_hold_in_all_rounds_at_once(model):
     delta, failures = 0.1, 0
     for run in range(RUNS):
         learner = BLMLR(radius_scale=1.0).start(model.graph, 2, horizon=100, seed=run)
-        away = []
-        play(model, learner, 40, run, lambda: away.append(distance(learner, model, "Y")))  # noqa: B023
+        rounds, away = Rounds(model, learner, run), []
+        for _ in range(40):
+            rounds.play(1)
+            away.append(distance(learner, model, "Y"))
         d = learner.graph.arrays.parent_ptr[-1] - learner.graph.arrays.parent_ptr[-2]
         failures += any(r > radius_lemma11(t, int(d), delta) for t, r in enumerate(away, start=1))
     assert at_most(failures, delta)
@@ -95,7 +91,7 @@ def test_intervals_of_blm_lr_hold_the_true_means_together(model):
     answers = [expect(model, do).value for do in questions]
     for run in range(RUNS):
         learner = BLMLR(delta=delta, radius="lemma").start(model.graph, 2, seed=run)
-        play(model, learner, 60, run)
+        Rounds(model, learner, run).play(60)
         intervals = [learner.interval(do) for do in questions]
         failures += not all(low <= truth <= high for (low, high), truth in zip(intervals, answers, strict=True))
     assert at_most(failures, delta)
@@ -109,7 +105,7 @@ def test_the_radius_of_lemma_1_holds_for_a_fixed_vector(model):
     target = model.graph.index("Y")
     for run in range(RUNS):
         learner = BGLMOFU(radius_scale=0.1).start(model.graph, 2, horizon=400, seed=run)
-        play(model, learner, 150, run)
+        Rounds(model, learner, run).play(150)
         node = learner.engine.beliefs().node(target)
         v = np.ones(len(node.theta))
         off = node.theta - weights_of(model, "Y")
@@ -130,7 +126,7 @@ def test_intervals_with_other_links_hold_the_true_mean():
     truth = expect(NONLINEAR, do).value
     for run in range(runs):
         learner = BGLMOFU(initial=50, delta=delta).start(NONLINEAR.graph, 1, seed=run, links=NONLINEAR.links[0])
-        play(NONLINEAR, learner, 150, run)
+        Rounds(NONLINEAR, learner, run).play(150)
         low, high = learner.interval(do)
         failures += not low <= truth <= high
     assert binom.sf(failures - 1, runs, delta) > LUCK
@@ -140,9 +136,9 @@ def test_intervals_with_other_links_hold_the_true_mean():
 def test_intervals_shrink_and_the_estimate_finds_the_truth(scale):
     learner = BLMLR(radius_scale=scale, radius="lemma").start(paper.G5.graph, 2, horizon=3000)
     do = {"X2": 1, "X4": 1}
-    widths = []
-    for part in range(3):
-        play(paper.G5, learner, 1000, part)
+    rounds, widths = Rounds(paper.G5, learner, 0), []
+    for _ in range(3):
+        rounds.play(1000)
         widths.append(learner.interval(do).high - learner.interval(do).low)
     assert widths == sorted(widths, reverse=True)
     assert learner.expected(do) == pytest.approx(expect(paper.G5, do).value, abs=0.08)
@@ -159,15 +155,14 @@ WEIGHTS = {
 }
 
 
-def flattens(model, start, rounds=3000, seeds=4, fraction=0.5, initial=0):
-    """Whether the second half of the learning rounds costs less than `fraction` of the first, on average."""
-    total = np.zeros(rounds)
-    for seed in range(seeds):
-        total += play(model, start(seed), rounds, seed)
-    total = total[initial:]
-    first, second = total[: len(total) // 2].sum(), total[len(total) // 2 :].sum()
+def flattens(model, policy, budget, rounds=3000, runs=40, initial=0):
+    """Whether the second half of the learning rounds costs less than half of the first, on average."""
+    result = run_study(study_of(model, [policy], rounds, runs, budget, record="every"), workers=1)
+    regret = result.all_regret[0].mean(axis=0)
+    middle = (initial + rounds) // 2
+    first, second = regret[middle - 1] - (regret[initial - 1] if initial else 0.0), regret[-1] - regret[middle - 1]
     assert first > 0.0
-    return second < fraction * first
+    return second < 0.5 * first
 
 
 @pytest.mark.parametrize("shape", WEIGHTS)
@@ -176,7 +171,7 @@ def test_bglm_ofu_flattens_on_other_links(shape, link):
     edges = [key for key in WEIGHTS[shape] if isinstance(key, tuple)]
     model = BinaryGLM(CausalGraph(edges, target="Y"), WEIGHTS[shape], links=link)
     policy = BGLMOFU(radius_scale=0.15, initial=40, kappa=0.2)
-    assert flattens(model, lambda seed: policy.start(model.graph, 1, horizon=3000, seed=seed, links=link), initial=40)
+    assert flattens(model, policy, 1, initial=40)
 
 
 CONFOUNDED = {"U": 0.5, "W": 0.3, ("U", "a"): 0.3, ("U", "b"): 0.4, ("W", "c"): 0.6, "a": 0.1, "b": 0.1, "c": 0.1}
@@ -190,7 +185,7 @@ HIDDEN = BinaryGLM.blm(CONFOUNDED | EFFECTS | REWARDS, target="Y", latent=["U", 
 )
 def test_regret_flattens_on_data_with_hidden_variables(policy):
     """The data come from G, the learner works on G'."""
-    assert flattens(HIDDEN, lambda seed: policy.start(HIDDEN.graph, 2, horizon=3000, seed=seed), initial=30)
+    assert flattens(HIDDEN, policy, 2, initial=30)
 
 
 def test_weights_learned_with_hidden_variables_are_those_of_the_projection():
@@ -216,13 +211,7 @@ CONTINUOUS = LinearModel.of_weights(
 
 @pytest.mark.parametrize("region", ["closed-form", "boxed"])
 def test_blm_lr_flattens_on_a_continuous_model(region):
-    policy = BLMLR(radius_scale=0.1, region=region)
-    assert flattens(
-        CONTINUOUS,
-        lambda seed: policy.start(CONTINUOUS.graph, 1, horizon=2000, seed=seed, continuous=True),
-        rounds=2000,
-        seeds=3,
-    )
+    assert flattens(CONTINUOUS, BLMLR(radius_scale=0.1, region=region), 1, rounds=2000)
 
 
 @pytest.mark.parametrize("name", ["G1", "G5"])
@@ -237,10 +226,7 @@ def test_blm_lr_flattens_on_a_continuous_model(region):
     ids=["BLM-LR", "BLM-LR boxed", "BLM-OFU", "BLM-OFU lambda-min"],
 )
 def test_regret_flattens_on_the_papers_graphs(policy, name):
-    model, budget = paper.MODELS[name], paper.BUDGETS[name]
-    assert flattens(
-        model, lambda seed: policy.start(model.graph, budget, horizon=2000, seed=seed), rounds=2000, initial=40
-    )
+    assert flattens(paper.MODELS[name], policy, paper.BUDGETS[name], rounds=2000, initial=40)
 
 
 def test_with_a_guarantee_at_most_a_third_of_the_papers_regret_is_lost():

@@ -5,9 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba import typeof
 
-from dobandit import compiled, inner_kernels
+from dobandit import CausalUCB, TableModel, compiled, inner_kernels, paper
+from dobandit.policy.engine import Situation
+from dobandit.policy.world import World
+from dobandit.testing.problems import CASES
 
 
 def test_kernels_compile_without_a_place_for_a_cache(monkeypatch):
@@ -75,3 +80,32 @@ def test_errors_raised_in_kernels_that_others_call_arrive():
     assert ask(1.0) == 2.0
     with pytest.raises(ValueError, match="negative"):
         ask(-1.0)
+
+
+def test_a_kernel_that_is_made_where_it_is_called_is_one_kernel():
+    """Loading compiled code takes milliseconds: a search that did it for each problem spent its time on that."""
+
+    def double(x):
+        return 2.0 * x
+
+    assert compiled.kernel(double) is compiled.kernel(double)
+    assert compiled.allocating(double) is compiled.allocating(double)
+    assert compiled.kernel(double) is not compiled.allocating(double)
+
+
+def test_worlds_of_every_kind_run_in_the_same_compiled_code():
+    """Numba compiles again for arrays that differ in no more than whether they can be written to."""
+    graph = paper.G4.graph
+    table = TableModel(graph, {name: np.full((2,) * len(graph.parents(name)), 0.5) for name in graph})
+    weighted, tabulated = (World(model, graph).arrays for model in (paper.G4, table))
+    assert typeof(weighted) == typeof(tabulated)
+
+
+def test_a_choice_among_what_is_available_runs_in_the_same_compiled_code():
+    problem = next(case.problem for case in CASES if case.name == "context")
+    engine = CausalUCB(safe=True).engine(problem)
+    now = Situation(np.zeros(engine.draws), np.where(np.arange(len(problem.graph) + 1) == 2, 1.0, np.nan))
+    some = problem.graph.index("X1"), problem.graph.index("X3")
+    plans = [engine._plan_of(now._replace(available=available)) for available in (None, some)]
+    assert [plan.oracle.plays.shape for plan in plans] == [(2, 3), (2, 2)]  # a row per context, a column per action
+    assert typeof(plans[0]) == typeof(plans[1])

@@ -176,6 +176,7 @@ class TableModel(CausalModel):
             named = [s for s in range(arrays.parent_ptr[v], arrays.parent_ptr[v + 1]) if arrays.parent[s] > 0]
             theta[named] = 2.0 ** np.arange(len(named))
             links.code[v], links.parameter[v] = TABLE, float(starts[v - 1])
+        theta.setflags(write=False)  # as a model's weights: kernels that take either are compiled once
         return NodeArrays(theta, links, np.concatenate(flat))
 
     def _means_into(self, out: Array, v: int, values: Array) -> None:

@@ -122,7 +122,8 @@ class SafeEngine(CausalEngine):
         plan, own = self._plan_for(now.available), self._own
         actions = plan.oracle.listing.actions
         columns = np.array([self._number.get(actions.row(i), -1) for i in range(len(actions.ids))], dtype=np.int64)
-        plays, total = (np.where(columns >= 0, part[:, columns], 0.0) for part in (own.plays, own.total))
+        # `take` keeps rows together, as the full list's are: kernels would be compiled again for any other order.
+        plays, total = (np.where(columns >= 0, part.take(columns, axis=1), 0.0) for part in (own.plays, own.total))
         there, rounds = numbered(actions), own.rounds.copy()
         for one in now.pending:
             rounds += one.size if one.action.ids else 0

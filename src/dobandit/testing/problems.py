@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from dobandit.model.bglm import BinaryGLM, WeightedModel
 from dobandit.model.linear import LinearModel
@@ -12,7 +13,8 @@ from dobandit.oracle.rules import Rules
 from dobandit.policy.problem import Problem, problem_of
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case:
     """A problem with its world.
 
     model    what the rounds are drawn from; the policy sees its graph and links, never its weights
@@ -25,7 +27,7 @@ class Case(NamedTuple):
     rules: Rules
     horizon: int | None = 200
 
-    @property
+    @cached_property
     def problem(self) -> Problem:
         """What a policy is started on."""
         model, effects = self.model, "nonnegative" if self.model.nonnegative else "any"

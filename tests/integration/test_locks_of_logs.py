@@ -1,0 +1,201 @@
+"""Nothing slow is done while others wait for a log; and its files."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from dobandit.experiment import history as history_module
+from dobandit.experiment.export import csv_parts
+from dobandit.experiment.replica import Replica
+from dobandit.experiment.storage import open_storage
+from experiments import again, make
+
+# -- locks -----------------------------------------------------------------------------------------------------------
+
+
+class Thinking:
+    """Lets a test run something while the first choices are being made."""
+
+    def __init__(self, monkeypatch, meanwhile, times=1):
+        self.calls, self.free = 0, []
+        plain = Replica.situation
+
+        def situation(replica, *arguments):
+            self.calls += 1
+            if self.calls <= times:
+                self.free.append(in_time(meanwhile))
+            return plain(replica, *arguments)
+
+        monkeypatch.setattr(Replica, "situation", situation)
+
+
+def in_time(run):
+    """Whether another thread gets something done while this one waits."""
+    done = threading.Event()
+    thread = threading.Thread(target=lambda: (run(), done.set()), daemon=True)
+    thread.start()
+    return done.wait(timeout=10.0)
+
+
+def test_others_write_while_a_choice_is_made(storage, monkeypatch):
+    """A trial is told meanwhile: the choice stands, and the log says what it was based on."""
+    asker = make(storage)
+    worker = again(asker)
+    held = worker.ask()
+    thinking = Thinking(monkeypatch, lambda: worker.tell(held, {"Y": 1}))
+    trial = asker.ask()
+    assert (thinking.free, thinking.calls) == ([True], 1)
+    assert asker.stored_trial(trial.number).asked_after == 0
+    explained = again(asker).explain(trial.number)
+    assert (explained.pending, explained.rounds) == (1, 0)
+    assert explained.predicted == trial.predicted
+
+
+def test_a_lost_race_is_chosen_anew(storage, monkeypatch):
+    """What is added meanwhile takes the number: the choice is that of an experiment in which it came first."""
+    asker = make(storage)
+    worker = again(asker)
+    thinking = Thinking(monkeypatch, lambda: worker.record({"X3": 1}, {"X2": 1, "X4": 0, "X5": 1, "Y": 1}))
+    trial = asker.ask()
+    assert thinking.free == [True]
+    assert thinking.calls == 2
+    alone = make(name="alone")
+    alone.record({"X3": 1}, {"X2": 1, "X4": 0, "X5": 1, "Y": 1})
+    assert trial == alone.ask()
+
+
+def test_nobody_loses_for_ever(tmp_path, monkeypatch):
+    """Who lost too often keeps the others out."""
+    asker = make(open_storage(str(tmp_path / "spring.db")))
+    worker = again(asker)
+    thinking = Thinking(monkeypatch, lambda: worker.record({}, {"Y": 1}), times=3)
+    assert asker.ask().number == 3
+    assert (thinking.free, thinking.calls) == ([True] * 3, 4)
+    asker.close()
+
+
+def test_who_thinks_long_takes_turns(monkeypatch):
+    """The second waits, and then chooses once."""
+    monkeypatch.setattr("dobandit.experiment.choosing._QUICK", 0.0)
+    monkeypatch.setattr("dobandit.experiment.choosing._SLOW", 0.0)
+    asker = make()
+    other = again(asker)
+    asker.ask(), other.ask()  # now both know how long it takes
+    calls, plain, second = [], Replica.situation, []
+
+    def situation(replica, *arguments):
+        calls.append(threading.get_ident())
+        if len(calls) == 1:
+            second.append(threading.Thread(target=other.ask))
+            second[0].start()
+            second[0].join(timeout=0.3)
+            assert second[0].is_alive()
+        return plain(replica, *arguments)
+
+    monkeypatch.setattr(Replica, "situation", situation)
+    asker._seconds = dict.fromkeys(asker._seconds, 5.0)
+    asker.ask()
+    second[0].join(timeout=10.0)
+    assert not second[0].is_alive()
+    assert len(calls) == 2
+    assert asker.status().pending == 4
+
+
+def test_an_answer_keeps_nobody_from_asking(storage, monkeypatch):
+    from dobandit.policy.learner import Learner
+
+    experiment, plain, free = make(storage), Learner.assess, []
+    experiment.tell(experiment.ask(), {"Y": 1})
+
+    def assess(learner, *arguments):
+        free.append(in_time(lambda: experiment.tell(experiment.ask(), {"Y": 0})))
+        return plain(learner, *arguments)
+
+    monkeypatch.setattr(Learner, "assess", assess)
+    experiment.recommend()
+    assert free == [True]
+
+
+FORK = """
+import os, signal, sys, threading
+import dobandit as dob
+from dobandit.experiment.replica import Replica
+
+graph = dob.CausalGraph([("A", "Y"), ("B", "Y")], target="Y")
+experiment = dob.create_experiment("spring", graph, 1, dob.Random(), sys.argv[1], seed=1)
+experiment.ask()
+thinking, forked, plain = threading.Event(), threading.Event(), Replica.situation
+
+def situation(replica, *arguments):
+    if threading.current_thread() is not threading.main_thread():
+        thinking.set()
+        forked.wait(30)
+    return plain(replica, *arguments)
+
+Replica.situation = situation
+experiment._seconds.clear()
+asking = threading.Thread(target=experiment.ask)
+asking.start()
+thinking.wait(30)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    experiment.tell(experiment.ask(), {"B": 1, "Y": 1})
+    os._exit(0 if experiment.status().told == 1 else 3)
+forked.set()
+asking.join()
+print(os.waitpid(child, 0)[1], experiment.status().trials)
+"""
+
+
+@pytest.mark.parametrize("place", ["memory", "file"])
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork here.")
+def test_a_child_that_is_forked_while_another_thread_asks(tmp_path, place):
+    url = "memory" if place == "memory" else f"sqlite:///{tmp_path}/spring.db"
+    done = subprocess.run([sys.executable, "-c", FORK, url], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == ["0", "2" if place == "memory" else "3"], done.stderr
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_equal_rows_of_an_import_are_read_once(monkeypatch):
+    read, plain = [], history_module._rounds_of
+
+    def counting(*arguments):
+        read.append(arguments)
+        return plain(*arguments)
+
+    monkeypatch.setattr(history_module, "_rounds_of", counting)
+    rows = [({"X3": 1}, {"Y": i % 2}) for i in range(30)] + [{"do:X3": 1, "Y": i % 2} for i in range(30)]
+    experiment = make()
+    assert experiment.import_history(rows) == range(60)
+    assert len(read) == 4
+    assert [row["observation"]["Y"] for row in experiment.trials()] == [i % 2 for i in range(30)] * 2
+    assert experiment.rounds_in(range(10, 60)) == 50
+
+
+def test_an_export_is_written_bit_by_bit(tmp_path, monkeypatch):
+    experiment = make()
+    experiment.import_history([({"X3": 1}, {"Y": i % 2}) for i in range(300)])
+    whole = experiment.to_csv()
+    monkeypatch.setattr("dobandit.experiment.export._AT_ONCE", 1000)
+    monkeypatch.setattr("dobandit.experiment.export._GROUP", 70)
+    parts = list(csv_parts(experiment.stored_trials(), experiment.columns))
+    assert len(parts) > 10
+    assert max(map(len, parts)) < 2000
+    assert "".join(parts) == whole
+    experiment.to_csv(tmp_path / "log.csv")
+    assert (tmp_path / "log.csv").read_text() == whole
+    experiment.to_csv(tmp_path / "log.csv.gz")
+    copies = [tmp_path / "log.csv", tmp_path / "log.csv.gz"]
+    if pytest.importorskip("pyarrow"):
+        experiment.to_parquet(tmp_path / "log.parquet")
+        copies.append(tmp_path / "log.parquet")
+    for copy in copies:
+        other = make(name=copy.name)
+        other.import_history(str(copy))
+        assert [row["observation"] for row in other.trials()] == [row["observation"] for row in experiment.trials()]

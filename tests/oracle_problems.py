@@ -1,0 +1,86 @@
+"""What the tests of oracles share: random problems with all that an oracle is told."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+import transcription as tr
+from dobandit import CausalGraph
+from dobandit.estimation.estimators import Sums
+from dobandit.estimation.statistics import layout_of, start_statistics
+from dobandit.model.link_kernels import link_arrays
+from dobandit.model.links import exponential, identity, logistic, probit, rational
+from dobandit.oracle.actions import Allowed, order_of
+from dobandit.oracle.boxed import BoxedForm, boxed
+from dobandit.oracle.closed_form import closed_form
+from dobandit.oracle.listing import listing_of, score
+from dobandit.oracle.per_pattern import per_pattern
+from dobandit.oracle.rules import Rules
+from dobandit.policy.engine import no_context
+from worlds import graphs
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def every_set(graph, budget):
+    """The list of every set of `budget` variables that can matter, each set to 1."""
+    order = order_of(graph)
+    return listing_of(order, Allowed(graph, Rules(budget), monotone=True, relevant=set(order)).rows())
+
+
+class Learned:
+    """Random estimates and Gram matrices on a graph, flat for the oracles and by name for the transcription."""
+
+    def __init__(self, graph: CausalGraph, rng: np.random.Generator, budget: int, rows: int = 30, outside: float = 0.0):
+        self.graph, self.budget, self.rho = graph, budget, float(rng.choice([0.05, 0.4, 2.0]))
+        self.layout, self.listing = layout_of(graph), every_set(graph, budget)
+        self.M, self.theta_hat = {}, {}
+        for name in graph.nodes:
+            d = tr.dimension(graph, name)
+            V = (rng.random((int(rng.integers(0, rows)), d)) < 0.5).astype(float)
+            self.M[name] = np.eye(d) + V.T @ V
+            self.theta_hat[name] = rng.uniform(-outside, 1.0 / max(d, 1) + outside, d)
+        self.M_inverse = {name: np.linalg.inv(M) for name, M in self.M.items()}
+        self.gram = np.concatenate([np.zeros(0), *(self.M[name].ravel() for name in graph.nodes)])
+        self.inverse = np.concatenate([np.zeros(0), *(self.M_inverse[name].ravel() for name in graph.nodes)])
+        self.stats = start_statistics(self.layout, 1.0)._replace(gram=self.gram, inverse=self.inverse)
+        self.theta = np.concatenate([np.zeros(0), *(self.theta_hat[name] for name in graph.nodes)])
+        self.radii = np.full(len(graph) + 1, self.rho)
+        self.sets = tr.candidate_sets(graph, budget)
+
+    def scores(self, oracle, context=None):
+        """The value of every action of the oracle's list."""
+        fixed = no_context(len(self.graph)) if context is None else context
+        score(oracle, self.layout, Sums(self.theta, self.stats, np.zeros(2, dtype=np.int64)), self.radii, fixed)
+        return oracle.listing.values.copy()
+
+    def closed(self):
+        return self.scores(closed_form(self.graph, self.listing))
+
+    def boxed(self):
+        return self.scores(BoxedForm(self.listing, boxed(self.layout)))
+
+    def pattern_oracle(self, links, seed=0, samples=1024, listing=None):
+        arrays = link_arrays(links, [float(max(d, 1)) for d in np.diff(self.layout.ptr)[1:]])
+        return per_pattern(self.graph, listing or self.listing, arrays, np.random.default_rng(seed), samples)
+
+    def per_pattern(self, links, seed=0, samples=1024):
+        return self.scores(self.pattern_oracle(links, seed, samples))
+
+    def by_name(self, links):
+        return dict(zip(self.graph.nodes, links, strict=True))
+
+
+@st.composite
+def learned(draw, most=6, **options):
+    """On a random graph, any budget, 0 and all included."""
+    graph = draw(graphs(most=most))
+    budget = draw(st.integers(0, len(graph.controllable)))
+    return Learned(graph, np.random.default_rng(draw(seeds)), budget, **options)
+
+
+@st.composite
+def links_for(draw, known):
+    kinds = [identity, exponential, logistic(), logistic(1.5), probit(1.0), rational(), rational(20.0)]
+    return [draw(st.sampled_from(kinds)) for _ in known.graph.nodes]
