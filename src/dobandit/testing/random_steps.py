@@ -14,6 +14,7 @@ from dobandit.experiment.storage.base import (
     PENDING,
     RECORDED,
     TOLD,
+    Arrival,
     Storage,
     StoredTrial,
 )
@@ -52,9 +53,20 @@ def contents(storage: Storage) -> list[Any]:
 
 
 def _write(storage: Storage, experiment: int, rng: random.Random) -> list[Any]:
-    """A block of random steps, some of which are refused, and some blocks undone."""
+    """A block of random steps, some of which are refused, and some blocks undone; some publish what was staged."""
+    staged = [_some_trial(rng)._replace(state=TOLD) for _ in range(rng.randrange(8))]
+    arrival = storage.stage(experiment, staged)
+    try:
+        return _block(storage, experiment, rng, arrival)
+    finally:
+        storage.discard(arrival)
+
+
+def _block(storage: Storage, experiment: int, rng: random.Random, arrival: Arrival) -> list[Any]:
     seen: list[Any] = []
     with storage.writing(experiment) as writer:
+        if rng.random() < 0.5:
+            seen.append(writer.publish(arrival))
         for _ in range(rng.randrange(5)):
             step, number = rng.randrange(5), rng.randrange(writer.trials + 2)
             try:

@@ -113,6 +113,21 @@ class SingleRounds(NamedTuple):
     which: NDArray[np.int64]
 
 
+class Arrival(NamedTuple):
+    """Trials on their way into the log (see `Storage.stage`).
+
+    key  where the storage keeps them until then; None: nowhere, they are at hand only
+    """
+
+    trials: Sequence[StoredTrial]
+    key: int | None = None
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds they are, counts included."""
+        return sum(trial.rounds for trial in self.trials)
+
+
 def columns_of_trials(closed: Sequence[ClosedTrial]) -> ClosedColumns:
     """The trials, field by field."""
     return ClosedColumns(*zip(*closed, strict=True)) if closed else ClosedColumns((), (), (), (), (), (), ())
@@ -140,6 +155,11 @@ class Writer(Books):
     def add(self, trials: Sequence[StoredTrial]) -> int:
         """Append trials; their numbers, and the positions of those that enter closed, are given here, in order,
         whatever they carry. Returns the first number."""
+
+    def publish(self, arrival: Arrival) -> int:
+        """Append trials that were staged: all of them, in a time that does not grow with their number where that can be
+        helped. Returns the first number."""
+        return self.add(arrival.trials)
 
     @abstractmethod
     def reissue(self, number: int, lease_expires: float | None) -> None:
@@ -194,6 +214,16 @@ class Storage(ABC):
     def writing(self, experiment: int) -> AbstractContextManager[Writer]:
         """Exclusive for this experiment, as short as possible; commits at the end, or undoes all on an exception.
         Raises ExperimentError where the experiment was deleted."""
+
+    def stage(self, experiment: int, trials: Sequence[StoredTrial]) -> Arrival:
+        """Bring trials to where they can be published from (`Writer.publish`), which is quick for told ones then.
+
+        Nobody sees them before. Others write meanwhile; what is told in between comes before these trials in the log.
+        If this process dies, nothing of them is ever seen, and whoever stages trials later clears them away."""
+        return Arrival(trials)
+
+    def discard(self, arrival: Arrival) -> None:  # noqa: B027 (where nothing is kept, nothing is to be done)
+        """Forget trials that were staged, unless they were published."""
 
     @abstractmethod
     def counters(self, experiment: int) -> tuple[int, int]:

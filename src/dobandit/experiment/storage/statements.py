@@ -84,7 +84,12 @@ PAGE = (
     .limit(_most)
 )
 PAGE_OF = {state: PAGE.where(condition) for state, condition in _found_in.items()}
-LAST = select(*_columns).where(_of_experiment).order_by(trials.c.number.desc()).limit(_most)
+LAST = (
+    select(*_columns)
+    .where(_of_experiment, trials.c.number < bindparam("stop"))
+    .order_by(trials.c.number.desc())
+    .limit(_most)
+)
 LAST_OF = {state: LAST.where(condition) for state, condition in _found_in.items()}
 REISSUE = (
     update(trials)

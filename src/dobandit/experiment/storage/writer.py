@@ -8,13 +8,16 @@ from itertools import count, islice, repeat
 from operator import is_
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Executable
 
 from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import PENDING, ClosedTrial, StoredTrial, Writer
+from dobandit.experiment.storage.base import PENDING, Arrival, ClosedTrial, StoredTrial, Writer
 from dobandit.experiment.storage.checksums import checksum
-from dobandit.experiment.storage.connected import plain_rows
-from dobandit.experiment.storage.refusals import must_close, not_pending
+from dobandit.experiment.storage.connected import Parameters, plain_rows
+from dobandit.experiment.storage.import_statements import PUBLISH
+from dobandit.experiment.storage.log_reading import LogReader, Moment
+from dobandit.experiment.storage.parts import Run, run_sum
+from dobandit.experiment.storage.refusals import lost, must_close, not_pending
 from dobandit.experiment.storage.soundness import closed_from, trial_from
 from dobandit.experiment.storage.sql_books import SQLBooks
 
@@ -70,7 +73,11 @@ class SQLWriter(SQLBooks, Writer):
         if position >= self.closed:
             return []
         parameters = {**self._experiment, "since": position, "most": EVERY}
-        return list(closed_from(plain_rows(self._connection, do.CLOSED_SINCE, parameters), self._url).trials())
+        closed = closed_from(self._read(do.CLOSED_SINCE, parameters), self._url)
+        if len(closed.positions) < self.closed - position:  # some came with an import
+            log, moment = self._log()
+            closed = log.closed_columns(moment, position, EVERY)
+        return list(closed.trials())
 
     def pending(self) -> Sequence[StoredTrial]:
         if self.trials == self.closed:
@@ -80,10 +87,10 @@ class SQLWriter(SQLBooks, Writer):
 
     def trial(self, number: int) -> StoredTrial | None:
         row = self._connection.execute(do.TRIAL, {**self._experiment, "of_number": number}).first()
-        trial = None if row is None else trial_from(row, self._url)
-        if trial is not None:
-            self._looked_at = trial
-        return trial
+        if row is None:
+            return self._imported(number) if 0 <= number < self.trials else None
+        self._looked_at = trial_from(row, self._url)
+        return self._looked_at
 
     def add(self, trials: Sequence[StoredTrial]) -> int:
         first = self.trials
@@ -114,6 +121,16 @@ class SQLWriter(SQLBooks, Writer):
         self.closed += 1
         return position
 
+    def publish(self, arrival: Arrival) -> int:
+        if arrival.key is None:
+            return self.add(arrival.trials)
+        run = Run(arrival.key, self.trials, self.closed, len(arrival.trials))
+        place = {"of_import": run.key, "at_number": run.number, "at_position": run.position, "total": run_sum(run)}
+        if self._connection.execute(PUBLISH, place).rowcount != 1:
+            raise lost(self._url)
+        self.trials, self.closed = self.trials + run.size, self.closed + run.size
+        return run.number
+
     def finish(self) -> None:
         """Store the counters."""
         if self._stored != (self.trials, self.closed):
@@ -128,6 +145,19 @@ class SQLWriter(SQLBooks, Writer):
             self.closed = position + 1
             total = checksum(number, position, trial.state, trial.do, trial.observation, trial.counts, trial.rounds)
         return (*self._key, number, *trial[1:_POSITION], position, *trial[_POSITION + 1 :], total)
+
+    def _read(self, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
+        return plain_rows(self._connection, statement, parameters)
+
+    def _log(self) -> tuple[LogReader, Moment]:
+        """The log as this transaction sees it."""
+        log = LogReader(self._read, *self._key, self._url)
+        moment = log.moment() or Moment(0, 0, ())
+        return log, moment._replace(trials=self.trials, closed=self.closed)
+
+    def _imported(self, number: int) -> StoredTrial | None:
+        log, moment = self._log()
+        return log.trial(moment, number)
 
     def _update(self, statement: Any, number: int, values: dict[str, Any]) -> None:
         changed = self._connection.execute(statement, {**self._experiment, "of_number": number, **values})
