@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ def everything(storage: Storage, experiment: int) -> list[Any]:
         list(storage.closed_since(experiment, 0)),
         [list(storage.closed_columns(experiment, place, most).trials()) for place in places for most in (1, 6, 99)],
         [list(storage.closed_fields(experiment, place, most, _FIELDS)) for place in places for most in (1, 6, 99)],
+        [groups_of(storage, experiment, place, most) for place in places for most in (1, 6, 99)],
         [list(storage.rows(experiment, place, most)) for place in places for most in (None, 0, 1, 6)],
         [
             list(storage.rows(experiment, place, most, state))
@@ -45,6 +47,21 @@ def everything(storage: Storage, experiment: int) -> list[Any]:
         ],
         [list(storage.last(experiment, count, state)) for count in (0, 1, 6, 99) for state in (None, *STATES)],
     ]
+
+
+def groups_of(storage: Storage, experiment: int, position: int, most: int) -> dict[tuple[Any, ...], tuple[int, float]]:
+    """How often fields have which values, and until when: as the storage says, compared with the trials one by one."""
+    fields = ("source", "state", "do", "observation", "counts", "rounds")
+    found: dict[tuple[Any, ...], tuple[int, float]] = {}
+    for *values, times, latest in storage.closed_groups(experiment, position, most, fields):
+        before, until = found.get(tuple(values), (0, -math.inf))
+        found[tuple(values)] = before + times, max(until, -math.inf if latest is None else latest)
+    plain: dict[tuple[Any, ...], tuple[int, float]] = {}
+    for *values, closed_at in storage.closed_fields(experiment, position, most, (*fields, "closed_at")):
+        before, until = plain.get(tuple(values), (0, -math.inf))
+        plain[tuple(values)] = before + 1, max(until, -math.inf if closed_at is None else closed_at)
+    assert found == plain
+    return found
 
 
 class ImportsSuite:

@@ -15,6 +15,7 @@ from dobandit.cli.hidden import hide_of
 from dobandit.cli.models import MEDIATORS, graph_options
 from dobandit.cli.networks import states_given
 from dobandit.cli.output import names, print_json, print_table, say
+from dobandit.cli.progress import progress_of_a_log
 from dobandit.cli.rules import rule_options, rule_words
 from dobandit.cli.storage import kept, opened
 from dobandit.documents import experiments as documents
@@ -181,8 +182,8 @@ def show_command(name: str, storage: str, as_json: bool) -> None:
       dobandit experiment show spring
       dobandit experiment show spring --json
     """
-    with opened(name, storage) as experiment:
-        status = experiment.status()
+    with opened(name, storage) as experiment, progress_of_a_log("Adding up the log", as_json) as progress:
+        status = experiment.status(progress)
     if as_json:
         print_json(documents.shown_document(experiment, status))
     else:

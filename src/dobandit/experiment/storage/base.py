@@ -249,6 +249,19 @@ class Storage(ABC):
     ) -> Sequence[tuple[Any, ...]]:
         """These fields of the first `most` closed trials from `position` on: for sums over the log."""
 
+    def closed_groups(
+        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
+    ) -> Sequence[tuple[Any, ...]]:
+        """Which values these fields have together among the first `most` closed trials from `position` on: (*values,
+        how many trials have them, when the last of these was closed). For sums that need no order."""
+        groups: dict[tuple[Any, ...], list[float | None]] = {}
+        for *values, closed_at in self.closed_fields(experiment, position, most, (*fields, "closed_at")):
+            groups.setdefault(tuple(values), []).append(closed_at)
+        return [
+            (*values, len(times), max((at for at in times if at is not None), default=None))
+            for values, times in groups.items()
+        ]
+
     @abstractmethod
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
         """The pending trials, by number, without keeping others out."""

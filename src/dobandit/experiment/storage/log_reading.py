@@ -18,7 +18,7 @@ from dobandit.experiment.storage.connected import Parameters
 from dobandit.experiment.storage.parts import MOST, Part, Run, part_sum, run_sum, stretches
 from dobandit.experiment.storage.refusals import damaged, flipped, unreadable
 from dobandit.experiment.storage.single_rounds import read_single_rounds
-from dobandit.experiment.storage.soundness import closed_from, fields_from
+from dobandit.experiment.storage.soundness import COUNT, closed_from, fields_from
 
 Read = Callable[[Executable, Parameters], list[tuple[Any, ...]]]
 
@@ -78,6 +78,20 @@ class LogReader:
                     rows += zip(*(part.column(field, begin, end) for field in fields), strict=True)
         return rows
 
+    def closed_groups(
+        self, moment: Moment, position: int, most: int, fields: tuple[str, ...]
+    ) -> Sequence[tuple[Any, ...]]:
+        groups: list[tuple[Any, ...]] = []
+        for first, stop, run in self._closed(moment, position, most):
+            if run is None:
+                found = self._read(statements.closed_groups(fields), {**self._of, "first": first, "last": stop - 1})
+                self._require(sum(group[-2] for group in found), stop - first)
+                groups += fields_from(found, (*fields, COUNT, "closed_at"), self._url)
+            else:
+                for part, begin, end in self._parts(run, first - run.position, stop - run.position):
+                    groups += part.groups(fields, begin, end)
+        return groups
+
     def single_rounds(self, moment: Moment, position: int, most: int) -> SingleRounds | None:
         stretch = next(self._closed(moment, position, most), None)
         if stretch is None or stretch[:2] != (position, position + most):  # partly of an import, partly not
@@ -94,9 +108,13 @@ class LogReader:
     def _stored(self, statement: Executable, first: int, stop: int) -> list[tuple[Any, ...]]:
         """Closed trials with these positions, all of which are rows of their own."""
         rows = self._read(statement, {**self._of, "since": first, "most": stop - first})
-        if len(rows) < stop - first and self.moment() is not None:  # it was not deleted meanwhile
-            raise damaged(self._id, self._url)
+        self._require(len(rows), stop - first)
         return rows
+
+    def _require(self, found: int, closed: int) -> None:
+        """As many trials as were closed; none, where the experiment was deleted meanwhile."""
+        if found < closed and self.moment() is not None:
+            raise damaged(self._id, self._url)
 
     # -- whole trials, by number -----------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ parts are there. A checksum over the text is compared before anybody learns from
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from operator import is_
@@ -79,6 +80,14 @@ class Part:
             return range(base + first, base + stop)
         values = self.distinct(field)
         return [values[i] for i in self.which[first - self.first : stop - self.first]]
+
+    def groups(self, fields: tuple[str, ...], first: int, stop: int) -> Iterator[tuple[Any, ...]]:
+        """A row per distinct trial: these fields, how many of the trials it is, and when it was closed."""
+        times = Counter(self.which[first - self.first : stop - self.first])
+        values = [self.distinct(field) for field in fields]
+        for i, closed_at in enumerate(self.distinct("closed_at")):
+            if times[i]:
+                yield *(column[i] for column in values), times[i], closed_at
 
     def trials(self, first: int, stop: int) -> Iterator[StoredTrial]:
         """The trials, whole."""

@@ -45,6 +45,12 @@ class SQLLog(Connected):
         log, moment = self._now(experiment)
         return log.closed_fields(moment, position, most, fields)
 
+    def closed_groups(
+        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
+    ) -> Sequence[tuple[Any, ...]]:
+        log, moment = self._now(experiment)
+        return log.closed_groups(moment, position, most, fields)
+
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
         return self._trials(do.PENDING_TRIALS, {"of_experiment": experiment})
 

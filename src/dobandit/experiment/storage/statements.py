@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Integer, Select, and_, bindparam, delete, insert, literal_column, or_, select, update
+from sqlalchemy import Integer, Select, and_, bindparam, delete, func, insert, literal_column, or_, select, update
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -70,6 +70,17 @@ def closed_fields(fields: tuple[str, ...]) -> Select[Any]:
         .where(_of_experiment, since)
         .order_by(trials.c.position)
         .limit(_most)
+    )
+
+
+@cache
+def closed_groups(fields: tuple[str, ...]) -> Select[Any]:
+    """Which values these columns have together among the closed trials in a range of positions."""
+    columns = [trials.c[name] for name in fields]
+    return (
+        select(*columns, func.count(), func.max(trials.c.closed_at))
+        .where(_of_experiment, trials.c.position.between(bindparam("first"), bindparam("last")))
+        .group_by(*columns)
     )
 
 
