@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
-from itertools import count, islice, repeat
-from operator import is_
+from functools import cache
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, Executable
@@ -23,39 +22,15 @@ from dobandit.experiment.storage.sql_books import SQLBooks
 
 EVERY = 2**31 - 1  # rows: no limit
 _BATCH = 5000
-_MOST_VALUES = 900  # that a statement can take in any SQLite
 _POSITION = StoredTrial._fields.index("position")
 _COLUMNS = ("experiment", *StoredTrial._fields, "checksum")
-_INTO = "INSERT INTO trials ({})".format(",".join(f'"{name}"' for name in _COLUMNS))  # do is a word of SQL
-
-Values = tuple[Any, ...]  # of a trial, one per column
 
 
 @cache
 def insert_text(style: str) -> str:
     """The INSERT of a trial in the driver's own words: SQLAlchemy's would take longer than the database."""
-    return f"{_INTO} VALUES ({','.join(['?' if style == 'qmark' else '%s'] * len(_COLUMNS))})"
-
-
-@lru_cache(maxsize=32)
-def insert_many_text(shared: tuple[bool, ...], rows: int) -> str:
-    """SQLite's INSERT of many trials at once, which takes a third of the time. What they share is given once."""
-    once, each = count(1), count(1)
-    values = ",".join(f"?{next(once)}" if one else f"column{next(each)}" for one in shared)
-    row = f"({','.join(['?'] * shared.count(False))})"
-    return f"{_INTO} SELECT {values} FROM (VALUES {','.join([row] * rows)})"
-
-
-def insert_many(connection: Connection, trials: list[Values]) -> None:
-    """Trials of an import differ in few columns. All differ in their numbers."""
-    shared = tuple(all(map(is_, column, repeat(column[0]))) for column in zip(*trials, strict=True))
-    own = [i for i, one in enumerate(shared) if not one]
-    once = [value for value, one in zip(trials[0], shared, strict=True) if one]
-    size = (_MOST_VALUES - len(once)) // len(own)
-    for start in range(0, len(trials), size):
-        part = trials[start : start + size]
-        values = (*once, *(trial[i] for trial in part for i in own))
-        connection.exec_driver_sql(insert_many_text(shared, len(part)), values)
+    names = ",".join(f'"{name}"' for name in _COLUMNS)  # do is a word of SQL
+    return f"INSERT INTO trials ({names}) VALUES ({','.join(['?' if style == 'qmark' else '%s'] * len(_COLUMNS))})"
 
 
 class SQLWriter(SQLBooks, Writer):
@@ -97,10 +72,7 @@ class SQLWriter(SQLBooks, Writer):
         entering = map(self._entering, trials)
         style = self._connection.dialect.paramstyle
         while batch := list(islice(entering, _BATCH)):
-            if style == "qmark" and len(batch) > 1:
-                insert_many(self._connection, batch)
-            else:
-                self._connection.exec_driver_sql(insert_text(style), batch if len(batch) > 1 else batch[0])
+            self._connection.exec_driver_sql(insert_text(style), batch if len(batch) > 1 else batch[0])
         return first
 
     def reissue(self, number: int, lease_expires: float | None) -> None:
