@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import time
 from contextlib import closing
 
@@ -270,6 +271,39 @@ def test_an_import_that_was_taken_to_be_dead_is_refused(tmp_path, small_parts, m
         assert experiment.status().trials == 0
         assert left_in(experiment.storage) == (0, 0)
     other.close()
+    experiment.close()
+
+
+def test_an_experiment_that_was_deleted_meanwhile(url, small_parts, monkeypatch):
+    """Before the import, and before it is published: nothing of it is left."""
+    experiment = make(open_storage(url))
+    stage = SQLStorage.stage
+
+    def deleting(self, *arguments):
+        found = stage(self, *arguments)
+        self.delete("spring")
+        return found
+
+    monkeypatch.setattr(SQLStorage, "stage", deleting)
+    with pytest.raises(MissingError, match="was deleted"):
+        experiment.import_history(ROUNDS)
+    monkeypatch.setattr(SQLStorage, "stage", stage)
+    with pytest.raises(MissingError, match="was deleted"):
+        experiment.import_history(ROUNDS)
+    assert left_in(experiment.storage) == (0, 0)
+    experiment.close()
+
+
+def test_a_page_that_cannot_be_read_while_others_are_kept_out(tmp_path, monkeypatch):
+    experiment = make(open_storage(str(tmp_path / "spring.db")))
+    experiment.record({}, {"Y": 1})
+
+    def failing(*_):
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr("dobandit.experiment.storage.writer.plain_rows", failing)
+    with pytest.raises(StorageError, match="malformed"), experiment.storage.writing(experiment._id) as writer:
+        writer.closed_since(0)
     experiment.close()
 
 

@@ -108,7 +108,7 @@ class Connected:
             with connection:  # which rolls back what is not committed
                 try:
                     yield connection, row
-                except _BROKEN as error:
+                except (*_BROKEN, self.database.errors) as error:  # some rows are read as the driver gives them
                     raise self.database.explain(error) from None
                 try:
                     connection.commit()

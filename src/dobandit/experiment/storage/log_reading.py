@@ -18,7 +18,7 @@ from dobandit.experiment.storage.connected import Parameters
 from dobandit.experiment.storage.parts import MOST, Part, Run, part_sum, run_sum, stretches
 from dobandit.experiment.storage.refusals import damaged, flipped, unreadable
 from dobandit.experiment.storage.single_rounds import read_single_rounds
-from dobandit.experiment.storage.soundness import COUNT, closed_from, fields_from
+from dobandit.experiment.storage.soundness import closed_from, fields_from
 
 Read = Callable[[Executable, Parameters], list[tuple[Any, ...]]]
 
@@ -85,8 +85,9 @@ class LogReader:
         for first, stop, run in self._closed(moment, position, most):
             if run is None:
                 found = self._read(statements.closed_groups(fields), {**self._of, "first": first, "last": stop - 1})
+                kinds = (*fields, "rounds", "closed_at")  # trials are counted by whole numbers, as rounds are
+                groups += fields_from(found, kinds, self._url)
                 self._require(sum(group[-2] for group in found), stop - first)
-                groups += fields_from(found, (*fields, COUNT, "closed_at"), self._url)
             else:
                 for part, begin, end in self._parts(run, first - run.position, stop - run.position):
                     groups += part.groups(fields, begin, end)

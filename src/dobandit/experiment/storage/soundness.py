@@ -12,7 +12,6 @@ from dobandit.experiment.storage.checksums import place_sum, text_sum
 from dobandit.experiment.storage.refusals import flipped, unreadable
 
 _MOST_KINDS = 1000
-COUNT = "rounds"  # what counts trials is as whole as what counts rounds
 
 
 def _kinds(row: type) -> list[tuple[type, ...]]:
