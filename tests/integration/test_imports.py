@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+from dobandit import CausalGraph, Random
 from dobandit.errors import MissingError, StorageError
 from dobandit.experiment.storage import open_storage, staging
 from dobandit.experiment.storage.sql import SQLStorage
@@ -172,6 +173,21 @@ def test_nobody_waits_for_the_whole_import(url, monkeypatch):
     assert own > 10
     assert longest < took / 2
     assert again(experiment).status().told == own + size
+    experiment.close()
+
+
+def test_a_slice_is_short_however_many_variables_there_are(tmp_path, monkeypatch):
+    """A part holds fewer trials where each is long."""
+    monkeypatch.setattr(staging, "FEW", 0)
+    monkeypatch.setattr(staging, "SLICE", 20_000)
+    graph = CausalGraph([(f"a cause {i}", "Y") for i in range(500)], target="Y")
+    experiment = make(open_storage(str(tmp_path / "spring.db")), graph, 1, Random())
+    sizes, keep = [], SQLStorage._keep
+    monkeypatch.setattr(SQLStorage, "_keep", lambda *all_of: (sizes.append(len(str(all_of[2]))), keep(*all_of)))
+    experiment.import_history([({f"a cause {i}": 1}, {"Y": i % 2}) for i in range(200)])
+    assert len(sizes) > 10
+    assert max(sizes) < 3 * 20_000
+    assert experiment.trial(150)["do"] == {"a cause 150": 1}
     experiment.close()
 
 

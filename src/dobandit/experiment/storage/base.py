@@ -116,16 +116,13 @@ class SingleRounds(NamedTuple):
 class Arrival(NamedTuple):
     """Trials on their way into the log (see `Storage.stage`).
 
-    key  where the storage keeps them until then; None: nowhere, they are at hand only
+    rounds  how many rounds they are, counts included
+    key     where the storage keeps them until then; None: nowhere, they are at hand only
     """
 
     trials: Sequence[StoredTrial]
+    rounds: int
     key: int | None = None
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds they are, counts included."""
-        return sum(trial.rounds for trial in self.trials)
 
 
 def columns_of_trials(closed: Sequence[ClosedTrial]) -> ClosedColumns:
@@ -220,7 +217,7 @@ class Storage(ABC):
 
         Nobody sees them before. Others write meanwhile; what is told in between comes before these trials in the log.
         If this process dies, nothing of them is ever seen, and whoever stages trials later clears them away."""
-        return Arrival(trials)
+        return Arrival(trials, sum(trial.rounds for trial in trials))
 
     def discard(self, arrival: Arrival) -> None:  # noqa: B027 (where nothing is kept, nothing is to be done)
         """Forget trials that were staged, unless they were published."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from sqlalchemy.exc import IntegrityError
@@ -35,12 +35,13 @@ class Staging(Connected):
     """A database to which imports come."""
 
     def stage(self, experiment: int, trials: Sequence[StoredTrial]) -> Arrival:
-        if len(trials) <= FEW or any(trial.state != TOLD for trial in {id(one): one for one in trials}.values()):
-            return Arrival(trials)
+        rounds = sum(trial.rounds for trial in trials)
+        if len(trials) <= FEW or any(trial.state != TOLD for trial in _distinct(trials)):
+            return Arrival(trials, rounds)
         if not self._opened():
             raise deleted(experiment, self.url)
         self._clear_what_was_left_behind()
-        arrival = Arrival(trials, self._begin(experiment, len(trials)))
+        arrival = Arrival(trials, rounds, self._begin(experiment, len(trials)))
         try:
             for pieces in _slices(trials):
                 self._keep(arrival, pieces)
@@ -95,11 +96,18 @@ class Staging(Connected):
             connection.execute(do.FORGET, {"of_import": key})
 
 
+def _distinct(trials: Sequence[StoredTrial]) -> Iterable[StoredTrial]:
+    """Equal rows of a file are one object."""
+    return {id(trial): trial for trial in trials}.values()
+
+
 def _slices(trials: Sequence[StoredTrial]) -> Iterator[list[Piece]]:
-    """The parts, as many together as a slice holds."""
+    """The parts, as many together as a slice holds; with many variables, few trials make a part."""
+    longest = max(len(trial.do) + len(trial.observation or "") + len(trial.counts or "") for trial in _distinct(trials))
+    most = max(1, min(MOST, SLICE // max(longest, 1)))
     pieces: list[Piece] = []
-    for first in range(0, len(trials), MOST):
-        pieces.append((first, part_text(trials[first : first + MOST])))
+    for first in range(0, len(trials), most):
+        pieces.append((first, part_text(trials[first : first + most])))
         if sum(len(text) for _, text in pieces) >= SLICE:
             yield pieces
             pieces = []
