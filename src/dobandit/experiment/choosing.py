@@ -35,6 +35,7 @@ _LONG_AGO = 1.0  # seconds
 _QUICK = 0.01  # seconds that others can be kept out for a choice: a few times what storing it takes
 _SLOW = 0.25  # seconds from which on it is worth a write to say that one is choosing
 _TURNS = 4.0  # times as long as the last choice: a turn is over then, whatever became of its owner
+_LONGEST_TURN = 120.0  # seconds: a choice on a crowded machine says little about the next
 _LONGEST_WAIT = 600.0  # seconds; a turn only saves work
 _RACES, _GLANCES = 3, 10
 _NEWS = 200  # closed trials that are taken in while others wait
@@ -158,12 +159,15 @@ class ChoosingLog(ExperimentLog):
         if took < _SLOW:
             yield
             return
-        started, until = time.monotonic(), time.time() + _TURNS * took
+        started, turn = time.monotonic(), min(_TURNS * took, _LONGEST_TURN)
+        until = time.time() + turn
         while not self.storage.take_turn(self._id, time.time(), until):
             if time.monotonic() - started > _LONGEST_WAIT:
                 break
-            time.sleep(random.uniform(0.02, 0.1))
-            until = time.time() + _TURNS * took
+            time.sleep(
+                random.uniform(0.02, 0.1) * min(max(took, 1.0), 10.0)
+            )  # who waits should not slow down who works
+            until = time.time() + turn
         try:
             yield
         finally:

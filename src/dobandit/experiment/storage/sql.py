@@ -123,6 +123,9 @@ class SQLStorage(SQLLog, Staging, Storage):
         return self._read(AuditLine._make, books.LINES_OF, {**limits, "of_experiment": experiment})
 
     def take_turn(self, experiment: int, now: float, until: float) -> bool:
+        found = self._read_plainly(do.TURN, {"of_experiment": experiment, "now": now})
+        if found:  # it is another's: whoever waits keeps nobody from writing
+            return False
         with self._transaction(do.COUNTERS, {"of_experiment": experiment}) as (connection, there):
             if there is None:
                 raise deleted(experiment, self.url)

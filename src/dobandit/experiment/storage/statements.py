@@ -123,6 +123,7 @@ CLOSE = (
     update(trials).where(_of_experiment, _numbered, _pending).values({name: bindparam(name) for name in CLOSED_FIELDS})
 )
 
+TURN = select(experiments.c.choosing_until).where(_experiment, experiments.c.choosing_until > bindparam("now"))
 TAKE_TURN = (
     update(experiments)
     .where(_experiment, or_(experiments.c.choosing_until.is_(None), experiments.c.choosing_until <= bindparam("now")))
