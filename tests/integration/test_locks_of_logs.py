@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -102,6 +103,34 @@ def test_who_thinks_long_takes_turns(monkeypatch):
     assert not second[0].is_alive()
     assert len(calls) == 2
     assert asker.status().pending == 4
+
+
+def test_nobody_takes_all_turns(storage, monkeypatch):
+    """Of two that ask without a pause, and think for a while, none has to wait until the other has had enough."""
+    monkeypatch.setattr("dobandit.experiment.choosing._QUICK", 0.0)
+    monkeypatch.setattr("dobandit.experiment.choosing._SLOW", 0.0)
+    experiment, order, plain = make(storage), [], Replica.situation
+
+    def thinking(replica, *arguments):
+        time.sleep(0.1)
+        order.append(threading.get_ident())
+        return plain(replica, *arguments)
+
+    def work():
+        own = again(experiment)
+        for _ in range(8):
+            own.tell(own.ask(), {"Y": 1})
+
+    monkeypatch.setattr(Replica, "situation", thinking)
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    order = order[2:]  # the first choices are made without turns: nobody knows yet how long they take
+    first, last = order[0], order[-1]
+    assert experiment.status().told == 16
+    assert order.index(last) < len(order) - 1 - order[::-1].index(first)
 
 
 def test_an_answer_keeps_nobody_from_asking(storage, monkeypatch):

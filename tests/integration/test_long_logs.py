@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from dobandit.cli.progress import progress_of_a_log
 from dobandit.errors import ExperimentError, StorageError
 from dobandit.experiment import milestones, replica
 from dobandit.experiment.replica import Replica
@@ -55,12 +56,17 @@ def test_pages_that_are_none_are_refused(wrong, words):
 def read(monkeypatch):
     """How many rows of the log each kind of reading has read."""
     rows = Counter()
-    for name in ("closed_columns", "closed_fields"):
+    sizes = {
+        "closed_columns": lambda found: len(found.positions),
+        "closed_fields": len,
+        "closed_groups": lambda found: sum(group[-2] for group in found),
+    }
+    for name, size in sizes.items():
         plain = getattr(SQLStorage, name)
 
-        def counting(self, *arguments, plain=plain, name=name):
+        def counting(self, *arguments, plain=plain, name=name, size=size):
             found = plain(self, *arguments)
-            rows[name] += len(found.positions if name == "closed_columns" else found)
+            rows[name] += size(found)
             return found
 
         monkeypatch.setattr(SQLStorage, name, counting)
@@ -202,6 +208,31 @@ def test_the_sums_of_a_status(name, monkeypatch):
     experiment.storage.keep_tally(experiment._id, 10**6, "{not what we wrote")
     assert Tally.kept_in(experiment.storage, experiment._id, experiment.columns).position == 0
     assert again(experiment, clock).status() == experiment.status()
+
+
+def test_a_status_says_how_far_it_is(storage, monkeypatch):
+    """Where a log has to be added up that nobody has added up before."""
+    experiment, seen = make(storage), []
+    for i in range(25):
+        experiment.record({}, {"Y": i % 2})
+    monkeypatch.setattr("dobandit.experiment.tally.PART", 10)
+    assert again(experiment).status(lambda *at: seen.append(at)) == experiment.status()
+    assert seen == [(10, 25), (20, 25)]
+
+
+def test_a_bar_appears_where_there_is_something_to_wait_for(monkeypatch, capsys):
+    with progress_of_a_log("Adding up", as_json=False) as nobody_looks:
+        assert nobody_looks is None
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with progress_of_a_log("Adding up", as_json=True) as for_a_program:
+        assert for_a_program is None
+    with progress_of_a_log("Adding up", as_json=False) as report:
+        assert capsys.readouterr().err == ""
+        report(10, 25)
+        report(25, 25)
+    shown = capsys.readouterr().err
+    assert "Adding up" in shown
+    assert "25/25" in shown
 
 
 def test_sums_that_may_not_be_kept_are_not_missed(tmp_path, monkeypatch):

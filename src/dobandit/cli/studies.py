@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 
 from dobandit.cli.networks import hide_of, hide_option, network_options, read_world
 from dobandit.cli.output import json_option, print_json, print_table, say, screen_width
+from dobandit.cli.progress import quiet
 from dobandit.cli.rules import rule_options, rule_words
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import FILE_NAME, StudyResult
@@ -25,11 +25,6 @@ def refuse_other_study(folder: str, study: Study) -> None:
     file = Path(folder) / FILE_NAME
     if file.exists() and StudyResult.load(file).study.fingerprint() != study.fingerprint():
         raise SimulationError(f"{file} holds another study. Choose another folder for --out, or remove it.")
-
-
-def quiet(as_json: bool) -> bool:
-    """No progress bar where nobody looks: in JSON mode, or when standard error is not a terminal."""
-    return as_json or not sys.stderr.isatty()
 
 
 @click.command("simulate")

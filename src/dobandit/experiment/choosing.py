@@ -36,6 +36,8 @@ _LONG_AGO = 1.0  # seconds
 _QUICK = 0.01  # seconds that others can be kept out for a choice: a few times what storing it takes
 _SLOW = 0.25  # seconds from which on it is worth a write to say that one is choosing
 _TURNS = 4.0  # times as long as the last choice: a turn is over then, whatever became of its owner
+_LONGEST_TURN = 120.0  # seconds: a choice on a crowded machine says little about the next
+_PAUSE = 0.05  # seconds: who waits for a turn looks at least that often, and who had one lets others go first
 _LONGEST_WAIT = 600.0  # seconds; a turn only saves work
 _RACES, _GLANCES = 3, 10
 _NEWS = 200  # closed trials that are taken in while others wait
@@ -90,6 +92,7 @@ class ChoosingLog(ExperimentLog):
     """An experiment that chooses its next trials: its log, and a learner that follows it."""
 
     _asked_at = -math.inf
+    _had_turn = -math.inf  # when a turn of this object's was over
 
     @cached_property
     def _seconds(self) -> dict[tuple[bool, ...], float]:
@@ -187,16 +190,19 @@ class ChoosingLog(ExperimentLog):
         if took < _SLOW:
             yield
             return
-        started, until = time.monotonic(), time.time() + _TURNS * took
+        turn = min(_TURNS * took, _LONGEST_TURN)
+        time.sleep(min(max(self._had_turn + _PAUSE - time.monotonic(), 0.0), _PAUSE))
+        started, until = time.monotonic(), time.time() + turn
         while not self.storage.take_turn(self._id, time.time(), until):
             if time.monotonic() - started > _LONGEST_WAIT:
                 break
-            time.sleep(random.uniform(0.02, 0.1))
-            until = time.time() + _TURNS * took
+            time.sleep(random.uniform(0.2, 0.8) * _PAUSE)
+            until = time.time() + turn
         try:
             yield
         finally:
             self.storage.end_turn(self._id, until)
+            self._had_turn = time.monotonic()
 
     def _names(self, available: Iterable[str] | None) -> tuple[str, ...] | None:
         """Variables that can be set now, checked, in the graph's order; None: all."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dobandit.experiment.explanation import Explanation
     from dobandit.experiment.known import View
     from dobandit.experiment.status import Status
+    from dobandit.experiment.tally import Progress
     from dobandit.model.weights import Do
     from dobandit.policy.learner import Learner, Recommendation
 
@@ -213,8 +214,12 @@ class Experiment(AskedLog):
             self._require_there()
             return edge_estimates(self._view().learner)
 
-    def status(self) -> Status:
-        """How far the experiment is."""
+    def status(self, progress: Progress | None = None) -> Status:
+        """How far the experiment is.
+
+        progress  called with how many closed trials were added up, and how many there are, where a long log has to be
+                  added up: that of an older version, when it is first looked at
+        """
         from dobandit.experiment.status import status_of
 
         gap, doubted = None, False
@@ -222,7 +227,7 @@ class Experiment(AskedLog):
             if self.definition.stop_within is not None and not self.definition.problem.graph.context:
                 view = self._view()
                 gap, doubted = view.learner.gap(), bool(view.doubts)
-            tally, trials = self._followed_tally()
+            tally, trials = self._followed_tally(progress)
             pending = self.storage.pending(self._id)
             return status_of(self, tally, trials, pending, self._created_at, self._clock(), gap, doubted)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.errors import DobanditError, StorageError
@@ -16,7 +16,7 @@ from dobandit.experiment.choosing import ChoosingLog
 from dobandit.experiment.ledger import Ledger
 from dobandit.experiment.milestones import Milestones
 from dobandit.experiment.storage.base import StoredTrial
-from dobandit.experiment.tally import EVERY, Tally
+from dobandit.experiment.tally import EVERY, Progress, Tally
 
 if TYPE_CHECKING:
     from dobandit.experiment.replica import Replica
@@ -99,12 +99,12 @@ class KnownLog(ChoosingLog):
         self._ledger.follow(self.storage, self._id)
         return self._ledger
 
-    def _followed_tally(self) -> tuple[Tally, int]:
+    def _followed_tally(self, progress: Progress | None = None) -> tuple[Tally, int]:
         """The sums over all that is closed, and how many trials there are, of one moment."""
         for _ in range(_GLANCES):
             trials, closed = self.storage.counters(self._id)
             if closed > self._tally.position:
-                self._tally.follow(self.storage, self._id)
+                self._tally.follow(self.storage, self._id, progress and partial(_report, progress, closed))
             if closed == self._tally.position:
                 break
         self._store_tally()
@@ -143,3 +143,7 @@ class KnownLog(ChoosingLog):
             with suppress(StorageError):
                 self.storage.keep_tally(self._id, tally.position, tally.to_text())
             tally.kept = tally.position
+
+
+def _report(progress: Progress, closed: int, added: int) -> None:
+    progress(added, max(added, closed))

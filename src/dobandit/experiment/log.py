@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from dobandit.checks import is_whole, shown
@@ -33,6 +33,8 @@ from dobandit.experiment.storage.base import (
 )
 from dobandit.experiment.storage.refusals import storable
 from dobandit.model.weights import Do
+
+_PART = 10_000  # trials in memory at a time
 
 
 class ExperimentLog:
@@ -157,10 +159,19 @@ class ExperimentLog:
             for key, one in distinct.items()
         }
         trials = [made[id(one)] for one in rounds]
-        with self.storage.writing(self._id) as writer:
-            position, first = writer.closed, writer.add(trials)
+        position, first = self._entered(trials)
         self._keep_sums_of(position, trials)
         return range(first, first + len(trials))
+
+    def _entered(self, trials: Sequence[StoredTrial]) -> tuple[int, int]:
+        """The position and the number of the first of many closed trials, which enter the log together."""
+        arrival = self.storage.stage(self._id, trials)
+        try:
+            with self.storage.writing(self._id) as writer:
+                return writer.closed, writer.publish(arrival)
+        except BaseException:
+            self.storage.discard(arrival)
+            raise
 
     def _keep_sums_of(self, position: int, trials: list[StoredTrial]) -> None:
         """Called when many trials have entered the log, closed, from `position` on."""
@@ -168,24 +179,26 @@ class ExperimentLog:
     def rounds_in(self, numbers: range) -> int:
         """How many rounds an import brought, by the numbers of its trials."""
         position = self.stored_trial(numbers[0]).position or 0
-        found = self.storage.closed_fields(self._id, position, len(numbers), ("rounds",))
-        return sum(rounds for (rounds,) in found)
+        stop = position + len(numbers)
+        parts = ((first, min(_PART, stop - first)) for first in range(position, stop, _PART))
+        return sum(rounds for part in parts for (rounds,) in self.storage.closed_fields(self._id, *part, ("rounds",)))
 
     def begin_with(self, past: Past) -> range:
         """Let the log begin with what is known from before, in one transaction; a log that begins with it stays as it
         is. Returns the numbers of its trials."""
         with self.storage.writing(self._id) as writer:
-            if not writer.trials:
+            begun = writer.trials > 0
+            if not begun:
                 writer.add(list(past.trials))
-            elif not self._begins_with(writer, past):
-                raise ExperimentError(
-                    f"a history is the beginning of an experiment, but {self.name!r} has begun with other rounds. "
-                    "Leave the history out, or import it as rounds of its own with import_history."
-                )
+        if begun and not self._begins_with(past):
+            raise ExperimentError(
+                f"a history is the beginning of an experiment, but {self.name!r} has begun with other rounds. "
+                "Leave the history out, or import it as rounds of its own with import_history."
+            )
         return range(len(past.trials))
 
-    def _begins_with(self, writer: Writer, past: Past) -> bool:
-        first = writer.closed_since(0)[: len(past.trials)]
+    def _begins_with(self, past: Past) -> bool:
+        first = self.storage.closed_columns(self._id, 0, len(past.trials)).trials()
         same = [(trial.do, trial.observation, trial.counts) for trial in past.trials]
         return [(trial.do, trial.observation, trial.counts) for trial in first] == same
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from operator import itemgetter
 from typing import Any, Self
 
-from dobandit.experiment.ledger import closed_parts
+from dobandit.experiment.ledger import PART
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import split_batch
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, TOLD, Storage, StoredTrial
 
-FIELDS = ("state", "source", "control", "do", "observation", "counts", "late", "partial", "rounds", "closed_at")
+FIELDS = ("state", "source", "control", "do", "observation", "counts", "late", "partial", "rounds")
 _fields_of = itemgetter(*(StoredTrial._fields.index(field) for field in FIELDS))
 CONTROL, TREATED = "control", "treated"
+Progress = Callable[[int, int], None]  # how many closed trials were added up, and how many there are
 EVERY = 1000  # closed trials after which the sums are kept
 
 
@@ -36,42 +37,51 @@ class Tally:
         self.untaught = dict.fromkeys(columns.names, 0)
         self._target = columns.names.index(columns.graph.target)
 
-    def follow(self, storage: Storage, experiment: int) -> None:
-        """Take in what was closed since."""
-        for part in closed_parts(storage, experiment, self.position, ("position", *FIELDS)):
-            self.add([trial[1:] for trial in part])
+    def follow(self, storage: Storage, experiment: int, added: Callable[[int], None] | None = None) -> None:
+        """Take in what was closed since.
 
-    def add(self, part: Sequence[tuple[Any, ...]]) -> None:
-        """Take in the next closed trials, by their FIELDS. Equal ones are looked at once."""
-        found: Counter[tuple[str, str, str]] = Counter()
-        for (state, source, control, do, seen, counts), times in Counter(trial[:6] for trial in part).items():
+        added  called with how many closed trials were added up, where there are many
+        """
+        while groups := storage.closed_groups(experiment, self.position, PART, FIELDS):
+            before = self.position
+            self.add(groups)
+            if self.position - before < PART:
+                return
+            if added is not None:
+                added(self.position)
+
+    def add(self, groups: Sequence[tuple[Any, ...]]) -> None:
+        """Take in the next closed trials: by their FIELDS, how many are equal, and when the last of them was closed."""
+        for _, _, _, do, seen, counts, *_ in groups:  # one that cannot be read is refused before anything is taken in
+            self.columns.values(do)
+            for text in split_batch(seen, counts)[0] if seen is not None else ():
+                self.columns.values(text)
+        for state, source, control, do, seen, counts, late, partial, rounds, times, latest in groups:
             self.states[state] += times
+            self.late += late * times
+            self.partial += partial * times
+            self.position += times
             if state == TOLD and seen is not None:
                 whose = source if source != ASKED else CONTROL if control else TREATED
                 for text, count in zip(*split_batch(seen, counts), strict=True):
-                    found[whose, do, text] += times * count
-        for (whose, do, text), times in found.items():
-            self._add_rounds(whose, do, text, times)
-        told = [trial for trial in part if trial[0] == TOLD and trial[4] is not None]
-        self.rounds += sum(trial[8] for trial in told)
-        self.late += sum(trial[6] for trial in part)
-        self.partial += sum(trial[7] for trial in part)
-        times_told = [trial[9] for trial in told if trial[9] is not None]
-        self.last_told_at = max(
-            [*times_told, *([] if self.last_told_at is None else [self.last_told_at])], default=None
-        )
-        self.position += len(part)
+                    self._add_rounds(whose, do, text, times * count)
+                self.rounds += rounds * times
+                if latest is not None:
+                    self.last_told_at = max(latest, latest if self.last_told_at is None else self.last_told_at)
 
-    def add_trials(self, trials: Iterable[StoredTrial]) -> None:
-        """Take in the next closed trials, whole."""
-        self.add(list(map(_fields_of, trials)))
+    def add_trials(self, trials: Sequence[StoredTrial]) -> None:
+        """Take in the next closed trials, whole. Those that are the same object are looked at once."""
+        distinct = {id(trial): trial for trial in trials}
+        times = Counter(map(id, trials))
+        self.add([(*_fields_of(trial), times[key], trial.closed_at) for key, trial in distinct.items()])
 
     def _add_rounds(self, whose: str, do: str, text: str, times: int) -> None:
         row = self.columns.values(text)
         value = row[self._target]
         if value is not None:
             rounds, total = self.seen.get(whose, (0, Fraction(0)))
-            self.seen[whose] = rounds + times, total + times * Fraction(value)  # exact: in whatever order it is added
+            exact = value if type(value) is int else Fraction(value)  # in whatever order it is added
+            self.seen[whose] = rounds + times, total + times * exact
         if None in row:
             for name in self.columns.untaught(row, self.columns.values(do)):
                 self.untaught[name] += times

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dobandit.estimation.mixture import BACK, PRIOR
 from dobandit.experiment.diagnosis.cells import Cells
+from dobandit.experiment.diagnosis.numerics import nonnegative_least_squares
 from dobandit.model.links import Link, exponential, identity, logistic
 from dobandit.oracle.frontier import MOST_PARENTS
 
@@ -162,9 +163,7 @@ def _solve(V: Array, weight: Array, x: Array, ridge: float, bounded: bool) -> Ar
     A = np.vstack([V * root[:, None], math.sqrt(ridge) * np.eye(V.shape[1])])
     b = np.concatenate([x * root, np.zeros(V.shape[1])])
     if bounded:
-        from scipy.optimize import nnls
-
-        return np.asarray(nnls(A, b, maxiter=100 * V.shape[1])[0])
+        return nonnegative_least_squares(A, b)
     return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0])
 
 

@@ -36,6 +36,7 @@ from dobandit.experiment.storage.base import (
 )
 from dobandit.experiment.storage.memory import MemoryStorage
 from dobandit.testing.books import BooksSuite
+from dobandit.testing.imports import ImportsSuite
 from dobandit.testing.random_steps import UndoneError, contents, random_block, random_step
 from dobandit.testing.refusing import refused
 
@@ -94,7 +95,7 @@ def there(trial: StoredTrial | None) -> StoredTrial:
     return trial
 
 
-class StorageSuite(BooksSuite):
+class StorageSuite(BooksSuite, ImportsSuite):
     """One contract for all storages. Every method gets a storage without experiments."""
 
     # -- experiments ---------------------------------------------------------------------------------------------

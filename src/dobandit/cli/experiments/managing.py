@@ -14,6 +14,7 @@ from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, links_of
 from dobandit.cli.models import MEDIATORS
 from dobandit.cli.networks import graph_options, hide_of, read_structure
 from dobandit.cli.output import answer, names, print_json, print_table, say
+from dobandit.cli.progress import progress_of_a_log
 from dobandit.cli.rules import rule_options, rule_words
 from dobandit.cli.storage import kept, opened
 from dobandit.documents import experiments as documents
@@ -164,8 +165,8 @@ def show_command(name: str, storage: str, as_json: bool) -> None:
       dobandit experiment show spring
       dobandit experiment show spring --json
     """
-    with opened(name, storage) as experiment:
-        status = experiment.status()
+    with opened(name, storage) as experiment, progress_of_a_log("Adding up the log", as_json) as progress:
+        status = experiment.status(progress)
     if as_json:
         print_json(documents.shown_document(experiment, status))
     else:

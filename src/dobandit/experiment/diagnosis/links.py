@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dobandit.experiment.diagnosis.calibration import quantile_groups
 from dobandit.experiment.diagnosis.cells import Cells
+from dobandit.experiment.diagnosis.numerics import nonnegative_least_squares
 from dobandit.experiment.diagnosis.parts import FEWEST, Array
 from dobandit.model.links import Link
 
@@ -101,19 +102,17 @@ def _newton(theta: Array, cells: Cells, link: Link, low: float, room: float) -> 
 
 def _within_bounds(H: Array, g: Array, low: float, room: float) -> Array:
     """argmin theta^T H theta / 2 - g^T theta with theta >= low and sum of theta <= room."""
-    from scipy.optimize import nnls
-
     d = len(g)
     L = np.linalg.cholesky(H + (1e-11 * np.trace(H) + 1e-30) * np.eye(d))
     if math.isinf(low):
         return np.asarray(np.linalg.solve(L.T, np.linalg.solve(L, g)))
     b = np.linalg.solve(L, g - H @ np.full(d, low))
     if math.isinf(room):
-        return np.asarray(nnls(L.T, b)[0]) + low
+        return nonnegative_least_squares(L.T, b) + low
     # One more unknown, what is left of the room, and a row that is so heavy that it holds.
     heavy = 1e4 * math.sqrt(np.trace(H) + 1e-30)
     A = np.block([[L.T, np.zeros((d, 1))], [np.full((1, d + 1), heavy)]])
-    theta = np.asarray(nnls(A, np.append(b, heavy * (room - d * low)))[0][:d])
+    theta = nonnegative_least_squares(A, np.append(b, heavy * (room - d * low)))[:d]
     return theta * min(1.0, (room - d * low) / max(float(theta.sum()), 1e-300)) + low
 
 

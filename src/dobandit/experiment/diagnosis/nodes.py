@@ -10,6 +10,7 @@ from dobandit.estimation.confidence import holm
 from dobandit.experiment.diagnosis.cells import RoundsByVariable, cells_of, zeta_of
 from dobandit.experiment.diagnosis.findings import on_weights
 from dobandit.experiment.diagnosis.links import tested
+from dobandit.experiment.diagnosis.numerics import chi_square_tail
 from dobandit.experiment.diagnosis.parts import (
     AGREES,
     CONTRADICTS,
@@ -25,8 +26,6 @@ from dobandit.policy.learner import Learner
 
 
 def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[NodeDiagnosis, list[str]]:
-    from scipy.special import chdtrc  # scipy.stats takes half a second to import
-
     graph, continuous = learner.graph, learner.problem.continuous
     slots = slice(*graph.arrays.parent_ptr[v : v + 2].tolist())
     parents: list[int] = graph.arrays.parent[slots].tolist()
@@ -56,7 +55,7 @@ def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[No
         float((cells.n * fitted)[at].sum() / count),
         int(count),
     )
-    p = float(chdtrc(test.df, test.statistic))
+    p = chi_square_tail(test.df, test.statistic)
     return replace(node, verdict=AGREES, statistic=test.statistic, df=test.df, p=p, worst=worst), warnings
 
 

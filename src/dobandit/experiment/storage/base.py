@@ -114,6 +114,18 @@ class SingleRounds(NamedTuple):
     which: NDArray[np.int64]
 
 
+class Arrival(NamedTuple):
+    """Trials on their way into the log (see `Storage.stage`).
+
+    rounds  how many rounds they are, counts included
+    key     where the storage keeps them until then; None: nowhere, they are at hand only
+    """
+
+    trials: Sequence[StoredTrial]
+    rounds: int
+    key: int | None = None
+
+
 def columns_of_trials(closed: Sequence[ClosedTrial]) -> ClosedColumns:
     """The trials, field by field."""
     return ClosedColumns(*zip(*closed, strict=True)) if closed else ClosedColumns((), (), (), (), (), (), ())
@@ -141,6 +153,11 @@ class Writer(Books):
     def add(self, trials: Sequence[StoredTrial]) -> int:
         """Append trials; their numbers, and the positions of those that enter closed, are given here, in order,
         whatever they carry. Returns the first number."""
+
+    def publish(self, arrival: Arrival) -> int:
+        """Append trials that were staged: all of them, in a time that does not grow with their number where that can be
+        helped. Returns the first number."""
+        return self.add(arrival.trials)
 
     @abstractmethod
     def reissue(self, number: int, lease_expires: float | None) -> None:
@@ -231,6 +248,16 @@ class Storage(ABC):
         else:
             shared.afterwards.append(act)
 
+    def stage(self, experiment: int, trials: Sequence[StoredTrial]) -> Arrival:
+        """Bring trials to where they can be published from (`Writer.publish`), which is quick for told ones then.
+
+        Nobody sees them before. Others write meanwhile; what is told in between comes before these trials in the log.
+        If this process dies, nothing of them is ever seen, and whoever stages trials later clears them away."""
+        return Arrival(trials, sum(trial.rounds for trial in trials))
+
+    def discard(self, arrival: Arrival) -> None:  # noqa: B027 (where nothing is kept, nothing is to be done)
+        """Forget trials that were staged, unless they were published."""
+
     @abstractmethod
     def counters(self, experiment: int) -> tuple[int, int]:
         """How many trials there are, and how many of them are closed. Raises ExperimentError where the experiment was
@@ -254,6 +281,19 @@ class Storage(ABC):
         self, experiment: int, position: int, most: int, fields: tuple[str, ...]
     ) -> Sequence[tuple[Any, ...]]:
         """These fields of the first `most` closed trials from `position` on: for sums over the log."""
+
+    def closed_groups(
+        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
+    ) -> Sequence[tuple[Any, ...]]:
+        """Which values these fields have together among the first `most` closed trials from `position` on: (*values,
+        how many trials have them, when the last of these was closed). For sums that need no order."""
+        groups: dict[tuple[Any, ...], list[float | None]] = {}
+        for *values, closed_at in self.closed_fields(experiment, position, most, (*fields, "closed_at")):
+            groups.setdefault(tuple(values), []).append(closed_at)
+        return [
+            (*values, len(times), max((at for at in times if at is not None), default=None))
+            for values, times in groups.items()
+        ]
 
     @abstractmethod
     def pending(self, experiment: int) -> Sequence[StoredTrial]:

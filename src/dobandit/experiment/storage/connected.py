@@ -93,7 +93,7 @@ class Connected:
         def read() -> list[tuple[Any, ...]]:
             with self.database.reader.connect() as connection:
                 try:
-                    return plain_rows(connection, statement, parameters)
+                    return plainly.rows(connection, statement, parameters)
                 except self.database.errors as error:
                     raise self.database.explain(error) from None
 
@@ -114,7 +114,7 @@ class Connected:
             undoing.enter_context(connection)  # which rolls back what is not committed
             try:
                 yield connection, row
-            except _BROKEN as error:
+            except (*_BROKEN, self.database.errors) as error:  # some rows are read as the driver gives them
                 raise self.database.explain(error) from None
             if shared is None:
                 self._commit(connection)
@@ -161,7 +161,7 @@ class Connected:
                 plainly.execute(connection, "RELEASE part")
             except _BROKEN as worse:
                 shared.broken = self.database.explain(worse)
-            if isinstance(error, _BROKEN):
+            if isinstance(error, (*_BROKEN, self.database.errors)):
                 raise self.database.explain(error) from None
             raise
 
@@ -202,10 +202,3 @@ class Connected:
                 f"{self.url} was kept by another thread for more than {PATIENCE:.0f} seconds. {NOTHING_STORED} "
                 "Repeat this when it is done."
             )
-
-
-def plain_rows(connection: Connection, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
-    """Rows without SQLAlchemy's wrapping, which takes longer than reading them; errors are the driver's own."""
-    cursor = connection.execute(statement, parameters).cursor
-    assert cursor is not None
-    return list(cursor.fetchall())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
+from operator import itemgetter
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,13 +29,17 @@ from dobandit.experiment.storage.refusals import checked_name, deleted, missing,
 
 
 class _Log:
-    """One experiment. `pending` keeps the order of the numbers, because trials enter it in that order."""
+    """One experiment. `pending` keeps the order of the numbers, because trials enter it in that order.
+
+    The places of trials are kept beside them, so that those of an import enter without being looked at.
+    """
 
     def __init__(self, experiment: StoredExperiment) -> None:
         self.experiment = experiment
-        self.trials: list[StoredTrial] = []
+        self.trials: list[StoredTrial] = []  # by number; their own number and position say nothing
+        self.positions: list[int | None] = []  # by number
+        self.closed: list[int] = []  # numbers, by position
         self.pending: dict[int, StoredTrial] = {}
-        self.closed: list[ClosedTrial] = []
         self.lock = threading.RLock()
         self.deleted = False
         self.choosing_until: float | None = None
@@ -42,6 +47,13 @@ class _Log:
 
     def stored(self) -> StoredExperiment:
         return self.experiment._replace(trials=len(self.trials), closed=len(self.closed))
+
+    def trial(self, number: int) -> StoredTrial:
+        return self.trials[number]._replace(number=number, position=self.positions[number])
+
+    def closed_trials(self, first: int, stop: int | None = None) -> list[ClosedTrial]:
+        found = enumerate(self.closed[first:stop], first)
+        return [ClosedTrial(position, number, *_taught(self.trials[number])) for position, number in found]
 
 
 class _MemoryWriter(MemoryBooks, Writer):
@@ -73,33 +85,37 @@ class _MemoryWriter(MemoryBooks, Writer):
 
     def _undo(self) -> None:
         log = self._log
-        del log.trials[self._first_number :], log.closed[self._first_position :]
+        del log.trials[self._first_number :], log.positions[self._first_number :], log.closed[self._first_position :]
         for trial in reversed(self._before):
             if trial.number < self._first_number:
                 log.trials[trial.number] = log.pending[trial.number] = trial
+                log.positions[trial.number] = None
         log.pending = {number: log.pending[number] for number in sorted(log.pending) if number < self._first_number}
 
     def closed_since(self, position: int) -> Sequence[ClosedTrial]:
-        return self._log.closed[position:]
+        return self._log.closed_trials(position)
 
     def pending(self) -> Sequence[StoredTrial]:
         return list(self._log.pending.values())
 
     def trial(self, number: int) -> StoredTrial | None:
-        return self._log.trials[number] if 0 <= number < self.trials else None
+        return self._log.trial(number) if 0 <= number < self.trials else None
 
     def add(self, trials: Sequence[StoredTrial]) -> int:
         log, first = self._log, self.trials
-        for trial in trials:
-            number = self.trials
-            if trial.state == PENDING:
-                log.pending[number] = trial = trial._replace(number=number, position=None)
-            else:
-                trial = trial._replace(number=number, position=self.closed)
-                log.closed.append(_closed(trial))
-                self.closed += 1
-            log.trials.append(trial)
-            self.trials += 1
+        log.trials += trials
+        if any(trial.state == PENDING for trial in trials):
+            for number, trial in enumerate(trials, first):
+                if trial.state == PENDING:
+                    log.pending[number] = trial._replace(number=number, position=None)
+                    log.positions.append(None)
+                else:
+                    log.positions.append(len(log.closed))
+                    log.closed.append(number)
+        else:
+            log.positions += range(self.closed, self.closed + len(trials))
+            log.closed += range(first, first + len(trials))
+        self.trials, self.closed = len(log.trials), len(log.closed)
         return first
 
     def reissue(self, number: int, lease_expires: float | None) -> None:
@@ -114,7 +130,6 @@ class _MemoryWriter(MemoryBooks, Writer):
         old = self._pending_trial(number)
         log.trials[number] = old._replace(
             state=trial.state,
-            position=position,
             observation=trial.observation,
             counts=trial.counts,
             rounds=trial.rounds,
@@ -124,7 +139,8 @@ class _MemoryWriter(MemoryBooks, Writer):
             reason=trial.reason,
         )
         del log.pending[number]
-        log.closed.append(_closed(log.trials[number]))
+        log.positions[number] = position
+        log.closed.append(number)
         self.closed = position + 1
         return position
 
@@ -137,16 +153,12 @@ class _MemoryWriter(MemoryBooks, Writer):
         return trial
 
 
-def _closed(trial: StoredTrial) -> ClosedTrial:
-    return ClosedTrial(*(getattr(trial, field) for field in ClosedTrial._fields))
+_taught = itemgetter(*(StoredTrial._fields.index(field) for field in ClosedTrial._fields[2:]))
 
 
-def _numbered(log: _Log, first: int, state: str | None) -> Iterator[StoredTrial]:
-    """The trials from number `first` on, in a state."""
-    if state == PENDING:
-        return (trial for number, trial in log.pending.items() if number >= first)
-    rows = islice(log.trials, first, None)
-    return rows if state is None else (trial for trial in rows if trial.state == state)
+def _numbered(log: _Log, numbers: Iterable[int], state: str | None) -> Iterator[StoredTrial]:
+    """The trials with these numbers, in a state."""
+    return (log.trial(number) for number in numbers if state in (None, log.trials[number].state))
 
 
 class MemoryStorage(Storage):
@@ -251,7 +263,7 @@ class MemoryStorage(Storage):
         if log is None:
             return []
         with log.lock:
-            return log.closed[position:stop]
+            return log.closed_trials(position, stop)
 
     def closed_fields(
         self, experiment: int, position: int, most: int, fields: tuple[str, ...]
@@ -260,7 +272,7 @@ class MemoryStorage(Storage):
         if log is None:
             return []
         with log.lock:
-            closed = [log.trials[trial.number] for trial in log.closed[position : position + most]]
+            closed = [log.trial(number) for number in log.closed[position : position + most]]
         return [tuple(trial[i] for i in places) for trial in closed]
 
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
@@ -299,22 +311,22 @@ class MemoryStorage(Storage):
         if log is None:
             return None
         with log.lock:
-            return log.trials[number] if 0 <= number < len(log.trials) else None
+            return log.trial(number) if 0 <= number < len(log.trials) else None
 
     def rows(
         self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
     ) -> Iterator[StoredTrial]:
         log = self._there(experiment)
         with log.lock:
-            rows = _numbered(log, max(after, -1) + 1, state)
-            return iter(list(islice(rows, limit)))
+            first, stop = max(after, -1) + 1, len(log.trials)
+            numbers = (n for n in log.pending if n >= first) if state == PENDING else range(first, stop)
+            return iter(list(islice(_numbered(log, numbers, state), limit)))
 
     def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
         log = self._there(experiment)
         with log.lock:
-            every = log.pending.values() if state == PENDING else log.trials
-            found = islice((trial for trial in reversed(every) if state in (None, trial.state)), count)
-            return list(found)[::-1]
+            every = reversed(log.pending if state == PENDING else range(len(log.trials)))
+            return list(islice(_numbered(log, every, state), count))[::-1]
 
     def _there(self, experiment: int) -> _Log:
         log = self._by_id.get(experiment)

@@ -66,6 +66,14 @@ def damaged(experiment: int, url: str) -> StorageError:
     )
 
 
+def lost(url: str) -> StorageError:
+    """The error for an import whose parts were cleared away, because its writer was taken to be dead."""
+    return StorageError(
+        f"{url}: the import stood still for so long that it was taken to be given up, and was cleared away. Nothing of "
+        "this was stored. Repeat it."
+    )
+
+
 def flipped(number: int, url: str) -> StorageError:
     """The error for a closed trial that does not have its checksum."""
     return StorageError(

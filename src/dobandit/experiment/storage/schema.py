@@ -25,9 +25,9 @@ from sqlalchemy import (
 
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, IMPORTED, PENDING, RECORDED, TOLD
 
-VERSIONS = ("0001", "0002", "0003", "0004")  # all there ever were, oldest first
+VERSIONS = ("0001", "0002", "0003", "0004", "0005")  # all there ever were, oldest first
 # To bring these up to date only adds columns, tables and an index: it takes no time, and is done when they are opened.
-ADDED_TO = ("0001", "0002", "0003")
+ADDED_TO = ("0001", "0002", "0003", "0004")
 VERSION_TABLE = "dobandit_version"  # other programs may keep an alembic_version in the same database
 
 metadata = MetaData()
@@ -104,6 +104,43 @@ tallies = Table(
     ),
     Column("position", Integer, nullable=False),
     Column("sums", Text, nullable=False),
+)
+
+# Trials that enter the log together, `size` of them: from `number` and `position` on, or nobody's business as long as
+# these are not given. `expires`: whoever writes the parts is taken to be alive until then (seconds since 1970).
+imports = Table(
+    "dobandit_imports",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column(
+        "experiment",
+        Integer,
+        ForeignKey("experiments.id", name="dobandit_imports_experiment", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("size", Integer, nullable=False),
+    Column("expires", Double, nullable=False),
+    Column("number", Integer),
+    Column("position", Integer),
+    Column("checksum", BigInteger),
+    CheckConstraint("(number IS NULL) = (position IS NULL)", name="dobandit_imports_place"),
+    sqlite_autoincrement=True,
+)
+Index("dobandit_imports_of", imports.c.experiment, imports.c.number)
+
+import_parts = Table(  # see `parts`
+    "dobandit_import_parts",
+    metadata,
+    Column(
+        "import",
+        Integer,
+        ForeignKey("dobandit_imports.id", name="dobandit_import_parts_import", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("first", Integer, primary_key=True, autoincrement=False),  # its first trial, counted from 0
+    Column("trials", Text, nullable=False),
+    Column("checksum", BigInteger, nullable=False),
 )
 
 tokens = Table(

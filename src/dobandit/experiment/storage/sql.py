@@ -4,36 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import IntegrityError
 
 from dobandit.experiment.storage import book_statements as books
 from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import (
-    PENDING,
-    ClosedColumns,
-    ClosedTrial,
-    SingleRounds,
-    Storage,
-    StoredExperiment,
-    StoredTrial,
-    Within,
-)
+from dobandit.experiment.storage.base import Storage, StoredExperiment, StoredTrial, Within
 from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
-from dobandit.experiment.storage.connected import Connected, Parameters
-from dobandit.experiment.storage.refusals import checked_name, damaged, deleted, missing, storable, taken
-from dobandit.experiment.storage.single_rounds import read_single_rounds
-from dobandit.experiment.storage.soundness import closed_from, experiment_from, fields_from, trial_from
+from dobandit.experiment.storage.connected import Parameters
+from dobandit.experiment.storage.refusals import checked_name, deleted, missing, storable, taken
+from dobandit.experiment.storage.soundness import experiment_from
 from dobandit.experiment.storage.sql_books import SQLBooks
+from dobandit.experiment.storage.sql_log import SQLLog
+from dobandit.experiment.storage.staging import Staging
 from dobandit.experiment.storage.versions import make_tables
-from dobandit.experiment.storage.writer import EVERY, SQLWriter
-
-_PAGE = 2000
+from dobandit.experiment.storage.writer import SQLWriter
 
 
-class SQLStorage(Connected, Storage):
+class SQLStorage(SQLLog, Staging, Storage):
     """Any number of threads, processes and machines may use the same database."""
 
     def create(
@@ -121,45 +110,6 @@ class SQLStorage(Connected, Storage):
             yield writer
             writer.finish()
 
-    def counters(self, experiment: int) -> tuple[int, int]:
-        found = self._read_plainly(do.COUNTERS, {"of_experiment": experiment})
-        if not found:
-            raise deleted(experiment, self.url)
-        return found[0][0], found[0][1]
-
-    def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
-        return list(self.closed_columns(experiment, position, EVERY).trials())
-
-    def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
-        parameters = {"of_experiment": experiment, "since": position, "most": most}
-        return closed_from(self._read_plainly(do.CLOSED_SINCE, parameters), self.url)
-
-    def single_rounds(self, experiment: int, position: int, most: int) -> SingleRounds | None:
-        return read_single_rounds(self._read_plainly, experiment, position, most)
-
-    def closed_fields(
-        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
-    ) -> Sequence[tuple[Any, ...]]:
-        parameters = {"of_experiment": experiment, "since": position, "most": most}
-        return fields_from(self._read_plainly(do.closed_fields(fields), parameters), fields, self.url)
-
-    def pending(self, experiment: int) -> Sequence[StoredTrial]:
-        return self._trials(do.PENDING_TRIALS, {"of_experiment": experiment})
-
-    def trial(self, experiment: int, number: int) -> StoredTrial | None:
-        rows = self._trials(do.TRIAL, {"of_experiment": experiment, "of_number": number})
-        return rows[0] if rows else None
-
-    def rows(
-        self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
-    ) -> Iterator[StoredTrial]:
-        """Read in pages, so that an iterator left half-way holds neither a lock nor a connection. A trial that is
-        closed in the meantime is given as it was; only `issued` and `lease_expires` may be newer."""
-        moment, after = self.counters(experiment), max(after, -1)
-        if state is None:
-            return self._pages(experiment, after, limit, moment)
-        return self._pages_of(state, experiment, after, limit, moment)
-
     @contextmanager
     def booking(self) -> Iterator[SQLBooks]:
         with self._making() as connection:
@@ -182,12 +132,10 @@ class SQLStorage(Connected, Storage):
             return self._read(AuditLine._make, books.LINES, limits)
         return self._read(AuditLine._make, books.LINES_OF, {**limits, "of_experiment": experiment})
 
-    def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
-        self.counters(experiment)
-        statement = do.LAST if state is None else do.LAST_OF[state]
-        return self._trials(statement, {"of_experiment": experiment, "most": count})[::-1]
-
     def take_turn(self, experiment: int, now: float, until: float) -> bool:
+        found = self._read_plainly(do.TURN, {"of_experiment": experiment, "now": now})
+        if found:  # it is another's: whoever waits keeps nobody from writing
+            return False
         with self._transaction(do.COUNTERS, {"of_experiment": experiment}) as (connection, there):
             if there is None:
                 raise deleted(experiment, self.url)
@@ -215,9 +163,6 @@ class SQLStorage(Connected, Storage):
     def _experiments(self, statement: Executable, parameters: Parameters) -> list[StoredExperiment]:
         return self._read(lambda row: experiment_from(row, self.url), statement, parameters)
 
-    def _trials(self, statement: Executable, parameters: Parameters) -> list[StoredTrial]:
-        return self._read(lambda row: trial_from(row, self.url), statement, parameters)
-
     @contextmanager
     def _named(self, name: str) -> Iterator[tuple[Connection, StoredExperiment]]:
         """A transaction about an experiment that must be there."""
@@ -227,48 +172,3 @@ class SQLStorage(Connected, Storage):
             if row is None:
                 raise missing(name, list(connection.execute(do.NAMES).scalars()), self.url)
             yield connection, experiment_from(row, self.url)
-
-    def _page(self, statement: Executable, experiment: int, after: int, stop: int, most: int) -> list[StoredTrial]:
-        parameters = {"of_experiment": experiment, "after": after, "stop": stop, "most": most}
-        return self._trials(statement, parameters)
-
-    def _pages(self, experiment: int, after: int, limit: int | None, moment: tuple[int, int]) -> Iterator[StoredTrial]:
-        trials, closed = moment
-        stop = trials if limit is None else min(trials, after + 1 + limit)
-        for first in range(after + 1, stop, _PAGE):
-            most = min(_PAGE, stop - first)
-            page = self._page(do.PAGE, experiment, first - 1, stop, most)
-            if len(page) < most:
-                self.counters(experiment)  # which raises where it was deleted meanwhile
-                raise damaged(experiment, self.url)
-            for trial in page:
-                yield trial if trial.position is None or trial.position < closed else _reopened(trial)
-
-    def _pages_of(
-        self, state: str, experiment: int, after: int, limit: int | None, moment: tuple[int, int]
-    ) -> Iterator[StoredTrial]:
-        """Only trials in this state, of which nobody knows how many there are."""
-        trials, closed = moment
-        left = trials if limit is None else limit
-        while left > 0:
-            most = min(_PAGE, left)
-            page = self._page(do.PAGE_OF[state], experiment, after, trials, most)
-            yield from (trial for trial in page if trial.position is None or trial.position < closed)
-            if len(page) < most:
-                return
-            left, after = left - most, page[-1].number
-
-
-def _reopened(trial: StoredTrial) -> StoredTrial:
-    """The trial as it was before it was closed."""
-    return trial._replace(
-        state=PENDING,
-        position=None,
-        observation=None,
-        counts=None,
-        rounds=1,
-        closed_at=None,
-        late=False,
-        partial=False,
-        reason=None,
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Integer, Select, Text, and_, bindparam, delete, insert, literal_column, or_, select, update
+from sqlalchemy import Integer, Select, Text, and_, bindparam, delete, func, insert, literal_column, or_, select, update
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -92,6 +92,17 @@ def closed_fields(fields: tuple[str, ...]) -> Select[Any]:
     )
 
 
+@cache
+def closed_groups(fields: tuple[str, ...]) -> Select[Any]:
+    """Which values these columns have together among the closed trials in a range of positions."""
+    columns = [trials.c[name] for name in fields]
+    return (
+        select(*columns, func.count(), func.max(trials.c.closed_at))
+        .where(_of_experiment, trials.c.position.between(bindparam("first"), bindparam("last")))
+        .group_by(*columns)
+    )
+
+
 CLOSED_SINCE = closed_fields((*ClosedTrial._fields, "checksum"))
 PENDING_TRIALS = select(*_columns).where(_of_experiment, _found_in[PENDING]).order_by(trials.c.number)
 TRIAL = select(*_columns).where(_of_experiment, _numbered)
@@ -103,7 +114,12 @@ PAGE = (
     .limit(_most)
 )
 PAGE_OF = {state: PAGE.where(condition) for state, condition in _found_in.items()}
-LAST = select(*_columns).where(_of_experiment).order_by(trials.c.number.desc()).limit(_most)
+LAST = (
+    select(*_columns)
+    .where(_of_experiment, trials.c.number < bindparam("stop"))
+    .order_by(trials.c.number.desc())
+    .limit(_most)
+)
 LAST_OF = {state: LAST.where(condition) for state, condition in _found_in.items()}
 REISSUE = (
     update(trials)
@@ -126,6 +142,7 @@ CLOSE = (
     update(trials).where(_of_experiment, _numbered, _pending).values({name: bindparam(name) for name in CLOSED_FIELDS})
 )
 
+TURN = select(experiments.c.choosing_until).where(_experiment, experiments.c.choosing_until > bindparam("now"))
 TAKE_TURN = (
     update(experiments)
     .where(_experiment, or_(experiments.c.choosing_until.is_(None), experiments.c.choosing_until <= bindparam("now")))

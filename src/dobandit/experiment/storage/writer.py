@@ -3,56 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
-from itertools import count, islice, repeat
-from operator import is_
+from functools import cache
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Executable
 
 from dobandit.experiment.storage import plainly
 from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import PENDING, ClosedTrial, StoredTrial, Writer
+from dobandit.experiment.storage.base import PENDING, Arrival, ClosedTrial, StoredTrial, Writer
 from dobandit.experiment.storage.checksums import checksum
-from dobandit.experiment.storage.refusals import must_close, not_pending
+from dobandit.experiment.storage.connected import Parameters
+from dobandit.experiment.storage.import_statements import PUBLISH
+from dobandit.experiment.storage.log_reading import LogReader, Moment
+from dobandit.experiment.storage.parts import Run, run_sum
+from dobandit.experiment.storage.refusals import lost, must_close, not_pending
 from dobandit.experiment.storage.soundness import closed_from, trial_from
 from dobandit.experiment.storage.sql_books import SQLBooks
 
 EVERY = 2**31 - 1  # rows: no limit
 _BATCH = 5000
-_MOST_VALUES = 900  # that a statement can take in any SQLite
 _POSITION = StoredTrial._fields.index("position")
 _COLUMNS = ("experiment", *StoredTrial._fields, "checksum")
-_INTO = "INSERT INTO trials ({})".format(",".join(f'"{name}"' for name in _COLUMNS))  # do is a word of SQL
-
-Values = tuple[Any, ...]  # of a trial, one per column
 
 
 @cache
 def insert_text(style: str) -> str:
     """The INSERT of a trial in the driver's own words: SQLAlchemy's would take longer than the database."""
-    return f"{_INTO} VALUES ({','.join(['?' if style == 'qmark' else '%s'] * len(_COLUMNS))})"
-
-
-@lru_cache(maxsize=32)
-def insert_many_text(shared: tuple[bool, ...], rows: int) -> str:
-    """SQLite's INSERT of many trials at once, which takes a third of the time. What they share is given once."""
-    once, each = count(1), count(1)
-    values = ",".join(f"?{next(once)}" if one else f"column{next(each)}" for one in shared)
-    row = f"({','.join(['?'] * shared.count(False))})"
-    return f"{_INTO} SELECT {values} FROM (VALUES {','.join([row] * rows)})"
-
-
-def insert_many(connection: Connection, trials: list[Values]) -> None:
-    """Trials of an import differ in few columns. All differ in their numbers."""
-    shared = tuple(all(map(is_, column, repeat(column[0]))) for column in zip(*trials, strict=True))
-    own = [i for i, one in enumerate(shared) if not one]
-    once = [value for value, one in zip(trials[0], shared, strict=True) if one]
-    size = (_MOST_VALUES - len(once)) // len(own)
-    for start in range(0, len(trials), size):
-        part = trials[start : start + size]
-        values = (*once, *(trial[i] for trial in part for i in own))
-        connection.exec_driver_sql(insert_many_text(shared, len(part)), values)
+    names = ",".join(f'"{name}"' for name in _COLUMNS)  # do is a word of SQL
+    return f"INSERT INTO trials ({names}) VALUES ({','.join(['?' if style == 'qmark' else '%s'] * len(_COLUMNS))})"
 
 
 class SQLWriter(SQLBooks, Writer):
@@ -70,7 +49,11 @@ class SQLWriter(SQLBooks, Writer):
         if position >= self.closed:
             return []
         parameters = {**self._experiment, "since": position, "most": EVERY}
-        return list(closed_from(plainly.rows(self._connection, do.CLOSED_SINCE, parameters), self._url).trials())
+        closed = closed_from(self._read(do.CLOSED_SINCE, parameters), self._url)
+        if len(closed.positions) < self.closed - position:  # some came with an import
+            log, moment = self._log()
+            closed = log.closed_columns(moment, position, EVERY)
+        return list(closed.trials())
 
     def pending(self) -> Sequence[StoredTrial]:
         if self.trials == self.closed:
@@ -80,19 +63,17 @@ class SQLWriter(SQLBooks, Writer):
 
     def trial(self, number: int) -> StoredTrial | None:
         row = plainly.first(self._connection, do.TRIAL, {**self._experiment, "of_number": number})
-        trial = None if row is None else trial_from(row, self._url)
-        if trial is not None:
-            self._looked_at = trial
-        return trial
+        if row is None:
+            return self._imported(number) if 0 <= number < self.trials else None
+        self._looked_at = trial_from(row, self._url)
+        return self._looked_at
 
     def add(self, trials: Sequence[StoredTrial]) -> int:
         first = self.trials
         entering = map(self._entering, trials)
         style = self._connection.dialect.paramstyle
         while batch := list(islice(entering, _BATCH)):
-            if style == "qmark" and len(batch) > 1:
-                insert_many(self._connection, batch)
-            elif len(batch) > 1:
+            if len(batch) > 1:
                 self._connection.exec_driver_sql(insert_text(style), batch)
             else:
                 plainly.execute(self._connection, insert_text(style), batch[0])
@@ -116,6 +97,16 @@ class SQLWriter(SQLBooks, Writer):
         self.closed += 1
         return position
 
+    def publish(self, arrival: Arrival) -> int:
+        if arrival.key is None:
+            return self.add(arrival.trials)
+        run = Run(arrival.key, self.trials, self.closed, len(arrival.trials))
+        place = {"of_import": run.key, "at_number": run.number, "at_position": run.position, "total": run_sum(run)}
+        if self._connection.execute(PUBLISH, place).rowcount != 1:
+            raise lost(self._url)
+        self.trials, self.closed = self.trials + run.size, self.closed + run.size
+        return run.number
+
     def finish(self) -> None:
         """Store the counters."""
         if self._stored != (self.trials, self.closed):
@@ -131,6 +122,19 @@ class SQLWriter(SQLBooks, Writer):
             self.closed = position + 1
             total = checksum(number, position, trial.state, trial.do, trial.observation, trial.counts, trial.rounds)
         return (*self._key, number, *trial[1:_POSITION], position, *trial[_POSITION + 1 :], total)
+
+    def _read(self, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
+        return plainly.rows(self._connection, statement, parameters)
+
+    def _log(self) -> tuple[LogReader, Moment]:
+        """The log as this transaction sees it."""
+        log = LogReader(self._read, *self._key, self._url)
+        moment = log.moment() or Moment(0, 0, ())
+        return log, moment._replace(trials=self.trials, closed=self.closed)
+
+    def _imported(self, number: int) -> StoredTrial | None:
+        log, moment = self._log()
+        return log.trial(moment, number)
 
     def _update(self, statement: Any, number: int, values: dict[str, Any]) -> None:
         changed = plainly.execute(self._connection, statement, {**self._experiment, "of_number": number, **values})

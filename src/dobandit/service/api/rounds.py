@@ -20,6 +20,7 @@ from dobandit.documents.rounds import (
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.service.api import schemas
+from dobandit.service.audited import Imported
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
 from dobandit.service.routes import PlainRoute
 from dobandit.service.threads import Act, changing, in_a_thread
@@ -132,9 +133,8 @@ def import_rounds(request: Request, experiment: int, body: Body) -> Response:
     else:
         source = rows_of(said(request, body, "rows").get("rows"), "rows")
 
-    def kept(written: list[StoredTrial]) -> dict[str, Any]:
-        numbers = range(written[0].number, written[-1].number + 1)
-        return imported_document(numbers, sum(trial.rounds for trial in written))
+    def kept(written: list[Imported]) -> dict[str, Any]:
+        return imported_document(*written[0])
 
     return perform(
         request, "import", lambda: found.import_history(source), body=body, name=found.name, kept=kept, status=201

@@ -1,0 +1,115 @@
+"""Bringing an import into the database in slices, between which others write; nobody sees it until it is published.
+
+A slice holds the write lock for as long as it takes to store about a megabyte. Whoever dies in the middle leaves parts
+that nobody reads: every slice says until when its writer is taken to be alive, and whoever stages trials after that
+clears them away, in slices, too.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from sqlalchemy.exc import IntegrityError
+
+from dobandit.errors import StorageError
+from dobandit.experiment.storage import import_statements as do
+from dobandit.experiment.storage.base import TOLD, Arrival, StoredTrial
+from dobandit.experiment.storage.connected import Connected
+from dobandit.experiment.storage.parts import MOST, part_sum, part_text
+from dobandit.experiment.storage.refusals import deleted, lost
+from dobandit.experiment.storage.statements import PING
+
+FEW = 1_000  # trials that are added as rows of their own, in one transaction
+SLICE = 1_000_000  # characters after which others may write
+CLEARED = 50  # parts that are cleared away at a time
+PAUSE = 0.01  # seconds between slices: who waits for the lock looks that often
+ALIVE = 60.0  # seconds from one slice to the next, at most
+
+Piece = tuple[int, str]  # the first trial of a part, and its text
+
+
+class Staging(Connected):
+    """A database to which imports come."""
+
+    def stage(self, experiment: int, trials: Sequence[StoredTrial]) -> Arrival:
+        rounds = sum(trial.rounds for trial in trials)
+        if len(trials) <= FEW or any(trial.state != TOLD for trial in _distinct(trials)):
+            return Arrival(trials, rounds)
+        if not self._opened():
+            raise deleted(experiment, self.url)
+        self._clear_what_was_left_behind()
+        arrival = Arrival(trials, rounds, self._begin(experiment, len(trials)))
+        try:
+            for pieces in _slices(trials):
+                self._keep(arrival, pieces)
+                time.sleep(PAUSE)
+        except BaseException:
+            self.discard(arrival)
+            raise
+        return arrival
+
+    def discard(self, arrival: Arrival) -> None:
+        if arrival.key is not None:
+            with suppress(StorageError):  # whoever stages trials later clears it away
+                self._clear(arrival.key, len(arrival.trials), math.inf)
+
+    def _begin(self, experiment: int, size: int) -> int:
+        values = {"experiment": experiment, "size": size, "expires": time.time() + ALIVE}
+        with self._transaction(PING, {}) as (connection, _):
+            try:
+                key = connection.execute(do.BEGIN, values).inserted_primary_key
+            except IntegrityError:
+                raise deleted(experiment, self.url) from None
+        return int(key[0]) if key else 0
+
+    def _keep(self, arrival: Arrival, pieces: list[Piece]) -> None:
+        """Store a slice."""
+        key = arrival.key or 0
+        rows = [
+            {"import": key, "first": first, "trials": text, "checksum": part_sum(key, first, text)}
+            for first, text in pieces
+        ]
+        with self._transaction(PING, {}) as (connection, _):
+            alive = {"of_import": key, "until": time.time() + ALIVE}
+            if connection.execute(do.KEEP_ALIVE, alive).rowcount != 1:
+                raise lost(self.url)
+            connection.execute(do.ADD_PART, rows)
+
+    def _clear_what_was_left_behind(self) -> None:
+        now = time.time()
+        for key, size in self._read_plainly(do.LEFT_BEHIND, {"now": now}):
+            self._clear(key, size, now)
+
+    def _clear(self, key: int, size: int, now: float) -> None:
+        """Remove an import that was not published, unless somebody has said since that it is alive."""
+        with self._transaction(PING, {}) as (connection, _):
+            if connection.execute(do.CONDEMN, {"of_import": key, "now": now}).rowcount != 1:
+                return
+        for stop in range(CLEARED * MOST, size, CLEARED * MOST):
+            with self._transaction(PING, {}) as (connection, _):
+                connection.execute(do.CLEAR, {"of_import": key, "stop": stop})
+            time.sleep(PAUSE)
+        with self._transaction(PING, {}) as (connection, _):
+            connection.execute(do.FORGET, {"of_import": key})
+
+
+def _distinct(trials: Sequence[StoredTrial]) -> Iterable[StoredTrial]:
+    """Equal rows of a file are one object."""
+    return {id(trial): trial for trial in trials}.values()
+
+
+def _slices(trials: Sequence[StoredTrial]) -> Iterator[list[Piece]]:
+    """The parts, as many together as a slice holds; with many variables, few trials make a part."""
+    longest = max(len(trial.do) + len(trial.observation or "") + len(trial.counts or "") for trial in _distinct(trials))
+    most = max(1, min(MOST, SLICE // max(longest, 1)))
+    pieces: list[Piece] = []
+    for first in range(0, len(trials), most):
+        pieces.append((first, part_text(trials[first : first + most])))
+        if sum(len(text) for _, text in pieces) >= SLICE:
+            yield pieces
+            pieces = []
+    if pieces:
+        yield pieces
