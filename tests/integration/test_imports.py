@@ -317,7 +317,7 @@ def test_a_page_that_cannot_be_read_while_others_are_kept_out(tmp_path, monkeypa
     def failing(*_):
         raise sqlite3.DatabaseError("database disk image is malformed")
 
-    monkeypatch.setattr("dobandit.experiment.storage.writer.plain_rows", failing)
+    monkeypatch.setattr("dobandit.experiment.storage.plainly.rows", failing)
     with pytest.raises(StorageError, match="malformed"), experiment.storage.writing(experiment._id) as writer:
         writer.closed_since(0)
     experiment.close()

@@ -23,7 +23,7 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, parse_graph, print_graph
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import links_by_node
-from dobandit.model.links import BUILDERS, Link, identity
+from dobandit.model.links import BUILDERS, Link, auto, identity
 from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
@@ -212,11 +212,11 @@ def define(
     new |= {} if within is None else {"stop_within": within}
     new |= {"hide": list(problem.hidden)} if problem.hidden else {}
     new |= {} if promised == "nonnegative" else {"effects": promised}
-    new |= {"segments": _OWN} if graph.context else {}
-    more_rules = rules.levers or rules.smaller is not None
+    second = new or graph.context or rules.levers or rules.smaller is not None
+    third = {"segments": _OWN} if graph.context and auto in problem.links else {}
     return Definition(
         {
-            "version": VERSION if graph.context else SECOND if new or more_rules else FIRST,
+            "version": VERSION if third else SECOND if second else FIRST,
             "graph": json.loads(print_graph(graph, "json")),
             "columns": list(problem.graph.nodes),
             "links": kept_links,
@@ -227,6 +227,7 @@ def define(
             "seed": problem.seed,
             "lease": lease_seconds(lease),
             **new,
+            **third,
         }
     )
 
