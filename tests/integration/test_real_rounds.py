@@ -124,9 +124,19 @@ def test_the_answer_depends_on_the_customer(shop):
         assert truth(best.do, mobile) >= max(truth(do, mobile) for do in options) - 1e-12
         assert shop.best_observed(context={"mobile": mobile}).rounds >= SIZE
     assert "email" in shop.recommend(context={"mobile": 0}).do
-    assert shop.recommend(["popup"], context={"mobile": 0}).do == {}  # better nothing than harm
     with pytest.raises(dob.errors.ObservationError, match="'mobile' is missing"):
         shop.recommend()
+
+
+def test_better_nothing_than_harm():
+    """Where the popup is all that can be set, and was seen to do harm."""
+    shop, rng = created(MemoryStorage()), np.random.default_rng(5)
+    for do in ({"popup": 1}, {}) * 3:
+        for mobile in (0, 1):
+            rows = [{**do, "email": 0, "mobile": mobile, **row} for row in customers(do, mobile, rng)]
+            shop.record(do, rows)
+    for mobile in (0, 1):
+        assert shop.recommend(["popup"], context={"mobile": mobile}).do == {}
 
 
 def test_a_trial_in_a_context_that_sets_a_price_to_0_is_explained(shop):

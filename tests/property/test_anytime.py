@@ -38,7 +38,7 @@ def engine_of(graph, link=identity, members=""):
     problem = problem_of(graph, 1, links="auto" if members and link == identity else link, effects="any")
     if not members:
         return CausalUCB().engine(problem)
-    has = np.tile([letter in members for letter in "sct"], (len(graph) + 1, 1))
+    has = np.tile([letter in members for letter in "scto"], (len(graph) + 1, 1))
     has[0] = False
     return causal_engine(problem, has, 2.0)
 

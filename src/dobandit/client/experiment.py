@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.experiment.explanation import Explanation
     from dobandit.experiment.status import Status
+    from dobandit.experiment.tally import Progress
     from dobandit.model.weights import Do
     from dobandit.policy.learner import Recommendation
 
@@ -35,7 +36,7 @@ LOCAL_ONLY = {
     "learner": "The policy at work stays with the service: see `estimates` and `evaluate`, or take the log elsewhere.",
     "storage": "It stays with the service, which tells nobody where it is.",
     **dict.fromkeys(
-        ["closed_numbers", "closed_until", "pending_trials", "replica_after", "stored_trial", "stored_trials"],
+        ["closed_numbers", "pending_trials", "replica_after", "stored_trial", "stored_trials"],
         _INSIDE,
     ),
 }
@@ -158,8 +159,9 @@ class RemoteExperiment:
         """Every edge's weight with its confidence interval."""
         return reading.estimates_of(self._get("/estimates")["estimates"])
 
-    def status(self) -> Status:
-        """How far the experiment is."""
+    def status(self, progress: Progress | None = None) -> Status:
+        """How far the experiment is. What is called as a long log is added up is not called here: the service does the
+        adding, and answers when it is done."""
         return reading.status_of(self._get("/status"), self._connection.url)
 
     def diagnose(self) -> Diagnosis:

@@ -93,7 +93,7 @@ class Connected:
         def read() -> list[tuple[Any, ...]]:
             with self.database.reader.connect() as connection:
                 try:
-                    return plainly.rows(connection, statement, parameters)
+                    return plain_rows(connection, statement, parameters)
                 except self.database.errors as error:
                     raise self.database.explain(error) from None
 
@@ -202,3 +202,11 @@ class Connected:
                 f"{self.url} was kept by another thread for more than {PATIENCE:.0f} seconds. {NOTHING_STORED} "
                 "Repeat this when it is done."
             )
+
+
+def plain_rows(connection: Connection, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
+    """Many rows without SQLAlchemy's wrapping, which takes longer than reading them; errors are the driver's own.
+    Unlike those of `plainly`, statements may have parts that are written when they are executed."""
+    cursor = connection.execute(statement, parameters).cursor
+    assert cursor is not None
+    return list(cursor.fetchall())

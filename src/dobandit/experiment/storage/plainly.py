@@ -58,6 +58,6 @@ def _words(
 ) -> tuple[str, dict[str, Any], tuple[str, ...] | None]:
     """The text, values that stand in the statement itself, and the order of all values where the text names none."""
     keys = list(names) if statement.is_insert else None  # an INSERT of these columns
-    compiled = statement.compile(dialect=dialect, column_keys=keys, compile_kwargs={"render_postcompile": True})
+    compiled = statement.compile(dialect=dialect, column_keys=keys)
     fixed = {name: value for name, value in compiled.params.items() if name not in names}
     return str(compiled), fixed, tuple(compiled.positiontup) if compiled.positional else None

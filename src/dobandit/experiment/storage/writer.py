@@ -13,7 +13,7 @@ from dobandit.experiment.storage import plainly
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import PENDING, Arrival, ClosedTrial, StoredTrial, Writer
 from dobandit.experiment.storage.checksums import checksum
-from dobandit.experiment.storage.connected import Parameters
+from dobandit.experiment.storage.connected import Parameters, plain_rows
 from dobandit.experiment.storage.import_statements import PUBLISH
 from dobandit.experiment.storage.log_reading import LogReader, Moment
 from dobandit.experiment.storage.parts import Run, run_sum
@@ -49,7 +49,7 @@ class SQLWriter(SQLBooks, Writer):
         if position >= self.closed:
             return []
         parameters = {**self._experiment, "since": position, "most": EVERY}
-        closed = closed_from(self._read(do.CLOSED_SINCE, parameters), self._url)
+        closed = closed_from(plainly.rows(self._connection, do.CLOSED_SINCE, parameters), self._url)
         if len(closed.positions) < self.closed - position:  # some came with an import
             log, moment = self._log()
             closed = log.closed_columns(moment, position, EVERY)
@@ -124,7 +124,7 @@ class SQLWriter(SQLBooks, Writer):
         return (*self._key, number, *trial[1:_POSITION], position, *trial[_POSITION + 1 :], total)
 
     def _read(self, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
-        return plainly.rows(self._connection, statement, parameters)
+        return plain_rows(self._connection, statement, parameters)
 
     def _log(self) -> tuple[LogReader, Moment]:
         """The log as this transaction sees it."""
