@@ -91,11 +91,13 @@ class Part:
 
     def trials(self, first: int, stop: int) -> Iterator[StoredTrial]:
         """The trials, whole."""
-        distinct = list(zip(*map(self.distinct, _FIELDS), strict=True))
-        template = [StoredTrial(0, **dict(zip(_FIELDS, values, strict=True))) for values in distinct]
+        made: dict[int, StoredTrial] = {}
         for at in range(first, stop):
-            trial = template[self.which[at - self.first]]
-            yield trial._replace(number=self.run.number + at, position=self.run.position + at)
+            which = self.which[at - self.first]
+            if which not in made:
+                own = dict(zip(self._own, self._rows[which], strict=True))
+                made[which] = StoredTrial(0, **{**self._shared, **own})
+            yield made[which]._replace(number=self.run.number + at, position=self.run.position + at)
 
 
 def stretches(first: int, stop: int, runs: Sequence[Run], by: str) -> Iterator[tuple[int, int, Run | None]]:
