@@ -8,7 +8,7 @@ import pytest
 from dobandit import CausalGraph, CausalTS, CausalUCB
 from dobandit.estimation.estimators import learn, weighted_squares
 from dobandit.estimation.mixture import OWN_LINES, STRAIGHT
-from dobandit.estimation.segments import segments_of
+from dobandit.estimation.segments import context_bits, line_of, segments_at, segments_of
 from dobandit.estimation.statistics import layout_of
 from dobandit.policy.engine import Rounds
 
@@ -82,3 +82,23 @@ def test_what_is_known_of_one_segment_does_not_decide_in_another(policy):
         learner.update(do, {**context, "email": do.get("email", 0), "visit": visit, "buy": visit})
     best = [dict(learner.best(context={"mobile": mobile, "returning": 1}).do) for mobile in (0, 1)]
     assert best == [{}, {"email": 1}]
+
+
+def test_the_bits_of_a_pattern_that_are_context_go_through_the_segments_in_order():
+    names = ["a", "u", "b", "v", "c", "w"]
+    graph = CausalGraph([(name, "y") for name in names], "y", controllable=["a", "b", "c"], context=["u", "v", "w"])
+    plan = CausalUCB().start(graph, 1).engine.plan
+    layout, segments, y = plan.layout, plan.estimator.segments, graph.index("y")
+    parents = layout.parent[layout.ptr[y] : layout.ptr[y + 1]]
+    assert segments_at(segments, layout, y) == 8
+    bits = context_bits(segments, layout, y)
+    rest, part, met = (1 << len(names)) - 1 - bits, 0, []
+    for segment in range(8):
+        for free in (pattern for pattern in range(1 << len(names)) if pattern & rest == pattern):
+            row = np.ones(len(parents))
+            row[parents > 0] = [(part + free) >> j & 1 for j in range(len(names))]
+            assert line_of(segments, layout, y, row) == segments.first[y] + segment
+            met.append(part + free)
+        part = (part - bits) & bits
+    assert part == 0
+    assert sorted(met) == list(range(1 << len(names)))

@@ -49,12 +49,23 @@ def line_of(segments: Any, layout: Any, v: int, row: Any) -> int:
 
 
 @inlined
-def segment_of_pattern(segments: Any, layout: Any, v: int, pattern: int) -> int:
-    """The segment that a parents' pattern is in. Bit j: the j-th parent that is not the constant."""
-    start, segment = layout.ptr[v], 0
+def segments_at(segments: Any, layout: Any, v: int) -> int:
+    """How many segments v has."""
+    count = 1
+    for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+        if segments.bit[slot] >= 0:
+            count *= 2
+    return count
+
+
+@inlined
+def context_bits(segments: Any, layout: Any, v: int) -> int:
+    """The bits of a parents' pattern that say the segment, lower ones first. Bit j: the j-th parent that is not the
+    constant. `part = (part - bits) & bits` goes through the segments in the order of their numbers."""
+    start, bits = layout.ptr[v], 0
     if layout.parent[start] == 0:
         start += 1
     for slot in range(start, layout.ptr[v + 1]):
-        if segments.bit[slot] >= 0 and (pattern >> (slot - start)) & 1:
-            segment |= 1 << segments.bit[slot]
-    return segment
+        if segments.bit[slot] >= 0:
+            bits |= 1 << (slot - start)
+    return bits

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, member_means
 from dobandit.estimation.mle import find_pattern
-from dobandit.estimation.segments import line_of, segment_of_pattern
+from dobandit.estimation.segments import context_bits, line_of, segments_at
 from dobandit.model.link_kernels import link_slope
 
 _LITTLE = 1e-6  # members with less weight are passed over
@@ -137,17 +137,24 @@ def line_variance(layout: Any, tables: Any, state: Any, v: int, base: int, end: 
 @inlined
 def own_lines_variance(layout: Any, tables: Any, state: Any, v: int, base: int, end: int) -> float:
     """The sum of g' A g over the segments that matter: one, where the context is known."""
-    segments, total = tables.mix.segments, 0.0
-    for segment in range(end - base):
-        some = False
-        for i in range(end - base):
-            here = tables.influence[base + i] != 0.0 and segment_of_pattern(segments, layout, v, i) == segment
-            tables.folded[i] = tables.influence[base + i] if here else 0.0
-            some = some or here
+    segments, size, total = tables.mix.segments, end - base, 0.0
+    context = context_bits(segments, layout, v)
+    rest = (size - 1) & ~context
+    part = 0  # the context's bits of a pattern; the segments come in the order of their numbers
+    for segment in range(segments_at(segments, layout, v)):
+        some, i = False, 0
+        while not some:  # only the segment's own patterns: a pass over all for each segment would take 4^parents
+            some = tables.influence[base + part + i] != 0.0
+            i = (i - rest) & rest
+            if i == 0:
+                break
         if some:
-            fold(layout, tables, v, end - base)
+            for j in range(size):
+                tables.folded[j] = tables.influence[base + j] if (j & context) == part else 0.0
+            fold(layout, tables, v, size)
             square = segments.layout.square[segments.first[v] + segment]
             total += max(quadratic(state.own.inverse, square, tables.along, layout.ptr[v + 1] - layout.ptr[v]), 0.0)
+        part = (part - context) & context
     return total
 
 

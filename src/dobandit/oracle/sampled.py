@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.estimators import Sums
 from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE
-from dobandit.estimation.segments import segment_of_pattern
+from dobandit.estimation.segments import context_bits, segments_at
 from dobandit.estimation.statistics import Layout, factorise
 from dobandit.model.link_kernels import link_value
 from dobandit.oracle.joint_field import JointField, fill_field
@@ -115,17 +115,21 @@ def draw_node(s: Any, layout: Any, tables: Any, state: Any, v: int, depth: int, 
             tables.mean[cell] = min(max(p, 0.0), 1.0)
         return
     if member == OWN_LINES:
-        segments = tables.mix.segments
-        for segment in range(end - base):
-            drawn = False
-            for cell in range(base, end):
-                if segment_of_pattern(segments, layout, v, cell - base) == segment:
-                    if not drawn:
-                        line, lines = segments.first[v] + segment, segments.layout
-                        theta = state.own.theta[lines.ptr[line] : lines.ptr[line] + d]
-                        draw_line(s, lines.square[line], d, theta, state.own.inverse, draws, first + 1)
-                        drawn = True
-                    tables.mean[cell] = min(max(line_at(s, layout, v, cell - base), 0.0), 1.0)
+        segments, lines = tables.mix.segments, tables.mix.segments.layout
+        context = context_bits(segments, layout, v)
+        rest = (end - base - 1) & ~context
+        part = 0  # the context's bits of a pattern
+        for segment in range(segments_at(segments, layout, v)):
+            line = segments.first[v] + segment
+            theta = state.own.theta[lines.ptr[line] : lines.ptr[line] + d]
+            draw_line(s, lines.square[line], d, theta, state.own.inverse, draws, first + 1)
+            i = 0
+            while True:
+                tables.mean[base + part + i] = min(max(line_at(s, layout, v, part + i), 0.0), 1.0)
+                i = (i - rest) & rest
+                if i == 0:
+                    break
+            part = (part - context) & context
         return
     if member == STRAIGHT:
         draw_line(s, at, d, state.theta[start : start + d], state.stats.inverse, draws, first + 1)
