@@ -136,8 +136,8 @@ def test_others_ask_and_tell_between_slices(url, small_parts, monkeypatch):
     worker, seen = again(experiment), []
     keep = SQLStorage._keep
 
-    def slowly(self, arrival, pieces):
-        keep(self, arrival, pieces)
+    def slowly(self, *arguments):
+        keep(self, *arguments)
         worker.tell(worker.ask(), {"Y": 1})
         seen.append(again(experiment).status().told)
 
@@ -183,7 +183,7 @@ def test_a_slice_is_short_however_many_variables_there_are(tmp_path, monkeypatch
     graph = CausalGraph([(f"a cause {i}", "Y") for i in range(500)], target="Y")
     experiment = make(open_storage(str(tmp_path / "spring.db")), graph, 1, Random())
     sizes, keep = [], SQLStorage._keep
-    monkeypatch.setattr(SQLStorage, "_keep", lambda *all_of: (sizes.append(len(str(all_of[2]))), keep(*all_of)))
+    monkeypatch.setattr(SQLStorage, "_keep", lambda *all_of: (sizes.append(len(str(all_of[-1]))), keep(*all_of)))
     experiment.import_history([({f"a cause {i}": 1}, {"Y": i % 2}) for i in range(200)])
     assert len(sizes) > 10
     assert max(sizes) < 3 * 20_000
@@ -290,20 +290,21 @@ def test_an_import_that_was_taken_to_be_dead_is_refused(tmp_path, small_parts, m
     experiment.close()
 
 
-def test_an_experiment_that_was_deleted_meanwhile(url, small_parts, monkeypatch):
-    """Before the import, and before it is published: nothing of it is left."""
+@pytest.mark.parametrize("name", ["_keep", "stage"])
+def test_an_experiment_that_was_deleted_meanwhile(name, url, small_parts, monkeypatch):
+    """Before the import, between its slices, and before it is published: nothing of it is left."""
     experiment = make(open_storage(url))
-    stage = SQLStorage.stage
+    plain, there = getattr(SQLStorage, name), ["spring"]
 
     def deleting(self, *arguments):
-        found = stage(self, *arguments)
-        self.delete("spring")
+        found = plain(self, *arguments)
+        if there:
+            self.delete(there.pop())
         return found
 
-    monkeypatch.setattr(SQLStorage, "stage", deleting)
+    monkeypatch.setattr(SQLStorage, name, deleting)
     with pytest.raises(MissingError, match="was deleted"):
         experiment.import_history(ROUNDS)
-    monkeypatch.setattr(SQLStorage, "stage", stage)
     with pytest.raises(MissingError, match="was deleted"):
         experiment.import_history(ROUNDS)
     assert left_in(experiment.storage) == (0, 0)

@@ -177,6 +177,10 @@ def test_the_log_is_paged(shop):
     assert shop.get("/experiments/1/trials", status=303, position=3).headers["location"].endswith("/trials/3")
 
 
+def test_behind_the_end_of_the_log_the_way_back_leads_to_its_end(shop):
+    assert 'rel="prev" href="?after=-1"' in shop.get("/experiments/1/trials", after=99999).text
+
+
 def test_what_is_not_there_is_said(shop):
     for path in ("/experiments/99", "/experiments/1/trials/99", "/experiments/99/today", "/experiments/99/snapshot"):
         assert "there is no" in shop.get(path, status=404).text.lower() or "has no trial" in shop.get(path, 404).text

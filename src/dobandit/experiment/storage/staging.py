@@ -20,7 +20,7 @@ from dobandit.experiment.storage.base import TOLD, Arrival, StoredTrial
 from dobandit.experiment.storage.connected import Connected
 from dobandit.experiment.storage.parts import MOST, part_sum, part_text
 from dobandit.experiment.storage.refusals import deleted, lost
-from dobandit.experiment.storage.statements import PING
+from dobandit.experiment.storage.statements import COUNTERS, PING
 
 FEW = 1_000  # trials that are added as rows of their own, in one transaction
 SLICE = 1_000_000  # characters after which others may write
@@ -44,7 +44,7 @@ class Staging(Connected):
         arrival = Arrival(trials, rounds, self._begin(experiment, len(trials)))
         try:
             for pieces in _slices(trials):
-                self._keep(arrival, pieces)
+                self._keep(experiment, arrival, pieces)
                 time.sleep(PAUSE)
         except BaseException:
             self.discard(arrival)
@@ -65,7 +65,7 @@ class Staging(Connected):
                 raise deleted(experiment, self.url) from None
         return int(key[0]) if key else 0
 
-    def _keep(self, arrival: Arrival, pieces: list[Piece]) -> None:
+    def _keep(self, experiment: int, arrival: Arrival, pieces: list[Piece]) -> None:
         """Store a slice."""
         key = arrival.key or 0
         rows = [
@@ -75,7 +75,8 @@ class Staging(Connected):
         with self._transaction(PING, {}) as (connection, _):
             alive = {"of_import": key, "until": time.time() + ALIVE}
             if connection.execute(do.KEEP_ALIVE, alive).rowcount != 1:
-                raise lost(self.url)
+                there = connection.execute(COUNTERS, {"of_experiment": experiment}).first()
+                raise lost(self.url) if there else deleted(experiment, self.url)
             connection.execute(do.ADD_PART, rows)
 
     def _clear_what_was_left_behind(self) -> None:

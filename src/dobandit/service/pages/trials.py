@@ -52,7 +52,7 @@ def trials_page(
         stored=stored,
         rows=rows,
         target=desk.experiment.graph.target,
-        earlier=max(start - _PAGE, -1) if start >= 0 else None,
+        earlier=max(min(start, stored.trials - 1) - _PAGE, -1) if start >= 0 else None,
         later=start + _PAGE if start + _PAGE < stored.trials - 1 else None,
     )
 
