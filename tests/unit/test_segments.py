@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dobandit import CausalGraph, CausalTS, CausalUCB
+from dobandit.errors import ObservationError
 from dobandit.estimation.estimators import learn, weighted_squares
 from dobandit.estimation.mixture import OWN_LINES, STRAIGHT
 from dobandit.estimation.segments import context_bits, line_of, segments_at, segments_of
@@ -102,3 +103,8 @@ def test_the_bits_of_a_pattern_that_are_context_go_through_the_segments_in_order
         part = (part - bits) & bits
     assert part == 0
     assert sorted(met) == list(range(1 << len(names)))
+
+
+def test_a_context_that_is_missing_is_named_whole():
+    with pytest.raises(ObservationError, match=r"are missing. Add context={'mobile': 1, 'returning': 1}\."):
+        CausalUCB().start(GRAPH, 1).best()

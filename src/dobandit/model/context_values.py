@@ -11,6 +11,8 @@ from dobandit.checks import absent, shown
 from dobandit.errors import ObservationError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 
+_MOST_NAMED = 5  # in an error
+
 
 def context_values(
     graph: CausalGraph, given: object, *, continuous: bool = False, whole: bool = True
@@ -34,7 +36,7 @@ def context_values(
     if missing and whole:
         raise ObservationError(
             f"every variable of the context is given before a round, but {listed(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing. Add context={{{missing[0]!r}: 1}}."
+            f"{'is' if len(missing) == 1 else 'are'} missing. Add context={dict.fromkeys(missing[:_MOST_NAMED], 1)}."
         )
     return known
 
