@@ -34,9 +34,10 @@ def context_values(
     known = {name: _value(name, value, continuous) for name, value in names.items() if not absent(value)}
     missing = [name for name in graph.context if name not in known]
     if missing and whole:
+        values = ", ".join(f"{name!r}: 1" for name in missing[:_MOST_NAMED])
         raise ObservationError(
             f"every variable of the context is given before a round, but {listed(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing. Add context={dict.fromkeys(missing[:_MOST_NAMED], 1)}."
+            f"{'is' if len(missing) == 1 else 'are'} missing. Add context={{{values}}}."
         )
     return known
 
