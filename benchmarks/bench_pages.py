@@ -26,6 +26,9 @@ from dobandit.service.settings import Settings
 ADDRESS, ASKED = "http://127.0.0.1:8765", 200
 
 
+LONGEST = 120.0  # seconds that a log may take to be read
+
+
 class Browser:
     """Somebody who is logged in."""
 
@@ -61,6 +64,8 @@ def report(browser: Browser, experiment: dob.Experiment, trials: int) -> None:
     print(f"{'after a start, which says that the log is read':<52} {wall:>8.0f} {cpu:>8.0f}", flush=True)
     start = time.perf_counter()
     while "being read" in browser.open("/experiments/1")[2]:
+        if time.perf_counter() - start > LONGEST:
+            raise SystemExit(f"the log was not read within {LONGEST:.0f} seconds.")
         time.sleep(0.1)
     print(f"{'until it is read':<52} {1e3 * (time.perf_counter() - start):>8.0f}", flush=True)
     pages = {

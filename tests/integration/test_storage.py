@@ -9,7 +9,8 @@ from dobandit.errors import ConflictError, ExperimentError, StorageError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.storage.base import FAILED, TOLD
 from dobandit.testing.imports import ImportsSuite
-from dobandit.testing.storage import ASK, SEEN, StorageSuite, add
+from dobandit.testing.storage import StorageSuite
+from dobandit.testing.stored import ASK, SEEN, add
 
 
 class TestStorages(StorageSuite):

@@ -15,7 +15,7 @@ from dobandit.errors import DobanditError, StorageError
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.checksums import checksum
-from dobandit.testing.storage import ASK, BATCH, SEEN, add, close, spring_in
+from dobandit.testing.stored import ASK, BATCH, SEEN, add, close, spring_in
 
 GRAPH = dob.CausalGraph([("A", "C"), ("B", "C"), ("A", "Y"), ("C", "Y")], target="Y")
 

@@ -17,7 +17,7 @@ from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.storage.connected import Connected
 from dobandit.experiment.storage.together import TakesLongError, shared_in
-from dobandit.testing.storage import ASK, SEEN, add
+from dobandit.testing.stored import ASK, SEEN, add
 from experiments import G5, again, knowledge, make, said, whole_log
 from serving import FUNNEL, served
 

@@ -24,9 +24,9 @@ PAGES = {
         ("experiment",),
         (
             "experiment.trial.Told",
-            "policy.learner.Recommendation",
-            "policy.learner.Worth",
-            "policy.learner.Observed",
+            "policy.answers.Recommendation",
+            "policy.answers.Worth",
+            "policy.answers.Observed",
             "experiment.answers.BestObserved",
             "experiment.answers.EdgeEstimate",
             "experiment.explanation.Explanation",
@@ -50,7 +50,7 @@ PAGES = {
         "Learners",
         "Policies: what to try next, and [which one when](../learners.md). All of them have what `Policy` has.",
         ("policy",),
-        ("policy.base.Policy", "policy.learner.NodeEstimate", "policy.learner.WeightEstimate"),
+        ("policy.base.Policy", "policy.answers.NodeEstimate", "policy.answers.WeightEstimate"),
         inherited=False,
     ),
     "studies": Page(

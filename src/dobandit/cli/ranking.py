@@ -16,7 +16,7 @@ from dobandit.texts import printable
 if TYPE_CHECKING:
     from dobandit.fitting.nodes import NodeFit
     from dobandit.fitting.ranking import Ranked
-    from dobandit.policy.learner import Worth
+    from dobandit.policy.answers import Worth
     from dobandit.report.ranking import RankingResult
 
 

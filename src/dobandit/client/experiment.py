@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dobandit.experiment.status import Status
     from dobandit.experiment.tally import Progress
     from dobandit.model.weights import Do
-    from dobandit.policy.learner import Recommendation
+    from dobandit.policy.answers import Recommendation
 
 _PAGE = 1000
 _INSIDE = "The log as it is stored stays with the service; `trials` and `to_csv` give all of it."

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.experiment.experiment import Experiment
     from dobandit.experiment.explanation import Explanation
-    from dobandit.policy.learner import Recommendation
+    from dobandit.policy.answers import Recommendation
 
 
 def recommendation_document(recommended: Recommendation, observed: BestObserved | None) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from dobandit.experiment.row_texts import batch_text
 from dobandit.experiment.status import Mean, Status
 from dobandit.experiment.storage.base import StoredExperiment, StoredTrial
 from dobandit.experiment.trial import Told, Trial
+from dobandit.policy.answers import Observed, Recommendation, Worth
 from dobandit.policy.engine import Interval
 from dobandit.policy.graph_evidence import Finding
-from dobandit.policy.learner import Observed, Recommendation, Worth
 
 Document = Mapping[str, Any]
 

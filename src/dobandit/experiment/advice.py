@@ -10,7 +10,8 @@ from dobandit.experiment.diagnosis.parts import AGREES
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
-    from dobandit.policy.learner import Learner, Recommendation
+    from dobandit.policy.answers import Recommendation
+    from dobandit.policy.learner import Learner
 
 FITS, CONTRADICTED, UNKNOWN = "fits", "contradicted", "unknown"
 MOST_DIAGNOSED = 20_000  # rounds: beyond, a recommendation would wait for the diagnosis

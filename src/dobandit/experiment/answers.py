@@ -13,7 +13,8 @@ from dobandit.policy.engine import Interval
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.model.weights import Do
-    from dobandit.policy.learner import Learner, Observed
+    from dobandit.policy.answers import Observed
+    from dobandit.policy.learner import Learner
 
 
 class BestObserved(NamedTuple):
@@ -71,7 +72,7 @@ def observed_of(ledger: Ledger, do: Do, context: Row | None) -> Observed | None:
     rounds, total = ledger.sums(context, text).get(text, (0, 0.0))
     if not rounds:
         return None
-    from dobandit.policy.learner import Observed
+    from dobandit.policy.answers import Observed
 
     mean = mean_of(total, rounds, columns.continuous)
     return Observed(mean.value, mean.rounds, mean.interval)

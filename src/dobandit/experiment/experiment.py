@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from dobandit.experiment.status import Status
     from dobandit.experiment.tally import Progress
     from dobandit.model.weights import Do
-    from dobandit.policy.learner import Learner, Recommendation
+    from dobandit.policy.answers import Recommendation
+    from dobandit.policy.learner import Learner
 
 
 class Experiment(AskedLog):

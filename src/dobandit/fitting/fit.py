@@ -26,9 +26,10 @@ from dobandit.model.weights import Do
 from dobandit.oracle.frontier import MOST_PARENTS
 from dobandit.oracle.pattern_tables import fill_tables, pattern_tables
 from dobandit.oracle.rules import Rules
+from dobandit.policy.answers import Worth
 from dobandit.policy.engine import Interval, Rounds
 from dobandit.policy.hidden_causes import Hide
-from dobandit.policy.learner import Learner, Worth
+from dobandit.policy.learner import Learner
 from dobandit.policy.problem import Links
 from dobandit.policy.revising import RevisingEngine
 

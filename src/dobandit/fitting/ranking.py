@@ -10,8 +10,8 @@ import numpy as np
 from dobandit.experiment.status import mean_of
 from dobandit.fitting.fit import Fit
 from dobandit.oracle.actions import NOTHING, Action, action_of
+from dobandit.policy.answers import Observed, Worth
 from dobandit.policy.engine import Array, Interval
-from dobandit.policy.learner import Observed, Worth
 
 _FREE = -1  # not set
 

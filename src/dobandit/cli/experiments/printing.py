@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
     from dobandit.experiment.explanation import Explanation
     from dobandit.experiment.trial import Told, Trial
-    from dobandit.policy.learner import Recommendation
+    from dobandit.policy.answers import Recommendation
 
 _VERDICTS = {
     "fits": "fits the rounds so far",

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from dobandit.experiment.answers import EdgeEstimate
 from dobandit.experiment.status import mean_of
-from dobandit.policy.learner import Recommendation
+from dobandit.policy.answers import Recommendation
 from dobandit.report.drawn.bars import Value, values_chart
 from dobandit.report.drawn.course import Row, Stage, interval_chart, reward_chart, tried_chart
 from dobandit.service.pages import graphs, words

@@ -16,7 +16,7 @@ from dobandit.experiment.diagnosis.findings import node_lines
 from dobandit.experiment.diagnosis.parts import CONTRADICTS
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import StoredExperiment
-from dobandit.policy.learner import Recommendation
+from dobandit.policy.answers import Recommendation
 from dobandit.service.house import House
 from dobandit.service.pages.course import Course
 from dobandit.service.problems import told_to_visitors

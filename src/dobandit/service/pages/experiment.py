@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from dobandit.experiment.storage.base import StoredExperiment
-from dobandit.policy.learner import Recommendation
+from dobandit.policy.answers import Recommendation
 from dobandit.report.readable import shortened
 from dobandit.service.pages import graphs, words
 from dobandit.service.pages.charts import node_views, rewards_picture, tried_picture, values_picture

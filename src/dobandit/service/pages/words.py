@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from dobandit.experiment.reasons import gap_words, may_stop
-from dobandit.policy.learner import Recommendation
+from dobandit.policy.answers import Recommendation
 from dobandit.report.readable import NOT_KNOWN, action_words, shortened
 
 SURE, LIKELY = 0.95, 0.8  # probabilities of being the best

@@ -1,0 +1,149 @@
+"""What every storage must do for many at once, and where something fails half-way; a part of `StorageSuite`."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+from dobandit.experiment.storage.base import (
+    FAILED,
+    TOLD,
+    Storage,
+)
+from dobandit.experiment.storage.memory import MemoryStorage
+from dobandit.testing.random_steps import UndoneError, contents, random_block, random_step
+from dobandit.testing.refusing import refused
+from dobandit.testing.stored import ASK, SEEN, add, close, spring_in, there
+
+
+class AtOnceSuite:
+    """Every method gets a storage without experiments."""
+
+    def test_an_exception_undoes_the_whole_block(self, storage: Storage) -> None:
+        spring = spring_in(storage)
+        add(storage, spring, ASK, ASK, ASK, SEEN)
+        close(storage, spring, 1)
+        before, stored = list(storage.rows(spring)), storage.find("spring")
+
+        def block(error: type[BaseException]) -> None:
+            with storage.writing(spring) as writer:
+                writer.reissue(2, 5.0)
+                writer.close(ASK._replace(number=2, state=TOLD))
+                writer.reissue(0, 6.0)
+                writer.add([ASK, SEEN])
+                writer.reissue(4, 7.0)
+                writer.close(ASK._replace(number=4, state=FAILED))
+                raise error
+
+        for error in (ValueError, KeyboardInterrupt):
+            with refused(error):
+                block(error)
+            assert (list(storage.rows(spring)), storage.find("spring")) == (before, stored)
+        with storage.writing(spring) as writer:
+            assert [trial.number for trial in writer.pending()] == [0, 2]
+            assert [trial.number for trial in writer.closed_since(0)] == [3, 1]
+            assert writer.add([ASK]) == 4
+
+    def test_what_is_done_together_is_done_or_undone_one_by_one(self, storage: Storage) -> None:
+        """And stored in the end. Random blocks, some of which are undone, are as those in memory, one after another."""
+
+        def outcome(where: Storage, experiment: int, seed: float) -> object:
+            try:
+                return random_block(where, experiment, random.Random(seed))
+            except UndoneError:
+                return UndoneError
+
+        for seed in range(6):
+            memory, rng = MemoryStorage(), random.Random(seed)
+            kept, plain = spring_in(storage), spring_in(memory)
+            for _ in range(5):
+                with storage.together():
+                    for number in [rng.random() for _ in range(rng.randrange(6))]:
+                        assert outcome(storage, kept, number) == outcome(memory, plain, number)
+                assert contents(storage) == contents(memory)
+            storage.delete("spring")
+
+    def test_what_waits_until_it_is_stored(self, storage: Storage) -> None:
+        spring, shared, seen = spring_in(storage), [storage.shared], []
+        storage.once_stored(lambda: seen.append(storage.counters(spring)))
+        with storage.together():
+            add(storage, spring, SEEN)
+            storage.once_stored(lambda: seen.append(storage.counters(spring)))
+            add(storage, spring, ASK)
+            shared.append(storage.shared)
+            assert seen == [(0, 0)]
+        assert seen == [(0, 0), (2, 1)]
+        assert [*shared, storage.shared] == [False, True, False]
+
+    def test_rows_are_of_one_moment(self, storage: Storage) -> None:
+        spring = spring_in(storage)
+        add(storage, spring, *[ASK, SEEN] * 5)
+        before = list(storage.rows(spring))
+        rows = storage.rows(spring)
+        got = [next(rows)]
+        for number in (0, 8, 2):
+            close(storage, spring, number, state=FAILED, reason="rain", late=True, partial=True, closed_at=1.0)
+        add(storage, spring, SEEN)
+        assert got + list(rows) == before
+
+    def test_an_abandoned_iteration_holds_nothing(self, storage: Storage) -> None:
+        spring = spring_in(storage)
+        add(storage, spring, *[SEEN] * 10)
+        rows = storage.rows(spring)
+        next(rows)
+        storage.delete("spring")
+
+    def test_threads_take_turns(self, storage: Storage) -> None:
+        spring = spring_in(storage)
+        other = storage.create("other", "{}", 1.0).id
+        numbers: list[int] = []
+        errors: list[Exception] = []
+
+        def work() -> None:
+            try:
+                for _ in range(50):
+                    with storage.writing(spring) as writer:
+                        first = writer.trials
+                        numbers.append(writer.add([ASK]))
+                        assert numbers[-1] == first
+                        writer.close(there(writer.trial(first))._replace(state=TOLD))
+                    storage.closed_since(spring, first)
+                add(storage, other, SEEN)
+            except Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors
+        assert sorted(numbers) == list(range(200))
+        assert [(trial.number, trial.position) for trial in storage.rows(spring)] == [(i, i) for i in range(200)]
+        found = storage.find("other")
+        assert found is not None
+        assert (found.trials, found.closed) == (4, 4)
+
+    def test_a_storage_can_be_used_after_it_was_closed(self, storage: Storage) -> None:
+        spring = spring_in(storage)
+        storage.close()
+        assert add(storage, spring, ASK) == 0
+        storage.close()
+        found = storage.find("spring")
+        assert found is not None
+        assert found.trials == 1
+
+    def test_it_does_as_memory_does(self, storage: Storage) -> None:
+        """Random calls, some of which are refused or undone, have the same outcome as in memory."""
+        for seed in range(8):
+            memory = MemoryStorage()
+            for experiment in storage.experiments():
+                storage.delete(experiment.name)
+            for number in range(60):
+                one, two = (random.Random(f"{seed} {number}") for _ in range(2))
+                assert random_step(storage, two) == random_step(memory, one)
+                if number % 10 == 9:
+                    assert contents(storage) == contents(memory)
+            before = contents(storage)
+            storage.close()
+            assert contents(storage) == before
