@@ -21,6 +21,9 @@ import pytest
 import dobandit as dob
 from dobandit.report.html import study_report
 
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+expect = playwright.expect
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MODES = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 NAMES = {
@@ -34,6 +37,7 @@ PAGES = (
     *("/login", "/api/v1/docs"),
 )
 PATIENCE = 20_000  # milliseconds
+expect.set_options(timeout=PATIENCE)  # what a click leads to is waited for, never looked at while it loads
 
 
 def browser_path():
@@ -85,9 +89,8 @@ def demo():
 @pytest.fixture(scope="module")
 def browser():
     path = browser_path()
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with sync.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    with playwright.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield opened
         opened.close()
 
@@ -98,7 +101,7 @@ def session(browser, demo):
     context = browser.new_context()
     page = context.new_page()
     page.goto(demo, timeout=60_000)
-    assert page.get_by_role("heading", name="Experiments").is_visible()
+    expect(page.get_by_role("heading", name="Experiments")).to_be_visible()
     cookies = context.cookies()
     assert all(cookie["httpOnly"] and cookie["sameSite"] == "Strict" for cookie in cookies)
     context.close()
@@ -200,11 +203,11 @@ def test_pages_between_a_phone_and_a_desk_and_on_paper(browser, session):
             page.emulate_media(media="print")
             assert page.evaluate(OVERFLOW) <= 0
             assert page.evaluate(CUT) == []
-            assert not page.locator("header.bar").is_visible()
+            expect(page.locator("header.bar")).to_be_hidden()
             assert page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--paper')") == "#ffffff"
         assert page.locator("svg.chart:visible rect.bar").count() > 2
         page.goto("/experiments/1/trials")
-        assert page.get_by_role("columnheader", name="predicted").is_visible()  # a table, and no list of blocks
+        expect(page.get_by_role("columnheader", name="predicted")).to_be_visible()  # a table, and no list of blocks
 
 
 def test_creating_an_experiment(browser, session):
@@ -218,15 +221,15 @@ def test_creating_an_experiment(browser, session):
         page.get_by_label("Part of buy").select_option("the target")
         page.get_by_label("Part of rain").select_option("known before acting")
         page.locator("svg.graph:visible g.box.context").wait_for()
-        assert page.get_by_label("Cost of letter").input_value() == "2"
-        assert not page.get_by_label("Cost of rain").is_visible()  # it cannot be set
+        expect(page.get_by_label("Cost of letter")).to_have_value("2")
+        expect(page.get_by_label("Cost of rain")).to_be_hidden()  # it cannot be set
         page.get_by_label("Part of visit").select_option("only seen")
         page.get_by_label("Name").fill("made <b>in</b> a browser")
         page.get_by_label("Total cost").fill("2")
         decent(page)
         page.get_by_role("button", name="Begin the experiment").click()
         page.get_by_role("heading", name=re.compile("Nothing was told yet")).wait_for()
-        assert page.get_by_role("link", name="made <b>in</b> a browser").first.is_visible()
+        expect(page.get_by_role("link", name="made <b>in</b> a browser").first).to_be_visible()
 
 
 def test_long_and_strange_names_stick_out_nowhere(browser, session):
@@ -285,7 +288,7 @@ def test_why_a_trial_was_chosen(browser, session):
         page.goto("/experiments/1")
         page.get_by_role("link", name="39", exact=True).click()
         page.get_by_role("heading", name=re.compile(r"^Trial 39: set")).wait_for()
-        assert page.get_by_role("img", name=re.compile("estimate of purchase")).first.is_visible()
+        expect(page.get_by_role("img", name=re.compile("estimate of purchase")).first).to_be_visible()
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"  # the keyboard begins at the top
         page.locator("svg.graph:visible a").first.click()
@@ -310,31 +313,31 @@ def test_replaying_the_log(browser, session):
 def test_without_scripts_the_same_can_be_done(browser, session):
     with visiting(browser, session, 390, "light", scripts=False, refused=1) as page:
         page.goto("/experiments/1?round=7#graph")
-        assert page.get_by_text("After 7 closed trials").is_visible()
-        assert page.get_by_role("button", name="Show", exact=True).is_visible()
+        expect(page.get_by_text("After 7 closed trials")).to_be_visible()
+        expect(page.get_by_role("button", name="Show", exact=True)).to_be_visible()
         page.goto("/new")
         page.get_by_label("Arrows, one a line").fill("a -> b\nb -> c\n")
         page.get_by_role("button", name="Draw it").click()
-        assert page.get_by_text("3 variables, 2 arrows").is_visible()
+        expect(page.get_by_text("3 variables, 2 arrows")).to_be_visible()
         page.get_by_label("Part of c").select_option("the target")
         page.get_by_label("Part of b").select_option("only seen")
-        assert not page.get_by_label("Cost of b").is_visible()
+        expect(page.get_by_label("Cost of b")).to_be_hidden()
         page.get_by_label("Cost of a").fill("-2")
         page.get_by_label("Link of b").select_option("logistic")
         page.get_by_label("Total cost").fill("3")
         page.get_by_label("Name").fill("without scripts")
         page.get_by_role("button", name="Begin the experiment").click()
-        assert page.get_by_label("Cost of a").get_attribute("aria-invalid") == "true"
-        assert page.get_by_text("a cost is a number").is_visible()
-        assert page.get_by_label("Link of b").input_value() == "logistic"
+        expect(page.get_by_label("Cost of a")).to_have_attribute("aria-invalid", "true")
+        expect(page.get_by_text("a cost is a number")).to_be_visible()
+        expect(page.get_by_label("Link of b")).to_have_value("logistic")
         page.get_by_label("Cost of a").fill("2")
         page.get_by_role("button", name="Begin the experiment").click()
-        assert page.get_by_role("heading", name=re.compile("Nothing was told yet")).is_visible()
+        expect(page.get_by_role("heading", name=re.compile("Nothing was told yet"))).to_be_visible()
         page.goto("/experiments/1/today")
         page.get_by_role("button", name="Ask what to set").click()
         page.get_by_text("It could not be carried out").click()
         page.get_by_role("button", name="Mark as failed").click()
-        assert page.get_by_text("is marked as failed").is_visible()
+        expect(page.get_by_text("is marked as failed")).to_be_visible()
 
 
 def test_a_snapshot_opens_without_the_service(browser, session, tmp_path):
@@ -348,7 +351,7 @@ def test_a_snapshot_opens_without_the_service(browser, session, tmp_path):
     page = context.new_page()
     page.goto(file.as_uri())
     decent(page)
-    assert page.get_by_role("heading", name="What was tried when").is_visible()
+    expect(page.get_by_role("heading", name="What was tried when")).to_be_visible()
     context.close()
 
 
@@ -364,5 +367,5 @@ def test_a_report_of_a_study_in_every_mode_and_on_paper(browser, tmp_path):
         page.emulate_media(media="print")
         assert page.evaluate(OVERFLOW) <= 0
         assert page.evaluate(CUT) == []
-        assert page.get_by_role("columnheader", name="Regret").is_visible()
+        expect(page.get_by_role("columnheader", name="Regret")).to_be_visible()
         context.close()
