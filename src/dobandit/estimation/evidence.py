@@ -13,7 +13,7 @@ E           sum over a node's alternatives j of w_j product over v of (1/2 + R_v
 A row is in one R_v, so that E too is at most a martingale, and E >= 1 / alpha ever has a chance of at most alpha (Ville
 1939; universal inference: Wasserman, Ramdas, Balakrishnan 2020).
 Everything follows from the counts, in whatever order the rounds of a batch came, so a row costs an addition per
-alternative and E is computed when it is asked for.
+alternative and E is computed when it is asked for; of a pattern that no row came to since, what it gave then is kept.
 """
 
 from __future__ import annotations
@@ -64,6 +64,22 @@ class Evidence(NamedTuple):
     seen: NDArray[np.int64]
     ones: NDArray[np.int64]
     rows: NDArray[np.int64]  # per alternative
+
+
+class Kept(NamedTuple):
+    """What was worked out of an alternative's pattern, at cell // 2 + v, and after how many rows; whoever counts by
+    itself keeps its own."""
+
+    shares: NDArray[np.float64]  # (patterns, 1 + shifts) of log E, of the table and of each shift
+    rows: NDArray[np.int64]
+    loud: NDArray[np.bool_]  # per node: whether its E reached what was asked about
+
+
+def kept_of(watch: Watch, state: Evidence) -> Kept:
+    """Nothing is worked out yet."""
+    patterns = len(state.seen) // 2
+    shares = np.zeros((patterns, len(watch.log_p)))
+    return Kept(shares, np.zeros(patterns, dtype=np.int64), np.zeros(len(watch.nodes), dtype=np.bool_))
 
 
 def watch_of(layout: Layout, alternatives: Sequence[Alternative]) -> tuple[Watch, Evidence]:
@@ -165,46 +181,53 @@ def ceiling(watch: Any, state: Any, i: int, a: int) -> float:
 
 
 @kernel
-def log_ratio(watch: Any, state: Any, i: int, a: int) -> float:
+def log_ratio(watch: Any, state: Any, kept: Any, i: int, a: int) -> float:
     """log of the product over v of (1/2 + R_v / 2)."""
-    table = 0.0
-    for k in range(watch.patterns[i]):
-        at = watch.cell[a] + 2 * k
-        n0, s0, n1, s1 = state.seen[at], state.ones[at], state.seen[at + 1], state.ones[at + 1]
-        if n0 + n1 > 0:
-            table += half_aside(jeffreys(n0, s0) + jeffreys(n1, s1) - largest(n0 + n1, s0 + s1))
-    if watch.patterns[i] > MOST_SHIFTED:
+    bent, first, table = watch.patterns[i] <= MOST_SHIFTED, watch.cell[a] // 2, 0.0
+    for k in range(first, first + watch.patterns[i]):
+        rows = state.seen[2 * k] + state.seen[2 * k + 1]
+        if rows != kept.rows[k]:
+            work_out(watch, state, kept, k, bent)
+            kept.rows[k] = rows
+        table += kept.shares[k, 0]
+    if not bent:
         return table
     shifts, together = len(watch.log_p) - 1, -math.inf
     for shift in range(1, shifts + 1):
-        together = log_add(together, shifted(watch, state, i, a, shift))
+        total = 0.0
+        for k in range(first, first + watch.patterns[i]):
+            total += kept.shares[k, shift]
+        together = log_add(together, total)
     return log_add(table, together - math.log(shifts)) - math.log(2.0)
 
 
 @kernel
-def shifted(watch: Any, state: Any, i: int, a: int, shift: int) -> float:
-    """The evidence of one shift. The likelihood has one peak over the grid: walk up to it, and add what lies around."""
+def work_out(watch: Any, state: Any, kept: Any, k: int, bent: bool) -> None:
+    """The shares of one pattern, in which there are rows."""
+    n0, s0, n1, s1 = state.seen[2 * k], state.ones[2 * k], state.seen[2 * k + 1], state.ones[2 * k + 1]
+    null = largest(n0 + n1, s0 + s1)
+    kept.shares[k, 0] = half_aside(jeffreys(n0, s0) + jeffreys(n1, s1) - null)
+    for shift in range(1, len(watch.log_p) if bent else 1):
+        evidence = shifted(watch, shift, float(s0), float(n0 - s0), float(s1), float(n1 - s1))
+        kept.shares[k, shift] = half_aside(evidence - null)
+
+
+@kernel
+def shifted(watch: Any, shift: int, s0: float, f0: float, s1: float, f1: float) -> float:
+    """The log-likelihood of one shift. It has one peak over the grid: walk up to it, and add what lies around."""
     log_p, log_q, grid = watch.log_p, watch.log_q, watch.log_p.shape[1]
-    total = 0.0
-    for k in range(watch.patterns[i]):
-        at = watch.cell[a] + 2 * k
-        s0, s1 = float(state.ones[at]), float(state.ones[at + 1])
-        f0, f1 = state.seen[at] - s0, state.seen[at + 1] - s1
-        rows = s0 + f0 + s1 + f1
-        if rows == 0.0:
-            continue
-        peak, top = peak_on_grid(log_p, log_q, shift, first_guess(s0 + s1, rows, grid), s0, f0, s1, f1)
-        mass = 1.0
-        for step in (-1, 1):
-            m = peak + step
-            while 0 <= m < grid:
-                x = on_grid(log_p, log_q, shift, m, s0, f0, s1, f1)
-                if x < top - _FAR:
-                    break
-                mass += math.exp(x - top)
-                m += step
-        total += half_aside(top + math.log(mass / grid) - largest(rows, s0 + s1))
-    return total
+    guess = first_guess(s0 + s1, s0 + f0 + s1 + f1, grid)
+    peak, top = peak_on_grid(log_p, log_q, shift, guess, s0, f0, s1, f1)
+    mass = 1.0
+    for step in (-1, 1):
+        m = peak + step
+        while 0 <= m < grid:
+            x = on_grid(log_p, log_q, shift, m, s0, f0, s1, f1)
+            if x < top - _FAR:
+                break
+            mass += math.exp(x - top)
+            m += step
+    return top + math.log(mass / grid)
 
 
 @inlined
@@ -263,29 +286,40 @@ def closer_ceiling(watch: Any, state: Any, i: int, a: int) -> float:
 
 
 @kernel
-def weigh(watch: Any, state: Any, least: float, total: Any, single: Any) -> None:
+def weigh(watch: Any, state: Any, kept: Any, least: float, total: Any, single: Any) -> None:
     """log E of every node, and of every alternative alone.
 
     A node whose E is below exp(least) for certain is passed over: total then holds a bound, and single none. What an
     alternative could reach at most is enough to know of those that cannot matter much.
     """
     for i in range(len(watch.nodes)):
-        begin, end = watch.first[i], watch.first[i + 1]
-        share = math.log(float(end - begin))
-        total[i] = -math.inf
-        for a in range(begin, end):
-            single[a] = ceiling(watch, state, i, a)
-            total[i] = log_add(total[i], single[a] - share)
-        if total[i] < least:
+        if not kept.loud[i] and passed_over(watch, state, i, least, total, single):
             continue
-        total[i] = -math.inf
-        for a in range(begin, end):
-            if single[a] > least - 1.0:  # all others together are below exp(least - 1)
-                single[a] = min(single[a], closer_ceiling(watch, state, i, a))
+        total[i], share = -math.inf, log_number(watch, i)
+        for a in range(watch.first[i], watch.first[i + 1]):
+            single[a] = log_ratio(watch, state, kept, i, a)
             total[i] = log_add(total[i], single[a] - share)
-        if total[i] < least:
-            continue
-        total[i] = -math.inf
-        for a in range(begin, end):
-            single[a] = log_ratio(watch, state, i, a)
-            total[i] = log_add(total[i], single[a] - share)
+        kept.loud[i] = total[i] >= least
+
+
+@kernel
+def passed_over(watch: Any, state: Any, i: int, least: float, total: Any, single: Any) -> bool:
+    """Whether a node's E cannot reach exp(least), by what its alternatives could reach at most, from coarse to fine."""
+    total[i], share = -math.inf, log_number(watch, i)
+    for a in range(watch.first[i], watch.first[i + 1]):
+        single[a] = ceiling(watch, state, i, a)
+        total[i] = log_add(total[i], single[a] - share)
+    if total[i] < least:
+        return True
+    total[i] = -math.inf
+    for a in range(watch.first[i], watch.first[i + 1]):
+        if single[a] > least - 1.0:  # all others together are below exp(least - 1)
+            single[a] = min(single[a], closer_ceiling(watch, state, i, a))
+        total[i] = log_add(total[i], single[a] - share)
+    return bool(total[i] < least)
+
+
+@inlined
+def log_number(watch: Any, i: int) -> float:
+    """log of how many alternatives a node has."""
+    return math.log(float(watch.first[i + 1] - watch.first[i]))

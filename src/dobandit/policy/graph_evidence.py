@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import PolicyError, listed
-from dobandit.estimation.evidence import Alternative, count_rounds, watch_of, weigh
+from dobandit.estimation.evidence import Alternative, count_rounds, kept_of, watch_of, weigh
 from dobandit.estimation.statistics import layout_of
 from dobandit.policy.engine import Rounds, copied
 from dobandit.policy.problem import Problem
@@ -68,6 +68,7 @@ class GraphEvidence:
         self.unwatched: tuple[str, ...] = ()
         self.alternatives = tuple(self._alternatives())
         self.watch, self.state = watch_of(self._layout, self.alternatives)
+        self._kept = kept_of(self.watch, self.state)
         self._total = np.zeros(len(self.watch.nodes))
         self._single = np.zeros(len(self.alternatives))
 
@@ -85,7 +86,7 @@ class GraphEvidence:
         if not self.alternatives:
             return []
         least = math.log(len(self.watch.nodes) / alpha)
-        weigh(self.watch, self.state, least, self._total, self._single)
+        weigh(self.watch, self.state, self._kept, least, self._total, self._single)
         return [self._finding(i) for i in np.flatnonzero(self._total >= least).tolist()]
 
     def loudest_cause(self, alpha: float, by_set: bool = True) -> Finding | None:
@@ -108,13 +109,13 @@ class GraphEvidence:
     def copy(self) -> GraphEvidence:
         """One that has seen the same, and counts by itself from now on."""
         twin = copy.copy(self)
-        twin.state = copied(self.state)
+        twin.state, twin._kept = copied(self.state), kept_of(self.watch, self.state)
         return twin
 
     def log10(self) -> dict[str, float]:
         """log10 of E of every node that is looked at."""
         if self.alternatives:
-            weigh(self.watch, self.state, -math.inf, self._total, self._single)
+            weigh(self.watch, self.state, self._kept, -math.inf, self._total, self._single)
         names = (self.graph.nodes[v - 1] for v in self.watch.nodes.tolist())
         return dict(zip(names, (self._total / math.log(10.0)).tolist(), strict=True))
 
