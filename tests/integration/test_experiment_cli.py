@@ -63,6 +63,16 @@ def test_create_takes_the_rules_the_policy_and_the_links(run):
     assert "logistic for buy, coupon, email" in text
 
 
+def test_a_link_for_one_variable_leaves_the_others_to_the_policy(run):
+    created = ("experiment", "create", "s", "graph.txt", "--budget", 1, "--link", "visit=logistic", "--json")
+    links = json_of(run(*created))["definition"]["links"]
+    assert {name for name, link in links.items() if link == "auto"} == {"coupon", "email", "buy"}
+    assert links["visit"]["name"] == "logistic"
+    assert list(
+        json_of(run(*created[:2], "p", *created[3:], "--policy", "bglm-ofu:initial=5"))["definition"]["links"]
+    ) == ["visit"]
+
+
 def test_create_takes_structure_and_links_of_a_model_but_no_weights(run, tmp_path):
     nodes = {"X": {"bias": 0.3}, "Y": {"link": "logistic", "parents": {"X": 0.123456}}}
     (tmp_path / "model.json").write_text(json.dumps({"target": "Y", "nodes": nodes}))

@@ -51,8 +51,8 @@ def create_experiment(
     graph      who causes what; of a model the structure and links are used, never the weights
     budget     how many variables may be set in a round at most; or `costs` and `total_cost`, as in `solve`
     policy     a policy or its name; default: CausalUCB
-    links      how causes add up, for all nodes or by node; default: what the policy takes for granted (CausalUCB learns
-               it from the data)
+    links      how causes add up, for all nodes or by node; default, also for nodes that are not named: what the policy
+               takes for granted (CausalUCB learns it from the data)
     continuous  whether values are numbers from 0 to 1 rather than 0 or 1
     effects    "nonnegative": no cause does harm; "any": some may; default: what the policy takes for granted
     hide       observed variables that count as hidden, so that hidden causes of theirs do no harm: their own causes act

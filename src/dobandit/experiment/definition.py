@@ -27,7 +27,7 @@ from dobandit.model.links import BUILDERS, Link, auto, identity
 from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
-from dobandit.policy.problem import Links, Problem, checked_horizon, problem_of
+from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of
 
 FIRST, SECOND, VERSION = 1, 2, 3  # a definition without anything that came with a version is one of those before
 _OF_ITS_TIME = ("version", "segments")  # what the same words mean by the version that wrote them
@@ -185,7 +185,7 @@ def define(
     graph = as_graph(graph, "the graph must be a CausalGraph", GraphError)
     seed = secrets.randbits(53) if seed is None else seed
     chosen = _policy_of(policy)
-    links = chosen.links if links is None else links
+    links = links_for(graph, links, chosen.links)
     promised = chosen.effects if effects is None else effects
     problem = problem_of(graph, rules, checked_horizon(horizon), seed, links, continuous, promised, hide)
     settled = dict(zip(problem.graph.nodes, problem.links, strict=True))

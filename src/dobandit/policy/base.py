@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.checks import as_float, is_one_of, shown
-from dobandit.errors import PolicyError, closest, listed
+from dobandit.errors import GraphError, PolicyError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.model.links import Link
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
-from dobandit.policy.problem import Links, Problem, checked_horizon, problem_of
+from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Engine
@@ -133,7 +134,8 @@ class Policy(ABC):
 
         horizon     how many rounds there will be, if that is known: the confidence levels are tuned to it
         seed        of the random numbers that ties and sampling policies use
-        links       one link for all nodes, or by node; "auto": learned from the data; default: the policy's
+        links       one link for all nodes, or by node; "auto": learned from the data; default, also for nodes that are
+                    not named: the policy's
         continuous  whether observations are numbers from 0 to 1 rather than 0 or 1
         effects     "nonnegative": no cause does harm, so that sets of exactly `budget` are enough; "any": some may,
                     and smaller sets count too; default: what the policy takes for granted
@@ -143,10 +145,11 @@ class Policy(ABC):
         """
         from dobandit.policy.learner import Learner
 
-        promised, links = self.effects if effects is None else effects, self.links if links is None else links
+        graph = as_graph(graph, "the graph must be a CausalGraph", GraphError)
+        promised, believed = self.effects if effects is None else effects, links_for(graph, links, self.links)
         allowed = rules_of(budget, rules)
         known = checked_horizon(horizon)
-        return Learner(self, problem_of(graph, allowed, known, seed, links, continuous, promised, hide))
+        return Learner(self, problem_of(graph, allowed, known, seed, believed, continuous, promised, hide))
 
 
 def require_nonnegative(problem: Problem, label: str, clipped: bool) -> Problem:

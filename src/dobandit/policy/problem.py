@@ -151,6 +151,15 @@ def checked_horizon(horizon: int | None) -> int | None:
     return None if horizon is None else int(horizon)
 
 
+def links_for(graph: CausalGraph, links: Links, usual: str) -> Links:
+    """What is believed of the nodes where a policy takes the `usual` link for granted: of those that nobody speaks of,
+    the usual one."""
+    if links is None:
+        return usual
+    by_node = isinstance(links, Mapping) and ("name" not in links or "name" in graph)
+    return {**dict.fromkeys(graph.nodes, usual), **links} if by_node else links  # type: ignore[dict-item]
+
+
 def problem_of(
     graph: CausalGraph,
     rules: Rules | int,

@@ -36,7 +36,7 @@ from dobandit.texts import printable
     "links",
     multiple=True,
     metavar="[NODE=]LINK",
-    help="How causes add up: auto, identity, logistic, ... Default: auto with causal-ucb.",
+    help="How causes add up: auto, identity, logistic, ... Default, for other nodes too: auto with causal-ucb.",
 )
 @click.option(
     "--effects",

@@ -15,7 +15,6 @@ from dobandit.experiment.storage.refusals import checked_name
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.rules import Rules, require_budget
 from dobandit.policy.problem import checked_horizon
-from dobandit.policy.registry import policy_from_spec
 from dobandit.service.pages.forms import text
 from dobandit.service.pages.parts import ALWAYS, CAN_BE_SET, FORBIDDEN, REQUIRED, Row, field_of
 from dobandit.service.pages.sketch import Sketch
@@ -67,7 +66,7 @@ def words_of(form: FormData, sketch: Sketch, graph: CausalGraph, policy: str) ->
     for part, word in ((REQUIRED, "require"), (FORBIDDEN, "forbid"), (ALWAYS, "always_set")):
         words[word] = sketch.chosen.playing(part) if sketch.chosen is not None else []
     if not sketch.from_model:
-        words["links"] = _links(sketch.rows, policy)
+        words["links"] = _links(sketch.rows)
     if not faults:
         checked(
             "total_cost" if words["costs"] and words["total_cost"] is None else "budget", lambda: _fit(words, graph)
@@ -125,11 +124,9 @@ def _cost(row: Row, graph: CausalGraph) -> float:
     return cost
 
 
-def _links(rows: list[Row], policy: str) -> dict[str, str] | None:
-    """By variable; where none is chosen, the policy's own."""
-    chosen = {row.name: row.link for row in rows if row.link and row.has_causes}
-    usual = policy_from_spec(policy).links
-    return {row.name: usual for row in rows} | chosen if chosen else None
+def _links(rows: list[Row]) -> dict[str, str] | None:
+    """By variable."""
+    return {row.name: row.link for row in rows if row.link and row.has_causes} or None
 
 
 def _number(form: FormData, field: str) -> float | None:
