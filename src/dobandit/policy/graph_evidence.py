@@ -109,6 +109,7 @@ class GraphEvidence:
         """One that has seen the same, and counts by itself from now on."""
         twin = copy.copy(self)
         twin.state = copied(self.state)
+        twin._total, twin._single = self._total.copy(), self._single.copy()  # each is written to by whoever looks
         return twin
 
     def log10(self) -> dict[str, float]:
