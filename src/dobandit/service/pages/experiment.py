@@ -82,18 +82,21 @@ def view(
     answers = desk.answers(context)
     told, target = answers.recommendation, experiment.graph.target
     history = course.history()
-    within = experiment.definition.stop_within
+    within, learner = experiment.definition.stop_within, history[-1].learner
     return {
         "stored": stored,
         "experiment": experiment,
         "target": target,
         "context": context,
-        "headline": words.headline(told, answers.trouble, target, history[-1].learner.rounds, within, experiment.delta),
+        "headline": words.headline(
+            told, answers.trouble, target, learner.rounds, within, experiment.delta, learner.keeps_model
+        ),
+        "teller": "model" if learner.keeps_model else "policy",
         "answers": answers,
         "told": told,
         "against": _against(answers),
-        "verdict": words.VERDICTS.get(told.verdict or "", "") if told and history[-1].learner.keeps_model else "",
-        "values": values_picture(answers, target),
+        "verdict": words.VERDICTS.get(told.verdict or "", "") if told and learner.keeps_model else "",
+        "values": values_picture(answers, target, "Model" if learner.keeps_model else "Policy"),
         "replay": replay(desk, course.position if round_ is None else round_, context),
         "rewards": rewards_picture(course, target, experiment.columns.continuous),
         "tried": tried_picture(desk, told, links),
@@ -101,7 +104,7 @@ def view(
         "closed": course.position,
         "pending": stored.trials - stored.closed,
         "recent": experiment.trials(last=_RECENT)[::-1],
-        "rounds": history[-1].learner.rounds,
+        "rounds": learner.rounds,
         "policy": experiment.definition.policy_text,
     }
 

@@ -102,7 +102,7 @@ def _legend(experiment: Experiment, weighted: bool, sets: bool) -> list[str]:
     target = shortened(experiment.graph.target, 40)
     ways = [f"Blue: the ways from what was set to {target}; what is pale had no part in it."] if sets else []
     then = ["Weights are as they were known then."] if weighted else []
-    return ways + graphs.legend(experiment, weighted, "what was set" if sets else "") + then
+    return ways + graphs.legend(experiment, weighted, "what was set" if sets else "", fading=False) + then
 
 
 def _picture(
@@ -123,12 +123,14 @@ def _fall(told: Explanation, target: str) -> Markup | None:
     if told.predicted is None:
         return None
     if told.paths:
+        large = [path for path in told.paths if abs(path.contribution) >= _ROUNDING]
         steps = [
             Step(("by itself → " if path.from_bias else "") + " → ".join(path.names), path.contribution)
-            for path in told.paths
+            for path in large
         ]
-        if abs(told.other_paths or 0.0) >= _ROUNDING:
-            steps.append(Step("all other paths", told.other_paths or 0.0))
+        rest = (told.other_paths or 0.0) + sum(path.contribution for path in told.paths if path not in large)
+        if abs(rest) >= _ROUNDING:
+            steps.append(Step("all other paths", rest))
     else:
         rest = told.predicted - sum(told.shares.values())
         steps = [Step("without these, and what they do together", rest)] if told.shares else []
