@@ -340,6 +340,23 @@ def test_without_scripts_the_same_can_be_done(browser, session):
         expect(page.get_by_text("is marked as failed")).to_be_visible()
 
 
+def test_the_badge_of_the_target_is_no_button(browser, session):
+    """Where numbers are asked for, what stands in a label is no choice."""
+    with visiting(browser, session, 390, "light") as page:
+        page.goto("/new")
+        page.get_by_label("Name").fill("numbers")
+        page.get_by_label("Values of variables").select_option("numbers from 0 to 1")
+        page.locator("select[name=policy]").select_option("ucb")
+        page.get_by_role("button", name="Begin the experiment").click()
+        page.get_by_role("link", name="Today’s round").first.click()
+        page.get_by_role("button", name="Ask what to set").click()
+        badge = page.locator(".question .badge")
+        expect(badge).to_have_text("target")
+        assert badge.bounding_box()["height"] < 30
+        assert badge.bounding_box()["width"] < 100
+        decent(page)
+
+
 def test_a_snapshot_opens_without_the_service(browser, session, tmp_path):
     with visiting(browser, session, 390, "dark") as page:
         page.goto("/experiments/1")

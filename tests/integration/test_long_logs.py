@@ -8,7 +8,7 @@ import pytest
 
 from dobandit.cli.progress import progress_of_a_log
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment import milestones, replica
+from dobandit.experiment import known, replica
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage.sql import SQLStorage
@@ -279,8 +279,8 @@ def test_explaining_counts_what_was_under_way(tmp_path):
 
 @pytest.mark.parametrize("name", ["ucb", "causal-auto"])
 def test_explaining_goes_on_from_what_was_kept_on_the_way(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(milestones, "MOST", 4)
-    monkeypatch.setattr(milestones, "_FIRST", 5)
+    monkeypatch.setattr(known, "MOST", 4)
+    monkeypatch.setattr(known, "APART", 5)
     monkeypatch.setattr(replica, "PART", 6)
     experiment = played(name, 50, open_storage(str(tmp_path / "spring.db")))
     learned = []
@@ -289,7 +289,7 @@ def test_explaining_goes_on_from_what_was_kept_on_the_way(tmp_path, monkeypatch,
     monkeypatch.setattr(replica, "FEW", 6)
     reader = again(experiment)
     assert reader.recommend() == experiment.recommend()
-    kept = [position for position, _ in reader._milestones._kept]
+    kept = [position for position, _ in reader._milestones.kept]
     assert 2 <= len(kept) <= 4
     apart = max(b - a for a, b in pairwise([0, *kept, 50]))
     for number in (49, 3, 30, 31, 12):

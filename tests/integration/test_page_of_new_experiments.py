@@ -83,7 +83,7 @@ def test_every_rule_and_link_can_be_given():
         ("budget", "many", "is a whole number"),
         ("budget", "7", "from 0 to 3"),
         ("budget", "", "needs a budget or a total cost"),
-        ("total_cost", "-1", "from 0 to"),
+        ("total_cost", "-1", "the total cost is a number, 0 or more, but got -1"),
         ("total_cost", "much", "a number, such as 0.5, but got"),
         ("control", "1", "to below 1"),
         ("stop_within", "0", "above 0"),
@@ -93,7 +93,7 @@ def test_every_rule_and_link_can_be_given():
         ("exclusive", "email, letter", "'letter' is none of"),
         ("levers:coupon", "0, two", "numbers from 0 to 1"),
         ("levers:coupon", "3", "from 0 to 1"),
-        ("cost:coupon", "-2", "a cost is a number"),
+        ("cost:coupon", "-2", "a cost is a number, 0 or more, but that of coupon is -2"),
     ],
 )
 def test_what_is_wrong_stands_beside_its_field_and_nothing_typed_is_lost(field, bad, said):

@@ -8,7 +8,7 @@ import pytest
 
 from dobandit import CausalGraph, create_experiment
 from dobandit.experiment.storage import MemoryStorage
-from dobandit.service.pages import words
+from dobandit.service.pages import desks, words
 from dobandit.service.pages.demo import GRAPH, NAME, Shop, begin
 from dobandit.service.pages.graphs import edges_between
 from pages import Visit, harmless
@@ -112,8 +112,9 @@ def test_a_trial_shows_why_it_was_chosen(shop):
 def test_the_legend_of_a_trial_names_every_colour_and_line(shop):
     number = next(row["trial"] for row in shop.experiment.trials()[::-1] if row["do"] and row["state"] == "told")
     page = harmless(shop.get(f"/experiments/1/trials/{number}").text).text
-    for word in ("Blue:", "Filled:", "Shaded:", "Thick:", "Faint:", "Red:", "Dashed:", "pale"):
+    for word in ("Blue:", "Filled:", "Shaded:", "Thick:", "Red:", "Dashed:", "pale"):
         assert word in page
+    assert "Faint:" not in page  # lit arrows do not fade, and pale ones had no part in it
     control = next((row["trial"] for row in shop.experiment.trials() if row["control"]), None)
     assert control is not None
     assert "Blue:" not in harmless(shop.get(f"/experiments/1/trials/{control}").text).text  # nothing was set
@@ -312,3 +313,50 @@ def test_a_page_of_a_long_log_reads_only_what_is_new(monkeypatch):
     for path in ("/experiments/1", "/", "/experiments/1/graph?round=503"):
         assert visit.request("GET", path).status_code == 200
     assert sum(read) <= 20  # the newest trials of the table, and no more
+
+
+def test_a_policy_without_a_model_is_not_called_one():
+    visit = Visit()
+    experiment = create_experiment("plain", GRAPH, budget=1, policy="ucb", storage=visit.storage, seed=0)
+    Shop(experiment, 0.0).play(12)
+    page = harmless(visit.get("/experiments/1").text).text
+    assert "What the policy says" in page
+    assert "the policy keeps no model of the causes." in page
+    assert "What the model says" not in page
+    assert "too many sets" not in page
+
+
+def test_what_is_wrong_with_an_address_is_said_in_plain_words(shop):
+    page = harmless(shop.get("/experiments/1/trials", 422, after="x").text).text
+    assert "This cannot be done" in page
+    assert "after is a whole number, but got 'x'" in page
+    page = harmless(shop.get("/nowhere", 404).text).text
+    assert "there is nothing at /nowhere." in page
+    assert "/api/v1" not in page
+
+
+def test_what_counts_as_hidden_is_named_and_not_drawn():
+    visit = Visit()
+    graph = CausalGraph([("a", "m"), ("u", "m"), ("u", "y"), ("m", "y"), ("b", "y")], target="y", latent=["u"])
+    create_experiment("aside", graph, budget=1, storage=visit.storage, seed=0, hide=["m"])
+    text = visit.get("/experiments/1").text
+    assert "m counts as hidden too." in harmless(text).text.replace("&#39;", "").replace("'", "")
+    assert 'aria-label="m"' not in text
+    assert 'aria-label="a"' in text
+
+
+def test_the_page_of_a_log_that_is_being_read_has_all_that_need_not_be_learned(monkeypatch):
+    visit = Visit()
+    experiment = begin(visit.storage)
+    Shop(experiment, 0.0).play(6)
+    monkeypatch.setattr(desks, "_AT_ONCE", 3)
+    monkeypatch.setattr(desks.Desk, "_read", lambda self, context: None)  # a reader that never gets anywhere
+    text = visit.get("/experiments/1").text
+    page = harmless(text)
+    assert "The log is being read" in page.text
+    assert 'http-equiv="refresh"' in text
+    assert "svg" in page.tags  # the graph
+    assert "/experiments/1/trials/5" in page.links  # the newest trials
+    assert "What the model says" not in page.text
+    trial = harmless(visit.get("/experiments/1/trials/5").text).text
+    assert "What was seen" in trial

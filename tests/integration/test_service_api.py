@@ -288,7 +288,7 @@ def test_the_api_describes_itself(house):
         "lease_expires",
         "issued",
     }
-    page = house.call("GET", f"{API}/docs").text
+    page = house.call("GET", f"{API}/docs").text.replace("<wbr>", "")  # where an address may be broken
     assert "POST /api/v1/experiments/{experiment}/ask" in page
     assert "//" not in page.replace("</", "")  # nothing from another host
 

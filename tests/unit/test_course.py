@@ -1,12 +1,10 @@
 """The course of an experiment: sums over the log agree with the log, and what was known then is known again."""
 
-import math
-
 import numpy as np
 import pytest
 
-from dobandit import CausalGraph, create_experiment
-from dobandit.experiment import ledger
+from dobandit import CausalGraph, create_experiment, open_experiment
+from dobandit.experiment import known, ledger
 from dobandit.experiment.answers import edge_estimates
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import MemoryStorage
@@ -99,47 +97,55 @@ def test_a_course_that_follows_in_steps_is_the_same():
         trial = experiment.ask()
         experiment.tell(trial, {"a": 0, "b": 0, "c": 1, "y": 1} | trial.do)
         course.follow()
-    again = Course(experiment, number_of(experiment))
-    again.follow()
+    again = course_of(experiment)
     assert course.stretches == again.stretches
-    assert [p.position for p in course.points] == [p.position for p in again.points]
-    assert [p.estimates for p in course.points] == [p.estimates for p in again.points]
+    assert [(p.position, p.estimates) for p in course.history()] == [(p.position, p.estimates) for p in again.history()]
 
 
-@pytest.mark.parametrize("points", [4, 64])
-def test_what_was_known_then_is_known_again(experiment, points, monkeypatch):
-    monkeypatch.setattr(module, "POINTS", points)
-    course = Course(experiment, number_of(experiment))
-    course.follow()
-    assert len(course.points) <= points
+def course_of(experiment):
+    """Read anew, by an object that knows nothing yet."""
+    fresh = Course(open_experiment("spring", experiment.storage), number_of(experiment))
+    fresh.follow()
+    return fresh
+
+
+@pytest.mark.parametrize("places", [4, 64])
+def test_what_was_known_then_is_known_again_at_every_round(experiment, places, monkeypatch):
+    monkeypatch.setattr(known, "MOST_SHOWN", places)
+    course = course_of(experiment)
     closed = experiment.storage.closed_since(number_of(experiment), 0)
-    for position in (0, 1, 37, 96, len(closed) - 1, len(closed), len(closed) + 5):
-        then = Replica(experiment.definition, experiment.columns)
-        then.follow(closed[:position])
-        known = course.at(position)
-        assert known.position == min(position, len(closed))
-        assert known.learner.rounds == then.learner.rounds
-        assert known.estimates == edge_estimates(then.learner)
-    kept = [known.position for known in course.history()]
+    positions = range(len(closed) + 6) if places == 4 else (96, 1, 37, 0, len(closed) - 1, len(closed))
+    then = Replica(experiment.definition, experiment.columns)
+    for position in positions:
+        if position < then.position:
+            then = Replica(experiment.definition, experiment.columns)
+        then.follow(closed[then.position : position])
+        found = course.at(position)
+        assert found.position == min(position, len(closed))
+        assert found.learner.rounds == then.learner.rounds
+        assert found.estimates == edge_estimates(then.learner)
+    kept = [one.position for one in course.history()]
     assert kept == sorted(set(kept))
+    assert kept[0] == 0
     assert kept[-1] == len(closed)
+    assert len(kept) <= places + 2
 
 
-def test_a_long_log_is_shown_at_the_positions_that_are_kept(experiment, monkeypatch):
-    monkeypatch.setattr(module, "EXACT", 50)
-    monkeypatch.setattr(module, "POINTS", 8)
-    course = Course(experiment, number_of(experiment))
-    course.follow()
-    kept = {point.position for point in course.points}
-    for position in range(course.position):
-        at = course.at(position).position
-        assert at == max(p for p in kept if p <= position)
-    assert math.log2(course.stride) % 1 == 0
+def test_how_much_is_learned_anew_is_bounded(experiment, monkeypatch):
+    """Between two places that are kept: the length of the log over half of their number."""
+    monkeypatch.setattr(known, "MOST_SHOWN", 8)
+    course = course_of(experiment)
+    learned = []
+    plain = Replica._learn
+    monkeypatch.setattr(Replica, "_learn", lambda self, *part: learned.append(len(part[2])) or plain(self, *part))
+    for position in np.random.default_rng(0).permutation(course.position).tolist():
+        learned.clear()
+        assert course.at(position).position == position
+        assert sum(learned) <= course.position / 4
 
 
 def test_sets_are_counted_most_frequent_first(experiment):
-    course = Course(experiment, number_of(experiment))
-    course.follow()
+    course = course_of(experiment)
     texts, different = course.sets(2)
     counts = {}
     for trial in experiment.stored_trials():

@@ -36,7 +36,10 @@ LOCAL_ONLY = {
     "learner": "The policy at work stays with the service: see `estimates` and `evaluate`, or take the log elsewhere.",
     "storage": "It stays with the service, which tells nobody where it is.",
     **dict.fromkeys(
-        ["closed_numbers", "pending_trials", "replica_after", "stored_trial", "stored_trials"],
+        [
+            *("closed_numbers", "known_now", "known_on_the_way", "learn_from", "pending_trials", "read_so_far"),
+            *("remember_the_way", "replica_after", "stored_trial", "stored_trials"),
+        ],
         _INSIDE,
     ),
 }

@@ -82,4 +82,4 @@ def _warnings(told: Recommendation, learner: Learner) -> Iterator[str]:
                 f"this action ({low:.3f} to {high:.3f}), outside of the interval of its value."
             )
     if told.do and told.uplift is not None and told.uplift.interval.low <= 0.0:
-        yield "It is not certain yet that this is better than doing nothing: the interval of the uplift reaches 0."
+        yield "It is not proved yet that this is better than doing nothing: the interval of the uplift reaches 0."

@@ -48,7 +48,8 @@ class EdgeEstimate(NamedTuple):
 def best_observed(
     ledger: Ledger, available: tuple[str, ...] | None = None, context: Row | None = None
 ) -> BestObserved | None:
-    """The set with the largest lower end of its 95% interval: one lucky round does not win.
+    """The set with the largest lower end of its 95% interval: one lucky round does not win. Of equals the one whose
+    text comes first.
 
     context  only rounds that saw these values
     """
@@ -59,7 +60,7 @@ def best_observed(
     if not sums:
         return None
     found = []
-    for do, (rounds, total) in sums.items():
+    for do, (rounds, total) in sorted(sums.items()):
         mean = mean_of(total, rounds, columns.continuous)
         found.append(BestObserved(columns.decode(do), mean.value, mean.interval, mean.rounds))
     return max(found, key=lambda best: (best.interval.low, best.mean))

@@ -42,7 +42,7 @@ class Experiment(AskedLog):
     True
     """
 
-    _judged: tuple[int, Verdict] | None = None  # the position in the log, and the verdict there
+    _diagnosed: tuple[int, Diagnosis] | None = None  # the position in the log, and the diagnosis there
 
     # -- tell ----------------------------------------------------------------------------------------------------
 
@@ -156,17 +156,20 @@ class Experiment(AskedLog):
             return advice(told._replace(observed=seen), self._verdict(view), view.learner, view.doubts)
 
     def _verdict(self, view: View) -> Verdict:
-        """Whether the rounds bear the model out: looked into once for each state of the log, if it is not too long."""
+        """Whether the rounds bear the model out, if they are not too many to look into."""
         from dobandit.experiment.advice import MOST_DIAGNOSED, TOO_LONG, verdict_of
+
+        if view.learner.rounds > MOST_DIAGNOSED:
+            return TOO_LONG
+        return verdict_of(self._diagnosis(view), view.learner)
+
+    def _diagnosis(self, view: View) -> Diagnosis:
+        """Worked out once for each state of the log."""
         from dobandit.experiment.answers import diagnosis_of
 
-        if self._judged is None or self._judged[0] != view.position:
-            if view.learner.rounds > MOST_DIAGNOSED:
-                verdict = TOO_LONG
-            else:
-                verdict = verdict_of(diagnosis_of(view.learner, self._followed_ledger()), view.learner)
-            self._judged = view.position, verdict
-        return self._judged[1]
+        if self._diagnosed is None or self._diagnosed[0] != view.position:
+            self._diagnosed = view.position, diagnosis_of(view.learner, self._followed_ledger(predictions=True))
+        return self._diagnosed[1]
 
     @property
     def interval_words(self) -> str:
@@ -234,11 +237,9 @@ class Experiment(AskedLog):
 
     def diagnose(self) -> Diagnosis:
         """Whether the data agree with the model: calibration, links, assumptions, the graph."""
-        from dobandit.experiment.answers import diagnosis_of
-
         with self._reading:
             self._require_there()
-            return diagnosis_of(self._view().learner, self._followed_ledger())
+            return self._diagnosis(self._view())
 
     # -- what is known -------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dobandit.errors import DobanditError, StorageError
 from dobandit.experiment.choosing import ChoosingLog
 from dobandit.experiment.ledger import Ledger
-from dobandit.experiment.milestones import Milestones
+from dobandit.experiment.milestones import APART, MOST, MOST_SHOWN, Milestones
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.experiment.tally import EVERY, Progress, Tally
 
@@ -37,6 +37,8 @@ class View(NamedTuple):
 class KnownLog(ChoosingLog):
     """An experiment that answers."""
 
+    _shown = False  # whether the course of the log is shown
+    _reader: KnownLog | None = None  # who reads the log for this one
     _viewed: View | None = None
     _explained: Replica | None = None  # as of the trial that was explained last
 
@@ -50,10 +52,46 @@ class KnownLog(ChoosingLog):
 
     @cached_property
     def _milestones(self) -> Milestones:
-        return Milestones()
+        return Milestones(MOST, APART)
+
+    def remember_the_way(self) -> None:
+        """Keep what was known at more places, from the first trial on, for whoever shows the course of the log."""
+        with self._lock:
+            if not self._shown:
+                self._shown, self._milestones = True, Milestones(MOST_SHOWN, 1)
+                self._forget_choices()  # what was read already is read again
+
+    def learn_from(self, other: KnownLog) -> None:
+        """Have another object of the same experiment read the log, rather than read it a second time."""
+        self._reader = other
 
     def _follow(self) -> None:
-        self._replica.catch_up(self.storage, self._id, passed=self._milestones.passed)
+        if self._reader is not None and not self._replica.position:
+            self._replica = self._reader._known_now()
+        if self._shown:
+            self._milestones.expect(self.storage.counters(self._id)[1])
+        self._replica.catch_up(self.storage, self._id, way=self._milestones)
+
+    def _known_now(self) -> Replica:
+        """A copy of all that is known now."""
+        with self._lock:
+            self._follow()
+            return self._replica.copy()
+
+    def known_now(self) -> tuple[int, Learner]:
+        """How many trials are closed, and a learner that has taken them in; nobody waits for an answer to get it."""
+        with self._lock:
+            self._follow()
+            return self._replica.position, self._replica.learner.copy()
+
+    def known_on_the_way(self) -> Sequence[tuple[int, Learner]]:
+        """Some of what `known_now` said before, by position; to look at, not to learn on."""
+        return self._milestones.kept
+
+    @property
+    def read_so_far(self) -> int:
+        """How many closed trials are known."""
+        return self._replica.position
 
     def _forget_choices(self) -> None:
         super()._forget_choices()
@@ -83,7 +121,7 @@ class KnownLog(ChoosingLog):
             then = Replica(self.definition, self.columns)
             if near is not None:
                 then.resume(*near)
-        then.catch_up(self.storage, self._id, position, self._milestones.passed)
+        then.catch_up(self.storage, self._id, position, self._milestones)
         self._explained = then
         return then
 
@@ -95,8 +133,10 @@ class KnownLog(ChoosingLog):
         """The trials under way, by number, as the log keeps them."""
         return self.storage.pending(self._id)
 
-    def _followed_ledger(self) -> Ledger:
+    def _followed_ledger(self, predictions: bool = False) -> Ledger:
         self._ledger.follow(self.storage, self._id)
+        if predictions:
+            self._ledger.follow_predictions(self.storage, self._id)
         return self._ledger
 
     def _followed_tally(self, progress: Progress | None = None) -> tuple[Tally, int]:

@@ -1,11 +1,12 @@
 """What the closed trials add up to, kept while an experiment is open: each answer reads only what is new.
 
-A log of 0 and 1 has few distinct rounds, however long it is. Of these the ledger keeps how often each happened, and of
-every prediction what then came.
+A log of 0 and 1 has few distinct rounds, however long it is. Of these the ledger keeps how often each happened, and
+for a diagnosis also what came after each prediction.
 """
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,15 +22,18 @@ from dobandit.experiment.storage.base import TOLD, Storage
 if TYPE_CHECKING:
     from dobandit.policy.engine import Array, Rounds
 
-FIELDS = ("position", "state", "do", "observation", "counts", "predicted")
+_FIELDS = ("state", "do", "observation", "counts")
+_FORETOLD = ("position", *_FIELDS, "predicted")
 PART = 10_000  # closed trials in memory at a time
 
 
 def closed_parts(
-    storage: Storage, experiment: int, position: int, fields: tuple[str, ...]
+    storage: Storage, experiment: int, position: int, fields: tuple[str, ...], until: int = 2**63
 ) -> Iterator[Sequence[tuple[Any, ...]]]:
-    """The closed trials from `position` on, part by part; the first of the fields is their position."""
-    while part := storage.closed_fields(experiment, position, PART, fields):
+    """The closed trials from `position` up to `until`, part by part; the first of the fields is their position."""
+    while position < until and (
+        part := storage.closed_fields(experiment, position, min(PART, until - position), fields)
+    ):
         if (part[0][0], part[-1][0]) != (position, position + len(part) - 1):
             raise StorageError(
                 f"the log is damaged: after {position} closed trials, the next {len(part)} are not in a row. "
@@ -42,11 +46,13 @@ def closed_parts(
 
 
 class Ledger:
-    """The told rounds among the first `position` closed trials."""
+    """The told rounds among the first `position` closed trials. What it says does not depend on how it came to know
+    them: at once, or one after the other."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns, self.position = columns, 0
         self.counts: Counter[tuple[str, str]] = Counter()  # by what was set, and what was seen
+        self._foretold = 0  # closed trials whose predictions are known
         self._predicted: dict[str, array[float]] = {}  # by what was set, as all of the next
         self._came: dict[str, array[float]] = {}
         self._when: dict[str, array[int]] = {}
@@ -54,35 +60,33 @@ class Ledger:
 
     def follow(self, storage: Storage, experiment: int) -> None:
         """Take in what was closed since."""
-        for part in closed_parts(storage, experiment, self.position, FIELDS):
-            self._take(part)
+        while groups := storage.closed_groups(experiment, self.position, PART, _FIELDS):
+            self._take([group[:-1] for group in groups])
+            if sum(times for *_, times, _ in groups) < PART:
+                return
 
-    def _take(self, part: Sequence[tuple[Any, ...]]) -> None:
-        if any(counts is not None for *_, counts, _ in part):
-            for trial in part:
-                self._take_one(*trial)
-        else:
-            rows = Counter((do, seen or "") for _, state, do, seen, *_ in part if state == TOLD)
-            for _, seen in rows:
-                self.columns.values(seen)  # one that cannot be read is refused before anything is taken in
-            self.counts.update(rows)
-            for position, state, do, seen, _, predicted in part:
+    def _take(self, groups: Sequence[tuple[Any, ...]]) -> None:
+        """Equal trials, and how many there are of each."""
+        rows: Counter[tuple[str, str]] = Counter()
+        for state, do, seen, counts, times in groups:
+            for text, count in zip(*split_batch(seen or "", counts), strict=True) if state == TOLD else ():
+                self.columns.values(text)  # one that cannot be read is refused before anything is taken in
+                rows[do, text] += times * count
+        self.counts.update(rows)
+        self.position += sum(times for *_, times in groups)
+
+    def follow_predictions(self, storage: Storage, experiment: int) -> None:
+        """What was predicted in the trials that were taken in; a long log takes a while."""
+        for part in closed_parts(storage, experiment, self._foretold, _FORETOLD, self.position):
+            for position, state, do, seen, counts, predicted in part:
                 if state == TOLD and predicted is not None:
-                    self._compare(position, do, seen or "", 1, predicted)
-        self.position = part[-1][0] + 1
+                    for text, times in zip(*split_batch(seen or "", counts), strict=True):
+                        self._compare(position, do, text, times, predicted)
+            self._foretold = part[-1][0] + 1
 
-    def _take_one(
-        self, position: int, state: str, do: str, seen: str | None, counts: str | None, predicted: float | None
-    ) -> None:
-        if state == TOLD:
-            for text, times in zip(*split_batch(seen or "", counts), strict=True):
-                self.columns.values(text)
-                self.counts[do, text] += times
-                self._compare(position, do, text, times, predicted)
-
-    def _compare(self, position: int, do: str, seen: str, times: int, predicted: float | None) -> None:
+    def _compare(self, position: int, do: str, seen: str, times: int, predicted: float) -> None:
         came = self.columns.values(seen)[self._target]
-        if predicted is not None and came is not None:
+        if came is not None:
             self._predicted.setdefault(do, array("d")).extend([predicted] * times)
             self._came.setdefault(do, array("d")).extend([came] * times)
             self._when.setdefault(do, array("q")).extend([position] * times)
@@ -96,14 +100,15 @@ class Ledger:
         do       only rounds that set just this
         """
         wanted = [(i, value) for i, value in enumerate(context or []) if value is not None]
-        found: dict[str, tuple[int, float]] = {}
+        found: dict[str, tuple[list[int], list[float]]] = {}
         for (did, seen), times in self._rows(do):
             row = self.columns.values(seen)
             value = row[self._target]
             if value is not None and all(row[i] == given for i, given in wanted):
-                rounds, total = found.get(did, (0, 0.0))
-                found[did] = rounds + times, total + times * value
-        return found
+                rounds, totals = found.setdefault(did, ([], []))
+                rounds.append(times)
+                totals.append(times * value)
+        return {did: (sum(rounds), math.fsum(totals)) for did, (rounds, totals) in found.items()}
 
     def _rows(self, do: str | None) -> Iterable[tuple[tuple[str, str], int]]:
         every = self.counts.items()
@@ -113,10 +118,11 @@ class Ledger:
         """The distinct rounds, with how often each happened."""
         from dobandit.policy.engine import Rounds
 
-        was_set = ~np.isnan(self.columns.arrays([do for do, _ in self.counts]))
+        rows = sorted(self.counts)
+        was_set = ~np.isnan(self.columns.arrays([do for do, _ in rows]))
         was_set[:, 0] = False
-        values = self.columns.arrays([seen for _, seen in self.counts])
-        return Rounds(values, was_set, np.array(list(self.counts.values()), dtype=np.int64))
+        values = self.columns.arrays([seen for _, seen in rows])
+        return Rounds(values, was_set, np.array([self.counts[row] for row in rows], dtype=np.int64))
 
     def predictions(self, counted: Mapping[str, bool]) -> tuple[Array, Array]:
         """What was predicted, and what then came, in the order of the log; of the actions that are counted."""
@@ -128,5 +134,5 @@ class Ledger:
         return predicted, came
 
     def actions(self) -> Iterator[str]:
-        """All that was ever set, in the order of the log."""
+        """All that was ever set."""
         return iter(dict.fromkeys(do for do, _ in self.counts))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from itertools import groupby
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from dobandit.errors import StorageError
 from dobandit.experiment.definition import Definition
+from dobandit.experiment.milestones import Milestones
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import split_batch
 from dobandit.experiment.storage.base import (
@@ -50,25 +52,29 @@ class Replica:
         out, since a learner does not remember it."""
         self.position, self.learner, self._evidence = position, learner.copy(), None
 
+    def copy(self) -> Replica:
+        """One that knows the same, and follows the log by itself from now on."""
+        twin = copy(self)
+        twin.learner, twin.took = self.learner.copy(), set(self.took)
+        twin._evidence = None if self._evidence is None else self._evidence.copy()
+        return twin
+
     def catch_up(
-        self,
-        storage: Storage,
-        experiment: int,
-        until: int = EVERYTHING,
-        passed: Callable[[Replica], None] | None = None,
+        self, storage: Storage, experiment: int, until: int = EVERYTHING, way: Milestones | None = None
     ) -> None:
         """Take in what was closed (the first `until` trials at most), in parts: a long log is never in memory as a
-        whole. passed: called after each part"""
+        whole. way: where what is known on the way is kept"""
         most = FEW if until == EVERYTHING else PART  # mostly there is little that is new, if nobody knows
-        while (most := min(most, until - self.position)) > 0:
+        while self.position < until:
             known = self.position
+            most = min(most, until - known, PART if way is None else way.room(known))
             rounds = storage.single_rounds(experiment, known, most) if most > FEW else None
             if rounds is not None:
                 self._follow_rounds(rounds)
             else:
                 self.follow(storage.closed_columns(experiment, known, most))
-            if passed is not None:
-                passed(self)
+            if way is not None:
+                way.passed(self)
             if self.position - known < most:
                 return
             most = PART

@@ -229,13 +229,11 @@ class Rules:
             raise InterventionError("costs need a total cost, but none is given. Give one, or leave the costs out.")
         if self.total_cost is not None and not _is_cost(self.total_cost):
             raise InterventionError(
-                f"the total cost is a number from 0 to {_MOST_COST:g}, but got {shown(self.total_cost)}."
+                f"the total cost is {_cost_rule(self.total_cost)}, but got {shown(self.total_cost)}."
             )
         for name, cost in self.costs.items():
             if not _is_cost(cost):
-                raise InterventionError(
-                    f"a cost is a number from 0 to {_MOST_COST:g}, but that of {name} is {shown(cost)}."
-                )
+                raise InterventionError(f"a cost is {_cost_rule(cost)}, but that of {name} is {shown(cost)}.")
 
 
 def rules_of(budget: int | Rules | None = None, words: Mapping[str, Any] | None = None) -> Rules:
@@ -257,6 +255,12 @@ def rules_of(budget: int | Rules | None = None, words: Mapping[str, Any] | None 
 def _is_cost(cost: object) -> bool:
     cost = float(cost) if isinstance(cost, np.number) and not isinstance(cost, np.complexfloating) else cost
     return isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 <= cost <= _MOST_COST
+
+
+def _cost_rule(cost: object) -> str:
+    """What a cost is, for one that is none."""
+    too_large = isinstance(cost, (int, float)) and cost > _MOST_COST
+    return f"at most {_MOST_COST:g}" if too_large else "a number, 0 or more"
 
 
 def _what_is(graph: CausalGraph, name: object) -> str:

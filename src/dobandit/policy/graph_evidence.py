@@ -110,6 +110,7 @@ class GraphEvidence:
         """One that has seen the same, and counts by itself from now on."""
         twin = copy.copy(self)
         twin.state, twin._kept = copied(self.state), kept_of(self.watch, self.state)
+        twin._total, twin._single = self._total.copy(), self._single.copy()  # each is written to by whoever looks
         return twin
 
     def log10(self) -> dict[str, float]:

@@ -61,7 +61,7 @@ def arrows_of(
         # The line ends inside the arrow's head, whose tip is on the border.
         points[-1] -= 0.8 * _ARROW * np.array([dx, dy]) / max(math.hypot(dx, dy), 1e-9)
         weight = weights.get((cause, effect), 0.0 if weights else largest)
-        text = f"{weight:.3g}".replace("-", "−") if (cause, effect) in weights else ""
+        text = f"{weight + 0.0:.3g}".replace("-", "−") if (cause, effect) in weights else ""
         angle = math.degrees(math.atan2(dy, dx))
         arrows.append(Arrow((cause, effect), points, tip, angle, abs(weight) / largest, weight < 0, text, (0.0, 0.0)))
     return arrows

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.links import identity
-from dobandit.report.readable import breadth, columns, fitted, shortened
+from dobandit.report.readable import breadth, columns, fitted, shortened, shortened_apart
 
 MANY_ARROWS, PORT = 6, 11.0  # arrows into a box that stand side by side, and their distance
 _LONGEST_NAME = 20
@@ -27,10 +27,16 @@ class Box(NamedTuple):
     kind: str  # "target", "latent", "context", "chosen" or "plain"
 
 
-def box_of(graph: CausalGraph, note: str, name: str, chosen: Mapping[str, float], down: bool = False) -> Box:
+def names_in_boxes(graph: CausalGraph) -> dict[str, str]:
+    """What stands in the box of each variable: as much of its name as there is room for, told apart from the others."""
+    short = shortened_apart(graph.nodes, _LONGEST_NAME)
+    return {name: fitted(text, 1.2 * _LONGEST_NAME) for name, text in short.items()}
+
+
+def box_of(graph: CausalGraph, note: str, name: str, text: str, chosen: Mapping[str, float], down: bool = False) -> Box:
     """A box that has no place yet. Many arrows need a tall box, or a wide one where they come from above (down); notes
     of roots stand where no arrow comes in."""
-    arrows, text = len(graph.parents(name)), fitted(shortened(name, _LONGEST_NAME), 1.2 * _LONGEST_NAME)
+    arrows = len(graph.parents(name))
     if chosen.get(name, 1.0) != 1.0:
         text += f" = {chosen[name]:g}"
     height = _TARGET_BOX if name == graph.target else _BOX

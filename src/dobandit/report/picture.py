@@ -10,7 +10,7 @@ from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.weights import Do
 from dobandit.report.arrows import Arrow, arrows_of, labelled
-from dobandit.report.boxes import Box, box_of, note_of, note_size
+from dobandit.report.boxes import Box, box_of, names_in_boxes, note_of, note_size
 from dobandit.report.layers import Layers, Vertex, heights, layers_of
 
 _MOST_NODES, _MOST_EDGES = 200, 1_000
@@ -58,7 +58,10 @@ def picture_of(
     given = chosen if isinstance(chosen, Mapping) else dict.fromkeys(chosen, 1.0)
     marked = {graph.nodes[graph.index(name) - 1]: value for name, value in given.items()}
     layers = layers_of(graph)
-    drafts = {name: box_of(graph, (notes or {}).get(name, ""), name, marked, down) for name in graph.nodes}
+    drafts = {
+        name: box_of(graph, (notes or {}).get(name, ""), name, text, marked, down)
+        for name, text in names_in_boxes(graph).items()
+    }
     x, y, width, height = _places_down(layers, drafts) if down else _places(layers, drafts, least_gap)
     boxes = {name: box._replace(x=x[name], y=y[name]) for name, box in drafts.items()}
     with_text = weights is not None and graph.edge_count <= _MOST_WEIGHTS

@@ -1,11 +1,13 @@
-"""The live experiments of a process: one object each, made when it is first needed and kept."""
+"""The live experiments of a process: their objects, made when they are first needed, and kept as long as there is
+room."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 from dobandit.errors import MissingError
 from dobandit.experiment.experiment import Experiment
@@ -17,8 +19,10 @@ from dobandit.service.settings import Settings
 from dobandit.service.visitors import Visitor
 from dobandit.version import VERSION
 
+_MOST_KEPT = 128  # experiments; those that nobody has used for longest go first, and are read again when they are
 _MOST_ANSWERS = 64  # of one experiment
 _SECONDS = 0.5
+T = TypeVar("T")
 
 
 class Answered(NamedTuple):
@@ -28,20 +32,28 @@ class Answered(NamedTuple):
     tag: str | None
 
 
+@dataclass
+class _Kept:
+    """Of one experiment."""
+
+    answering: Experiment
+    working: Experiment | None = None
+    answers: dict[str, Answered] = field(default_factory=dict)
+
+
 class House:
     """Experiments by id.
 
     Each experiment has two objects: one that is asked and told, and one that answers questions. Each has a lock of its
-    own, so that a long answer never keeps an `ask` waiting.
+    own, so that a long answer never keeps an `ask` waiting. The log is read once, by the one that answers; the other
+    goes on from a copy of what that one knows.
     """
 
     def __init__(self, storage: Storage, settings: Settings) -> None:
         self.storage, self.settings = audited(storage), settings
         self._lock = threading.Lock()
-        self._answering: dict[int, Experiment] = {}
-        self._working: dict[int, Experiment] = {}
+        self._kept: dict[int, _Kept] = {}  # the last one used is last
         self.changes = Changes(self.storage, self._work_anew)
-        self._answers: dict[int, dict[str, Answered]] = {}
         self._counted: dict[int, tuple[StoredExperiment, float]] = {}
 
     def listed(
@@ -60,30 +72,46 @@ class House:
         if found is not None:
             return found
         with self._lock:
-            for kept in (self._answering, self._working, self._answers, self._counted):
-                kept.pop(experiment, None)
+            self._kept.pop(experiment, None)
+            self._counted.pop(experiment, None)
         raise MissingError(f"there is no experiment with the id {experiment}, or it was deleted. List the experiments.")
 
     def experiment(self, experiment: int) -> Experiment:
         """To look at: recommend, estimates, status, diagnose, trials, explain, ..."""
-        return self._kept(self._answering, self.stored(experiment))
+        return self._of(self.stored(experiment)).answering
 
     def at_work(self, experiment: int) -> Experiment:
         """To change: ask, tell, record, ... Whether it is still there, its storage says when it is written to."""
-        return self._kept(self._working, self.counted(experiment))
+        stored = self.counted(experiment)
+        kept = self._of(stored)
+        with self._lock:
+            if kept.working is None:
+                kept.working = self._object(stored)
+                kept.working.learn_from(kept.answering)
+            kept.working.name = stored.name
+            return kept.working
+
+    def keeps(self, experiment: int, one: Experiment) -> bool:
+        """Whether this object is the one that answers, rather than one that had to make room."""
+        with self._lock:
+            kept = self._kept.get(experiment)
+            return kept is not None and kept.answering is one
 
     def counted(self, experiment: int) -> StoredExperiment:
         """As `stored`, and at most half a second old: for the many who only want to know whether something happened."""
         found, until = self._counted.get(experiment, (None, 0.0))
         if found is None or time.monotonic() >= until:
             found = self.stored(experiment)
-            self._counted[experiment] = (found, time.monotonic() + _SECONDS)
+            with self._lock:
+                _put(self._counted, experiment, (found, time.monotonic() + _SECONDS))
         return found
 
     def _work_anew(self, experiment: int) -> None:
         """What was taken in of a log that could not be stored is forgotten."""
         with self._lock:
-            self._working.pop(experiment, None)
+            kept = self._kept.get(experiment)
+            if kept is not None:
+                kept.working = None
 
     def answered(
         self, experiment: int, question: str, compute: Callable[[Experiment], Any], had: str | None = None
@@ -93,20 +121,20 @@ class House:
 
         had  the If-None-Match of the request
         """
-        closed = self.stored(experiment).closed
-        tag = f"{VERSION}.{experiment}.{closed}"
+        stored = self.stored(experiment)
+        tag = f"{VERSION}.{experiment}.{stored.closed}"
         if had is not None and f'"{tag}"' in had:
             return Answered("", tag)
-        answers = self._answers.setdefault(experiment, {})
-        kept = answers.get(question)
-        if kept is None or kept.tag != tag:
-            kept = Answered(dumped(compute(self.experiment(experiment))), tag)
-            if self.stored(experiment).closed != closed:
-                return kept._replace(tag=None)  # it may be the answer of either state
-            if len(answers) >= _MOST_ANSWERS:
-                answers.clear()
-            answers[question] = kept
-        return kept
+        kept = self._of(stored)
+        found = kept.answers.get(question)
+        if found is None or found.tag != tag:
+            found = Answered(dumped(compute(kept.answering)), tag)
+            if self.stored(experiment).closed != stored.closed:
+                return found._replace(tag=None)  # it may be the answer of either state
+            if len(kept.answers) >= _MOST_ANSWERS:
+                kept.answers.clear()
+            kept.answers[question] = found
+        return found
 
     def forget_answers(self) -> None:
         """Those whose time is over."""
@@ -114,10 +142,23 @@ class House:
             with self.storage.booking() as books:
                 books.forget_answers(self.settings.clock() - self.settings.answer_seconds)
 
-    def _kept(self, objects: dict[int, Experiment], stored: StoredExperiment) -> Experiment:
+    def _of(self, stored: StoredExperiment) -> _Kept:
         with self._lock:
-            found = objects.get(stored.id)
-            if found is None:
-                found = objects[stored.id] = Experiment(self.storage, stored, self.settings.clock)
-            found.name = stored.name  # it may have been renamed
-            return found
+            kept = self._kept.get(stored.id)
+            if kept is None:
+                kept = _Kept(self._object(stored))
+                kept.answering.remember_the_way()
+            _put(self._kept, stored.id, kept)
+            kept.answering.name = stored.name  # it may have been renamed
+            return kept
+
+    def _object(self, stored: StoredExperiment) -> Experiment:
+        return Experiment(self.storage, stored, self.settings.clock)
+
+
+def _put(kept: dict[int, T], experiment: int, one: T) -> None:
+    """As the last one used; the first goes where there are too many."""
+    kept.pop(experiment, None)
+    kept[experiment] = one
+    while len(kept) > _MOST_KEPT:
+        del kept[next(iter(kept))]

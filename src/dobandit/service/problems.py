@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
+from dobandit.checks import shown
 from dobandit.errors import ConflictError, DobanditError, MissingError, ParseError, StorageError, TakenError
 from dobandit.experiment.storage import Storage
 from dobandit.experiment.storage.engines import NOTHING_STORED
@@ -75,7 +76,23 @@ def respond(request: Request, problem: Problem) -> Response:
 
 
 def nothing_at(request: Request) -> Problem:
-    return Problem(404, f"there is nothing at {request.url.path}. See /api/v1/docs for what there is.")
+    hint = " See /api/v1/docs for what there is." if request.url.path.startswith("/api/") else ""
+    return Problem(404, f"there is nothing at {request.url.path}.{hint}")
+
+
+def _not_taken(fault: dict[str, Any]) -> Problem:
+    """A parameter that is not as it should be, in our words."""
+    place, limits = " ".join(map(str, fault["loc"])), fault.get("ctx", {})
+    rules = {
+        "int_parsing": "a whole number",
+        "int_type": "a whole number",
+        "bool_parsing": "true or false",
+        "greater_than_equal": f"at least {limits.get('ge')}",
+        "less_than_equal": f"at most {limits.get('le')}",
+    }
+    rule = rules.get(fault["type"])
+    said = f"{place} is {rule}, but got {shown(fault['input'])}." if rule else f"{place}: {fault['msg']}."
+    return Problem(422, said, where=place)
 
 
 def _methods(request: Request) -> str:
@@ -116,5 +133,4 @@ def install(app: FastAPI) -> None:
         first = error.errors()[0]
         if first["loc"][0] == "path":  # a number that is none, of an experiment or a trial
             return respond(request, nothing_at(request))
-        place = " ".join(str(part) for part in first["loc"])
-        return respond(request, Problem(422, f"{place}: {first['msg']}.", where=place))
+        return respond(request, _not_taken(first))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dobandit.report.drawn.svg import element, words
 
 _HALF_A_DIGIT = 3.6  # pixels, of the words beside axes
+TITLED = 40.0  # pixels below a plot whose horizontal axis says what it counts
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Frame:
         return self.height - self.top_room - self.bottom_room
 
     def axes(self, across: str = "", *, levels: int = 4, steps: int = 5) -> str:
-        """Grid lines with their values, the horizontal axis with its own, and what it counts."""
+        """Grid lines with their values, the horizontal axis with its own, and what it counts, which needs `TITLED`."""
         left, right, floor = self.left_room, self.width - self.right_room, self.height - self.bottom_room
         parts = []
         for level in ticks(self.bottom, self.top, levels):
@@ -57,7 +58,7 @@ class Frame:
             inside = min(self.x(step), self.width - len(text) * _HALF_A_DIGIT)  # the last one would be cut off
             parts.append(words(inside, floor + 16.0, text, class_="tick middle"))
         if across:
-            parts.append(words(right, floor - 6.0, across, class_="tick end"))
+            parts.append(words(right, floor + 32.0, across, class_="tick end"))
         return "".join(parts)
 
     def _steps(self, most: int) -> list[float]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dobandit.report.drawn.axes import Frame
+from dobandit.report.drawn.axes import TITLED, Frame
 from dobandit.report.drawn.svg import (
+    LETTER,
     breadth_of,
     drawing,
     element,
@@ -16,6 +17,7 @@ from dobandit.report.drawn.svg import (
     within,
     words,
 )
+from dobandit.report.readable import shortened_apart
 
 _WIDE, _NARROW = 580.0, 350.0  # pixels
 
@@ -64,8 +66,8 @@ def sparkline(values: Sequence[float], label: str) -> str:
 def reward_chart(seen: Sequence[Stage], predicted: Sequence[Stage], target: str, label: str) -> str:
     """What was seen, as dots with their intervals, beside what had been predicted, as a line with its band."""
     return wide_and_narrow(
-        _rewards(seen, predicted, target, label, _WIDE, 260.0),
-        _rewards(seen, predicted, target, label, _NARROW, 230.0),
+        _rewards(seen, predicted, target, label, _WIDE, 274.0),
+        _rewards(seen, predicted, target, label, _NARROW, 244.0),
     )
 
 
@@ -74,7 +76,9 @@ def _rewards(
 ) -> str:
     last = max([stage.last for stage in (*seen, *predicted)], default=1)
     tops = [stage.high for stage in (*seen, *predicted) if stage.high is not None]
-    frame = Frame(width, height, 0, max(last, 1), 0.0, min(1.0, 1.08 * max(tops, default=1.0)), top_room=30.0)
+    frame = Frame(
+        width, height, 0, max(last, 1), 0.0, min(1.0, 1.08 * max(tops, default=1.0)), top_room=30.0, bottom_room=TITLED
+    )
     lines = [stage for stage in predicted if stage.mean is not None]
     band = [(frame.x(stage.middle), frame.y(stage.high or 0.0)) for stage in lines]
     band += [(frame.x(stage.middle), frame.y(stage.low or 0.0)) for stage in lines[::-1]]
@@ -126,7 +130,8 @@ def tried_chart(rows: Sequence[Row], last: int, label: str, hrefs: Mapping[int, 
 
 
 def _tried(rows: Sequence[Row], last: int, label: str, width: float, longest: float, hrefs: Mapping[int, str]) -> str:
-    names = [within(row.name, longest, row.marked) for row in rows]
+    apart = shortened_apart([row.name for row in rows], int(longest / LETTER))
+    names = [within(apart[row.name], longest, row.marked) for row in rows]
     left = 16.0 + max((breadth_of(name, row.marked) for name, row in zip(names, rows, strict=True)), default=0.0)
     step = 22.0
     height = step * len(rows) + 40.0

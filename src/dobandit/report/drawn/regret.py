@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from dobandit.report.curves import COLOURS, LABEL_GAP, EndLabel, Panel, RegretFigure
-from dobandit.report.drawn.axes import Frame
+from dobandit.report.drawn.axes import TITLED, Frame
 from dobandit.report.drawn.svg import drawing, element, path_through, text_of, wide_and_narrow, words
 from dobandit.report.readable import columns
 
@@ -26,10 +26,10 @@ def _panel(figure: RegretFigure, panel: Panel, width: float, below: bool) -> str
     heading = textwrap.wrap(panel.title, int(width / 8.8))
     room = 22.0 if below else 46.0 + _CHARACTER * names
     under = LABEL_GAP * 1.2 * len(panel.labels) + 10.0 if below else 0.0
-    height = (_PLOT if below else figure.height) + 50.0 + under
+    height = (_PLOT if below else figure.height) + 64.0 + under
     frame = Frame(
         width, height, panel.first, panel.last, 0.0, panel.top, panel.log,
-        right_room=room, top_room=14.0 + 16.0 * len(heading), bottom_room=26.0 + under,
+        right_room=room, top_room=14.0 + 16.0 * len(heading), bottom_room=TITLED + under,
     )  # fmt: skip
     dashes = dict(zip(figure.policies, figure.dashes, strict=True))
     parts = [words(frame.left_room, 15.0 + 16.0 * k, line, class_="heading") for k, line in enumerate(heading)]
@@ -66,7 +66,7 @@ def _label(figure: RegretFigure, frame: Frame, label: EndLabel, dash: list[int],
             d=path_through([(right + 1, frame.y(label.at)), (left, y)]),
         )
     else:
-        left, y, lead = frame.left_room, frame.height - frame.bottom_room + 40.0 + LABEL_GAP * 1.2 * row, ""
+        left, y, lead = frame.left_room, frame.height - frame.bottom_room + 52.0 + LABEL_GAP * 1.2 * row, ""
     sample = _line(policy, dash, d=path_through([(left, y), (left + _SAMPLE, y)]))
     said = element("tspan", label.amount, class_="strong") + element("tspan", text_of(label.name), dx=6)
     return lead + sample + element("text", said, class_="label", x=left + _SAMPLE + 6.0, y=y + 4.0)

@@ -42,17 +42,17 @@ def words(x: float, y: float, text: str, **attributes: object) -> str:
     return element("text", text_of(text), x=float(x), y=float(y), **attributes)
 
 
-_LETTER, _STRONG_LETTER = 7.2, 8.1  # pixels, of the words in charts
+LETTER, _STRONG_LETTER = 7.2, 8.1  # pixels, of the words in charts
 
 
 def breadth_of(text: str, strong: bool = False) -> float:
     """How many pixels a line of text in a chart takes, about."""
-    return breadth(text) * (_STRONG_LETTER if strong else _LETTER)
+    return breadth(text) * (_STRONG_LETTER if strong else LETTER)
 
 
 def within(text: str, pixels: float, strong: bool = False) -> str:
     """As much of a text as there is room for."""
-    return fitted(text, pixels / (_STRONG_LETTER if strong else _LETTER))
+    return fitted(text, pixels / (_STRONG_LETTER if strong else LETTER))
 
 
 def path_through(points: Iterable[tuple[float, float]], close: bool = False) -> str:

@@ -43,12 +43,12 @@ class NodeView(NamedTuple):
     edges: Sequence[EdgeView]
 
 
-def values_picture(answers: Answers, target: str) -> Markup | None:
-    """The model's answer and the data's, and doing nothing, on one scale."""
+def values_picture(answers: Answers, target: str, teller: str) -> Markup | None:
+    """The answer of the model, or of a policy that keeps none, and the data's, and doing nothing, on one scale."""
     rows, told, seen = [], answers.recommendation, answers.observed
     if told is not None and not math.isnan(told.value):
         sure = f"estimated{words.level(told.interval_words)}"
-        rows.append(Value(f"Model: {words.sets(told.do, 40)}", told.value, *told.interval, sure, "model"))
+        rows.append(Value(f"{teller}: {words.sets(told.do, 40)}", told.value, *told.interval, sure, "model"))
         if told.observed is not None:
             about = f"{words.many(told.observed.rounds, 'round')} with this set, 95%"
             rows.append(Value("Same set, seen", told.observed.mean, *told.observed.interval, about, "data"))

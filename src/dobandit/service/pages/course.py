@@ -1,7 +1,8 @@
 """The course of an experiment: what its log looks like from afar, and what was known on the way.
 
 A Course follows the closed trials, reading each once, and keeps a bounded amount whatever the length of the log: sums
-over a bounded number of stretches of equal length, and the learner as it was at a bounded number of positions.
+over a bounded number of stretches of equal length. What was known at a bounded number of positions, the experiment
+keeps (`experiment.milestones`); what was known between two of them is learned anew from the first.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from dobandit.experiment.storage.base import TOLD
 from dobandit.policy.learner import Learner
 
 STRETCHES = 96  # at most
-POINTS = 64  # positions at which the learner is kept, at most
-EXACT = 4_096  # closed trials up to which the learner can be had at every position
 _FIELDS = ("position", "state", "do", "observation", "counts", "predicted", "low", "high")
 
 
@@ -68,32 +67,34 @@ class Course:
 
     def __init__(self, experiment: Experiment, number: int) -> None:
         self._experiment, self._number = experiment, number
+        experiment.remember_the_way()
         self._lock = threading.Lock()
-        self._replica = Replica(experiment.definition, experiment.columns)
         self._target = experiment.columns.names.index(experiment.graph.target)
-        self.width, self.stride = 1, 1  # closed trials in a stretch, and between two positions that are kept
+        self.width = 1  # closed trials in a stretch
         self.stretches: list[Stretch] = []
         self.told = 0  # trials
-        self.points: list[Known] = [self._known()]
+        self.position = 0  # closed trials that are summed up
+        self._begin = Known(0, Replica(experiment.definition, experiment.columns).learner)
+        self._now = self._near = self._begin  # near: what was looked at last
+        self._points: Sequence[Known] = (self._begin,)
 
     @property
-    def position(self) -> int:
-        """How many closed trials were read."""
-        return self._replica.position
+    def read(self) -> int:
+        """How many closed trials were read, while it is followed: by the learner, and then for the sums."""
+        return (self._experiment.read_so_far + self.position) // 2
 
     def follow(self) -> None:
         """Read on to the end of the log."""
         storage = self._experiment.storage
         with self._lock:
-            for part in closed_parts(storage, self._number, self.position, _FIELDS):
+            now = Known(*self._experiment.known_now())
+            for part in closed_parts(storage, self._number, self.position, _FIELDS, now.position):
                 self._sum_up(part)
-                end = part[-1][0] + 1
-                while self.position < end:
-                    step = self.stride - self.position % self.stride
-                    self._replica.catch_up(storage, self._number, min(self.position + step, end))
-                    if self.position % self.stride == 0:
-                        self._keep()
-            for point in self.points:  # so that no page has to
+                self.position = part[-1][0] + 1
+            before = {point.position: point for point in self._points}
+            way = [before.get(at) or Known(at, learner) for at, learner in self._experiment.known_on_the_way()]
+            self._points, self._now = (self._begin, *way), now
+            for point in (*way, now):  # so that no page has to
                 _ = point.estimates
 
     def _sum_up(self, part: Sequence[tuple[Any, ...]]) -> None:
@@ -134,34 +135,25 @@ class Course:
                 rounds, total = rounds + count, total + count * value
         return rounds, total
 
-    def _known(self) -> Known:
-        return Known(self._replica.position, self._replica.learner.copy())
-
-    def _keep(self) -> None:
-        self.points.append(self._known())
-        if len(self.points) > POINTS:
-            self.stride *= 2
-            self.points = [point for point in self.points if point.position % self.stride == 0]
-
     # -- questions -------------------------------------------------------------------------------------------------
 
     def history(self) -> list[Known]:
-        """The positions that are kept, and now."""
-        with self._lock:
-            return [*self.points, *([self._known()] if self.points[-1].position < self.position else [])]
+        """What was known at the positions that are kept, and now."""
+        now = self._now
+        return [*(point for point in self._points if point.position < now.position), now]
 
     def at(self, position: int) -> Known:
-        """What was known after so many closed trials; in a long log, after the last position before that is kept."""
-        with self._lock:
-            if position >= self.position:
-                return self._known()
-            before = max((p for p in self.points if p.position <= position), key=lambda p: p.position)
-            if before.position == position or self.position > EXACT:
-                return before
+        """What was known after so many closed trials."""
+        if position >= self._now.position:
+            return self._now
+        before = (point for point in (*self._points, self._near) if point.position <= position)
+        near = max(before, key=lambda point: point.position)
+        if near.position < position:
             then = Replica(self._experiment.definition, self._experiment.columns)
-            then.resume(before.position, before.learner)
+            then.resume(near.position, near.learner)
             then.catch_up(self._experiment.storage, self._number, position)
-            return Known(position, then.learner)
+            near = self._near = Known(position, then.learner)
+        return near
 
     def sets(self, most: int) -> tuple[list[str], int]:
         """What was set most often, as the log keeps it, most often first; and how many different ones there were."""

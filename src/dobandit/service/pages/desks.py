@@ -23,7 +23,6 @@ from dobandit.service.problems import told_to_visitors
 
 _AT_ONCE = 3_000  # closed trials that are read while a visitor waits
 _PATIENCE = 0.15  # seconds that a visitor waits for newer answers
-_DESKS = 400  # that are kept; those that nobody has used for longest, deleted experiments too, go first
 _KEPT = 16  # answers, for different contexts
 
 
@@ -58,6 +57,15 @@ class Desk:
                 return False
         self.course.follow()
         return True
+
+    def wait(self, stored: StoredExperiment) -> None:
+        """Until the log is read."""
+        while not self.ready(stored):
+            reader = self._reader
+            if reader is not None:
+                reader.join()
+            if not self._answers:  # it could not be read: the same error comes to who waits
+                self.course.follow()
 
     def _read_on(self, context: Mapping[str, float]) -> None:
         self._reader = threading.Thread(target=self._read, args=(context,), name=f"reader {self.number}", daemon=True)
@@ -100,7 +108,7 @@ class Desk:
 
     def _findings(self) -> tuple[str, ...]:
         """Failing diagnoses only. Of a very long log `diagnose` says them when it is asked to."""
-        if self.experiment.learner.rounds > MOST_DIAGNOSED:
+        if self.course.history()[-1].learner.rounds > MOST_DIAGNOSED:
             return ()
         told = self.experiment.diagnose()
         nodes = [line for node in told.nodes if node.verdict == CONTRADICTS for line in node_lines(node)]
@@ -112,7 +120,7 @@ def _key(context: Mapping[str, float]) -> object:
 
 
 class Desks:
-    """By the id of the experiment."""
+    """By the id of the experiment, as long as the house keeps it."""
 
     def __init__(self, house: House) -> None:
         self._house, self._lock = house, threading.Lock()
@@ -123,12 +131,11 @@ class Desks:
         """Raises MissingError where there is no such experiment."""
         experiment = self._house.experiment(number)
         with self._lock:
-            desk = self._desks.pop(number, None)
+            desk = self._desks.get(number)
             if desk is None or desk.experiment is not experiment:
+                kept = {i: one for i, one in self._desks.items() if self._house.keeps(i, one.experiment)}
                 desk = Desk(experiment, number)
-            self._desks[number] = desk  # the last one used is last
-            while len(self._desks) > _DESKS:
-                del self._desks[next(iter(self._desks))]
+                self._desks = {**kept, number: desk}
             return desk
 
 

@@ -14,7 +14,7 @@ from dobandit.policy.answers import Recommendation
 from dobandit.report.readable import shortened
 from dobandit.service.pages import graphs, words
 from dobandit.service.pages.charts import node_views, rewards_picture, tried_picture, values_picture
-from dobandit.service.pages.course import EXACT, Known
+from dobandit.service.pages.course import Known
 from dobandit.service.pages.desks import Answers, Desk, desks_of
 from dobandit.service.pages.rendering import page
 from dobandit.service.threads import answering
@@ -28,11 +28,9 @@ class Replay(NamedTuple):
 
     at: int
     last: int
-    step: int
     picture: graphs.Picture
     legend: Sequence[str]
     sentence: str
-    approximate: bool
 
 
 @router.get("/experiments/{number}")
@@ -42,9 +40,9 @@ def experiment_page(
 ) -> Response:
     """Everything about one experiment."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    if not desk.ready(stored):
-        return page(request, "reading.html", stored=stored, read=desk.course.position)
-    return page(request, "experiment.html", **view(desk, stored, context_of(request, desk), round_))
+    context = context_of(request, desk)
+    shown = view(desk, stored, context, round_) if desk.ready(stored) else view_so_far(desk, stored, context)
+    return page(request, "experiment.html", **shown)
 
 
 @router.get("/experiments/{number}/graph")
@@ -53,7 +51,7 @@ def graph_part(request: Request, number: int, round_: Annotated[int, Query(alias
     """The graph as it was known at a round, for the slider."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
     if not desk.ready(stored):
-        return page(request, "_reading.html", stored=stored, read=desk.course.position)
+        return page(request, "_reading.html", stored=stored, read=desk.course.read)
     return page(request, "_replay.html", stored=stored, replay=replay(desk, round_, context_of(request, desk)))
 
 
@@ -84,18 +82,21 @@ def view(
     answers = desk.answers(context)
     told, target = answers.recommendation, experiment.graph.target
     history = course.history()
-    within = experiment.definition.stop_within
+    within, learner = experiment.definition.stop_within, history[-1].learner
     return {
         "stored": stored,
         "experiment": experiment,
         "target": target,
         "context": context,
-        "headline": words.headline(told, answers.trouble, target, history[-1].learner.rounds, within, experiment.delta),
+        "headline": words.headline(
+            told, answers.trouble, target, learner.rounds, within, experiment.delta, learner.keeps_model
+        ),
+        "teller": "model" if learner.keeps_model else "policy",
         "answers": answers,
         "told": told,
         "against": _against(answers),
-        "verdict": words.VERDICTS.get(told.verdict or "", "") if told and history[-1].learner.keeps_model else "",
-        "values": values_picture(answers, target),
+        "verdict": words.VERDICTS.get(told.verdict or "", "") if told and learner.keeps_model else "",
+        "values": values_picture(answers, target, "Model" if learner.keeps_model else "Policy"),
         "replay": replay(desk, course.position if round_ is None else round_, context),
         "rewards": rewards_picture(course, target, experiment.columns.continuous),
         "tried": tried_picture(desk, told, links),
@@ -103,7 +104,29 @@ def view(
         "closed": course.position,
         "pending": stored.trials - stored.closed,
         "recent": experiment.trials(last=_RECENT)[::-1],
-        "rounds": history[-1].learner.rounds,
+        "rounds": learner.rounds,
+        "policy": experiment.definition.policy_text,
+    }
+
+
+def view_so_far(desk: Desk, stored: StoredExperiment, context: Mapping[str, float]) -> dict[str, Any]:
+    """What the template shows while the log is read: all that need not be learned from it."""
+    experiment = desk.experiment
+    sentence = "How strongly, is said here as soon as the log is read."
+    graph = Replay(0, 0, graphs.picture(experiment, (), {}), graphs.legend(experiment, False, ""), sentence)
+    return {
+        "reading": True,
+        "read": desk.course.read,
+        "stored": stored,
+        "experiment": experiment,
+        "target": experiment.graph.target,
+        "context": context,
+        "answers": Answers(None, None, closed=stored.closed),
+        "replay": graph,
+        "closed": stored.closed,
+        "pending": stored.trials - stored.closed,
+        "recent": experiment.trials(last=_RECENT)[::-1],
+        "rounds": 0,
         "policy": experiment.definition.policy_text,
     }
 
@@ -127,22 +150,20 @@ def replay(desk: Desk, position: int, context: Mapping[str, float]) -> Replay:
     sentence = _sentence(known, told, shortened(desk.experiment.graph.target, 40))
     picture = graphs.picture(desk.experiment, known_then, do)
     shaded = "what is recommended" if now else "what was recommended then"
-    step = 1 if course.position <= EXACT else course.stride
     return Replay(
         known.position,
         course.position,
-        step,
         picture,
         graphs.legend(desk.experiment, bool(known_then), shaded if do else ""),
         sentence,
-        approximate=known.position != min(position, course.position),
     )
 
 
 def _then(known: Known, context: Mapping[str, float]) -> Recommendation | None:
     if not known.learner.rounds:
         return None
-    return known.learner.best(context=dict(context) if known.learner.graph.context else None)
+    learner = known.learner.copy()  # others may look at the same place
+    return learner.best(context=dict(context) if learner.graph.context else None)
 
 
 def _sentence(known: Known, told: Recommendation | None, target: str) -> str:

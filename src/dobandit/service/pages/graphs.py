@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from markupsafe import Markup
 
+from dobandit.errors import listed
 from dobandit.experiment.answers import EdgeEstimate
 from dobandit.experiment.experiment import Experiment
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.report.drawn.graph import Known, graph_svgs
 from dobandit.report.picture import drawable
+from dobandit.report.readable import shortened
 from dobandit.service.pages import words
 from dobandit.service.pages.rendering import drawn
 
 _COLUMN = 860.0  # pixels that half a page can show, somewhat shrunk
+_shown: WeakKeyDictionary[Experiment, CausalGraph] = WeakKeyDictionary()
 _MOST_NOTES = 14  # nodes up to which the picture says what each does by itself
 
 
@@ -28,8 +32,21 @@ class Picture(NamedTuple):
 
 def shown_graph(experiment: Experiment) -> CausalGraph:
     """The graph as it was given; where removing hidden variables made other edges, the one that is learned."""
-    whole, learned = experiment.graph, experiment.definition.problem.graph
-    return whole if set(learned.edges) <= set(whole.edges) else learned
+    found = _shown.get(experiment)
+    if found is None:
+        whole, problem = experiment.graph, experiment.definition.problem
+        learned, aside = problem.graph, set(problem.hidden)
+        found = whole if set(learned.edges) <= set(whole.edges) else learned
+        if aside and found is learned:  # what counts as hidden causes nothing here
+            found = CausalGraph(
+                learned.edges,
+                learned.target,
+                controllable=[name for name in learned.controllable if name not in aside],
+                context=learned.context,
+                nodes=[name for name in learned.nodes if name not in aside],
+            )
+        _shown[experiment] = found
+    return found
 
 
 def node_anchor(experiment: Experiment, name: str) -> str:
@@ -82,16 +99,25 @@ def picture(
     return Picture(drawn(made.markup), made.width > _COLUMN)
 
 
-def legend(experiment: Experiment, weighted: bool, shaded: str) -> list[str]:
-    """How to read it. shaded: what is shaded, such as "what is recommended"; empty: nothing is"""
-    graph = shown_graph(experiment)
+def legend(experiment: Experiment, weighted: bool, shaded: str, fading: bool = True) -> list[str]:
+    """How to read it.
+
+    shaded  what is shaded, such as "what is recommended"; empty: nothing is
+    fading  whether arrows fade with what is not known of them
+    """
+    graph, aside = shown_graph(experiment), experiment.definition.problem.hidden
     said = ["Filled: the target."]
     said += [f"Shaded: {shaded}."] if shaded else []
-    said += ["Thick: a large effect. Faint: little known yet. Red: makes its effect less likely."] if weighted else []
+    said += ["Thick: a large effect."] if weighted else []
+    said += ["Faint: little known yet."] if weighted and fading else []
+    said += ["Red: makes its effect less likely."] if weighted else []
     said += ["Dashed: hidden."] if graph.latent else []
     said += ["Square: known before acting."] if graph.context else []
     if graph is not experiment.graph:
         said.append("Hidden variables are removed: their effects are arrows between what they act through.")
+    if aside:
+        names = listed([shortened(name, 40) for name in aside])
+        said.append(f"{names} {'counts' if len(aside) == 1 else 'count'} as hidden too.")
     return said
 
 

@@ -37,10 +37,10 @@ _TYPED = (
 )
 LINKS = tuple(BUILDERS)
 POLICIES = (
-    ("causal-ucb", "causal-ucb: learns what causes what, and how strongly (usual)"),
-    ("causal-ts", "causal-ts: the same beliefs, choosing by drawn models"),
-    ("best-set", "best-set: finds the best set, and says when it may stop"),
-    ("ucb", "ucb: compares sets by their own rounds; takes any graph"),
+    ("causal-ucb", "causal-ucb: learns the effects (usual)"),
+    ("causal-ts", "causal-ts: the same, choosing by chance"),
+    ("best-set", "best-set: finds the best, and may stop"),
+    ("ucb", "ucb: sets by their own rounds, any graph"),
 )
 
 

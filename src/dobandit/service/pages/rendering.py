@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from dobandit.service.problems import Problem
 
 HERE = Path(__file__).parent
+_TITLES = {  # of pages that say what went wrong, in plain words
+    403: "Not allowed",
+    404: "Not found",
+    409: "It is otherwise already",
+    413: "Too large",
+    422: "This cannot be done",
+    429: "Too many requests",
+    503: "Not to be had just now",
+}
 
 
 def _shown(value: Any) -> Any:
@@ -60,6 +69,7 @@ environment.filters |= {
     "span": words.span,
     "many": words.many,
     "level": words.level,
+    "promise": words.promise,
     "moment": words.moment,
     "iso": words.iso,
     "sets": _sets,
@@ -79,7 +89,8 @@ def page(request: Request, name: str, status: int = 200, **context: Any) -> Resp
 
 def error_page(request: Request, problem: Problem) -> Response:
     """What a browser sees of a problem."""
-    response = page(request, "error.html", problem.status, problem=problem)
+    title = _TITLES.get(problem.status, problem.title)
+    response = page(request, "error.html", problem.status, problem=problem, title=title)
     response.headers.update(problem.headers)
     return response
 

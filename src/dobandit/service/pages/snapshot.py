@@ -13,7 +13,7 @@ from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.report.style import DRAWN, TOKENS
 from dobandit.service.pages.desks import Desk, desks_of
 from dobandit.service.pages.experiment import context_of, view
-from dobandit.service.pages.rendering import HERE, drawn, environment, page
+from dobandit.service.pages.rendering import HERE, drawn, environment
 from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
@@ -24,8 +24,7 @@ router = APIRouter(include_in_schema=False)
 def snapshot(request: Request, number: int) -> Response:
     """A file to keep."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    if not desk.ready(stored):
-        return page(request, "reading.html", stored=stored, read=desk.course.position)
+    desk.wait(stored)  # what is saved as a file is whole
     text = _html(desk, stored, context_of(request, desk), request.app.state.settings.clock())
     name = f"{file_name(stored.name)}.html"
     return Response(

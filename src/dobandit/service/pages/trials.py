@@ -18,7 +18,6 @@ from dobandit.experiment.storage.base import ASKED
 from dobandit.report.drawn.bars import Step, waterfall
 from dobandit.report.readable import shortened
 from dobandit.service.pages import graphs
-from dobandit.service.pages.course import EXACT
 from dobandit.service.pages.desks import Desk, desks_of
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
@@ -26,6 +25,7 @@ from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
 _PAGE = 50
+_SHORT = 4_096  # closed trials that are read while a visitor waits for one of them
 _ROUNDING = 0.0005
 
 
@@ -39,7 +39,7 @@ def trials_page(
 ) -> Response:
     """The log, a page at a time; the newest page where none is asked for."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    if position is not None and stored.closed - position <= EXACT:
+    if position is not None and stored.closed - position <= _SHORT:
         closed = desk.experiment.storage.closed_since(number, position)
         if closed:
             return RedirectResponse(f"/experiments/{number}/trials/{closed[0].number}", 303)
@@ -62,10 +62,7 @@ def trials_page(
 def trial_page(request: Request, number: int, trial: int) -> Response:
     """One trial, and why it was chosen."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    ready = desk.ready(stored)
-    if not ready and desk.experiment.stored_trial(trial).asked_after > EXACT:  # it would be read a second time
-        return page(request, "reading.html", stored=stored, read=desk.course.position, here="trials")
-    return page(request, "trial.html", stored=stored, **trial_view(desk, trial, ready))
+    return page(request, "trial.html", stored=stored, **trial_view(desk, trial, desk.ready(stored)))
 
 
 def trial_view(desk: Desk, number: int, ready: bool) -> dict[str, Any]:
@@ -73,7 +70,10 @@ def trial_view(desk: Desk, number: int, ready: bool) -> dict[str, Any]:
     experiment = desk.experiment
     row = experiment.trial(number)
     explained, trouble = None, ""
-    if row["source"] == ASKED:
+    reading = not ready and experiment.stored_trial(number).asked_after > _SHORT  # it would be read a second time
+    if reading:
+        pass
+    elif row["source"] == ASKED:
         try:
             explained = experiment.explain(number)
         except ExperimentError:
@@ -84,6 +84,8 @@ def trial_view(desk: Desk, number: int, ready: bool) -> dict[str, Any]:
         trouble = f"This trial was {row['source']}, not asked for: nobody chose it, so nothing explains it."
     estimates = desk.course.at(experiment.stored_trial(number).asked_after).estimates if ready else ()
     return {
+        "reading": reading,
+        "read": desk.course.read,
         "experiment": experiment,
         "row": row,
         "explained": explained,
@@ -100,7 +102,7 @@ def _legend(experiment: Experiment, weighted: bool, sets: bool) -> list[str]:
     target = shortened(experiment.graph.target, 40)
     ways = [f"Blue: the ways from what was set to {target}; what is pale had no part in it."] if sets else []
     then = ["Weights are as they were known then."] if weighted else []
-    return ways + graphs.legend(experiment, weighted, "what was set" if sets else "") + then
+    return ways + graphs.legend(experiment, weighted, "what was set" if sets else "", fading=False) + then
 
 
 def _picture(
@@ -121,12 +123,14 @@ def _fall(told: Explanation, target: str) -> Markup | None:
     if told.predicted is None:
         return None
     if told.paths:
+        large = [path for path in told.paths if abs(path.contribution) >= _ROUNDING]
         steps = [
             Step(("by itself → " if path.from_bias else "") + " → ".join(path.names), path.contribution)
-            for path in told.paths
+            for path in large
         ]
-        if abs(told.other_paths or 0.0) >= _ROUNDING:
-            steps.append(Step("all other paths", told.other_paths or 0.0))
+        rest = (told.other_paths or 0.0) + sum(path.contribution for path in told.paths if path not in large)
+        if abs(rest) >= _ROUNDING:
+            steps.append(Step("all other paths", rest))
     else:
         rest = told.predicted - sum(told.shares.values())
         steps = [Step("without these, and what they do together", rest)] if told.shares else []

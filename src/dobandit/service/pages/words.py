@@ -40,6 +40,11 @@ def level(promise: str) -> str:
     return f", {found[0]}" if found else ""
 
 
+def promise(words: str) -> str:
+    """What intervals promise, as a sentence."""
+    return f"Each interval {words}." if words.startswith("holds") else f"Intervals: {words}."
+
+
 def many(count: int, what: str) -> str:
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
@@ -79,7 +84,13 @@ class Headline(NamedTuple):
 
 
 def headline(
-    told: Recommendation | None, trouble: str, target: str, rounds: int, within: float | None, delta: float
+    told: Recommendation | None,
+    trouble: str,
+    target: str,
+    rounds: int,
+    within: float | None,
+    delta: float,
+    keeps_model: bool = True,
 ) -> Headline:
     if told is None:
         return Headline("No set can be recommended.", trouble, "doubt")
@@ -94,12 +105,12 @@ def headline(
     if math.isnan(told.value):
         value = f"What {name} is then, the policy cannot tell yet."
     else:
-        value = f"{name} is then estimated at {estimate(told)}."
+        value = f"Then {name} is estimated at {estimate(told)}."
     if told.verdict == "contradicted":
         return Headline(act, f"{value} Do not rely on it: the rounds contradict the model.", "doubt")
     if may_stop(told.gap, within) and told.gap is not None:
         return Headline(act, f"{value} You may stop: {gap_words(told.gap, delta)}.", "go")
-    return Headline(act, f"{value} {_sureness(told)}", _tone(told))
+    return Headline(act, f"{value} {_sureness(told, keeps_model)}", _tone(told))
 
 
 def _tone(told: Recommendation) -> str:
@@ -108,13 +119,11 @@ def _tone(told: Recommendation) -> str:
     return "go" if certain and gains else "wait"
 
 
-def _sureness(told: Recommendation) -> str:
+def _sureness(told: Recommendation, keeps_model: bool) -> str:
     p = told.probability_best
     if p is None:
-        best = (
-            "How likely it is to be the best is not known: the policy keeps no model of the causes, or there are too "
-            "many sets to compare."
-        )
+        why = "there are too many sets to compare" if keeps_model else "the policy keeps no model of the causes"
+        best = f"How likely it is to be the best is not known: {why}."
     elif p >= SURE:
         best = f"It is almost certainly the best allowed set (probability {digits(p, 2)})."
     elif p >= LIKELY:

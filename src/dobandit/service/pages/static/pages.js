@@ -13,14 +13,15 @@ function replays(root) {
   const form = root.querySelector("form.slider");
   if (!form) return;
   const range = form.querySelector("input[type=range]");
-  const shown = form.querySelector("output");
+  const number = form.querySelector("input[type=number]");
   const play = form.querySelector("button.play");
   const place = root.querySelector("#replay");
+  const most = Number(range.max);
   let asked = 0, waiting = null, timer = null;
   form.querySelector("button.show").hidden = true;
-  play.hidden = false;
-  const show = () => {
-    shown.value = range.value;
+  range.hidden = play.hidden = false;
+  const show = (at) => {
+    range.value = number.value = at;
     clearTimeout(waiting);
     waiting = setTimeout(() => {
       const mine = ++asked;
@@ -28,17 +29,18 @@ function replays(root) {
       part(form.dataset.part + "?" + query).then((html) => { if (mine === asked) place.innerHTML = html; }).catch(() => {});
     }, 60);
   };
-  range.addEventListener("input", show);
   const stop = () => { clearInterval(timer); timer = null; play.textContent = "▶ Replay"; };
+  range.addEventListener("input", () => show(range.value));
+  number.addEventListener("input", () => { if (number.value !== "" && number.checkValidity()) show(number.value); });
   play.addEventListener("click", () => {
     if (timer) return stop();
     play.textContent = "❚❚ Stop";
-    const most = Number(range.max), step = Math.max(Number(range.step), Math.ceil(most / 30));
-    if (Number(range.value) >= most) range.value = 0;
-    timer = setInterval(() => {
-      range.value = Math.min(Number(range.value) + step, most);
-      show();
-      if (Number(range.value) >= most) stop();
+    let at = Number(range.value) >= most ? 0 : Number(range.value);
+    show(at);
+    timer = setInterval(() => {  // a long log is learned from in its first rounds: there the steps are small
+      at = Math.min(at + Math.max(Math.ceil(Math.min(most, 40 + 4 * at) / 30), 1), most);
+      show(at);
+      if (at >= most) stop();
     }, 220);
   });
 }

@@ -1,0 +1,118 @@
+"""The house of a service: the log of an experiment is read once, and no more experiments are kept than there is room
+for."""
+
+import numpy as np
+import pytest
+
+from dobandit import CausalGraph, create_experiment
+from dobandit.errors import MissingError
+from dobandit.experiment.replica import Replica
+from dobandit.experiment.storage import MemoryStorage
+from dobandit.service import house as module
+from dobandit.service.house import House
+from dobandit.service.pages.desks import Desks
+from dobandit.service.settings import Settings
+
+GRAPH = CausalGraph([("a", "c"), ("b", "c"), ("c", "y"), ("a", "y")], target="y")
+
+
+def told(experiment, rounds, seed=0):
+    rng = np.random.default_rng(seed)
+    for _ in range(rounds):
+        trial = experiment.ask()
+        experiment.tell(trial, {name: int(rng.random() < 0.5) for name in "abcy"} | trial.do)
+
+
+@pytest.fixture
+def storage():
+    return MemoryStorage()
+
+
+@pytest.fixture
+def house(storage):
+    return House(storage, Settings())
+
+
+def made(storage, name, rounds=0):
+    experiment = create_experiment(name, GRAPH, budget=1, storage=storage, seed=3)
+    told(experiment, rounds)
+    return storage.find(name).id
+
+
+def test_no_more_experiments_are_kept_than_there_is_room_for(house, storage, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_KEPT", 3)
+    ids = [made(storage, f"one {i}") for i in range(5)]
+    desks = Desks(house)
+    first = house.experiment(ids[0])
+    working = house.at_work(ids[0])
+    assert house.experiment(ids[0]) is first
+    assert house.at_work(ids[0]) is working
+    old = desks.of(ids[0])
+    for one in ids[1:3]:
+        desks.of(one)
+    assert house.experiment(ids[0]) is first  # it was used meanwhile
+    for one in ids[3:]:
+        desks.of(one)
+    assert house.keeps(ids[0], first)
+    assert set(house._kept) == {ids[0], *ids[3:]}
+    assert set(desks._desks) == {ids[0], *ids[3:]}
+    for one in ids[1:4]:
+        house.at_work(one)
+    assert len(house._kept) == len(house._counted) == 3
+    assert not house.keeps(ids[0], first)
+    assert desks.of(ids[0]) is not old
+    assert set(desks._desks) <= set(house._kept)
+
+
+def test_an_experiment_that_had_to_make_room_goes_on_where_it_was(house, storage, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_KEPT", 1)
+    one, other = made(storage, "one"), made(storage, "other")
+    undisturbed = create_experiment("undisturbed", GRAPH, budget=1, storage=MemoryStorage(), seed=3)
+    rng = np.random.default_rng(1)
+    for _ in range(12):
+        trial, same = house.at_work(one).ask(), undisturbed.ask()
+        assert (trial.do, trial.predicted, trial.why) == (same.do, same.predicted, same.why)
+        house.at_work(other)
+        seen = {name: int(rng.random() < 0.5) for name in "abcy"} | trial.do
+        house.at_work(one).tell(trial, seen)
+        undisturbed.tell(same, seen)
+        house.experiment(other)
+    assert house.experiment(one).recommend() == undisturbed.recommend()
+
+
+def test_what_was_deleted_is_not_kept(house, storage):
+    one = made(storage, "one")
+    house.at_work(one)
+    storage.delete("one")
+    with pytest.raises(MissingError):
+        house.experiment(one)
+    assert one not in house._kept
+    assert one not in house._counted
+
+
+def test_the_log_is_read_once_for_asking_and_for_answering(house, storage, monkeypatch):
+    one = made(storage, "one", 40)
+    learned = []
+    plain = Replica._learn
+    monkeypatch.setattr(Replica, "_learn", lambda self, *part: learned.append(len(part[2])) or plain(self, *part))
+    asked = house.at_work(one).ask()
+    answer = house.experiment(one).recommend()
+    Desks(house).of(one).course.follow()
+    assert sum(learned) == 40
+    monkeypatch.undo()
+    same = create_experiment("same", GRAPH, budget=1, storage=MemoryStorage(), seed=3)
+    told(same, 40)
+    assert asked == same.ask()
+    assert answer == same.recommend()
+
+
+def test_what_one_of_the_two_learns_the_other_learns_by_itself(house, storage):
+    """A copy: neither changes what the other knows."""
+    one = made(storage, "one", 10)
+    working, answering = house.at_work(one), house.experiment(one)
+    working.ask()
+    before = answering.estimates()
+    told(working, 5, seed=4)
+    assert answering._view(follow=False).position == 10
+    assert answering.estimates() != before
+    assert answering.estimates() == House(storage, Settings()).experiment(one).estimates()
