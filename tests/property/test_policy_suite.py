@@ -33,8 +33,8 @@ from foreign import ThompsonArms, ThompsonEngine
 
 
 class FamilySuite(PolicySuite):
-    """Policies that share an engine. The first meets every problem in every test. Its variants meet every third problem in
-    a test, the next third in the next test: every variant still meets every problem, and goes through every test."""
+    """Policies that share an engine. The first meets every problem in every test. Its variants meet every third problem
+    in a test, another third in the next: every variant still meets every problem, and goes through every test."""
 
     def pytest_generate_tests(self, metafunc):
         if "case" not in metafunc.fixturenames:

@@ -29,7 +29,7 @@ from dobandit.policy.world import World
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import study_of
 
-RUNS = 300
+RUNS = 150
 LUCK = 1e-4  # a test of a right program fails with this chance, if its seeds were drawn again
 
 
@@ -155,7 +155,7 @@ WEIGHTS = {
 }
 
 
-def flattens(model, policy, budget, rounds=3000, runs=40, initial=0):
+def flattens(model, policy, budget, rounds=3000, runs=16, initial=0):
     """Whether the second half of the learning rounds costs less than half of the first, on average."""
     result = run_study(study_of(model, [policy], rounds, runs, budget, record="every"), workers=1)
     regret = result.all_regret[0].mean(axis=0)
