@@ -74,7 +74,10 @@ def test_every_block_of_a_page_is_found():
 def test_the_policy_of_the_page_keeps_the_contract(tmp_path):
     page = blocks((ROOT / "CONTRIBUTING.md").read_text())
     code = "\n".join(block.text for block in page if block.language == "python")
-    (tmp_path / "test_try_each.py").write_text(code)
+    some = (
+        "\nTestTryEach.cases = TestTryEach.cases[::3]\n"  # a stranger's policy meets them all in test_policy_suite.py
+    )
+    (tmp_path / "test_try_each.py").write_text(code + some)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "test_try_each.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout

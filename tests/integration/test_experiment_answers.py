@@ -189,7 +189,7 @@ def test_explanations(name):
     experiment = case(name)
     rng = np.random.default_rng(4)
     pending = []
-    for step in range(36):
+    for step in range(24):
         names = None
         if step % 9 == 4 and name not in ("rules", "fixed"):
             names = [x for x in model.graph.controllable if x != model.graph.controllable[step % 4]]
@@ -198,7 +198,7 @@ def test_explanations(name):
             trial = pending.pop(0)
             experiment.tell(trial.number, drawn(model, trial.do, rng.random(len(model.graph))))
     rows = whole_log(experiment)
-    then = [experiment.explain(number) for number in range(36)]
+    then = [experiment.explain(number) for number in range(24)]
     for row, shown, said_ in zip(rows, then, experiment.trials(), strict=True):
         replica = Replica(experiment.definition, experiment.columns)
         replica.follow(experiment.storage.closed_since(experiment._id, 0)[: row.asked_after])
@@ -254,7 +254,7 @@ def test_explanations(name):
     # Later rounds change nothing about what was known then.
     for _ in range(20):
         experiment.record({}, drawn(model, {}, rng.random(len(model.graph))))
-    assert [again(experiment).explain(number) for number in range(36)] == then
+    assert [again(experiment).explain(number) for number in range(24)] == then
     refused(ExperimentError, lambda: experiment.explain(40), "recorded")
 
 

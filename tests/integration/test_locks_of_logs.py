@@ -112,7 +112,7 @@ def test_nobody_takes_all_turns(storage, monkeypatch):
     experiment, order, plain = make(storage), [], Replica.situation
 
     def thinking(replica, *arguments):
-        time.sleep(0.1)
+        time.sleep(0.04)
         order.append(threading.get_ident())
         return plain(replica, *arguments)
 

@@ -65,7 +65,7 @@ def write_with_checkpoints(send, storage, life):
     write_for_ever(send, storage, life)
 
 
-@pytest.mark.parametrize(("url", "lives"), [("memory", 150), ("sqlite", 50), ("postgresql", 50)], indirect=["url"])
+@pytest.mark.parametrize(("url", "lives"), [("memory", 60), ("sqlite", 20), ("postgresql", 20)], indirect=["url"])
 def test_an_acknowledged_tell_survives_kill_9(zygote, url, lives):
     done = zygote.run(kills, url, lives)
     assert done["told"] > lives
@@ -77,9 +77,9 @@ def test_an_acknowledged_tell_survives_kill_9(zygote, url, lives):
 def eight_processes(storage):
     create(storage).close()
     start = time.monotonic() + 0.5
-    children = [Child(partial(hundred_rounds, storage=storage, worker=worker, start=start)) for worker in range(8)]
+    children = [Child(partial(forty_rounds, storage=storage, worker=worker, start=start)) for worker in range(8)]
     reported = sorted(line for child in children for line in child.finish())
-    assert [number for number, _ in reported] == list(range(800))
+    assert [number for number, _ in reported] == list(range(320))
     experiment = open_at(storage, 1.0)
     assert sorted(told(experiment)) == reported
     under_way = check_every_ask(experiment)
@@ -89,11 +89,11 @@ def eight_processes(storage):
     return {"other trials under way, on average": under_way}
 
 
-def hundred_rounds(send, storage, worker, start):
+def forty_rounds(send, storage, worker, start):
     experiment, rng = open_at(storage, 1.0), random.Random(worker)
     experiment.learner  # noqa: B018
     time.sleep(max(start - time.monotonic(), 0.0))
-    for _ in range(100):
+    for _ in range(40):
         trial = experiment.ask()
         observation = some_observation(rng, trial.do)
         experiment.tell(trial.number, observation)
@@ -106,7 +106,7 @@ def check_every_ask(experiment):
     from dobandit.experiment.replica import Replica
 
     columns, replica = experiment.columns, Replica(experiment.definition, experiment.columns)
-    trials, closed = list(experiment.stored_trials()), experiment.storage.closed_since(experiment._id, 0)[:800]
+    trials, closed = list(experiment.stored_trials()), experiment.storage.closed_since(experiment._id, 0)[:320]
     others = 0
     for trial in trials:
         replica.follow(closed[replica.position : trial.asked_after])
@@ -123,14 +123,14 @@ def check_every_ask(experiment):
 def asked_after_replay(experiment):
     """What is asked next by one process that lived through the log, a round at a time."""
     alone = create("memory")
-    for trial in experiment.storage.closed_since(experiment._id, 0)[:800]:
+    for trial in experiment.storage.closed_since(experiment._id, 0)[:320]:
         do, observation = map(alone.columns.decode, (trial.do, trial.observation))
         alone.record(do, observation)
         assert alone.learner.rounds == trial.position + 1
     return alone.ask()
 
 
-def test_eight_processes_ask_and_tell_a_hundred_times_each(zygote, url):
+def test_eight_processes_ask_and_tell_forty_times_each(zygote, url):
     zygote.run(eight_processes, url)
 
 
@@ -176,4 +176,4 @@ def race(send, storage, turns):
 
 
 def test_an_expired_lease_is_handed_out_once(zygote, url):
-    zygote.run(races, url, 30)
+    zygote.run(races, url, 15)

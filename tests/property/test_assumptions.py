@@ -62,7 +62,7 @@ def plain_zeta(worlds, parents_of) -> tuple[float, dict[str, int]]:
     return least, holes
 
 
-@relaxed(max_examples=120)
+@relaxed(max_examples=60)
 @given(st.one_of(dyadic_blms(), bglms(most=6)))
 def test_zeta_is_exact_and_appendix_b_stays_below(model):
     found = diagnose_assumptions(model)
@@ -75,7 +75,7 @@ def test_zeta_is_exact_and_appendix_b_stays_below(model):
     assert (found.zeta_lemma is None) == (found.upsilon == 0)
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(st.one_of(dyadic_blms(), bglms(most=5)))
 def test_upsilon_is_the_least_chance_whatever_the_parents(model):
     least = 1.0
@@ -122,7 +122,7 @@ def test_a_hidden_common_cause_can_break_assumption_3():
 # -- Assumptions 1 and 2 --------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @given(bglms(most=5), st.integers(0, 2**32))
 def test_slope_bounds_hold_and_are_nearly_attained(model, seed):
     rng = np.random.default_rng(seed)
@@ -151,7 +151,7 @@ def test_slope_bounds_hold_and_are_nearly_attained(model, seed):
             assert node.l1 <= steepest * 1.03
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @given(bglms(most=5))
 def test_model_constants_are_the_worst_of_the_nodes(model):
     found = diagnose_assumptions(model, horizon=500, delta=0.01)
@@ -206,7 +206,7 @@ def pairs(draw) -> tuple[BinaryGLM, BinaryGLM, dict[str, int]]:
     return (*models, dict.fromkeys(chosen, 1))
 
 
-@relaxed(max_examples=150)
+@relaxed(max_examples=75)
 @given(pairs())
 def test_lemma_2_on_all_nodes_upstream_of_the_target(drawn):
     one, two, do = drawn

@@ -64,7 +64,7 @@ def assert_best(case, game, learner, available=None, tolerance=1e-8):
 
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[4], CASES[6]], ids=lambda case: case.name)
-@relaxed(max_examples=80)
+@relaxed(max_examples=40)
 @given(games(most=6), seeds)
 def test_the_choice_is_the_best_of_the_allowed_sets(case, game, seed):
     rng = np.random.default_rng(seed)
@@ -84,7 +84,7 @@ def test_the_choice_within_the_box_is_the_best_of_the_allowed_sets(game, seed):
     assert_best(CASES[1], game, learner, tolerance=1e-7)
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @given(games(most=6), seeds)
 def test_best_is_the_best_under_the_plain_estimate(game, seed):
     learner = CASES[0].start(game)
@@ -97,7 +97,7 @@ def test_best_is_the_best_under_the_plain_estimate(game, seed):
 
 
 @pytest.mark.parametrize("case", [CASES[2], CASES[5]], ids=lambda case: case.name)
-@relaxed(max_examples=150)
+@relaxed(max_examples=75)
 @given(games(most=8), seeds)
 def test_the_search_finds_the_best_of_all_allowed_sets(case, game, seed):
     rng = np.random.default_rng(seed)

@@ -35,7 +35,7 @@ def told(engine, action, reward, times=1):
     engine.update(Rounds(values, was_set, np.array([times])))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_correction_is_the_posterior(seed):
     """P(d is not 0) and the mean and spread of d, by integration over d."""
     rng = np.random.default_rng(seed)

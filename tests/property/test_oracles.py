@@ -26,7 +26,7 @@ from worlds import graphs, quietly, relaxed
 # -- the sets -------------------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(graphs(most=8), st.data())
 def test_the_list_has_the_combinations_in_order(graph, data):
     relevant = [graph.index(name) for name in graph.controllable if graph.target in graph.descendants(name)]
@@ -63,7 +63,7 @@ def test_a_tie_is_relative_above_1_and_absolute_below(scale):
 # -- closed form ----------------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=120)
+@relaxed(max_examples=60)
 @given(learned(most=7, outside=0.5))
 def test_closed_form_is_algorithm_4_for_every_set(known):
     truth = [tr.closed_form_value(known.graph, known.theta_hat, known.M_inverse, known.rho, S) for S in known.sets]
@@ -146,7 +146,7 @@ RADII = [0.0113, 0.103, 0.297, 0.97, 3.1, 11.3, 103.0, 1e4]
 
 
 @pytest.mark.parametrize("singular", [False, True], ids=["regular", "singular"])
-@relaxed(max_examples=600)
+@relaxed(max_examples=200)
 @given(seeds, st.sampled_from(RADII))
 def test_the_boxed_maximum_is_feasible_and_optimal(singular, seed, rho):
     v, center, M = random_region(np.random.default_rng(seed), singular)
@@ -182,7 +182,7 @@ def test_a_singular_region_is_walked_from_a_corner(v, center, M, rho):
     assert no_better_than(v, center, M, rho, theta) - value <= 1e-9
 
 
-@relaxed(max_examples=150)
+@relaxed(max_examples=75)
 @given(seeds, st.sampled_from(RADII))
 def test_the_boxed_maximum_is_the_transcriptions(seed, rho):
     v, center, M = random_region(np.random.default_rng(seed))
@@ -190,7 +190,7 @@ def test_the_boxed_maximum_is_the_transcriptions(seed, rho):
     assert our_maximum(v, center, M, rho)[0] == pytest.approx(found.value, abs=1e-9)
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(seeds, st.sampled_from([0.3, 1.0, 3.0]))
 def test_a_general_purpose_solver_finds_the_same_boxed_maximum(seed, rho):
     rng = np.random.default_rng(seed)
@@ -218,14 +218,14 @@ def test_a_general_purpose_solver_finds_the_same_boxed_maximum(seed, rho):
     assert -found.fun >= value - 1e-9
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(learned(most=5, outside=0.3))
 def test_boxed_sets_are_the_transcriptions(known):
     truth = tr.boxed_values(known.graph, known.theta_hat, known.M, known.rho, known.sets)
     np.testing.assert_allclose(known.boxed(), truth, atol=1e-9)
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(learned(most=6))
 def test_the_box_never_adds_to_an_estimate_inside_it(known):
     plain = Learned.closed(known)
@@ -233,7 +233,7 @@ def test_the_box_never_adds_to_an_estimate_inside_it(known):
     assert np.all(known.boxed() <= 1.0 * np.maximum(plain, 0.0) + 1e-9)
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @given(learned(most=6))
 def test_without_radius_box_and_closed_form_are_the_plain_estimate(known):
     known.radii[:] = 0.0
@@ -242,7 +242,7 @@ def test_without_radius_box_and_closed_form_are_the_plain_estimate(known):
     np.testing.assert_allclose(known.boxed(), truth, atol=1e-12)
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @given(learned(most=6), st.floats(0.0, 3.0))
 def test_a_larger_radius_never_lowers_a_value(known, more):
     closed, in_box = known.closed(), known.boxed()
@@ -289,7 +289,7 @@ def test_the_pair_oracle_refuses_what_it_cannot_sum():
 # -- epsilon-net ----------------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @given(seeds)
 def test_the_net_stays_below_the_boxed_maximum(seed):
     rng = np.random.default_rng(seed)
@@ -304,7 +304,7 @@ def test_the_net_stays_below_the_boxed_maximum(seed):
         assert np.all(on_net <= known.boxed() + 1e-12)
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(seeds, st.sampled_from([0.05, 0.1, 0.25]))
 def test_the_net_loses_at_most_a_step_along_each_axis(seed, epsilon):
     """For an upright ellipsoid around a grid point: rounding towards it stays inside."""

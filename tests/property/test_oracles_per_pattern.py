@@ -25,7 +25,7 @@ from worlds import ARCTAN, quietly, relaxed
 # -- per pattern ----------------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(learned(most=6, outside=0.3), st.data())
 def test_per_pattern_is_the_sum_over_all_worlds(known, data):
     links = data.draw(links_for(known))
@@ -148,7 +148,7 @@ def by_worlds(known, links, given):
 
 
 @pytest.mark.parametrize("values", [(0.0, 1.0), (0.0, 0.3, 0.75, 1.0)], ids=["0 and 1", "numbers"])
-@relaxed(max_examples=80)
+@relaxed(max_examples=40)
 @given(learned(most=7, outside=0.5), seeds)
 def test_closed_form_of_any_values_in_any_context_is_the_plain_recursion(values, known, seed):
     rng = np.random.default_rng(seed)
@@ -166,7 +166,7 @@ def test_closed_form_of_any_values_in_any_context_is_the_plain_recursion(values,
         assert value == pytest.approx(truth, rel=1e-10, abs=1e-11)
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @given(learned(most=5, outside=0.3), seeds)
 def test_boxed_values_in_any_context_are_the_plain_recursion(known, seed):
     rng = np.random.default_rng(seed)
@@ -181,7 +181,7 @@ def test_boxed_values_in_any_context_are_the_plain_recursion(known, seed):
         assert value == pytest.approx(truth, abs=1e-9)
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(learned(most=6, outside=0.3), seeds, st.data())
 def test_per_pattern_of_values_0_and_1_in_any_context_is_the_sum_over_worlds(known, seed, data):
     links, rng = data.draw(links_for(known)), np.random.default_rng(seed)

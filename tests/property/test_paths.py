@@ -47,7 +47,7 @@ def weighted_graphs(draw):
     return graph, theta, draw(settings)
 
 
-@relaxed(max_examples=300)
+@relaxed(max_examples=120)
 @given(weighted_graphs(), st.integers(0, 12))
 def test_the_largest_paths_are_those_of_a_full_list(case, most):
     graph, theta, chosen = case
@@ -67,7 +67,7 @@ def test_the_largest_paths_are_those_of_a_full_list(case, most):
     assert (paths, rest) == top_paths(graph, theta, turned, most)
 
 
-@relaxed(max_examples=100)
+@relaxed(max_examples=60)
 @given(st.data(), blms(most=6))
 def test_paths_and_rest_add_up_to_the_mean(data, model):
     chosen = data.draw(st.dictionaries(st.sampled_from(model.graph.controllable), st.integers(0, 1)))

@@ -98,7 +98,7 @@ def sets_under_way(rng, graph, count):
 
 
 @optimists
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @given(graphs(most=6), seeds)
 def test_pending_sets_add_their_expected_news_and_leave_the_estimate(name, graph, seed):
     rng = np.random.default_rng(seed)

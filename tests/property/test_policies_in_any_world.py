@@ -39,10 +39,9 @@ HARM = BinaryGLM(
 
 
 @pytest.mark.parametrize("policy", [UCB(0.3), KLUCB(), EpsilonGreedy(0.1)], ids=["UCB", "KL-UCB", "eps-greedy"])
-@pytest.mark.parametrize("seed", range(3))
-def test_what_does_harm_is_left_alone(policy, seed):
+def test_what_does_harm_is_left_alone(policy):
     """P(Y) = .4 + .3 good - .3 bad: two may be set, but good alone is best."""
-    learner, rng, actions = policy.start(HARM.graph, 2, seed=seed), np.random.default_rng(seed), []
+    learner, rng, actions = policy.start(HARM.graph, 2, seed=0), np.random.default_rng(0), []
     for _ in range(3000):
         actions.append(learner.propose())
         drawn = HARM.sample(actions[-1], 1, rng)
@@ -96,7 +95,7 @@ def graphs_with_context(draw, most=6):
     return quietly(CausalGraph, graph.edges, graph.target, (), free, graph.bias, graph.nodes, context=context)
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(graphs_with_context(), st.data())
 def test_blm_lr_in_a_context_is_the_recursion_where_known_means_are_what_they_are(graph, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 9999)))

@@ -32,7 +32,28 @@ from dobandit.testing.problems import CASES
 from foreign import ThompsonArms, ThompsonEngine
 
 
-class TestLinearRegression(PolicySuite):
+class FamilySuite(PolicySuite):
+    """Policies that share an engine. The first meets every problem in every test. Its variants meet every third problem
+    in a test, another third in the next: every variant still meets every problem, and goes through every test."""
+
+    def pytest_generate_tests(self, metafunc):
+        if "case" not in metafunc.fixturenames:
+            super().pytest_generate_tests(metafunc)
+            return
+        turn = TESTS.index(metafunc.function.__name__)
+        met = [
+            pytest.param(policy, case, id=f"{policy.label}-{case.name}")
+            for i, policy in enumerate(self.policies)
+            for j, case in enumerate(self.cases)
+            if i == 0 or (i + j + turn) % 3 == 0
+        ]
+        metafunc.parametrize(("policy", "case"), met)
+
+
+TESTS = [name for name in vars(PolicySuite) if name.startswith("test_")]
+
+
+class TestLinearRegression(FamilySuite):
     policies = (
         BLMLR(radius_scale=0.1),
         BLMLR(radius_scale=0.1, clipped=True),
@@ -42,11 +63,11 @@ class TestLinearRegression(PolicySuite):
     )
 
 
-class TestCausal(PolicySuite):
+class TestCausal(FamilySuite):
     policies = (CausalUCB(), CausalTS(), CausalUCB(safe=True), CausalUCB(guarantee=True))
 
 
-class TestMaximumLikelihood(PolicySuite):
+class TestMaximumLikelihood(FamilySuite):
     policies = (
         BGLMOFU(radius_scale=0.1, initial=10, samples=64),
         BGLMOFU(radius_scale=0.1, lambda_scale=0.0, samples=64, clipped=True),
@@ -54,7 +75,7 @@ class TestMaximumLikelihood(PolicySuite):
     )
 
 
-class TestArms(PolicySuite):
+class TestArms(FamilySuite):
     policies = (UCB(), UCB(scale=0.1), KLUCB(), KLUCB(c=3.0), EpsilonGreedy(), EpsilonGreedy(epsilon=1.0))
 
 
@@ -66,7 +87,7 @@ class TestYardsticks(PolicySuite):
     policies = (Random(), Fixed(["X1"]), Fixed({"X4": 0}), Oracle)
 
 
-class TestForeignPolicy(PolicySuite):
+class TestForeignPolicy(FamilySuite):
     policies = (ThompsonArms(), ThompsonArms(prior=2.0))
 
 

@@ -30,7 +30,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @every_shape
-@worlds.relaxed(max_examples=60)
+@worlds.relaxed(max_examples=30)
 @given(seeds, st.integers(2, 14), st.integers(1, 5), st.integers(0, 4))
 def test_has_the_size_asked_for_and_every_variable_matters(shape, seed, nodes, parents, latent):
     assume(latent <= nodes - 1)  # an edge for each is always there
@@ -46,7 +46,7 @@ def test_has_the_size_asked_for_and_every_variable_matters(shape, seed, nodes, p
 
 
 @every_shape
-@worlds.relaxed(max_examples=60)
+@worlds.relaxed(max_examples=30)
 @given(seeds, st.integers(3, 10), st.integers(1, 4), st.integers(1, 4))
 def test_hidden_nodes_matter_and_can_be_projected_away(shape, seed, nodes, parents, latent):
     assume(latent <= nodes - 1)

@@ -132,7 +132,7 @@ def test_bad_rules_are_refused_with_the_reason(rules, says):
             policy.start(paper.G1.graph, **rules)
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(games(), st.data())
 def test_a_fixed_set_must_be_allowed(game, data):
     names = data.draw(st.lists(st.sampled_from(game.graph.controllable), unique=True))

@@ -52,7 +52,7 @@ def probabilities(model, name):
 
 
 @pytest.mark.parametrize("kind", [BinaryGLM, LinearModel])
-@relaxed(max_examples=300)
+@relaxed(max_examples=120)
 @given(
     bias=st.integers(-8, 16),
     weights=st.lists(st.integers(-12, 12), min_size=1, max_size=4),
@@ -85,7 +85,7 @@ def test_a_linear_model_is_refused_exactly_when_some_pattern_is_no_probability(k
     assert any(f"would be {x:g}," in text for x in extremes if not 0 <= x <= 1)
 
 
-@relaxed(max_examples=150)
+@relaxed(max_examples=75)
 @given(st.one_of(signed_blms(), signed_bglms()))
 def test_a_model_that_is_accepted_has_probabilities_only(model):
     for name in model.graph:
@@ -143,7 +143,7 @@ def test_cascades_and_thresholds_stay_nonnegative():
 # -- nonnegative, harmful --------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=120)
+@relaxed(max_examples=60)
 @given(with_do(st.one_of(signed_bglms(), signed_blms())))
 def test_nonnegative_says_that_one_more_never_lowers(drawn):
     model, do = drawn
@@ -168,7 +168,7 @@ def test_a_negative_bias_is_not_harmful():
 
 
 @pytest.mark.parametrize("method", ["auto", "elimination", "enumeration"])
-@relaxed(max_examples=100)
+@relaxed(max_examples=60)
 @given(with_do(signed_bglms()))
 def test_exact_methods_equal_the_sum_over_all_worlds(method, drawn):
     model, do = drawn
@@ -176,7 +176,7 @@ def test_exact_methods_equal_the_sum_over_all_worlds(method, drawn):
 
 
 @pytest.mark.parametrize("method", ["linear", "elimination", "enumeration"])
-@relaxed(max_examples=80)
+@relaxed(max_examples=40)
 @given(with_do(signed_blms()))
 def test_linear_models_equal_the_sum_over_all_worlds(method, drawn):
     model, do = drawn
@@ -222,7 +222,7 @@ def test_compiled_links_serve_negative_sums_too():
 # -- files and pickles ----------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=100)
+@relaxed(max_examples=60)
 @given(signed_bglms())
 def test_files_and_pickles_keep_a_model(model):
     assert pickle.loads(pickle.dumps(model)) == model
@@ -277,7 +277,7 @@ def test_two_harmful_steps_through_a_hidden_variable_help():
 # -- assumptions ----------------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(st.one_of(signed_blms(most=6), signed_bglms(most=5)))
 def test_upsilon_is_the_least_chance_and_appendix_b_stays_below_the_exact_zeta(model):
     found = diagnose_assumptions(model)
@@ -287,7 +287,7 @@ def test_upsilon_is_the_least_chance_and_appendix_b_stays_below_the_exact_zeta(m
     assert found.harmful == model.harmful
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @given(signed_bglms(most=5))
 def test_slope_bounds_hold_over_the_ball_around_the_weights(model):
     for node in diagnose_assumptions(model).nodes:

@@ -139,9 +139,9 @@ def test_the_worlds_tell_sets_apart(world):
 @pytest.mark.parametrize(("world", "policy"), CASES, ids=[f"{w}-{policy_to_spec(p)}" for w, p in CASES])
 def test_a_simulated_run_is_the_run_by_hand(world, policy):
     model = MODELS[world]
-    wanted = study(model, [policy], rounds=120, replications=3, seed=11, record="every")
+    wanted = study(model, [policy], rounds=70, replications=3, seed=11, record="every")
     result = run_study(wanted, workers=1)
-    sets, rewards = played_by_hand(model, policy, 2, 120, seed=11, replication=2)
+    sets, rewards = played_by_hand(model, policy, 2, 70, seed=11, replication=2)
     assert_played(result, 0, 2, sets, rewards)
     if getattr(policy, "initial", 0) != "lambda-min":  # which may never end in so few rounds
         assert len(set(sets)) > 1

@@ -92,7 +92,7 @@ def some_do(draw, graph):
 # -- what it is worth -------------------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=80)
+@relaxed(max_examples=40)
 @drawn_from(table_worlds(), st.data())
 @pytest.mark.parametrize("method", ["auto", "elimination", "enumeration"])
 def test_expectations_equal_enumeration(method, drawn, data):
@@ -139,7 +139,7 @@ def test_random_numbers_do_not_depend_on_what_is_set():
     assert np.array_equal(free["buy"][already], forced["buy"][already])
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @drawn_from(table_worlds())
 def test_nonnegative_means_that_no_parent_ever_lowers_a_probability(drawn):
     graph, tables = drawn
@@ -155,7 +155,7 @@ def test_nonnegative_means_that_no_parent_ever_lowers_a_probability(drawn):
     assert TableModel(graph, rising).nonnegative
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @drawn_from(table_worlds(context=True), st.data())
 def test_a_known_context_is_conditioning(drawn, data):
     graph, tables = drawn
@@ -175,7 +175,7 @@ def plain_mean_of_pattern(graph, tables, known):
 # -- the best action --------------------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @drawn_from(table_worlds(), st.integers(1, 3), st.booleans())
 def test_solve_finds_the_best_of_all_actions(drawn, budget, both):
     graph, tables = drawn
@@ -207,7 +207,7 @@ def test_branch_and_bound_is_for_linear_models():
 # -- files and values -------------------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @drawn_from(st.booleans().flatmap(lambda context: table_worlds(context=context)))
 def test_files_and_pickles_change_nothing(drawn):
     graph, tables = drawn

@@ -68,7 +68,7 @@ def test_blm_lr_on_the_papers_graphs(name, scale):
     model, budget, horizon = paper.MODELS[name], paper.BUDGETS[name], paper.ROUNDS[name]
     learner = BLMLR(radius_scale=scale).start(model.graph, budget, horizon=horizon)
     reference = tr.BLMLRTranscription(model.graph, budget, horizon, radius_scale=scale)
-    same_choices(model, learner, reference, 300, every=50)
+    same_choices(model, learner, reference, 150, every=50)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -77,7 +77,7 @@ def test_blm_lr_on_random_graphs(seed):
     budget = 1 + seed % 3
     learner = BLMLR(radius_scale=0.1).start(model.graph, budget, horizon=300)
     reference = tr.BLMLRTranscription(model.graph, budget, 300, radius_scale=0.1)
-    same_choices(model, learner, reference, 300, seed, every=50)
+    same_choices(model, learner, reference, 150, seed, every=50)
 
 
 @relaxed(max_examples=30)
@@ -104,7 +104,7 @@ def test_blm_lr_within_the_box(name, scale):
     model, budget = paper.MODELS[name], paper.BUDGETS[name]
     learner = BLMLR(radius_scale=scale, region="boxed").start(model.graph, budget, horizon=1000)
     reference = tr.BLMLRTranscription(model.graph, budget, 1000, radius_scale=scale, region="boxed")
-    same_choices(model, learner, reference, 40, every=5)
+    same_choices(model, learner, reference, 24, every=6)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -112,7 +112,7 @@ def test_blm_lr_within_the_box_on_random_graphs(seed):
     model = random_model(seed, size=5)
     learner = BLMLR(radius_scale=0.05, region="boxed").start(model.graph, 2, horizon=200)
     reference = tr.BLMLRTranscription(model.graph, 2, 200, radius_scale=0.05, region="boxed")
-    same_choices(model, learner, reference, 40, seed, every=5)
+    same_choices(model, learner, reference, 24, seed, every=6)
 
 
 # -- BGLM-OFU on linear models --------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def test_blm_ofu_with_the_papers_initial_rounds(name, scale):
     initial = horizon // 100
     learner = BGLMOFU(radius_scale=scale, initial=initial).start(model.graph, budget, horizon=horizon)
     reference = tr.BGLMOFUTranscription(model.graph, {}, budget, horizon, initial_rounds=initial, radius_scale=scale)
-    chosen = same_choices(model, learner, reference, initial + 120, every=20)
+    chosen = same_choices(model, learner, reference, initial + 60, every=20)
     assert chosen.count(()) == initial
 
 
@@ -155,7 +155,7 @@ def test_blm_ofu_on_random_graphs(seed):
     model = random_model(seed, size=5)
     learner = BGLMOFU(radius_scale=0.2, initial=5).start(model.graph, 2, horizon=200)
     reference = tr.BGLMOFUTranscription(model.graph, {}, 2, 200, initial_rounds=5, radius_scale=0.2)
-    same_choices(model, learner, reference, 120, seed, every=10)
+    same_choices(model, learner, reference, 80, seed, every=10)
 
 
 # -- BGLM-OFU on other links ----------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_bglm_ofu_on_other_links(kind, budget):
         initial_rounds=initial,
         **settings,
     )
-    chosen = same_choices(model, learner, reference, initial + 80, seed=3, every=10)
+    chosen = same_choices(model, learner, reference, initial + 40, seed=3, every=10)
     assert len(set(chosen)) > 1
 
 
@@ -222,7 +222,7 @@ def test_baselines_on_the_papers_graphs(baseline, name):
     policy, transcription, settings = BASELINES[baseline]
     model, budget = paper.MODELS[name], paper.BUDGETS[name]
     learner = policy.start(model.graph, budget, horizon=1000, effects="nonnegative")  # the paper's arms: exactly K
-    same_choices(model, learner, transcription(model.graph, budget, **settings), 400)
+    same_choices(model, learner, transcription(model.graph, budget, **settings), 200)
 
 
 @pytest.mark.parametrize("baseline", BASELINES)

@@ -105,7 +105,7 @@ def test_the_cycle_named_is_a_real_one_in_the_direction_of_the_edges():
     assert "'n0' -> 'n1' -> 'n2' -> 'n3' -> 'n4' -> 'n0'" in text
 
 
-@relaxed(max_examples=100)
+@relaxed(max_examples=60)
 @given(dag_edges(least=3), st.data())
 def test_any_back_edge_is_reported_as_a_path_of_the_graph(drawn, data):
     nodes, edges = drawn
@@ -200,7 +200,7 @@ def test_arrays_are_read_only():
         assert isinstance(array, int) or not array.flags.writeable
 
 
-@relaxed(max_examples=100)
+@relaxed(max_examples=60)
 @given(graphs(), st.randoms(use_true_random=False))
 def test_equal_whatever_the_order_of_edges_and_roles(graph, shuffler: random.Random):
     edges, bias, nodes = list(graph.edges), list(graph.bias), list(graph.nodes)
@@ -242,7 +242,7 @@ def test_pickle_round_trip(graph):
 # -- look-ups and order ---------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=150)
+@relaxed(max_examples=75)
 @given(dag_edges(most=10))
 def test_relations_agree_with_networkx(drawn):
     nodes, edges = drawn
@@ -263,7 +263,7 @@ def test_relations_agree_with_networkx(drawn):
     assert graph.topological_order == graph.nodes
 
 
-@relaxed(max_examples=100)
+@relaxed(max_examples=60)
 @given(graphs())
 def test_arrays_tell_the_same_as_the_names(graph):
     arrays, n = graph.arrays, len(graph)
@@ -281,7 +281,7 @@ def test_arrays_tell_the_same_as_the_names(graph):
     assert name[arrays.target] == graph.target
 
 
-@relaxed(max_examples=100)
+@relaxed(max_examples=60)
 @given(graphs(most=12), st.randoms(use_true_random=False))
 def test_from_arrays_equals_the_constructor(graph, shuffler: random.Random):
     names, edges = list(graph.nodes), list(graph.edges)
@@ -324,7 +324,7 @@ def test_numbers_in_names_sort_by_value():
     assert ordered.index("X1a2") < ordered.index("X1a10") < ordered.index("X2") < ordered.index("X" + "9" * 5000)
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(st.integers(1, 30), st.integers(0, 2**32 - 1))
 def test_compiled_and_interpreted_order_agree_on_dags_and_cycles(size, seed):
     rng = np.random.default_rng(seed)

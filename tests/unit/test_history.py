@@ -238,7 +238,7 @@ def logs(draw):
     return columns, trials
 
 
-@relaxed(max_examples=300)
+@relaxed(max_examples=120)
 @given(logs())
 def test_an_export_read_again_gives_the_same_rounds(log):
     columns, trials = log
@@ -249,7 +249,7 @@ def test_an_export_read_again_gives_the_same_rounds(log):
     assert read_history([export.row_of(t, columns) for t in trials], columns) == told
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(logs())
 def test_tables_say_what_the_log_says(log):
     columns, trials = log

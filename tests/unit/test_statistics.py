@@ -67,7 +67,7 @@ def relative_error(found, truth):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(seeds)
 def test_with_ridge_the_updated_inverse_is_the_inverse(kind, seed):
     rng = np.random.default_rng(seed)
@@ -82,7 +82,7 @@ def test_with_ridge_the_updated_inverse_is_the_inverse(kind, seed):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "continuous"])
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(seeds)
 def test_without_ridge_it_is_the_pseudo_inverse_at_every_row(kind, seed):
     rng = np.random.default_rng(seed)
@@ -99,7 +99,7 @@ def test_without_ridge_it_is_the_pseudo_inverse_at_every_row(kind, seed):
         assert node.stats.rank[node.v] == np.linalg.matrix_rank(M, hermitian=True)
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(seeds)
 def test_without_ridge_continuous_rows_lose_no_more_than_their_condition_asks(seed):
     rng = np.random.default_rng(seed)
@@ -179,7 +179,7 @@ def test_a_refresh_leaves_what_is_right_as_it_is(kind):
 # -- lambda_min -----------------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=100)
+@relaxed(max_examples=60)
 @given(seeds, st.sampled_from(KINDS))
 def test_reaches_lambda_agrees_with_the_least_eigenvalue(seed, kind):
     rng = np.random.default_rng(seed)
@@ -204,7 +204,7 @@ def test_a_lambda_min_of_exactly_the_threshold_counts(d):
 # -- which rows enter -----------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(graphs(most=6), seeds)
 def test_a_row_enters_where_the_node_was_not_set_and_it_and_its_parents_were_seen(graph, seed):
     rng = np.random.default_rng(seed)

@@ -55,7 +55,7 @@ def slsqp_maximum(v, theta_hat, M, rho, bounds=None):
 # -- Algorithm 4 ----------------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @given(seeds, st.sampled_from([0.05, 0.5, 3.0]))
 def test_closed_form_is_the_maximum_over_the_bare_ellipsoid(seed, rho):
     v, theta_hat, M = random_region(seed)
@@ -63,7 +63,7 @@ def test_closed_form_is_the_maximum_over_the_bare_ellipsoid(seed, rho):
     assert slsqp_maximum(v, theta_hat, M, rho) == pytest.approx(closed, abs=1e-6)
 
 
-@relaxed(max_examples=100)
+@relaxed(max_examples=60)
 @given(seeds, st.sampled_from([0.01, 0.3, 1.0, 3.0, 30.0]))
 def test_boxed_maximum_proves_itself_by_its_duality_gap(seed, rho):
     v, theta_hat, M = random_region(seed)
@@ -114,7 +114,7 @@ def test_boxed_maximum_by_hand():
     assert tr.boxed_maximum(np.zeros(0), np.zeros(0), np.eye(0), 1.0).value == 0.0
 
 
-@relaxed(max_examples=40)
+@relaxed(max_examples=25)
 @given(seeds)
 def test_epsilon_net_approaches_the_boxed_maximum_from_below(seed):
     rng = np.random.default_rng(seed)
@@ -132,7 +132,7 @@ def test_epsilon_net_without_a_point_inside():
     assert tr.epsilon_net_value(np.ones(1), np.array([0.25]), np.eye(1), 0.01, 0.5) == -math.inf
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(blms())
 def test_without_radius_the_oracles_are_exact(model):
     theta = weights_of(model)
@@ -144,7 +144,7 @@ def test_without_radius_the_oracles_are_exact(model):
         assert tr.expected_reward(model, S) == pytest.approx(truth, abs=1e-12)
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=30)
 @given(bglms(most=5))
 def test_without_radius_the_per_pattern_oracle_is_exact(model):
     theta = weights_of(model)
@@ -212,7 +212,7 @@ def test_score_root_of_one_sided_data_is_finite(link, outcome):
     assert tr.separated(V, x, link) == (outcome == 1.0 or link.name in ("logistic", "probit"))
 
 
-@relaxed(max_examples=150)
+@relaxed(max_examples=75)
 @given(seeds, st.sampled_from([logistic(2.0), probit(1.0), exponential, rational(1.0), rational(20.0)]))
 def test_score_root_from_few_rows(seed, link):
     rng = np.random.default_rng(seed)
