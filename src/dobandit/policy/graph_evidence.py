@@ -110,7 +110,8 @@ class GraphEvidence:
         """One that has seen the same, and counts by itself from now on."""
         twin = copy.copy(self)
         twin.state, twin._kept = copied(self.state), kept_of(self.watch, self.state)
-        twin._total, twin._single = self._total.copy(), self._single.copy()  # each is written to by whoever looks
+        twin.watch = self.watch._replace(row=self.watch.row.copy(), sums=self.watch.sums.copy())  # scratch is its own:
+        twin._total, twin._single = self._total.copy(), self._single.copy()  # another thread may look meanwhile
         return twin
 
     def log10(self) -> dict[str, float]:
