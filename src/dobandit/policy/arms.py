@@ -143,6 +143,7 @@ class ArmsEngine(Engine):
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.state, twin._others = copied(self.state), dict(self._others)
+        twin.plan = copied(self.plan, {id(ids): ids for ids in self.actions()})  # room to work things out in
         return twin
 
     # -- learning ------------------------------------------------------------------------------------------------

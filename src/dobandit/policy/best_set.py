@@ -99,7 +99,7 @@ class BestSetEngine(GuaranteedEngine):
 
     def copy(self) -> Self:
         twin = super().copy()
-        twin._own = copied(self._own)
+        twin._own, twin._contests = copied(self._own), {}
         return twin
 
     def _update(self, rounds: Rounds) -> None:

@@ -11,6 +11,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -307,10 +308,16 @@ def no_context(nodes: int) -> Array:
 
 
 def copied(state: Any, done: dict[int, Any] | None = None) -> Any:
-    """A state's named tuples with copies of their arrays; an array that stands in two places still does."""
+    """A state's named tuples with copies of their arrays; an array that stands in two places still does, and one that
+    is done already (by its id) is not copied."""
     done = {} if done is None else done
     if isinstance(state, np.ndarray):
         if id(state) not in done:
-            done[id(state)] = state.copy()
+            done[id(state)] = state.copy(order="K")
         return done[id(state)]
     return type(state)(*(copied(part, done) for part in state)) if isinstance(state, tuple) else state
+
+
+def without_helpers(engine: dict[str, Any], of: type) -> dict[str, Any]:
+    """An engine's attributes without the helpers that it made for itself when they were first needed."""
+    return {name: one for name, one in engine.items() if not isinstance(getattr(of, name, None), cached_property)}

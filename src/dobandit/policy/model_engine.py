@@ -10,7 +10,7 @@ its type, so that any combination runs compiled, in `ask`/`tell` and in simulati
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,10 +23,22 @@ from dobandit.estimation.estimators import Estimator, State, learn, rows_with_ro
 from dobandit.estimation.kept_intervals import Unwatched, watch_round
 from dobandit.estimation.statistics import Layout, layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
+from dobandit.oracle.frontier import Frontier
 from dobandit.oracle.listing import IDLE, TIE, Listing, listing_of, propose, score
 from dobandit.policy.beliefs import Beliefs
 from dobandit.policy.diary import write_codes
-from dobandit.policy.engine import Array, Choice, Draws, Engine, Estimate, Pending, Rounds, Situation, copied
+from dobandit.policy.engine import (
+    Array,
+    Choice,
+    Draws,
+    Engine,
+    Estimate,
+    Pending,
+    Rounds,
+    Situation,
+    copied,
+    without_helpers,
+)
 from dobandit.policy.insurance import note_play
 from dobandit.policy.intervals import target_interval
 from dobandit.policy.pending import expect
@@ -135,6 +147,9 @@ class ModelEngine(Engine):
     make_oracle  the oracle for the variables that can be set now, or for the actions of a given list
     """
 
+    _borrowed = False
+    _plan: ModelPlan
+
     def __init__(
         self,
         problem: Problem,
@@ -173,9 +188,23 @@ class ModelEngine(Engine):
 
     def copy(self) -> Self:
         twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin.__dict__.update(without_helpers(self.__dict__, type(self)))
         twin.state, twin._expected = copied(self.state), (0, (), None)
+        twin._borrowed, twin._plans = True, {}
         return twin
+
+    @property
+    def plan(self) -> ModelPlan:
+        """Its parts have room to work things out. A copy borrows them until it is used, and then has its own: kernels
+        run without the interpreter's lock, so that another thread may use the first one's meanwhile."""
+        if self._borrowed:
+            shared = {id(array): array for array in never_written(self._plan)}
+            self._plan, self._borrowed = copied(self._plan, shared), False
+        return self._plan
+
+    @plan.setter
+    def plan(self, plan: ModelPlan) -> None:
+        self._plan = plan
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -361,6 +390,17 @@ class ModelEngine(Engine):
             done += room
             if done >= len(draws.world):
                 return
+
+
+def never_written(part: Any) -> Iterator[NDArray[Any]]:
+    """The large arrays of a plan that stay as they are: of the lists of actions, and of frontiers."""
+    if isinstance(part, Frontier):
+        yield from (part.table_ptr, part.state_ptr, part.pattern, part.next_zero, part.next_one)
+    elif isinstance(part, Listing):
+        yield from (part.order, part.ids, part.to, part.member, part.member_to, part.first, part.rank)
+    elif isinstance(part, tuple):
+        for one in part:
+            yield from never_written(one)
 
 
 def _same(known: tuple[Pending, ...], given: tuple[Pending, ...]) -> bool:
