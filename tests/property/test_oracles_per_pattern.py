@@ -88,6 +88,32 @@ def test_many_parents_are_tabulated_or_sampled(parents):
         assert found[i] == pytest.approx(truth, abs=5.0 / math.sqrt(4000) if plan.sampled else 1e-11)
 
 
+def test_sampled_sets_share_patterns_and_keep_their_own_values():
+    """40 parents, which take two words, and a set's mean over the sampled worlds, one world and set at a time."""
+    rng = np.random.default_rng(4)
+    names = [f"X{i}" for i in range(40)]
+    known = Learned(CausalGraph([(name, "Y") for name in names], target="Y"), rng, budget=2, rows=300)
+    known.radii[:] = known.rho = 0.2
+    links = [identity] * 40 + [logistic(4.0)]
+    plan = known.pattern_oracle(links, samples=40)
+    known.scores(plan)  # what was looked up in another round is of no use in the next
+    known.radii[:] = known.rho = 0.1
+    found = known.scores(plan)
+    alone = np.array(
+        [tr.pattern_probability(identity, np.ones(1), known.theta_hat[n], known.M_inverse[n], 0.1) for n in names]
+    )
+    order = [known.graph.nodes[v - 1] for v in plan.listing.order.tolist()]
+    for i in rng.integers(len(found), size=25).tolist():
+        chosen = {known.graph.nodes[v - 1] for v in plan.listing.ids[i].tolist() if v}
+        total = 0.0
+        for uniforms in plan.uniforms:
+            drawn = dict(zip(order, uniforms, strict=True))
+            world = {n: float(n in chosen or drawn[n] < alone[k]) for k, n in enumerate(names)}
+            row = tr.features(known.graph, "Y", world)
+            total += tr.pattern_probability(links[-1], row, known.theta_hat["Y"], known.M_inverse["Y"], 0.1)
+        assert plan.listing.values[i] == pytest.approx(total / len(plan.uniforms), abs=1e-12)
+
+
 # -- values other than 1, and what is known before acting ------------------------------------------------------
 
 

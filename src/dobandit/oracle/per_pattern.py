@@ -6,7 +6,8 @@ The value of a set is E[Y | do(S)] of the network with these conditional probabi
 arg max of the paper's line 9 (docs/oracles.md has the two-line proof), and it needs no search over weights.
 
 Exact: a table over the frontier (decided nodes that still have effects to come) is carried from node to node.
-Monte Carlo, where a table would be too large: the same fixed uniforms for every set, so differences are sharp.
+Monte Carlo, where a table would be too large: the same fixed uniforms for every set, so differences are sharp; one
+world after another, so that sets which leave a node with the same pattern share its g (`recent_patterns`).
 Either way sets that agree on their first variables share the work done for them.
 """
 
@@ -20,9 +21,15 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.link_kernels import LinkArrays, link_value
+from dobandit.model.link_kernels import LinkArrays
 from dobandit.oracle.frontier import MOST_PARENTS, Frontier, frontier_of, parents_by_depth
-from dobandit.oracle.listing import Listing, members_before, pick_best, propose, score
+from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, propose, score
+from dobandit.oracle.recent_patterns import (
+    RecentPatterns,
+    optimistic_probability,
+    pattern_probability,
+    recent_patterns,
+)
 
 
 class PerPattern(NamedTuple):
@@ -34,11 +41,12 @@ class PerPattern(NamedTuple):
     frontier: Frontier  # without states where it is sampled, and without patterns where a node has too many parents
     table: NDArray[np.float64]  # g_X by pattern
     weight: NDArray[np.float64]  # probability of each state
-    # sampled
-    uniforms: NDArray[np.float64]  # (depths, samples)
-    worlds: NDArray[np.float64]  # (n + 1, samples)
     row: NDArray[np.float64]  # (D,)
     along: NDArray[np.float64]  # (D,)
+    # sampled
+    uniforms: NDArray[np.float64]  # (samples, depths)
+    world: NDArray[np.float64]  # (n + 1,)
+    recent: RecentPatterns
 
 
 def per_pattern(
@@ -61,17 +69,12 @@ def per_pattern(
         frontier,
         np.zeros(int(frontier.table_ptr[-1])),
         np.zeros(int(frontier.state_ptr[-1])),
-        rng.random((len(parents) if count else 0, count)),
-        np.ones((len(graph) + 1 if count else 0, count)),
         np.zeros(max(widest, 1)),
         np.zeros(max(widest, 1)),
+        np.ascontiguousarray(rng.random((len(parents) if count else 0, count)).T),
+        np.ones(len(graph) + 1),
+        recent_patterns(widest, count > 0),
     )
-
-
-@kernel
-def optimistic_probability(links: Any, v: int, lin: float, quad: float, rho: float) -> float:
-    """min(1, f(lin + rho sqrt(quad))), not below 0."""
-    return min(max(link_value(links, v, lin + rho * math.sqrt(max(quad, 0.0))), 0.0), 1.0)
 
 
 @kernel
@@ -122,66 +125,61 @@ def carry(plan: Any, depth: int, known: float, last: bool) -> float:
 
 
 @kernel
-def draw(
-    layout: Any, links: Any, plan: Any, theta: Any, inverse: Any, rho: float, v: int, depth: int, known: float
-) -> float:
-    """Sample v in every world from its sampled parents; returns the mean of its probability. known: the value that v
-    has been given (NaN: none)."""
-    samples = plan.worlds.shape[1]
-    start, at = layout.ptr[v], layout.square[v]
-    d = layout.ptr[v + 1] - start
+def drawn_probability(layout: Any, plan: Any, theta: Any, inverse: Any, rho: float, v: int, depth: int) -> float:
+    """g_v at the values that v's parents have in the world that is being drawn."""
     base = plan.frontier.table_ptr[depth]
-    tabulated = plan.frontier.table_ptr[depth + 1] > base
-    first = 1 if d > 0 and layout.parent[start] == 0 else 0
-    total = 0.0
-    for k in range(samples):
-        p = known
-        free = math.isnan(known)
-        if free and tabulated:
-            pattern = 0
-            for j in range(first, d):
-                if plan.worlds[layout.parent[start + j], k] > 0.5:
-                    pattern |= 1 << (j - first)
-            p = plan.table[base + pattern]
-        elif free:
-            lin = quad = 0.0
-            for i in range(d):
-                if plan.worlds[layout.parent[start + i], k] > 0.5:
-                    lin += theta[start + i]
-                    for j in range(d):
-                        if plan.worlds[layout.parent[start + j], k] > 0.5:
-                            quad += inverse[at + i * d + j]
-            p = optimistic_probability(links, v, lin, quad, rho)
-        total += p
-        plan.worlds[v, k] = 1.0 if plan.uniforms[depth, k] < p else 0.0
-    return total / samples
+    if plan.frontier.table_ptr[depth + 1] == base:
+        stamp = plan.recent.clock[0] * len(plan.listing.order) + depth
+        return pattern_probability(layout, plan.links, plan.recent, plan.world, theta, inverse, rho, v, stamp)
+    first, pattern = layout.ptr[v], 0
+    if layout.ptr[v + 1] > first and layout.parent[first] == 0:
+        first += 1
+    for slot in range(first, layout.ptr[v + 1]):
+        if plan.world[layout.parent[slot]] > 0.5:
+            pattern |= 1 << (slot - first)
+    return plan.table[base + pattern]
+
+
+@kernel
+def score_sampled(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """The mean over the worlds of the target's probability, for every action."""
+    listing, values = plan.listing, plan.listing.values
+    plan.recent.clock[0] += 1
+    for i in range(len(values)):
+        values[i] = 0.0
+    for k in range(len(plan.uniforms)):
+        p = 0.0
+        for i in range(len(values)):
+            at = members_before(listing.member, i, listing.first[i])
+            for depth in range(listing.first[i], len(listing.order)):
+                v = listing.order[depth]
+                p, at = held_at(listing, i, depth, at, fixed)
+                if math.isnan(p):
+                    p = drawn_probability(layout, plan, state.theta, state.stats.inverse, rho[v], v, depth)
+                plan.world[v] = 1.0 if plan.uniforms[k, depth] < p else 0.0
+            values[i] += p
+    for i in range(len(values)):
+        values[i] /= len(plan.uniforms)
 
 
 @score.of(PerPattern)
 def score_per_pattern(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """Tables of every node once, then the frontier for every action."""
-    listing, links, theta, inverse = plan.listing, plan.links, state.theta, state.stats.inverse
-    depths, member = len(listing.order), listing.member
+    """Tables of every node once, then the frontier, or the sampled worlds, for every action."""
+    listing, depths = plan.listing, len(plan.listing.order)
     for depth in range(depths):
         v = listing.order[depth]
         if plan.frontier.table_ptr[depth + 1] > plan.frontier.table_ptr[depth]:
-            fill_table(layout, links, plan, theta, inverse, rho[v], v, depth)
-    if not plan.sampled:
-        plan.weight[0] = 1.0
+            fill_table(layout, plan.links, plan, state.theta, state.stats.inverse, rho[v], v, depth)
+    if plan.sampled:
+        score_sampled(plan, layout, state, rho, fixed)
+        return
+    plan.weight[0] = 1.0
     value = 0.0
     for i in range(len(listing.values)):
-        first = listing.first[i]
-        at = members_before(member, i, first)
-        for depth in range(first, depths):
-            v = listing.order[depth]
-            known = fixed[v]
-            if at < member.shape[1] and member[i, at] == depth:
-                known = listing.member_to[i, at]
-                at += 1
-            if plan.sampled:
-                value = draw(layout, links, plan, theta, inverse, rho[v], v, depth, known)
-            else:
-                value = carry(plan, depth, known, depth == depths - 1)
+        at = members_before(listing.member, i, listing.first[i])
+        for depth in range(listing.first[i], depths):
+            known, at = held_at(listing, i, depth, at, fixed)
+            value = carry(plan, depth, known, depth == depths - 1)
         listing.values[i] = value
 
 
