@@ -40,6 +40,7 @@ class ClosedForm(NamedTuple):
     means: NDArray[np.float64]  # (n + 1,)
     lin: NDArray[np.float64]
     quad: NDArray[np.float64]
+    alone: NDArray[np.float64]  # (n + 1,) e_X where X depends on nothing that can be set, else NaN; once per round
     highest: float = math.inf  # mean of a variable that is not the target
 
 
@@ -60,7 +61,7 @@ def closed_form(graph: CausalGraph, listing: Listing, highest: float = math.inf)
     """The oracle for the actions of a list. highest: what the mean of a variable but the target may be at most."""
     sums = np.zeros((2, len(graph.arrays.parent)))
     edges, means = edges_by_cause(graph, listing.order), np.zeros(len(graph) + 1)
-    return ClosedForm(listing, edges, means, sums[0], sums[1], highest)
+    return ClosedForm(listing, edges, means, sums[0], sums[1], np.zeros(len(graph) + 1), highest)
 
 
 @inlined
@@ -94,19 +95,32 @@ def optimistic_mean(layout: Any, form: Any, rho: Any, v: int) -> float:
     return form.lin[last] + rho[v] * math.sqrt(form.quad[last])
 
 
+@inlined
+def settle_alone(layout: Any, form: Any, rho: Any) -> None:
+    """The means of nodes that depend on the constant at most, which no set changes."""
+    for depth in range(len(form.listing.order)):
+        v = form.listing.order[depth]
+        start, end = layout.ptr[v], layout.ptr[v + 1]
+        alone = end == start or (end == start + 1 and layout.parent[start] == 0)
+        form.alone[v] = optimistic_mean(layout, form, rho, v) if alone else math.nan
+
+
 @score.of(ClosedForm)
 def score_closed_form(form: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
     """The recursion for every action, from the first variable on which it differs from the action before."""
     listing, means, theta, inverse = form.listing, form.means, state.theta, state.stats.inverse
     means[0] = 1.0
     push(layout, form, theta, inverse, 0)
+    settle_alone(layout, form, rho)
     for i in range(len(listing.values)):
         at = members_before(listing.member, i, listing.first[i])
         for depth in range(listing.first[i], len(listing.order)):
             v = listing.order[depth]
             means[v], at = held_at(listing, i, depth, at, fixed)
             if math.isnan(means[v]):
-                means[v] = optimistic_mean(layout, form, rho, v)
+                means[v] = form.alone[v]
+                if math.isnan(means[v]):
+                    means[v] = optimistic_mean(layout, form, rho, v)
                 if v != layout.target:
                     means[v] = min(means[v], form.highest)
             push(layout, form, theta, inverse, v)
