@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test lint style types pytest bench docs clean
+.PHONY: help run test thorough lint style types pytest bench docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -48,6 +48,9 @@ pytest: $(VENV)/.dev
 
 test: style  ## set up, lint, and run all the tests
 	@$(MAKE) --no-print-directory -j 2 pytest types  # mypy takes 20 seconds: the tests need not wait for it
+
+thorough: export DOBANDIT_THOROUGH = 4
+thorough: pytest  ## all the tests, with four times the random examples, kills and races
 
 $(VENV)/.bench: pyproject.toml constraints.txt
 	$(call install,$@,[bench])

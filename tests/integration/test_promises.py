@@ -11,6 +11,7 @@ import pytest
 import dobandit as dob
 from dobandit.errors import ConflictError
 from dobandit.experiment.storage import sqlite
+from worlds import THOROUGH
 from zygote import GRAPH, NAME, Child, create, intact, open_at, refused, some_observation, told, write_for_ever
 
 # -- kill -9 -----------------------------------------------------------------------------------------------------
@@ -67,6 +68,7 @@ def write_with_checkpoints(send, storage, life):
 
 @pytest.mark.parametrize(("url", "lives"), [("memory", 60), ("sqlite", 20), ("postgresql", 20)], indirect=["url"])
 def test_an_acknowledged_tell_survives_kill_9(zygote, url, lives):
+    lives *= THOROUGH
     done = zygote.run(kills, url, lives)
     assert done["told"] > lives
 
@@ -176,4 +178,4 @@ def race(send, storage, turns):
 
 
 def test_an_expired_lease_is_handed_out_once(zygote, url):
-    zygote.run(races, url, 15)
+    zygote.run(races, url, 15 * THOROUGH)

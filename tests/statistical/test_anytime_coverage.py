@@ -72,7 +72,7 @@ def misses(estimator, layout, state, links, theta, v, p, uniforms, values, was_s
 @pytest.mark.parametrize("greedy", [0.0, 0.8])
 @pytest.mark.parametrize("name", LINKS)
 def test_a_node_s_set_holds_its_weights(name, greedy):
-    runs, link, theta = 200, LINKS[name], np.array(WEIGHTS[name])
+    runs, link, theta = 600, LINKS[name], np.array(WEIGHTS[name])
     graph = CausalGraph([("A", "Y"), ("B", "Y")], target="Y")
     assert [graph.index(n) for n in "ABY"] == [1, 2, 3]
     rows = np.array([[1, i & 1, i >> 1] for i in range(4)])
@@ -130,20 +130,20 @@ def any_miss(model, policy, links, rounds, seed, batch=1, missing=0.0):
 
 @pytest.mark.parametrize("name", LINKS)
 def test_intervals_of_promised_links_hold_every_mean(name):
-    runs = 16
+    runs = 40
     model, links = two_layers(LINKS[name], WEIGHTS[name])
     assert at_most(sum(any_miss(model, CausalUCB(), links, 120, seed) for seed in range(runs)), runs)
 
 
 def test_intervals_of_learned_links_hold_every_mean_with_values_missing():
-    runs = 16
+    runs = 40
     model, _ = two_layers(LINKS["probit"], WEIGHTS["probit"])
     assert at_most(sum(any_miss(model, CausalUCB(), "auto", 120, seed, missing=0.1) for seed in range(runs)), runs)
 
 
 @pytest.mark.parametrize("name", ["identity", "logistic"])
 def test_intervals_hold_every_mean_where_rows_come_as_counts(name):
-    runs = 16
+    runs = 40
     model, links = two_layers(LINKS[name], WEIGHTS[name])
     assert at_most(sum(any_miss(model, CausalUCB(), links, 1200, seed, batch=20) for seed in range(runs)), runs)
 
@@ -152,7 +152,7 @@ def test_intervals_hold_means_at_the_edge_of_what_is_possible():
     """Probabilities of 0 and 1, where a line's domain ends."""
     theta = {"A": 0.0, "B": 1.0, "M": 0.0, "Y": 1.0}
     theta |= {("A", "M"): 1.0, ("B", "M"): 0.0, ("M", "Y"): -1.0, ("B", "Y"): 0.0}
-    runs, model = 12, BinaryGLM(GRAPH, theta)
+    runs, model = 20, BinaryGLM(GRAPH, theta)
     assert at_most(sum(any_miss(model, CausalUCB(), None, 100, seed) for seed in range(runs)), runs)
 
 

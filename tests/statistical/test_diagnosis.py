@@ -69,7 +69,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_models_are_seldom_contradicted(name):
-    model, runs = RIGHT[name], 80
+    model, runs = RIGHT[name], 200
     policy = BLMLR() if model.is_linear else BGLMOFU(initial=10)
     links = None if model.is_linear else model.links[0]
     alarms = 0
@@ -82,7 +82,7 @@ def test_right_models_are_seldom_contradicted(name):
 
 def test_p_values_are_uniform_under_a_right_model():
     """Their share below 0.2 lies within the binomial's bounds."""
-    runs = 160
+    runs = 400
     p = []
     for run in range(runs):
         columns = fork(np.random.default_rng([3, run]), 500, [[0.1, 0.4], [0.3, 0.6]])
@@ -116,7 +116,7 @@ def test_harm_contradicts_nobody_who_allows_for_it(link):
         chance = logistic(0.0)(np.array([[0.2, -1.8], [1.7, -0.3]]))
     alarms = [
         node_of(diagnosed(FORK, fork(np.random.default_rng([5, run]), 500, chance), links=link, **HARM)).p < 0.05
-        for run in range(40)
+        for run in range(100)
     ]
     assert sum(alarms) <= binom.ppf(1.0 - LUCK, len(alarms), 0.05)
     diagnosis = diagnosed(FORK, fork(np.random.default_rng(0), 5000, WRONG["xor"]), links=link, **HARM)
@@ -202,7 +202,7 @@ def test_too_little_data_is_said_to_be_too_little():
 
 
 def test_calibrated_predictions_pass_and_shifted_ones_do_not():
-    runs, far, z = 120, 0, []
+    runs, far, z = 300, 0, []
     for run in range(runs):
         rng = np.random.default_rng([11, run])
         p = rng.uniform(0.2, 0.8, 400)

@@ -74,16 +74,13 @@ def at_most(alarms, runs, chance):
     return alarms <= binom.ppf(0.999, runs, chance)
 
 
+@pytest.mark.parametrize("policy", [CausalUCB(), UCB(), Random()], ids=lambda policy: policy.label)
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_graphs_are_seldom_accused(name):
-    """The three policies share a count, and its bound: 4 of 45 runs."""
-    world, missing = RIGHT[name], 0.1 if name == "linear" else 0.0
-    alarms = [
-        play(world, world.graph, policy, 200, run, 2, missing=missing)[0]
-        for policy in (CausalUCB(), UCB(), Random())
-        for run in range(15)
-    ]
-    assert at_most(sum(alarm is not None for alarm in alarms), len(alarms), ALPHA)
+def test_right_graphs_are_seldom_accused(name, policy):
+    world, runs = RIGHT[name], 40
+    missing = 0.1 if name == "linear" else 0.0
+    alarms = [play(world, world.graph, policy, 200, run, 2, missing=missing)[0] for run in range(runs)]
+    assert at_most(sum(alarm is not None for alarm in alarms), runs, ALPHA)
 
 
 @pytest.mark.parametrize("name", ["linear", "logistic", "tables"])

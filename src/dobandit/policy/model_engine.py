@@ -198,7 +198,8 @@ class ModelEngine(Engine):
         """Its parts have room to work things out. A copy borrows them until it is used, and then has its own: kernels
         run without the interpreter's lock, so that another thread may use the first one's meanwhile."""
         if self._borrowed:
-            shared = {id(array): array for array in never_written(self._plan)}
+            written = hasattr(self._plan.oracle, "report")  # what a search finds goes into its list
+            shared = {} if written else {id(array): array for array in never_written(self._plan)}
             self._plan, self._borrowed = copied(self._plan, shared), False
         return self._plan
 

@@ -41,6 +41,7 @@ from dobandit.policy.registry import policy_from_document, policy_from_spec, pol
 from dobandit.policy.world import World
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study, study_of
+from dobandit.testing.memory import contents
 from dobandit.testing.plain import Plain
 from dobandit.testing.problems import CASES, Case
 
@@ -192,8 +193,12 @@ class PolicySuite:
             witness.update(rounds)
         twin = engine.copy()
         check_same_knowledge(engine, twin, case, "an engine, and its copy")
-        for _, rounds in played(twin, case, seed=2):
+        before = contents(engine)
+        for now, rounds in played(twin, case, seed=2):
+            twin.predict(twin.best(now).action, now.context)
             twin.update(rounds)
+        written = sum(array.tobytes() != then for array, then in before)
+        check(not written, f"a copy wrote to {written} arrays of the engine, which another thread may be using.")
         check(twin.rounds == 2 * engine.rounds, f"a copy learned, and now the engine says {engine.rounds} rounds.")
         check_same_knowledge(engine, witness, case, "an engine whose copy learned, and one without a copy")
 
