@@ -295,8 +295,8 @@ HIDDEN = quietly(
 @pytest.mark.parametrize(
     ("rules", "says"),
     [
-        ({"total_cost": 1, "costs": {"A": None}}, "cost is a number from 0 .*A is None"),
-        ({"total_cost": 1, "costs": {"A": 10**5000}}, "cost is a number"),
+        ({"total_cost": 1, "costs": {"A": None}}, "cost is a number, 0 or more.*A is None"),
+        ({"total_cost": 1, "costs": {"A": 10**5000}}, "cost is at most 1e\\+300, but that of A"),
         ({"total_cost": 1, "costs": {"A": True}}, "cost is a number"),
         ({"total_cost": 1, "costs": {"A": "2"}}, "cost is a number"),
         ({"total_cost": "1"}, "total cost is a number"),
