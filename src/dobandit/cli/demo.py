@@ -63,12 +63,14 @@ def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
         def say_link() -> None:
             click.echo(f"log in once with: {link}/login?code={app.state.login.code}")
 
+        def listening() -> None:
+            click.echo(f"serving it at {link}; Ctrl+C stops it, and throws everything away")
+            say_link()
+
         app.state.used_login = say_link
-        click.echo(f"serving it at {link}; Ctrl+C stops it, and throws everything away")
-        say_link()
         try:
             with shop.open():
-                run(app, HOST, port)
+                run(app, HOST, port, listening)
         except KeyboardInterrupt:
             pass
         finally:

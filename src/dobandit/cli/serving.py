@@ -72,16 +72,18 @@ def serve_command(
         def say_link() -> None:
             click.echo(f"log in once with: {login()}", err=as_json)
 
+        def listening() -> None:
+            if as_json:
+                print_json({"url": link, "storage": place.url, "login": login()})
+            else:
+                click.echo(f"serving {place.url} at {link}; Ctrl+C stops it")
+                if local:
+                    say_link()
+            sys.stdout.flush()  # a program that started this one waits for the link
+
         require_free(host, port)
-        if as_json:
-            print_json({"url": link, "storage": place.url, "login": login()})
-        else:
-            click.echo(f"serving {place.url} at {link}; Ctrl+C stops it")
-            if local:
-                say_link()
-        sys.stdout.flush()  # a program that started this one waits for the link
         app.state.used_login = say_link if local else app.state.used_login
-        run(app, host, port)
+        run(app, host, port, listening)
 
 
 def _require_name(name: str) -> None:
@@ -107,7 +109,7 @@ def _require_guarded(host: str, place: Storage, allowed_hosts: tuple[str, ...]) 
         )
 
 
-def server() -> Callable[[Any, str, int], None]:
+def server() -> Callable[[Any, str, int, Callable[[], None]], None]:
     """What runs an app, where the packages for it are installed."""
     try:
         from dobandit.service import app  # noqa: F401 - whatever it needs must be there

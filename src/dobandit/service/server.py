@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -14,12 +16,25 @@ from dobandit.service.settings import Settings
 _LONGEST_HEAD = 32 * 1024  # bytes
 
 
-def run(app: FastAPI, host: str, port: int) -> None:
-    """Until it is told to stop."""
-    server_of(app, host, port).run()
+class Server(uvicorn.Server):
+    """One that says when it can be reached: who follows a link at once must find somebody there."""
+
+    listening: Callable[[], None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and self.listening is not None:
+            self.listening()
 
 
-def server_of(app: FastAPI, host: str, port: int) -> uvicorn.Server:
+def run(app: FastAPI, host: str, port: int, listening: Callable[[], None]) -> None:
+    """Until it is told to stop. listening: called once it can be reached"""
+    server = server_of(app, host, port)
+    server.listening = listening
+    server.run()
+
+
+def server_of(app: FastAPI, host: str, port: int) -> Server:
     settings: Settings = app.state.settings
     config = uvicorn.Config(
         app,
@@ -36,7 +51,7 @@ def server_of(app: FastAPI, host: str, port: int) -> uvicorn.Server:
         timeout_keep_alive=30,
         timeout_graceful_shutdown=5,
     )
-    return uvicorn.Server(config)
+    return Server(config)
 
 
 def _bounded(settings: Settings) -> type[HttpToolsProtocol]:
