@@ -33,16 +33,26 @@ G1 = dob.paper.G1
 SECONDS = 5.0
 
 
+class Shop:
+    """The world of G1, drawn ahead: what is seen where something is set."""
+
+    def __init__(self, seed: int, ahead: int = 1000) -> None:
+        self._rng, self._ahead = np.random.default_rng(seed), ahead
+        self._drawn: dict[tuple[str, ...], list[dict[str, int]]] = {}
+
+    def seen(self, do: dict[str, int]) -> dict[str, int]:
+        rows = self._drawn.setdefault(tuple(sorted(do)), [])
+        if not rows:
+            drawn = G1.sample(do, size=self._ahead, rng=self._rng)
+            rows += [dict(zip(drawn, map(int, row), strict=True)) for row in zip(*drawn.values(), strict=True)]
+        return rows.pop()
+
+
 def history(rounds: int) -> list[tuple[dict[str, int], dict[str, int]]]:
-    """Rounds with random sets, drawn ahead."""
-    rng = np.random.default_rng(0)
-    names = G1.graph.controllable
-    drawn = G1.sample(size=rounds, rng=rng)
-    rows = []
-    for t in range(rounds):
-        do = dict.fromkeys(rng.choice(names, 3, replace=False).tolist(), 1)
-        rows.append((do, {name: int(values[t]) for name, values in drawn.items()} | do))
-    return rows
+    """Rounds with random sets."""
+    rng, names, shop = np.random.default_rng(0), G1.graph.controllable, Shop(0)
+    sets = [dict.fromkeys(rng.choice(names, 3, replace=False).tolist(), 1) for _ in range(rounds)]
+    return [(do, shop.seen(do)) for do in sets]
 
 
 def experiment_in(storage: object, name: str, past: int) -> dob.Experiment:
@@ -54,11 +64,11 @@ def experiment_in(storage: object, name: str, past: int) -> dob.Experiment:
 
 def rounds_a_second(experiment: dob.Experiment, seconds: float) -> float:
     """Ask and tell until the time is over, after a round to warm up."""
-    observation = dict.fromkeys(G1.graph.nodes, 0)
+    shop = Shop(1)
 
     def round_trip() -> None:
         trial = experiment.ask()
-        experiment.tell(trial.number, observation | trial.do)
+        experiment.tell(trial.number, shop.seen(trial.do))
 
     round_trip()
     start, count = time.perf_counter(), 0
