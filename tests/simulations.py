@@ -15,9 +15,6 @@ from dobandit import (
     paper,
 )
 from dobandit.model.random_models import random_model
-from dobandit.policy.engine import Draws
-from dobandit.policy.recording import Recorder, blank_tape
-from dobandit.policy.world import World
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.study import Study, study_of
 
@@ -100,19 +97,3 @@ def assert_played(result, row, replication, sets, rewards):
     assert result.best == pytest.approx(best, abs=1e-12)
     optimal = sum(tr.expected_reward(model, chosen) >= best - 1e-12 for chosen in sets)
     assert result.best_plays[row, replication] == optimal
-
-
-class CompiledRounds:
-    """Rounds of a model that a learner plays compiled, as studies do: `test_simulation` compares them with rounds that
-    are asked and told one by one."""
-
-    def __init__(self, model, learner, seed):
-        self.engine, self.world, self.rng = learner.engine, World(model, learner.graph), np.random.default_rng(seed)
-        self.nodes = len(model.graph)
-
-    def play(self, rounds):
-        actions = self.engine.actions()
-        tape = blank_tape(np.zeros((1, len(actions.ids) + 1)), np.zeros(1), np.array([rounds]))
-        recorder = Recorder(tape, lambda *_: 0.0, np.zeros(0, dtype=np.int32), actions)
-        uniforms = self.rng.random((rounds, self.nodes)), self.rng.random((rounds, self.engine.draws))
-        self.engine.run(self.world, recorder, Draws(*uniforms))

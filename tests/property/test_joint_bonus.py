@@ -17,7 +17,7 @@ from dobandit.oracle.listing import listing_of
 from dobandit.oracle.pattern_tables import fill_tables
 from dobandit.policy import causal_engine
 from dobandit.policy.engine import Rounds, Situation, no_context
-from dobandit.policy.model_engine import score_actions
+from dobandit.policy.model_rounds import score_actions
 from reference_oracles.plain_climb import plain_climb
 
 

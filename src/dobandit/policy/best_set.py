@@ -18,7 +18,8 @@ from dobandit.policy.base import Policy, positive
 from dobandit.policy.causal_engine import members_of
 from dobandit.policy.engine import Choice, Draws, Engine, Rounds, Situation, copied
 from dobandit.policy.guaranteed_engine import GuaranteedEngine
-from dobandit.policy.model_engine import KEPT_ORACLES, ModelPlan
+from dobandit.policy.model_engine import KEPT_ORACLES
+from dobandit.policy.model_rounds import ModelPlan
 from dobandit.policy.own_outcomes import expect_outcomes, note_rounds, numbered, outcomes_of, own_outcomes
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder

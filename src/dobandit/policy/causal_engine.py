@@ -24,7 +24,8 @@ from dobandit.oracle.listing import Listing, listing_of, write_row
 from dobandit.policy.anytime_intervals import AnytimeIntervals
 from dobandit.policy.causal_pending import expect_round
 from dobandit.policy.engine import WORDS_NOW, Array, Chance, Estimate, Situation, words_always
-from dobandit.policy.model_engine import ModelEngine, OracleMaker, score_actions
+from dobandit.policy.model_engine import ModelEngine, OracleMaker
+from dobandit.policy.model_rounds import score_actions
 from dobandit.policy.oracles import listed
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem

@@ -14,7 +14,8 @@ from dobandit.oracle.sampled import draws_of, sampled
 from dobandit.policy.base import Policy
 from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle, members_of
 from dobandit.policy.engine import Engine, Situation
-from dobandit.policy.model_engine import ModelPlan, OracleMaker, propose_action
+from dobandit.policy.model_engine import OracleMaker
+from dobandit.policy.model_rounds import ModelPlan, propose_action
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
 from dobandit.policy.revising import RevisingEngine

@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
 from dobandit.errors import InterventionError
 from dobandit.estimation.anytime import keep_order
-from dobandit.estimation.estimators import Estimator, State, learn, rows_with_room
-from dobandit.estimation.kept_intervals import Unwatched, watch_round
-from dobandit.estimation.statistics import Layout, layout_of
+from dobandit.estimation.estimators import Estimator, State, rows_with_room
+from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.frontier import Frontier
-from dobandit.oracle.listing import IDLE, TIE, Listing, listing_of, propose, score
+from dobandit.oracle.listing import IDLE, TIE, Listing, listing_of
 from dobandit.policy.beliefs import Beliefs
-from dobandit.policy.diary import write_codes
 from dobandit.policy.engine import (
     Array,
     Choice,
@@ -39,106 +36,24 @@ from dobandit.policy.engine import (
     copied,
     without_helpers,
 )
-from dobandit.policy.insurance import note_play
 from dobandit.policy.intervals import target_interval
+from dobandit.policy.model_rounds import (
+    ModelPlan,
+    learn_batches,
+    learn_rounds,
+    propose_action,
+    run_rounds,
+    score_actions,
+)
 from dobandit.policy.pending import expect
 from dobandit.policy.problem import Problem
-from dobandit.policy.recording import Recorder, Tape, record
-from dobandit.policy.region import end_round, initialising, set_radii
-from dobandit.policy.world import World, act, linear_value, see_context
+from dobandit.policy.recording import Recorder, Tape
+from dobandit.policy.region import initialising, set_radii
+from dobandit.policy.world import World
 
 _NOT_KEPT: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
 KEPT_ORACLES = 32  # lists of actions for different available variables
 OracleMaker = Callable[[Problem, Listing | None, tuple[int, ...] | None], Any]
-
-
-class ModelPlan(NamedTuple):
-    """What stays fixed while a learner runs, and its scratch."""
-
-    estimator: Any
-    index: Any
-    oracle: Any
-    layout: Layout
-    thresholds: NDArray[np.float64]  # (n + 1,) what lambda_min has to reach before optimism begins
-    rho: NDArray[np.float64]  # (n + 1,) scratch
-    idle_ids: NDArray[np.int32]  # what is set while initialising: what is required
-    idle_to: NDArray[np.float64]
-    watch: Any = Unwatched()  # which intervals are kept up to date
-
-
-@kernel
-def propose_action(plan: Any, state: Any, context: Any, draws: Any, t: int) -> int:
-    """Line 9 of Algorithm 1, line 5 of Algorithm 3: the row of the oracle's list to play after t rounds, IDLE while
-    initialising. t < 0: the best row under the plain estimate."""
-    if t >= 0 and initialising(plan.index, state.clock):
-        return IDLE
-    set_radii(plan.index, plan.layout.ptr, t, plan.rho)
-    return propose(plan.oracle, plan.layout, state, plan.rho, context, draws)
-
-
-@kernel
-def score_actions(plan: Any, state: Any, context: Any, t: int) -> None:
-    """The index of every listed action after t rounds; t < 0: without optimism."""
-    set_radii(plan.index, plan.layout.ptr, t, plan.rho)
-    score(plan.oracle, plan.layout, state, plan.rho, context)
-
-
-@kernel
-def learn_rounds(
-    estimator: Any,
-    layout: Any,
-    watch: Any,
-    initial: int,
-    thresholds: Any,
-    state: Any,
-    values: Any,
-    was_set: Any,
-    counts: Any,
-) -> None:
-    """Rounds in their order, each as often as it counts. It is given the parts of a plan that it needs, so that it is
-    compiled once for all oracles."""
-    for t in range(len(values)):
-        for _ in range(counts[t]):
-            learn(estimator, layout, state, values[t], was_set[t])
-            watch_round(watch, layout, state, values[t], was_set[t])
-            end_round(initial, layout, thresholds, state.stats, state.clock)
-
-
-@kernel
-def learn_batches(
-    estimator: Any, layout: Any, watch: Any, initial: int, thresholds: Any, state: Any,
-    values: Any, was_set: Any, counts: Any, ends: Any, balance: Any,
-) -> None:  # fmt: skip
-    """Batches whose own order is lost, one after another; batch i ends before row ends[i]."""
-    start = 0
-    for i in range(len(ends)):
-        keep_order(state, balance, False)
-        learn_rounds(
-            estimator, layout, watch, initial, thresholds, state,
-            values[start : ends[i]], was_set[start : ends[i]], counts[start : ends[i]],
-        )  # fmt: skip
-        keep_order(state, balance, True)
-        start = ends[i]
-
-
-@kernel
-def run_rounds(plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any, codes: Any) -> None:
-    """See the context, propose, act, record, learn; into `codes`, where it has rows, goes what was seen."""
-    layout, listing = plan.layout, plan.oracle.listing
-    listed = tape.expected.shape[1] > 0
-    for t in range(len(world_draws)):
-        pattern = see_context(world, world_draws[t]) if len(world.context) > 0 else 0
-        index = propose_action(plan, state, world.known, policy_draws[t], state.clock[0])
-        ids, to = (listing.ids[index], listing.to[index]) if index >= 0 else (plan.idle_ids, plan.idle_to)
-        act(world, ids, to, world_draws[t])
-        expected = tape.expected[pattern, index] if listed else linear_value(world, ids, to)
-        record(tape, pattern, index, expected, world.values[layout.target])
-        note_play(plan.index, plan.oracle, pattern, index, world.values[layout.target])
-        learn(plan.estimator, layout, state, world.values, world.was_set)
-        watch_round(plan.watch, layout, state, world.values, world.was_set)
-        end_round(plan.index.initial, layout, plan.thresholds, state.stats, state.clock)
-        if len(codes) > 0:
-            write_codes(codes, t, world.values, world.was_set)
 
 
 class ModelEngine(Engine):

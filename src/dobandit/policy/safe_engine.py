@@ -16,7 +16,8 @@ from dobandit.oracle.listing import Listing
 from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle, members_of
 from dobandit.policy.engine import Array, Choice, Engine, Estimate, Rounds, Situation
 from dobandit.policy.insurance import Insurance, Insured, by_own_outcomes, deviation, insured
-from dobandit.policy.model_engine import ModelPlan, OracleMaker, propose_action, score_actions
+from dobandit.policy.model_engine import OracleMaker
+from dobandit.policy.model_rounds import ModelPlan, propose_action, score_actions
 from dobandit.policy.own_outcomes import numbered, pattern_of
 from dobandit.policy.problem import Problem
 from dobandit.policy.revision import Flags, with_flags
