@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numba import typeof
 
-from dobandit import CausalUCB, TableModel, compiled, inner_kernels, paper
+from dobandit import BLMLR, CausalUCB, TableModel, compiled, inner_kernels, paper
 from dobandit.policy.engine import Situation
 from dobandit.policy.world import World
 from dobandit.testing.problems import CASES
@@ -109,3 +109,11 @@ def test_a_choice_among_what_is_available_runs_in_the_same_compiled_code():
     plans = [engine._plan_of(now._replace(available=available)) for available in (None, some)]
     assert [plan.oracle.plays.shape for plan in plans] == [(2, 3), (2, 2)]  # a row per context, a column per action
     assert typeof(plans[0]) == typeof(plans[1])
+
+
+@pytest.mark.parametrize("policy", [BLMLR(), CausalUCB(), CausalUCB(safe=True), CausalUCB(guarantee=True)], ids=str)
+def test_a_copy_runs_in_the_same_compiled_code(policy):
+    """Answers are worked out on copies of a learner, so a live experiment would compile everything twice."""
+    engine = policy.engine(policy.start(paper.G4.graph, 2, horizon=300).problem)
+    assert typeof(engine.copy().plan) == typeof(engine.plan)
+    assert typeof(engine.copy().state) == typeof(engine.state)

@@ -90,13 +90,14 @@ def prepare(oracle: Any, layout: Any, state: Any) -> None:
 @by_type
 def propose(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> Any:
     """The row of oracle.listing with the largest index; equal ones are told apart by their rank, and then by the first
-    of the round's draws."""
+    of the round's draws. Without draws nothing is chosen, and the list holds what `score` makes of it: one kernel does
+    for both. (Searches have no list, and are always given draws.)"""
 
 
 def pick_best(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
     """Look at every action."""
     score(oracle, layout, state, rho, fixed)
-    return pick_ranked(oracle.listing.values, oracle.listing.rank, draws[0])
+    return pick_ranked(oracle.listing.values, oracle.listing.rank, draws[0]) if len(draws) > 0 else IDLE
 
 
 @inlined

@@ -27,7 +27,7 @@ from dobandit.oracle.joint_field import JointField, fill_field
 from dobandit.oracle.joint_linear import JointLinear
 from dobandit.oracle.joint_means import score_means
 from dobandit.oracle.joint_pattern import JointPattern, walk_patterns
-from dobandit.oracle.listing import Listing, pick, propose, score
+from dobandit.oracle.listing import IDLE, Listing, pick, propose, score
 from dobandit.oracle.pattern_tables import fill_tables
 
 _MOST_DRAWN = 64  # numbers per node: patterns beyond share them
@@ -201,17 +201,11 @@ def score_drawn_field(joint: Any, s: Any, layout: Any, state: Any, fixed: Any, d
     score_means(joint, layout, state, 0.0, fixed)
 
 
-@score.of(Sampled)
-def score_plain(s: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """The index of the oracle inside: estimates, and how far an interval reaches."""
-    score(s.joint, layout, state, rho, fixed)
-
-
 @propose.of(Sampled)
 def propose_sampled(s: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
-    """The best action of the drawn model; without optimism, that of the estimate."""
-    if rho[layout.target] <= 0.0:
+    """The best action of the drawn model; without optimism or draws, the index of the oracle inside."""
+    if len(draws) == 0 or rho[layout.target] <= 0.0:
         score(s.joint, layout, state, rho, fixed)
     else:
         score_drawn(s.joint, s, layout, state, fixed, draws)
-    return pick(s.listing.values, draws[0])
+    return pick(s.listing.values, draws[0]) if len(draws) > 0 else IDLE

@@ -309,9 +309,12 @@ def no_context(nodes: int) -> Array:
 
 def copied(state: Any, done: dict[int, Any] | None = None) -> Any:
     """A state's named tuples with copies of their arrays; an array that stands in two places still does, and one that
-    is done already (by its id) is not copied."""
+    is done already (by its id) is not copied. One that cannot be written stays: kernels are compiled again for arrays
+    that can, as its copy could be."""
     done = {} if done is None else done
     if isinstance(state, np.ndarray):
+        if not state.flags.writeable:
+            return state
         if id(state) not in done:
             done[id(state)] = state.copy(order="K")
         return done[id(state)]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.kl import kl_upper
-from dobandit.oracle.listing import Listing, pick, propose, score
+from dobandit.oracle.listing import IDLE, Listing, pick, propose, score
 from dobandit.policy.own_outcomes import pattern_of
 from dobandit.policy.region import Bonus, Region, set_bonus, set_radii
 
@@ -104,11 +104,11 @@ def score_own(oracle: Any, fixed: Any) -> None:
 def score_insured(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
     """The model's index, corrected."""
     k, values, c = pattern_of(oracle.context, fixed), oracle.listing.values, rho[layout.target]
-    score(oracle.joint, layout, state, oracle.still, fixed)
-    for i in range(len(values)):
-        oracle.model[i] = values[i]
-    if c > 0.0:
-        score(oracle.joint, layout, state, rho, fixed)
+    for optimistic in range(2 if c > 0.0 else 1):  # one call of what is costly to compile
+        score(oracle.joint, layout, state, rho if optimistic else oracle.still, fixed)
+        if not optimistic:
+            for i in range(len(values)):
+                oracle.model[i] = values[i]
     far = max(c, math.sqrt(2.0 * oracle.reach * math.log(oracle.rounds[0] + 1.0))) if c > 0.0 else 0.0
     for i in range(len(values)):
         n = oracle.plays[k, i]
@@ -120,11 +120,11 @@ def score_insured(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) ->
 
 @propose.of(Insured)
 def propose_insured(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
-    if by_own_outcomes(oracle, draws[1]):
+    if len(draws) > 0 and by_own_outcomes(oracle, draws[1]):
         score_own(oracle, fixed)
     else:
         score_insured(oracle, layout, state, rho, fixed)
-    return pick(oracle.listing.values, draws[0])
+    return pick(oracle.listing.values, draws[0]) if len(draws) > 0 else IDLE
 
 
 set_radii.of(Insurance)(getattr(set_bonus, "py_func", set_bonus))

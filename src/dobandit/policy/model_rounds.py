@@ -15,12 +15,14 @@ from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.estimators import learn
 from dobandit.estimation.kept_intervals import Unwatched, watch_round
 from dobandit.estimation.statistics import Layout
-from dobandit.oracle.listing import IDLE, propose, score
+from dobandit.oracle.listing import IDLE, propose
 from dobandit.policy.diary import write_codes
 from dobandit.policy.insurance import note_play
 from dobandit.policy.recording import record
 from dobandit.policy.region import end_round, initialising, set_radii
 from dobandit.policy.world import act, linear_value, see_context
+
+_NO_DRAWS = np.zeros(0)
 
 
 class ModelPlan(NamedTuple):
@@ -40,18 +42,16 @@ class ModelPlan(NamedTuple):
 @kernel
 def propose_action(plan: Any, state: Any, context: Any, draws: Any, t: int) -> int:
     """Line 9 of Algorithm 1, line 5 of Algorithm 3: the row of the oracle's list to play after t rounds, IDLE while
-    initialising. t < 0: the best row under the plain estimate."""
-    if t >= 0 and initialising(plan.index, state.clock):
+    initialising. t < 0: the best row under the plain estimate. Without draws: see `score_actions`."""
+    if t >= 0 and len(draws) > 0 and initialising(plan.index, state.clock):
         return IDLE
     set_radii(plan.index, plan.layout.ptr, t, plan.rho)
     return propose(plan.oracle, plan.layout, state, plan.rho, context, draws)
 
 
-@kernel
-def score_actions(plan: Any, state: Any, context: Any, t: int) -> None:
+def score_actions(plan: ModelPlan, state: Any, context: NDArray[np.float64], t: int) -> None:
     """The index of every listed action after t rounds; t < 0: without optimism."""
-    set_radii(plan.index, plan.layout.ptr, t, plan.rho)
-    score(plan.oracle, plan.layout, state, plan.rho, context)
+    propose_action(plan, state, context, _NO_DRAWS, t)
 
 
 @kernel
