@@ -18,6 +18,8 @@ from numba.core.decorators import njit
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
 
+from dobandit.kernel_parts import by_place
+
 _library: Any = codegen.JITCodeLibrary
 _lowering: Any = typed_passes.NativeLowering
 _compiler: Any = CompilerBase
@@ -82,6 +84,9 @@ class OuterForm(_dispatcher):  # type: ignore[misc]
 
     def enable_caching(self) -> None:
         self._cache = LightCache(self.py_func)
+
+    def typeof_pyval(self, value: Any) -> Any:
+        return by_place(super().typeof_pyval(value))
 
     def compile(self, sig: Any) -> Any:
         known = len(self.overloads)
