@@ -10,26 +10,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba.core.datamodel
+import numba.core.imputils
+import numba.core.pythonapi
+import numba.core.typing.templates
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import cgutils, types
-from numba.core.datamodel import models, register_default
-from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
-from numba.core.pythonapi import NativeValue, unbox
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
 
-_type: Any = types.Type
-_primitive: Any = models.PrimitiveModel
-_template: Any = AttributeTemplate
-_cg: Any = cgutils
+_numba: Any = numba.core
+_build: Any = numba.core.cgutils
 _int = ir.IntType(32)
 
 
-class Parts(_type):  # type: ignore[misc]
+class Parts(_numba.types.Type):  # type: ignore[misc]
     """Numba's type of a named tuple that is handed over by its place."""
 
-    def __init__(self, instance_class: type, of: tuple[Any, ...]) -> None:
-        self.instance_class, self.types = instance_class, of
-        self.fields: tuple[str, ...] = instance_class._fields  # type: ignore[attr-defined]
+    def __init__(self, instance_class: Any, of: tuple[Any, ...]) -> None:
+        self.instance_class, self.fields, self.types = instance_class, instance_class._fields, of
         super().__init__(f"{instance_class.__name__}({', '.join(map(str, of))})")
 
     @property
@@ -39,14 +35,15 @@ class Parts(_type):  # type: ignore[misc]
 
 def by_place(numba_type: Any) -> Any:
     """The type under which kernels take values of a type of Numba's: its own, except for named tuples."""
-    if isinstance(numba_type, types.BaseNamedTuple):
+    if isinstance(numba_type, _numba.types.BaseNamedTuple):
         return Parts(numba_type.instance_class, tuple(by_place(one) for one in numba_type))
     return numba_type
 
 
-@register_default(Parts)
-class PartsModel(_primitive):  # type: ignore[misc]
+class PartsModel(_numba.datamodel.models.PrimitiveModel):  # type: ignore[misc]
     """A pointer to a structure; a named tuple within a named tuple stands in the structure itself."""
+
+    structure: Any
 
     def __init__(self, manager: Any, of: Parts) -> None:
         inner = [manager.lookup(one) for one in of.types]
@@ -56,8 +53,7 @@ class PartsModel(_primitive):  # type: ignore[misc]
         super().__init__(manager, of, self.structure.as_pointer())
 
 
-@infer_getattr
-class PartOfParts(_template):  # type: ignore[misc]
+class PartOfParts(_numba.typing.templates.AttributeTemplate):  # type: ignore[misc]
     """What `parts.name` is."""
 
     key = Parts
@@ -66,27 +62,27 @@ class PartOfParts(_template):  # type: ignore[misc]
         return of.types[of.fields.index(name)] if name in of.fields else None
 
 
-@lower_getattr_generic(Parts)
 def read_part(context: Any, builder: Any, of: Parts, place: Any, name: str) -> Any:
+    """The code of `parts.name`."""
     at = of.fields.index(name)
     part = builder.gep(place, [_int(0), _int(at)], inbounds=True)
     if isinstance(of.types[at], Parts):
         return part
-    return impl_ret_borrowed(context, builder, of.types[at], builder.load(part))
+    return _numba.imputils.impl_ret_borrowed(context, builder, of.types[at], builder.load(part))
 
 
-@unbox(Parts)
 def write_parts(of: Parts, value: Any, c: Any) -> Any:
-    """Python's named tuple, written to memory that lasts as long as the call."""
-    place = _cg.alloca_once(c.builder, c.context.data_model_manager[of].structure)
-    failed, cleanups = _cg.alloca_once_value(c.builder, _cg.false_bit), []
+    """The code that writes Python's named tuple to memory that lasts as long as the call."""
+    place = _build.alloca_once(c.builder, c.context.data_model_manager[of].structure)
+    failed = _build.alloca_once_value(c.builder, _build.false_bit)
+    cleanups: list[Any] = []
     _write(of, value, c, place, failed, cleanups)
 
     def clean_up() -> None:
         for one in reversed(cleanups):
             one()
 
-    return NativeValue(place, is_error=c.builder.load(failed), cleanup=clean_up if cleanups else None)
+    return _numba.pythonapi.NativeValue(place, is_error=c.builder.load(failed), cleanup=clean_up if cleanups else None)
 
 
 def _write(of: Parts, value: Any, c: Any, place: Any, failed: Any, cleanups: list[Any]) -> None:
@@ -98,6 +94,12 @@ def _write(of: Parts, value: Any, c: Any, place: Any, failed: Any, cleanups: lis
         native = c.unbox(one, part)
         c.builder.store(native.value, there)
         with c.builder.if_then(native.is_error, likely=False):
-            c.builder.store(_cg.true_bit, failed)
+            c.builder.store(_build.true_bit, failed)
         if native.cleanup is not None:
             cleanups.append(native.cleanup)
+
+
+_numba.datamodel.register_default(Parts)(PartsModel)
+_numba.typing.templates.infer_getattr(PartOfParts)
+_numba.imputils.lower_getattr_generic(Parts)(read_part)
+_numba.pythonapi.unbox(Parts)(write_parts)

@@ -8,19 +8,23 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
+from dobandit.compiled import Kernel, by_type, kernel
 from dobandit.estimation.anytime import keep_order
-from dobandit.estimation.estimators import learn
+from dobandit.estimation.estimators import LeastSquares, learn
 from dobandit.estimation.kept_intervals import Unwatched, watch_round
 from dobandit.estimation.statistics import Layout
+from dobandit.linked_kernels import call_of, place_of
+from dobandit.oracle.closed_form import ClosedForm
 from dobandit.oracle.listing import IDLE, propose
 from dobandit.policy.diary import write_codes
 from dobandit.policy.insurance import note_play
 from dobandit.policy.recording import record
 from dobandit.policy.region import end_round, initialising, set_radii
-from dobandit.policy.world import act, linear_value, see_context
+from dobandit.policy.world import WorldArrays, act, linear_value, see_context
 
 _NO_DRAWS = np.zeros(0)
 
@@ -92,21 +96,97 @@ def learn_batches(
         start = ends[i]
 
 
+class Merged(NamedTuple):
+    """Choosing and learning stand in the loop itself: for rounds of about a microsecond."""
+
+    parts: int = 2
+
+
+class Linked(NamedTuple):
+    """Choosing and learning are called where they stand in memory."""
+
+    propose: int
+    learn: int
+
+
+def linking(plan: ModelPlan, state: Any, world: WorldArrays, draws: NDArray[np.float64]) -> Merged | Linked:
+    """How the loop over rounds is to reach choosing and learning. `draws`: the random numbers of some round."""
+    quick = type(plan.estimator) is LeastSquares and type(plan.oracle) is ClosedForm
+    if quick or not isinstance(propose_action, Kernel):
+        return Merged()
+    rows = world.row, world.row_set, world.once
+    parts = plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds
+    return Linked(
+        place_of(propose_action, plan, state, world.known, draws, 0), place_of(learn_rounds, *parts, state, *rows)
+    )
+
+
+@intrinsic
+def propose_at(typing: Any, place: Any, plan: Any, state: Any, context: Any, draws: Any, t: Any) -> Any:
+    """`propose_action`, where it stands."""
+    return call_of(types.int64, plan, state, context, draws, t)
+
+
+@intrinsic
+def learn_at(
+    typing: Any, place: Any, estimator: Any, layout: Any, watch: Any, initial: Any, thresholds: Any, state: Any,
+    values: Any, was_set: Any, counts: Any,
+) -> Any:  # fmt: skip
+    """`learn_rounds`, where it stands."""
+    return call_of(types.none, estimator, layout, watch, initial, thresholds, state, values, was_set, counts)
+
+
+@by_type
+def propose_now(links: Any, plan: Any, state: Any, world: Any, draws: Any) -> Any:
+    """`propose_action` after the rounds so far."""
+
+
+@propose_now.of(Merged)
+def propose_merged(links: Any, plan: Any, state: Any, world: Any, draws: Any) -> int:
+    return propose_action(plan, state, world.known, draws, state.clock[0])
+
+
+@propose_now.of(Linked)
+def propose_linked(links: Any, plan: Any, state: Any, world: Any, draws: Any) -> int:
+    return propose_at(links.propose, plan, state, world.known, draws, state.clock[0])  # type: ignore[call-arg]
+
+
+@by_type
+def learn_now(links: Any, plan: Any, state: Any, world: Any) -> None:
+    """`learn_rounds` for what the world shows now."""
+
+
+@learn_now.of(Merged)
+def learn_merged(links: Any, plan: Any, state: Any, world: Any) -> None:
+    learn_rounds(
+        plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds, state,
+        world.row, world.row_set, world.once,
+    )  # fmt: skip
+
+
+@learn_now.of(Linked)
+def learn_linked(links: Any, plan: Any, state: Any, world: Any) -> None:
+    learn_at(
+        links.learn, plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds, state,
+        world.row, world.row_set, world.once,
+    )  # type: ignore[call-arg]  # fmt: skip
+
+
 @kernel
-def run_rounds(plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any, codes: Any) -> None:
+def run_rounds(
+    links: Any, plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any, codes: Any
+) -> None:
     """See the context, propose, act, record, learn; into `codes`, where it has rows, goes what was seen."""
     layout, listing = plan.layout, plan.oracle.listing
     listed = tape.expected.shape[1] > 0
     for t in range(len(world_draws)):
         pattern = see_context(world, world_draws[t]) if len(world.context) > 0 else 0
-        index = propose_action(plan, state, world.known, policy_draws[t], state.clock[0])
+        index = propose_now(links, plan, state, world, policy_draws[t])
         ids, to = (listing.ids[index], listing.to[index]) if index >= 0 else (plan.idle_ids, plan.idle_to)
         act(world, ids, to, world_draws[t])
         expected = tape.expected[pattern, index] if listed else linear_value(world, ids, to)
         record(tape, pattern, index, expected, world.values[layout.target])
         note_play(plan.index, plan.oracle, pattern, index, world.values[layout.target])
-        learn(plan.estimator, layout, state, world.values, world.was_set)
-        watch_round(plan.watch, layout, state, world.values, world.was_set)
-        end_round(plan.index.initial, layout, plan.thresholds, state.stats, state.clock)
+        learn_now(links, plan, state, world)
         if len(codes) > 0:
             write_codes(codes, t, world.values, world.was_set)

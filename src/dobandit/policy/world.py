@@ -46,6 +46,9 @@ class WorldArrays(NamedTuple):
     values: Array  # (learner's n + 1,) what the learner sees
     was_set: NDArray[np.bool_]  # (learner's n + 1,)
     known: Array  # (learner's n + 1,) the context, NaN elsewhere
+    row: Array  # (1, learner's n + 1) `values` once more, as the only row of a batch
+    row_set: NDArray[np.bool_]  # (1, learner's n + 1) `was_set`
+    once: NDArray[np.int64]  # (1,) its count
 
 
 class World:
@@ -59,6 +62,7 @@ class World:
         arrays, nodes = model.graph.arrays, len(model.graph) + 1
         kept = model.node_arrays()
         seen = np.array([0] + [0 if name in flags else model.graph.index(name) for name in graph.nodes], dtype=np.int64)
+        values, was_set = np.ones(len(graph) + 1), np.zeros(len(graph) + 1, dtype=np.bool_)
         self.arrays = WorldArrays(
             arrays.parent_ptr,
             arrays.parent,
@@ -75,9 +79,12 @@ class World:
             np.zeros(nodes, dtype=np.bool_),
             np.full(nodes, math.nan),
             np.ones(nodes),
-            np.ones(len(graph) + 1),
-            np.zeros(len(graph) + 1, dtype=np.bool_),
+            values,
+            was_set,
             no_context(len(graph)),
+            values[None, :],
+            was_set[None, :],
+            np.ones(1, dtype=np.int64),
         )
 
     def context(self, uniforms: Array) -> Array:
