@@ -3,14 +3,19 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numba import typeof
 
 from dobandit import BLMLR, CausalUCB, TableModel, compiled, inner_kernels, paper
-from dobandit.policy.engine import Situation
+from dobandit.linked_kernels import place_of
+from dobandit.policy import model_rounds
+from dobandit.policy.engine import Draws, Situation
+from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
 from dobandit.testing.problems import CASES
 
@@ -54,6 +59,104 @@ def test_kernels_loaded_from_the_disk_can_be_called_from_new_ones(tmp_path):
     loaded = "import called, sys; print(called.double(1.5), sum(called.double.for_python.stats.cache_hits.values()))"
     registries = "print('numba.np.linalg' in sys.modules)"
     assert python(f"{loaded}; {registries}; print(called.sixfold(1.5))") == ["3.0", "1", "False", "9.0"]
+
+
+class Few(NamedTuple):
+    weights: Any
+    flags: Any
+    on: bool
+    count: int
+
+
+class Many(NamedTuple):
+    rows: Any
+    few: Few
+    scale: float
+    again: Few
+
+
+def weigh(few, row):
+    total = 0.0
+    for j in range(len(few.weights)):
+        total += few.weights[j] * row[j] * (2.0 if few.flags[j] else 1.0)
+    return total if few.on else few.count
+
+
+def weigh_all(many, out):
+    """Which of two named tuples it reads depends on the row, and it writes to an array that stands in one of them."""
+    for i in range(len(many.rows)):
+        few = many.few if i % 2 == 0 else many.again
+        out[i] = many.scale * weigh(few, many.rows[i])
+        many.again.weights[0] += 1.0
+
+
+def many_parts(seed, order="C"):
+    rng = np.random.default_rng(seed)
+    few, again = (Few(rng.random(4), rng.random(4) < 0.5, on, seed) for on in (True, seed % 2 == 0))
+    return Many(np.asarray(rng.random((6, 4)), order=order), few, 1.5, again)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("make", [compiled.kernel, compiled.allocating])
+def test_named_tuples_are_handed_from_kernel_to_kernel_as_they_are(monkeypatch, make, order):
+    plain = np.zeros((4, 6))
+    for seed in range(4):
+        weigh_all(many_parts(seed, order), plain[seed])
+    monkeypatch.setitem(globals(), "weigh", make(weigh))
+    whole, out = make(weigh_all), np.zeros((4, 6))
+    given = [many_parts(seed, order) for seed in range(4)]
+    with ThreadPoolExecutor(4) as threads:  # every call has its own place
+        list(threads.map(whole, given, out))
+    assert out.tobytes() == plain.tobytes()
+    assert all(many.again.weights[0] == many_parts(seed).again.weights[0] + 6.0 for seed, many in enumerate(given))
+
+
+def test_a_named_tuple_with_something_else_in_it_is_another_kind():
+    @compiled.kernel
+    def first(few):
+        return few.weights[0] + few.count
+
+    few = Few(np.array([2.5]), np.array([True]), True, 1)
+    assert first(few) == 3.5
+    assert first(few._replace(weights=np.array([2]))) == 3
+    assert first(few._replace(count=0.25)) == 2.75
+    with pytest.raises(Exception, match="count"):
+        first((1.0, 2.0))
+    assert first(few) == 3.5
+
+
+def test_a_kernel_has_a_place_for_each_kind_of_its_arguments():
+    @compiled.kernel
+    def add(numbers, more):
+        return numbers[0] + more
+
+    one, other, kept = np.zeros(3), np.zeros((1, 3))[0], np.zeros(3)
+    kept.setflags(write=False)
+    assert place_of(add, one, 1.0) == place_of(add, other, 2.0)
+    assert len({place_of(add, array, 1.0) for array in (one, one.astype(np.int64), np.zeros(6)[::2], kept)}) == 4
+
+
+def test_rounds_are_the_same_whether_choosing_is_merged_or_called_where_it_stands(monkeypatch):
+    """BLM-LR on its list, whose parts stand in the loop, against the loop that is given their places."""
+    policy = BLMLR(radius_scale=0.1)
+    problem = policy.start(paper.G4.graph, 2, horizon=300).problem
+    rng = np.random.default_rng(0)
+    draws = Draws(rng.random((300, len(paper.G4.graph))), rng.random((300, 3)))
+
+    def played():
+        engine = policy.engine(problem)
+        actions = engine.actions()
+        tape = blank_tape(np.arange(len(actions.ids) + 1.0)[None, :], np.ones(1), np.arange(1, 301))
+        recorder = Recorder(tape, lambda *_: 0.0, np.zeros(0, np.int32), actions)
+        engine.run(World(paper.G4, paper.G4.graph), recorder, draws)
+        return tape.regret.tobytes(), engine.state.theta.tobytes(), type(engine._links[1])
+
+    *merged, kind = played()
+    assert kind is model_rounds.Merged
+    monkeypatch.setattr(model_rounds, "LeastSquares", None)
+    *linked, kind = played()
+    assert kind is model_rounds.Linked
+    assert merged == linked
 
 
 def test_every_module_with_kernels_counts_for_the_freshness_of_the_cache():
