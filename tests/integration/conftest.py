@@ -61,7 +61,7 @@ def shop():
     return visit
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def zygote():
     started = Zygote()
     yield started
