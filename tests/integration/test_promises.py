@@ -66,7 +66,7 @@ def write_with_checkpoints(send, storage, life):
     write_for_ever(send, storage, life)
 
 
-@pytest.mark.parametrize(("url", "lives"), [("memory", 30), ("sqlite", 10), ("postgresql", 10)], indirect=["url"])
+@pytest.mark.parametrize(("url", "lives"), [("sqlite", 30), ("disk", 10), ("postgresql", 10)], indirect=["url"])
 def test_an_acknowledged_tell_survives_kill_9(zygote, url, lives):
     lives *= THOROUGH
     done = zygote.run(kills, url, lives)
