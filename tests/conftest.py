@@ -6,9 +6,11 @@ import os
 import pytest
 
 from dobandit.experiment.storage import open_storage
-from postgres import running_server
+from postgres import roomy_memory, running_server
 
 pytest.register_assert_rewrite("dobandit.testing")
+if memory := roomy_memory():  # where databases of tests need not wait for a disk that others keep busy
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
 
 # In an empty clone most time goes into compiling. These suites need most kernels, each list of them other ones.
 BEGIN_WITH = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
 from contextlib import contextmanager
 
 import httpx
+import uvicorn.server
 
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.tokens import create_token
@@ -16,6 +18,19 @@ from dobandit.service.server import server_of
 from dobandit.service.settings import Settings
 
 FUNNEL = {"graph": "email -> visit\ncoupon -> visit\nvisit -> buy\ncoupon -> buy", "target": "buy", "budget": 1}
+
+
+class Hurried:
+    """asyncio, but nobody sleeps long."""
+
+    def __getattr__(self, name):
+        return getattr(asyncio, name)
+
+    def sleep(self, seconds):
+        return asyncio.sleep(min(seconds, 0.01))
+
+
+uvicorn.server.asyncio = Hurried()  # a server looks ten times a second whether it is to end, and tests start many
 
 
 class Served:

@@ -40,8 +40,8 @@ class Zygote:
         )
 
     def run(self, scenario, *arguments):
-        words = [scenario.__code__.co_filename, scenario.__name__, *map(str, arguments)]
-        self._process.stdin.write(json.dumps(words) + "\n")
+        words = [scenario.__code__.co_filename, scenario.__name__, *arguments]
+        self._process.stdin.write(json.dumps(words, default=str) + "\n")
         self._process.stdin.flush()
         done, answer = json.loads(self._process.stdout.readline())
         assert done, answer

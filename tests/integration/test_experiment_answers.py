@@ -254,7 +254,9 @@ def test_explanations(name):
     # Later rounds change nothing about what was known then.
     for _ in range(20):
         experiment.record({}, drawn(model, {}, rng.random(len(model.graph))))
-    assert [again(experiment).explain(number) for number in range(24)] == then
+    reopened = again(experiment)
+    assert [reopened.explain(number) for number in range(24)] == then
+    assert [again(experiment).explain(number) for number in (3, 23)] == [then[3], then[23]]  # without the way there
     refused(ExperimentError, lambda: experiment.explain(40), "recorded")
 
 

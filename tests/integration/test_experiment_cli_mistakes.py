@@ -1,12 +1,12 @@
 """`dobandit experiment` and `dobandit storage` as a user meets them: mistakes, storages, and how commands start."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import forked
 from experiment_commands import json_of, refused
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "experiment.sh"
@@ -156,13 +156,17 @@ for line in (*experiment, "experiment list", "experiment export spring -", "expe
     assert "experiment" in done.stdout
 
 
-def test_the_shell_example_runs_as_it_stands():
-    path = str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
-    environment = {**os.environ, "PATH": path}
-    done = subprocess.run(["sh", str(EXAMPLE)], env=environment, capture_output=True, text=True, timeout=300)
+def test_the_shell_example_runs_as_it_stands(zygote):
+    code, out, err = zygote.run(forked.shell, EXAMPLE)
+    assert code == 0, err
+    assert err == ""
+    assert "trial 3 failed: the server was down" in out
+    assert "trial 4 abandoned" in out
+    assert "what the data alone say" in out
+    assert "experiment shop deleted, with 8 trials" in out
+
+
+def test_the_command_is_installed_under_its_name():
+    done = subprocess.run([Path(sys.executable).with_name("dobandit"), "--version"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert "trial 3 failed: the server was down" in done.stdout
-    assert "trial 4 abandoned" in done.stdout
-    assert "what the data alone say" in done.stdout
-    assert "experiment shop deleted, with 8 trials" in done.stdout
+    assert done.stdout.startswith("dobandit, version ")

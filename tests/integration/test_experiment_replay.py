@@ -41,6 +41,7 @@ from experiments import (
     said,
     whole_log,
 )
+from worlds import THOROUGH
 
 # -- rounds that nobody asked for -----------------------------------------------------------------------------------
 
@@ -180,7 +181,7 @@ def test_storages_agree(storage):
 @pytest.mark.parametrize("name", CASES)
 def test_live_and_simulated_runs_choose_alike(name):
     model, _, policy, _ = CASES[name]
-    rounds, seed = 300, 7
+    rounds, seed = 120 * THOROUGH, 7
     experiment = case(name, horizon=rounds)
     problem = experiment.definition.problem
     assert (problem.seed, problem.horizon) == (seed, rounds)

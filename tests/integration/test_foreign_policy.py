@@ -8,16 +8,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import dobandit as dob
+import forked
 from dobandit.policy.base import round_draws
 from dobandit.policy.registry import policy_from_spec
 from foreign import ThompsonArms
 
 HERE = Path(__file__).parents[1]
+COMMAND = "from dobandit.cli.main import main; main()"
 GRAPH = dob.paper.G4.graph
 
 
@@ -44,20 +47,22 @@ def created(url, policy="thompson-arms:prior=2", name="spring"):
     return dob.create_experiment(name, GRAPH, 2, policy, url, seed=3)
 
 
-def python(code, *arguments):
-    """A fresh process, which knows the tests' modules but has imported none."""
+@pytest.fixture
+def python(zygote):
+    """What becomes of a process that knows the tests' modules but has imported none of them but its own."""
+
+    def run(code, *arguments):
+        ended = zygote.run(forked.python, code, list(map(str, arguments)), [])
+        return SimpleNamespace(**dict(zip(("returncode", "stdout", "stderr"), ended, strict=True)))
+
+    return run
+
+
+def python_alone(code, *arguments):
+    """A process that has loaded nothing at all."""
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-
-
-def command(*arguments):
-    return python("from dobandit.cli.main import main; main()", *map(str, arguments))
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
 
 
 # -- simulations and learners --------------------------------------------------------------------------------------
@@ -163,7 +168,7 @@ print(json.dumps([trial.number, trial.do, trial.predicted, repr(experiment)]))
 def test_a_new_process_that_imports_the_class_goes_on(url, tmp_path):
     experiment = created(url)
     played(experiment, 10)
-    done = python(NEXT.format("import foreign"), url)
+    done = python_alone(NEXT.format("import foreign"), url)
     assert done.returncode == 0, done.stderr
     number, do, predicted, shown = json.loads(done.stdout)
     twin = created(f"sqlite:///{tmp_path}/twin.db")
@@ -173,7 +178,7 @@ def test_a_new_process_that_imports_the_class_goes_on(url, tmp_path):
     assert "thompson-arms:prior=2" in shown
 
 
-def test_a_process_without_the_class_says_what_is_missing(url):
+def test_a_process_without_the_class_says_what_is_missing(python, url):
     played(created(url), 5)
     done = python(NEXT.format(""), url)
     assert done.returncode != 0
@@ -182,7 +187,7 @@ def test_a_process_without_the_class_says_what_is_missing(url):
     assert "backup" not in done.stderr  # nothing is broken
 
 
-def test_a_process_without_the_class_still_tells_and_shows(url):
+def test_a_process_without_the_class_still_tells_and_shows(python, url):
     experiment = created(url)
     played(experiment, 5)
     trial = experiment.ask()
@@ -204,7 +209,7 @@ print(json.dumps([told.number, recorded, repr(experiment), len(list(experiment.t
     assert experiment.learner.rounds == 7  # here the class is known, and what was told elsewhere is learned
 
 
-def test_the_command_line_without_the_class(url):
+def test_the_command_line_without_the_class(python, url):
     experiment = created(url)
     played(experiment, 3)
     trial = experiment.ask()
@@ -215,10 +220,10 @@ def test_the_command_line_without_the_class(url):
         ["trials", "spring"],
         ["tell", "spring", trial.number, *observation],
     ):
-        done = command("experiment", *words, "--storage", url)
+        done = python(COMMAND, "experiment", *words, "--storage", url)
         assert done.returncode == 0, (words, done.stderr)
         assert "Traceback" not in done.stderr
-    done = command("experiment", "ask", "spring", "--storage", url)
+    done = python(COMMAND, "experiment", "ask", "spring", "--storage", url)
     assert done.returncode == 2
     assert "'thompson-arms'" in done.stderr
     assert "Traceback" not in done.stderr

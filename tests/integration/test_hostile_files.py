@@ -159,6 +159,6 @@ def change(storage, statement, rows):
         connection.executemany(statement, rows)
 
 
-@pytest.mark.parametrize("url", ["memory"], indirect=True)
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_hostile_file_is_refused_and_nothing_in_it_is_run(zygote, url, tmp_path):
     zygote.run(hostile, url, tmp_path)

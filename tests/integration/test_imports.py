@@ -155,7 +155,7 @@ def test_nobody_waits_for_the_whole_import(url, monkeypatch):
     all or nothing of it is seen."""
     for name, value in {"FEW": 0, "MOST": 100, "SLICE": 2_000}.items():
         monkeypatch.setattr(staging, name, value)
-    experiment, size = make(open_storage(url)), 8_000
+    experiment, size = make(open_storage(url)), 4_000
     experiment.tell(experiment.ask(), {"Y": 1})  # now nothing is left to be compiled
     experiment.close()
     child = in_child(lambda: os._exit(0 if len(experiment.import_history(ROUNDS * (size // 100))) == size else 2))

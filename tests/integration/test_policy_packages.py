@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 from dobandit import paper
 from dobandit.model.files import print_model
 from dobandit.policy.registry import policy_class
@@ -53,36 +54,28 @@ def site(tmp_path):
     return tmp_path / "site"
 
 
-def run(site, *arguments, code=0):
-    path = os.pathsep.join([str(site), str(HERE), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    assert done.returncode == code, done.stderr + done.stdout
-    return done
+@pytest.fixture
+def python(zygote, site):
+    """What a process prints that has not heard of the packages yet."""
+
+    def run(script, *arguments, code=0):
+        ended, out, err = zygote.run(forked.python, script, list(map(str, arguments)), [str(site)])
+        assert ended == code, err + out
+        return json.loads(out) if code == 0 else err
+
+    return run
 
 
-def python(site, code):
-    """What a fresh process prints, as JSON."""
-    return json.loads(run(site, "-c", code).stdout)
-
-
-def refusal(site, name="my-policy"):
-    """The PolicyError of a fresh process that asks for a policy by name."""
-    code = f"""
+REFUSAL = """
 import json
 from dobandit.errors import PolicyError
 from dobandit.policy.registry import policy_class
 try:
-    policy_class({name!r})
+    policy_class("my-policy")
 except PolicyError as error:
     print(json.dumps(str(error)))
 """
-    return python(site, code)
+COMMAND = "from dobandit.cli.main import main; main()"
 
 
 @pytest.fixture
@@ -92,7 +85,7 @@ def model(tmp_path):
     return path
 
 
-def test_an_installed_policy_is_known_by_its_name(site):
+def test_an_installed_policy_is_known_by_its_name(python, site):
     install(site, {"my-policy": "mine:MyPolicy"})
     code = """
 import json
@@ -104,29 +97,33 @@ result = dob.simulate(dob.paper.G4, ["my-policy", policy], rounds=20, replicatio
 print(json.dumps([policy.extra, document, policy_from_document(document) == policy, result.labels]))
 """
     document = {"name": "my-policy", "extra": 5}
-    assert python(site, code) == [5, document, True, ["Mine (3)", "Mine (5)"]]
+    assert python(code) == [5, document, True, ["Mine (3)", "Mine (5)"]]
 
 
 def test_the_command_line_takes_an_installed_policy(site, model):
+    """In a process of its own, which has loaded nothing yet."""
     install(site, {"my-policy": "mine:MyPolicy"})
-    command = ["-m", "dobandit", "simulate", model, "--rounds", 20, "--replications", 2, "-k", 2, "--json"]
-    said = json.loads(run(site, *command, "--policy", "my-policy:extra=4", "--policy", "random").stdout)
-    assert list(said["policies"]) == ["Mine (4)", "Random"]
+    path = os.pathsep.join([str(site), str(HERE), os.environ.get("PYTHONPATH", "")])
+    words = ["simulate", model, "--rounds", "20", "--replications", "2", "-k", "2", "--json"]
+    command = [sys.executable, "-m", "dobandit", *words, "--policy", "my-policy:extra=4", "--policy", "random"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 0, done.stderr
+    assert list(json.loads(done.stdout)["policies"]) == ["Mine (4)", "Random"]
 
 
-def test_the_command_line_lists_installed_policies(site, model):
+def test_the_command_line_lists_installed_policies(python, site, model):
     install(site, {"my-policy": "mine:MyPolicy"})
-    command = ["-m", "dobandit", "simulate", model, "--rounds", 20, "-k", 2, "--policy"]
-    said = run(site, *command, "my-polcy", code=2).stderr
+    words = ["simulate", model, "--rounds", 20, "-k", 2, "--policy"]
+    said = python(COMMAND, *words, "my-polcy", code=2)
     assert "'my-policy'" in said
     assert "Did you mean 'my-policy'" in said
     assert "install" in said
-    said = run(site, *command, "my-policy:extr=4", code=2).stderr
+    said = python(COMMAND, *words, "my-policy:extr=4", code=2)
     assert "my-policy takes 'prior', 'extra', but got 'extr'" in said
 
 
-def test_a_policy_whose_package_is_missing(site):
-    said = refusal(site)
+def test_a_policy_whose_package_is_missing(python, site):
+    said = python(REFUSAL)
     assert "but got 'my-policy'" in said
     assert "If it is of another package, install that here, or import it first." in said
 
@@ -141,46 +138,46 @@ def test_a_policy_whose_package_is_missing(site):
         ("foreign:ThompsonArms", "'foreign:ThompsonArms' has the name 'thompson-arms'"),
     ],
 )
-def test_an_entry_point_that_leads_elsewhere(site, leads_to, words):
+def test_an_entry_point_that_leads_elsewhere(python, site, leads_to, words):
     install(site, {"my-policy": leads_to})
-    said = refusal(site)
+    said = python(REFUSAL)
     assert words in said
     assert said.endswith("Mend the package mine.")
 
 
-def test_a_broken_package_leaves_the_others_alone(site):
+def test_a_broken_package_leaves_the_others_alone(python, site):
     install(site, {"broken": "nowhere:MyPolicy", "my-policy": "mine:MyPolicy"})
     code = "import json; from dobandit.policy.registry import policy_class; print(json.dumps(policy_class({!r}).name))"
-    assert python(site, code.format("my-policy")) == "my-policy"
-    assert python(site, code.format("ucb")) == "ucb"
+    assert python(code.format("my-policy")) == "my-policy"
+    assert python(code.format("ucb")) == "ucb"
 
 
-def test_two_packages_with_one_name(site):
+def test_two_packages_with_one_name(python, site):
     install(site, {"my-policy": "mine:MyPolicy"})
     install(site, {"my-policy": "yours:MyPolicy"}, package="yours")
-    said = refusal(site)
+    said = python(REFUSAL)
     assert "'mine:MyPolicy'" in said
     assert "'yours:MyPolicy'" in said
     assert "Uninstall all but one" in said
 
 
 @pytest.mark.parametrize("taken", ["ucb", "blm-lr", "epsilon-greedy"])
-def test_a_class_with_a_name_that_is_taken(site, taken):
+def test_a_class_with_a_name_that_is_taken(python, site, taken):
     install(site, {"my-policy": "mine:MyPolicy"}, name=taken)
-    assert f"has a name of its own, but {taken!r} is built in" in refusal(site)
+    assert f"has a name of its own, but {taken!r} is built in" in python(REFUSAL)
 
 
-def test_an_entry_point_cannot_take_the_place_of_a_built_in_policy(site):
+def test_an_entry_point_cannot_take_the_place_of_a_built_in_policy(python, site):
     install(site, {"ucb": "mine:MyPolicy"})
     code = (
         "import json; from dobandit.policy.registry import policy_class; print(json.dumps(repr(policy_class('ucb'))))"
     )
-    assert python(site, code) == repr(policy_class("ucb"))
+    assert python(code) == repr(policy_class("ucb"))
 
 
 @pytest.mark.parametrize("bad", ["", "My Policy", "my:policy", "my,policy", "mine=1", "größer"])
-def test_a_name_with_bad_characters(site, bad):
+def test_a_name_with_bad_characters(python, site, bad):
     install(site, {"my-policy": "mine:MyPolicy"}, name=bad)
-    said = refusal(site)
+    said = python(REFUSAL)
     assert "lower-case letters, digits and hyphens" in said
     assert repr(bad) in said

@@ -31,7 +31,7 @@ def kills(storage, lives):
         assert count == len(log), f"{count} trials are stored, but {len(log)} were acknowledged"
         unanswered = None
 
-    for life in range(int(lives)):
+    for life in range(lives):
         write = write_with_checkpoints if life % 2 else write_for_ever
         child = Child(partial(write, storage=storage, life=life))
         settle(child.line()[1])
@@ -41,7 +41,7 @@ def kills(storage, lives):
             unanswered = [number, observation] if kind == "telling" else None
             log += [[number, observation]] if kind == "told" else []
         counts["unanswered"] += unanswered is not None
-        if rng.random() < 0.1 or life == int(lives) - 1:  # seldom, so that logs beside the file live on
+        if rng.random() < 0.1 or life == lives - 1:  # seldom, so that logs beside the file live on
             experiment = open_at(storage, 1000.0 * life)
             stored = told(experiment)
             settle(len(stored))
@@ -66,7 +66,7 @@ def write_with_checkpoints(send, storage, life):
     write_for_ever(send, storage, life)
 
 
-@pytest.mark.parametrize(("url", "lives"), [("memory", 60), ("sqlite", 20), ("postgresql", 20)], indirect=["url"])
+@pytest.mark.parametrize(("url", "lives"), [("sqlite", 30), ("disk", 10), ("postgresql", 10)], indirect=["url"])
 def test_an_acknowledged_tell_survives_kill_9(zygote, url, lives):
     lives *= THOROUGH
     done = zygote.run(kills, url, lives)
@@ -76,12 +76,15 @@ def test_an_acknowledged_tell_survives_kill_9(zygote, url, lives):
 # -- eight processes ---------------------------------------------------------------------------------------------
 
 
-def eight_processes(storage):
+def eight_processes(storage, each):
     create(storage).close()
-    start = time.monotonic() + 0.5
-    children = [Child(partial(forty_rounds, storage=storage, worker=worker, start=start)) for worker in range(8)]
+    children = [Child(partial(rounds, storage=storage, worker=worker, each=each)) for worker in range(8)]
+    for child in children:
+        assert child.line() == ["ready"]
+    for child in children:
+        child.say("go")
     reported = sorted(line for child in children for line in child.finish())
-    assert [number for number, _ in reported] == list(range(320))
+    assert [number for number, _ in reported] == list(range(8 * each))
     experiment = open_at(storage, 1.0)
     assert sorted(told(experiment)) == reported
     under_way = check_every_ask(experiment)
@@ -91,11 +94,12 @@ def eight_processes(storage):
     return {"other trials under way, on average": under_way}
 
 
-def forty_rounds(send, storage, worker, start):
+def rounds(send, storage, worker, each):
     experiment, rng = open_at(storage, 1.0), random.Random(worker)
     experiment.learner  # noqa: B018
-    time.sleep(max(start - time.monotonic(), 0.0))
-    for _ in range(40):
+    send("ready")
+    os.read(0, 10)
+    for _ in range(each):
         trial = experiment.ask()
         observation = some_observation(rng, trial.do)
         experiment.tell(trial.number, observation)
@@ -108,7 +112,7 @@ def check_every_ask(experiment):
     from dobandit.experiment.replica import Replica
 
     columns, replica = experiment.columns, Replica(experiment.definition, experiment.columns)
-    trials, closed = list(experiment.stored_trials()), experiment.storage.closed_since(experiment._id, 0)[:320]
+    trials, closed = list(experiment.stored_trials()), experiment.storage.closed_since(experiment._id, 0)
     others = 0
     for trial in trials:
         replica.follow(closed[replica.position : trial.asked_after])
@@ -125,15 +129,15 @@ def check_every_ask(experiment):
 def asked_after_replay(experiment):
     """What is asked next by one process that lived through the log, a round at a time."""
     alone = create("memory")
-    for trial in experiment.storage.closed_since(experiment._id, 0)[:320]:
+    for trial in experiment.storage.closed_since(experiment._id, 0):
         do, observation = map(alone.columns.decode, (trial.do, trial.observation))
         alone.record(do, observation)
         assert alone.learner.rounds == trial.position + 1
     return alone.ask()
 
 
-def test_eight_processes_ask_and_tell_forty_times_each(zygote, url):
-    zygote.run(eight_processes, url)
+def test_eight_processes_ask_and_tell_many_times_each(zygote, url):
+    zygote.run(eight_processes, url, 15 * THOROUGH)
 
 
 # -- races -------------------------------------------------------------------------------------------------------
@@ -142,9 +146,9 @@ def test_eight_processes_ask_and_tell_forty_times_each(zygote, url):
 def races(storage, turns):
     now = 0.0
     asker = create(storage, lease=10.0, clock=lambda: now)
-    racers = [Child(partial(race, storage=storage, turns=int(turns))) for _ in range(2)]
+    racers = [Child(partial(race, storage=storage, turns=turns)) for _ in range(2)]
     wins = [0, 0]
-    for _ in range(int(turns)):
+    for _ in range(turns):
         old = asker.ask()
         for racer in racers:
             assert racer.line() == ["ready"]

@@ -213,7 +213,8 @@ def test_experiments_come_in_pages(house):
     assert house.call("GET", f"{API}/experiments", params={"name": "a/b"}).json()["experiments"][0]["name"] == "a/b"
 
 
-def test_events_tell_what_happens(house):
+def test_events_tell_what_happens(house, monkeypatch):
+    monkeypatch.setattr("dobandit.service.api.events._PAUSE", 0.05)
     headers = {"Authorization": f"Bearer {house.tokens['read']}"}
     with house.client.stream("GET", f"{house.at}/events", headers=headers) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")

@@ -16,6 +16,7 @@ from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.checksums import checksum
 from dobandit.testing.stored import ASK, BATCH, SEEN, add, close, spring_in
+from worlds import THOROUGH
 
 GRAPH = dob.CausalGraph([("A", "C"), ("B", "C"), ("A", "Y"), ("C", "Y")], target="Y")
 
@@ -249,7 +250,7 @@ def test_damaged_pages_are_our_errors(tmp_path):
     experiment.close()
     run(whole, "PRAGMA wal_checkpoint(TRUNCATE)")
     data, rng, refusals = whole.read_bytes(), random.Random(5), set()
-    for i in range(60):
+    for i in range(20 * THOROUGH):
         damaged = bytearray(data)
         for _ in range(rng.choice([1, 4, 40])):
             damaged[rng.randrange(100, len(data))] = rng.choice([0, 255, rng.randrange(256)])

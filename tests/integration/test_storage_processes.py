@@ -91,16 +91,16 @@ def work(name):
     assert add(experiment.id, SEEN) == 0
     storage.close()
 
-import dobandit.experiment.storage.sql
+import gc, dobandit.experiment.storage.sql
+gc.freeze()
 start = time.monotonic() + 0.2
 children = []
 for number in range(8):
     children.append(os.fork())
     if not children[-1]:
-        while time.monotonic() < start:
-            pass
+        time.sleep(max(start - time.monotonic(), 0.0))
         work(f"own{number}")
-        sys.exit()
+        os._exit(0)
 assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
 """
 
@@ -118,15 +118,17 @@ FORK = """
 experiment = storage.create("spring", "{}", 1.0).id
 add(experiment, SEEN)
 storage.find("spring")
+hearing, saying = os.pipe()
 child = os.fork()
 for _ in range(20):
     add(experiment, SEEN)
 if not child:
-    time.sleep(0.3)  # in which the parent lets go
+    os.read(hearing, 10)  # until the parent has let go
     for _ in range(20):
         add(experiment, SEEN)
     os._exit(0)  # as a crash would end it
 storage.close()
+os.write(saying, b"closed")
 assert os.waitpid(child, 0)[1] == 0
 assert storage.find("spring").trials == 61, storage.find("spring")
 storage.close()

@@ -106,7 +106,8 @@ VALUES (1, {number}, 'asked', '[1,null]', 0, '', 1, '{state}', {position}, '[1,0
 
 def test_tables_of_the_first_version_are_brought_up_to_date_by_whoever_comes_first(first):
     script = """
-import dobandit.experiment.storage.sql, dobandit.experiment.storage.upgrade  # loaded once
+import gc, dobandit.experiment.storage.sql, dobandit.experiment.storage.upgrade  # loaded once
+gc.freeze()
 start, children = time.monotonic() + 0.1, []
 for _ in range(4):
     children.append(os.fork())
@@ -116,7 +117,7 @@ for _ in range(4):
         assert [trial.rounds for trial in storage.closed_since(spring.id, 0)] == [1], spring
         assert spring.trials == 2, spring
         storage.close()
-        sys.exit()
+        os._exit(0)
 print([os.waitpid(child, 0)[1] for child in children])
 """
     assert finish(start(script, first)) == ["[0,", "0,", "0,", "0]"]
