@@ -52,26 +52,26 @@ class ArmsState(NamedTuple):
 @inlined
 def propose_arm(plan: Any, state: Any, uniforms: Any) -> int:
     """The arm to play. An arm not yet played comes first for UCB and KL-UCB and counts as mean 1 for epsilon-greedy."""
-    arms = len(state.plays)
-    if plan.kind == FIXED:
+    kind, parameter, arms = plan.kind, plan.parameter, len(state.plays)  # read once: not again after each write
+    if kind == FIXED:
         return 0
-    if plan.kind == RANDOM:
+    if kind == RANDOM:
         return min(int(uniforms[0] * arms), arms - 1)
-    if plan.kind == EPSILON_GREEDY and uniforms[1] < plan.parameter:
+    if kind == EPSILON_GREEDY and uniforms[1] < parameter:
         return min(int(uniforms[2] * arms), arms - 1)
     plays, total, values = state.plays, state.total, plan.values
-    if plan.kind == EPSILON_GREEDY:
+    if kind == EPSILON_GREEDY:
         for i in range(arms):
             values[i] = total[i] / plays[i] if plays[i] > 0 else 1.0
         return pick(values, uniforms[0])
     log_t = math.log(state.clock[0] + 1.0)
-    level = log_t + plan.parameter * math.log(max(log_t, 1.0))
+    level = log_t + parameter * math.log(max(log_t, 1.0))
     for i in range(arms):
         values[i] = math.inf
-        if plays[i] > 0 and plan.kind == KL_UCB:
+        if plays[i] > 0 and kind == KL_UCB:
             values[i] = kl_upper(total[i] / plays[i], plays[i], level)
         elif plays[i] > 0:
-            values[i] = total[i] / plays[i] + plan.parameter * math.sqrt(log_t / plays[i])
+            values[i] = total[i] / plays[i] + parameter * math.sqrt(log_t / plays[i])
     return pick(values, uniforms[0])
 
 

@@ -110,14 +110,15 @@ def blank_tape(expected: Array, best: Array, grid: NDArray[np.int64]) -> Tape:
 def record(tape: Any, pattern: int, index: int, expected: float, reward: float) -> None:
     """Count a round in which listed action `index` was played (-1: nothing, or none of the list), whose E[Y] is
     `expected`, and Y was `reward`."""
-    tape.total[0] += tape.best[pattern] - expected
-    tape.total[1] += reward
-    if len(tape.plays) > 0:
-        tape.plays[index] += 1
-    tape.at[0] += 1
-    tape.at[2] += expected >= tape.best[pattern] - SAME
-    k = tape.at[1]
-    if k < len(tape.grid) and tape.grid[k] == tape.at[0]:
-        tape.regret[k] = tape.total[0]
-        tape.reward[k] = tape.total[1]
-        tape.at[1] += 1
+    best, grid, plays, at, total = tape.best[pattern], tape.grid, tape.plays, tape.at, tape.total
+    total[0] += best - expected
+    total[1] += reward
+    if len(plays) > 0:
+        plays[index] += 1
+    at[0] += 1
+    at[2] += expected >= best - SAME
+    k = at[1]
+    if k < len(grid) and grid[k] == at[0]:
+        tape.regret[k] = total[0]
+        tape.reward[k] = total[1]
+        at[1] += 1
