@@ -1,7 +1,7 @@
 """Intervals that hold at every round: the truth is outside at any round of a run in at most a share delta of the runs.
 
-N runs, each looked at after every round (actions: see `any_miss`): the number of runs with a miss is at most Binomial(N, delta), and has to be
-within its 99.9% quantile. Seeds are fixed.
+N runs, each looked at after every round (actions: see `any_miss`): the number of runs with a miss is at most
+Binomial(N, delta), and has to be within its 99.9% quantile. Seeds are fixed.
 """
 
 from __future__ import annotations
