@@ -114,5 +114,6 @@ def assert_played(result, row, replication, sets, rewards):
     )
     best = tr.best_reward(model, budget)
     assert result.best == pytest.approx(best, abs=1e-12)
-    optimal = sum(tr.expected_reward(model, chosen) >= best - 1e-12 for chosen in sets)
+    reward = {chosen: tr.expected_reward(model, chosen) for chosen in set(sets)}
+    optimal = sum(reward[chosen] >= best - 1e-12 for chosen in sets)
     assert result.best_plays[row, replication] == optimal
