@@ -125,7 +125,7 @@ def test_logistic_fit_equals_a_glm_library(seed, shift):
 
 
 @every_link
-@relaxed(max_examples=25)
+@relaxed(max_examples=15)
 @given(seeds)
 def test_the_score_equation_is_solved_and_its_root_is_the_transcriptions(link, seed):
     V, x = some_data(seed, link)
