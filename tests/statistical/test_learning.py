@@ -37,11 +37,12 @@ def weights_of(model, name):
     return np.array([bias] * model.graph.has_bias(name) + [weights[parent] for parent in model.graph.parents(name)])
 
 
-def distance(learner, model, name):
-    """||theta* - theta_hat|| in the norm of M."""
-    node = learner.engine.beliefs().node(learner.graph.index(name))
-    off = weights_of(model, name) - node.theta
-    return math.sqrt(max(off @ node.gram @ off, 0.0))
+def distance(learner, v, weights):
+    """||theta* - theta_hat|| of node v in the norm of M."""
+    beliefs, d = learner.engine.beliefs(), len(weights)
+    off = weights - beliefs.theta[beliefs.layout.ptr[v] :][:d]
+    gram = beliefs.stats.gram[beliefs.layout.square[v] :][: d * d].reshape(d, d)
+    return math.sqrt(max(off @ gram @ off, 0.0))
 
 
 def at_most(failures, chance):
@@ -55,14 +56,15 @@ def at_most(failures, chance):
 @pytest.mark.parametrize("model", [paper.G4, paper.G5], ids=["G4", "G5"])
 def test_the_regions_of_lemma_11_hold_in_all_rounds_at_once(model):
     delta, failures = 0.1, 0
+    target, weights = model.graph.index("Y"), weights_of(model, "Y")
+    radii = [radius_lemma11(t, len(weights), delta) for t in range(1, 41)]
     for run in range(RUNS):
         learner = BLMLR(radius_scale=1.0).start(model.graph, 2, horizon=100, seed=run)
         rounds, away = CompiledRounds(model, learner, run), []
-        for _ in range(40):
+        for _ in radii:
             rounds.play(1)
-            away.append(distance(learner, model, "Y"))
-        d = learner.graph.arrays.parent_ptr[-1] - learner.graph.arrays.parent_ptr[-2]
-        failures += any(r > radius_lemma11(t, int(d), delta) for t, r in enumerate(away, start=1))
+            away.append(distance(learner, target, weights))
+        failures += any(r > radius for r, radius in zip(away, radii, strict=True))
     assert at_most(failures, delta)
 
 
