@@ -33,8 +33,9 @@ from dobandit.policy.engine import Situation, one_round
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study, study_of
+from worlds import THOROUGH
 
-ROUNDS, SEED = 150, 7
+ROUNDS, SEED = 100 * THOROUGH, 7
 
 
 def load_benchmark_worlds():

@@ -150,7 +150,7 @@ RULED_CASES = [(name, policy) for name in RULED for policy in policies_that_can(
 @pytest.mark.parametrize(("name", "policy"), RULED_CASES, ids=[f"{n}-{policy_to_spec(p)}" for n, p in RULED_CASES])
 def test_a_simulated_run_under_any_rules_is_the_run_by_hand(name, policy):
     model, rules = RULED[name]
-    graph, rounds, seed, replication = model.graph, 50, 4, 1
+    graph, rounds, seed, replication = model.graph, 40, 4, 1
     result = run_study(study(model, [policy], rounds, 2, rules, seed=seed, record="every"), workers=1)
     learner = learner_by_hand(model, policy, rules, rounds, seed)
     everything = list(allowed_actions(graph, rules))

@@ -52,7 +52,7 @@ def node_of(diagnosis, name="Y"):
 SPARSE = {"a": 0.05, "b": 0.1, "c": 0.3, "d": 0.5, "Y": 0.01, ("a", "c"): 0.4, ("b", "d"): 0.3}
 SPARSE |= {("a", "Y"): 0.3, ("b", "Y"): 0.0, ("c", "Y"): 0.05, ("d", "Y"): 0.1}
 FULL = {"a": 0.3, "b": 0.5, "c": 0.5, ("a", "Y"): 0.5, ("b", "Y"): 0.3, ("c", "Y"): 0.2}
-WIDE = {f"x{i}": 0.3 for i in range(14)} | {(f"x{i}", "Y"): 0.06 for i in range(14)} | {"Y": 0.05}
+WIDE = {f"x{i}": 0.3 for i in range(10)} | {(f"x{i}", "Y"): 0.085 for i in range(10)} | {"Y": 0.05}
 CONTINUOUS = {**dict.fromkeys("abcd", 0.3), ("a", "c"): 0.5, ("b", "d"): 0.3, ("c", "Y"): 0.6, ("d", "Y"): 0.3}
 RIGHT = {
     "G1": paper.G1,
