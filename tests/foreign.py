@@ -34,10 +34,13 @@ class ThompsonEngine(Engine):
         self.draws = 1
         self.seen = {}  # action: (rounds, sum of Y)
         self.told = 0
+        self.arms = {}  # by what can be set: the allowed actions
 
     def _arms(self, available):
-        rows = self.problem.allowed(available, relevant=False).rows()
-        return [rows.row(i) for i in range(len(rows.ids))]
+        if available not in self.arms:
+            rows = self.problem.allowed(available, relevant=False).rows()
+            self.arms[available] = [rows.row(i) for i in range(len(rows.ids))]
+        return self.arms[available]
 
     def _beta(self, action, pending=()):
         rounds, total = self.seen.get(action, (0, 0.0))

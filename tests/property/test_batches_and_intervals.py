@@ -118,7 +118,7 @@ def plain_interval(engine, graph, fixed, rho):
 
 
 @pytest.mark.parametrize("name", LINEAR)
-@relaxed(max_examples=25)
+@relaxed(max_examples=15)
 @given(graphs(most=7), seeds)
 def test_intervals_are_the_plain_recursion(name, graph, seed):
     rng = np.random.default_rng(seed)

@@ -19,6 +19,7 @@ from dobandit.policy.engine import Draws, Engine, Pending, Rounds, Situation, co
 from dobandit.policy.problem import problem_of
 from dobandit.policy.world import World
 from dobandit.simulation.find_best import Found
+from worlds import THOROUGH
 
 DIAMOND = CausalGraph([("A", "M"), ("B", "M"), ("A", "N"), ("M", "Y"), ("N", "Y")], target="Y")
 SMALL = TableModel(
@@ -63,7 +64,7 @@ def test_no_tables_within_the_intervals_beat_the_bound_on_a_difference(widest):
     engine = BestSet().start(DIAMOND, 2, levers={"B": (0, 1)}).engine
     game = contest(engine.plan.oracle, 0.1, len(DIAMOND))
     listing, tighter = game.bounds.listing, 0
-    for _ in range(6):
+    for _ in range(4 * THOROUGH):
         ends = boxes(engine, rng, widest)
         bound_actions(game.bounds, nothing)
         draws = [{key: rng.choice([low, high, rng.uniform(low, high)]) for key, (low, high) in ends.items()}]

@@ -97,7 +97,7 @@ def test_best_is_the_best_under_the_plain_estimate(game, seed):
 
 
 @pytest.mark.parametrize("case", [CASES[2], CASES[5]], ids=lambda case: case.name)
-@relaxed(max_examples=75)
+@relaxed(max_examples=50)
 @given(games(most=8), seeds)
 def test_the_search_finds_the_best_of_all_allowed_sets(case, game, seed):
     rng = np.random.default_rng(seed)

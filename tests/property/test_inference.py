@@ -31,7 +31,7 @@ def logistic(shift):
 
 
 @EXACT
-@relaxed(max_examples=60)
+@relaxed(max_examples=40)
 @given(with_do(bglms()))
 def test_any_links_and_any_do_equal_brute_force(method, drawn):
     model, do = drawn
@@ -42,7 +42,7 @@ def test_any_links_and_any_do_equal_brute_force(method, drawn):
 
 
 @pytest.mark.parametrize("method", ["auto", "linear", "elimination", "enumeration"])
-@relaxed(max_examples=60)
+@relaxed(max_examples=40)
 @given(with_do(blms()))
 def test_linear_models_equal_brute_force_by_every_method(method, drawn):
     model, do = drawn
@@ -233,7 +233,7 @@ def test_a_continuous_model_set_to_a_fraction_by_hand():
 # -- monotonicity (paper, Appendix: setting a variable to 1 never hurts) ---------------------------------------
 
 
-@relaxed(max_examples=75)
+@relaxed(max_examples=40)
 @given(with_do(bglms()), st.data())
 def test_one_more_node_set_to_one_never_lowers_and_to_zero_never_raises(drawn, data):
     model, do = drawn

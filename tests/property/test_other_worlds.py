@@ -33,8 +33,9 @@ from dobandit.policy.engine import Situation, one_round
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study, study_of
+from worlds import THOROUGH
 
-ROUNDS, SEED = 150, 7
+ROUNDS, SEED = 100 * THOROUGH, 7
 
 
 def load_benchmark_worlds():
@@ -77,8 +78,9 @@ def plain_best(world, budget, context):
     return max(plain_value(world, {**context, **dict.fromkeys(s, 1)}) for s in sets)
 
 
-def plain_run(study, policy, replication):
-    """Cumulative regret and reward: the engine asked and told once per round, the world drawn node by node."""
+def plain_run(study, policy, replication, values_of, bests):
+    """Cumulative regret and reward: the engine asked and told once per round, the world drawn node by node. What was
+    found out by visiting every world is kept in `values_of` (by action and context) and `bests` (by context)."""
     world, problem = study.model, study.problem
     engine, graph = policy.engine(problem), problem.graph
     streams = [
@@ -91,7 +93,7 @@ def plain_run(study, policy, replication):
         more = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(replication, 2)))
         streams[1] = np.hstack([streams[1], more.random((study.rounds, engine.draws - 3))])
     regret = reward = 0.0
-    regrets, rewards, values_of, bests = [], [], {}, {}
+    regrets, rewards = [], []
     for world_draws, policy_draws in zip(*streams, strict=True):
         uniform = dict(zip(world.graph.nodes, world_draws, strict=True))
         context = {}
@@ -159,9 +161,10 @@ POLICIES = [
 
 
 def assert_plain(study, result, replications=(0,)):
+    kept = {}, {}
     for row, policy in enumerate(study.policies.values()):
         for replication in replications:
-            regrets, rewards = plain_run(study, policy, replication)
+            regrets, rewards = plain_run(study, policy, replication, *kept)
             np.testing.assert_allclose(result.all_regret[row, replication], regrets, rtol=0, atol=1e-9)
             np.testing.assert_array_equal(result.all_reward[row, replication], rewards)
 
@@ -291,7 +294,7 @@ def test_a_learner_may_suspect_hidden_variables_of_its_own():
 def assert_rewards_are_of_the_world(study):
     result = run_study(study, workers=1)
     for row, policy in enumerate(study.policies.values()):
-        _, rewards = plain_run(study, policy, 0)
+        _, rewards = plain_run(study, policy, 0, {}, {})
         np.testing.assert_array_equal(result.all_reward[row, 0], rewards)
 
 

@@ -47,7 +47,7 @@ def weighted_graphs(draw):
     return graph, theta, draw(settings)
 
 
-@relaxed(max_examples=120)
+@relaxed(max_examples=70)
 @given(weighted_graphs(), st.integers(0, 12))
 def test_the_largest_paths_are_those_of_a_full_list(case, most):
     graph, theta, chosen = case

@@ -20,7 +20,7 @@ from worlds import graphs, quietly, relaxed
 
 
 @every_policy
-@relaxed(max_examples=12)
+@relaxed(max_examples=8)
 @given(graphs(most=6), st.data())
 def test_at_most_k_controllable_variables_and_never_nan(case, graph, data):
     some = data.draw(st.lists(st.sampled_from([n for n in graph.nodes if n != graph.target]), unique=True))
@@ -174,7 +174,7 @@ COMPARING = [case for case in CASES if case.name not in ("Fixed", "Random", "Ora
 
 @pytest.mark.parametrize("case", COMPARING, ids=lambda case: case.name)
 @pytest.mark.parametrize("effects", ["nonnegative", None])
-@relaxed(max_examples=15)
+@relaxed(max_examples=10)
 @given(graphs(most=6), st.data())
 def test_the_largest_index_compared_is_that_of_the_choice(case, effects, graph, data):
     budget = data.draw(st.integers(0, len(graph.controllable)))

@@ -180,7 +180,7 @@ def test_no_situation_breaks_it(case, situation):
     always = options.get("always", {})
     if case.name in ("Fixed", "Oracle") and 0 in always.values():
         always = {}
-    for _ in range(60):
+    for _ in range(40):
         action = learner.propose()
         assert_sound(learner, action, budget)
         done = {name: value for name, value in action.items() if name not in always} | always

@@ -44,7 +44,7 @@ def spoken_rounds(draw):
     return columns, do, seen | {name: do[name] for name in repeated}
 
 
-@relaxed(max_examples=120)
+@relaxed(max_examples=60)
 @given(spoken_rounds(), st.sampled_from([None, math.nan, np.float64("nan")]))
 def test_what_was_said_is_what_the_log_says(spoken, nothing):
     columns, do, seen = spoken
@@ -61,7 +61,7 @@ def test_what_was_said_is_what_the_log_says(spoken, nothing):
     assert columns.observation_row(silent, done) == (row, partial)
 
 
-@relaxed(max_examples=100)
+@relaxed(max_examples=60)
 @given(spoken_rounds())
 def test_equal_rows_are_written_alike_whatever_the_types(spoken):
     columns, do, seen = spoken

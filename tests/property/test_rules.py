@@ -33,7 +33,7 @@ optimists = pytest.mark.parametrize("case", CASES[:7], ids=[case.name for case i
 
 
 @every_policy
-@relaxed(max_examples=25)
+@relaxed(max_examples=15)
 @given(games(), seeds)
 def test_every_proposal_of_a_run_is_allowed(case, game, seed):
     rng = np.random.default_rng(seed)

@@ -52,7 +52,7 @@ def probabilities(model, name):
 
 
 @pytest.mark.parametrize("kind", [BinaryGLM, LinearModel])
-@relaxed(max_examples=120)
+@relaxed(max_examples=40)
 @given(
     bias=st.integers(-8, 16),
     weights=st.lists(st.integers(-12, 12), min_size=1, max_size=4),
@@ -85,7 +85,7 @@ def test_a_linear_model_is_refused_exactly_when_some_pattern_is_no_probability(k
     assert any(f"would be {x:g}," in text for x in extremes if not 0 <= x <= 1)
 
 
-@relaxed(max_examples=75)
+@relaxed(max_examples=40)
 @given(st.one_of(signed_blms(), signed_bglms()))
 def test_a_model_that_is_accepted_has_probabilities_only(model):
     for name in model.graph:
@@ -143,7 +143,7 @@ def test_cascades_and_thresholds_stay_nonnegative():
 # -- nonnegative, harmful --------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=40)
 @given(with_do(st.one_of(signed_bglms(), signed_blms())))
 def test_nonnegative_says_that_one_more_never_lowers(drawn):
     model, do = drawn
@@ -168,7 +168,7 @@ def test_a_negative_bias_is_not_harmful():
 
 
 @pytest.mark.parametrize("method", ["auto", "elimination", "enumeration"])
-@relaxed(max_examples=60)
+@relaxed(max_examples=40)
 @given(with_do(signed_bglms()))
 def test_exact_methods_equal_the_sum_over_all_worlds(method, drawn):
     model, do = drawn
@@ -222,7 +222,7 @@ def test_compiled_links_serve_negative_sums_too():
 # -- files and pickles ----------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=60)
+@relaxed(max_examples=40)
 @given(signed_bglms())
 def test_files_and_pickles_keep_a_model(model):
     assert pickle.loads(pickle.dumps(model)) == model

@@ -50,19 +50,21 @@ RIGHT = {
 }
 
 
-def play(world, graph, policy, rounds, seed, every, *, control=0.0, missing=0.0, alpha=ALPHA):
-    """Rounds until the first finding (None: there was none), and the findings."""
+def play(world, graph, policy, rounds, seed, every, *, batch=1, control=0.0, missing=0.0, alpha=ALPHA):
+    """Rounds until the first finding (None: there was none), and the findings. The policy chooses for a batch of rounds
+    at a time."""
     learner = policy.start(graph, 1, seed=seed)
     engine, place = learner.engine, World(world, learner.problem.graph)
     evidence, rng = GraphEvidence(learner.problem), np.random.default_rng([11, seed])
-    for t in range(1, rounds + 1):
-        draws, chosen = rng.random(len(world.graph) + 1), rng.random(engine.draws)
-        action = engine.choose(Situation(chosen, place.context(draws))).action
-        seen = place.play(NOTHING if rng.random() < control else action, draws)
+    for t in range(batch, rounds + 1, batch):
+        draws, chosen = rng.random((batch, len(world.graph) + 1)), rng.random(engine.draws)
+        action = engine.choose(Situation(chosen, place.context(draws[0]))).action
+        played = [place.play(NOTHING if rng.random() < control else action, row) for row in draws]
+        seen = Rounds(*map(np.concatenate, zip(*played, strict=True)))
         if missing:
             gone = (rng.random(seen.values.shape) < missing) & ~seen.was_set
             gone[:, 0] = False
-            seen = Rounds(np.where(gone, np.nan, seen.values), seen.was_set, seen.counts)
+            seen = seen._replace(values=np.where(gone, np.nan, seen.values))
         engine.update(seen)
         evidence.update(seen)
         if t % every == 0 and (found := evidence.findings(alpha)):
@@ -79,7 +81,7 @@ def at_most(alarms, runs, chance):
 def test_right_graphs_are_seldom_accused(name, policy):
     world, runs = RIGHT[name], 40
     missing = 0.1 if name == "linear" else 0.0
-    alarms = [play(world, world.graph, policy, 200, run, 2, missing=missing)[0] for run in range(runs)]
+    alarms = [play(world, world.graph, policy, 200, run, 4, batch=4, missing=missing)[0] for run in range(runs)]
     assert at_most(sum(alarm is not None for alarm in alarms), runs, ALPHA)
 
 
@@ -125,7 +127,7 @@ def test_a_missing_edge_is_found():
     )
     world = BinaryGLM(GRAPH, LINEAR)
     for policy, control in ((CausalUCB(), 0.2), (Random(), 0.0)):
-        runs = [play(world, graph, policy, 1500, run, 25, control=control) for run in range(12)]
+        runs = [play(world, graph, policy, 1500, run, 25, batch=5, control=control) for run in range(12)]
         found = [(t, findings) for t, findings in runs if t is not None]
         assert len(found) >= 9
         for _, findings in found:
@@ -146,7 +148,7 @@ def test_a_hidden_cause_is_found():
     """Within 2,500 rounds in most runs: where the learner nearly always sets M, only control rounds tell."""
     world, graph = confounded()
     for policy, control in ((CausalUCB(), 0.2), (Random(), 0.0)):
-        runs = [play(world, graph, policy, 2500, run, 25, control=control) for run in range(12)]
+        runs = [play(world, graph, policy, 2500, run, 25, batch=5, control=control) for run in range(12)]
         found = [findings[0] for t, findings in runs if t is not None]
         assert len(found) >= 9
         assert all(f.node == "Y" for f in found)

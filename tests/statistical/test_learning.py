@@ -23,30 +23,12 @@ from dobandit import (
 )
 from dobandit.estimation.confidence import radius_bglm_ofu, radius_lemma11
 from dobandit.model.links import exponential, logistic
-from dobandit.policy.engine import Draws
-from dobandit.policy.recording import Recorder, blank_tape
-from dobandit.policy.world import World
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import study_of
+from simulations import CompiledRounds
 
 RUNS = 300
 LUCK = 1e-4  # a test of a right program fails with this chance, if its seeds were drawn again
-
-
-class Rounds:
-    """Rounds of a model that a learner plays compiled, as studies do: `test_simulation` compares them with rounds that
-    are asked and told one by one."""
-
-    def __init__(self, model, learner, seed):
-        self.engine, self.world, self.rng = learner.engine, World(model, learner.graph), np.random.default_rng(seed)
-        self.nodes = len(model.graph)
-
-    def play(self, rounds):
-        actions = self.engine.actions()
-        tape = blank_tape(np.zeros((1, len(actions.ids) + 1)), np.zeros(1), np.array([rounds]))
-        recorder = Recorder(tape, lambda *_: 0.0, np.zeros(0, dtype=np.int32), actions)
-        uniforms = self.rng.random((rounds, self.nodes)), self.rng.random((rounds, self.engine.draws))
-        self.engine.run(self.world, recorder, Draws(*uniforms))
 
 
 def weights_of(model, name):
@@ -55,11 +37,12 @@ def weights_of(model, name):
     return np.array([bias] * model.graph.has_bias(name) + [weights[parent] for parent in model.graph.parents(name)])
 
 
-def distance(learner, model, name):
-    """||theta* - theta_hat|| in the norm of M."""
-    node = learner.engine.beliefs().node(learner.graph.index(name))
-    off = weights_of(model, name) - node.theta
-    return math.sqrt(max(off @ node.gram @ off, 0.0))
+def distance(learner, v, weights):
+    """||theta* - theta_hat|| of node v in the norm of M."""
+    beliefs, d = learner.engine.beliefs(), len(weights)
+    off = weights - beliefs.theta[beliefs.layout.ptr[v] :][:d]
+    gram = beliefs.stats.gram[beliefs.layout.square[v] :][: d * d].reshape(d, d)
+    return math.sqrt(max(off @ gram @ off, 0.0))
 
 
 def at_most(failures, chance):
@@ -73,14 +56,15 @@ def at_most(failures, chance):
 @pytest.mark.parametrize("model", [paper.G4, paper.G5], ids=["G4", "G5"])
 def test_the_regions_of_lemma_11_hold_in_all_rounds_at_once(model):
     delta, failures = 0.1, 0
+    target, weights = model.graph.index("Y"), weights_of(model, "Y")
+    radii = [radius_lemma11(t, len(weights), delta) for t in range(1, 41)]
     for run in range(RUNS):
         learner = BLMLR(radius_scale=1.0).start(model.graph, 2, horizon=100, seed=run)
-        rounds, away = Rounds(model, learner, run), []
-        for _ in range(40):
+        rounds, away = CompiledRounds(model, learner, run), []
+        for _ in radii:
             rounds.play(1)
-            away.append(distance(learner, model, "Y"))
-        d = learner.graph.arrays.parent_ptr[-1] - learner.graph.arrays.parent_ptr[-2]
-        failures += any(r > radius_lemma11(t, int(d), delta) for t, r in enumerate(away, start=1))
+            away.append(distance(learner, target, weights))
+        failures += any(r > radius for r, radius in zip(away, radii, strict=True))
     assert at_most(failures, delta)
 
 
@@ -91,7 +75,7 @@ def test_intervals_of_blm_lr_hold_the_true_means_together(model):
     answers = [expect(model, do).value for do in questions]
     for run in range(RUNS):
         learner = BLMLR(delta=delta, radius="lemma").start(model.graph, 2, seed=run)
-        Rounds(model, learner, run).play(60)
+        CompiledRounds(model, learner, run).play(60)
         intervals = [learner.interval(do) for do in questions]
         failures += not all(low <= truth <= high for (low, high), truth in zip(intervals, answers, strict=True))
     assert at_most(failures, delta)
@@ -105,7 +89,7 @@ def test_the_radius_of_lemma_1_holds_for_a_fixed_vector(model):
     target = model.graph.index("Y")
     for run in range(RUNS):
         learner = BGLMOFU(radius_scale=0.1).start(model.graph, 2, horizon=400, seed=run)
-        Rounds(model, learner, run).play(150)
+        CompiledRounds(model, learner, run).play(150)
         node = learner.engine.beliefs().node(target)
         v = np.ones(len(node.theta))
         off = node.theta - weights_of(model, "Y")
@@ -126,7 +110,7 @@ def test_intervals_with_other_links_hold_the_true_mean():
     truth = expect(NONLINEAR, do).value
     for run in range(runs):
         learner = BGLMOFU(initial=50, delta=delta).start(NONLINEAR.graph, 1, seed=run, links=NONLINEAR.links[0])
-        Rounds(NONLINEAR, learner, run).play(150)
+        CompiledRounds(NONLINEAR, learner, run).play(150)
         low, high = learner.interval(do)
         failures += not low <= truth <= high
     assert binom.sf(failures - 1, runs, delta) > LUCK
@@ -136,7 +120,7 @@ def test_intervals_with_other_links_hold_the_true_mean():
 def test_intervals_shrink_and_the_estimate_finds_the_truth(scale):
     learner = BLMLR(radius_scale=scale, radius="lemma").start(paper.G5.graph, 2, horizon=3000)
     do = {"X2": 1, "X4": 1}
-    rounds, widths = Rounds(paper.G5, learner, 0), []
+    rounds, widths = CompiledRounds(paper.G5, learner, 0), []
     for _ in range(3):
         rounds.play(1000)
         widths.append(learner.interval(do).high - learner.interval(do).low)

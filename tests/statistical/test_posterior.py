@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 import dobandit as dob
+from simulations import CompiledRounds
 
 GRAPH = dob.CausalGraph([("A", "M"), ("B", "M"), ("M", "Y"), ("B", "Y")], target="Y", controllable=["A", "B"])
 RUNS, ROUNDS = 300, 80
@@ -21,10 +22,7 @@ def test_probabilities_and_losses_are_what_they_say():
         model = dob.BinaryGLM(GRAPH, weights)
         learner = dob.CausalUCB().start(GRAPH, budget=1, effects="any", seed=run)
         worth = {name: dob.expect(model, {name: 1} if name else {}).value for name in ("", "A", "B")}
-        uniforms = rng.random((ROUNDS, 4))
-        for u in uniforms:
-            do = learner.propose()
-            learner.update(do, play(weights, do, u))
+        CompiledRounds(model, learner, [17, run]).play(ROUNDS)
         told = learner.assess()
         mine = worth[next(iter(told.do), "")]
         said[run], loss[run] = told.probability_best, told.expected_loss
@@ -35,12 +33,3 @@ def test_probabilities_and_losses_are_what_they_say():
         error = np.sqrt(np.mean(said[part] * (1.0 - said[part])) / part.sum())
         assert abs(right[part].mean() - said[part].mean()) <= 3.0 * error + 0.05, (low, part.sum())
     assert abs(loss.mean() - lost.mean()) <= 3.0 * lost.std() / np.sqrt(RUNS) + 0.005
-
-
-def play(weights, do, uniforms):
-    """One round of a linear world."""
-    seen = {}
-    for name, uniform in zip(("A", "B", "M", "Y"), uniforms, strict=True):
-        p = weights[name] + sum(weights.get((cause, name), 0.0) * value for cause, value in seen.items())
-        seen[name] = int(do.get(name, uniform < p))
-    return seen

@@ -15,12 +15,13 @@ class _Arms:
     def __init__(self, graph: CausalGraph, budget: int) -> None:
         self.target = graph.target
         self.arms = all_arms(graph, budget)
+        self.place = {frozenset(arm): i for i, arm in enumerate(self.arms)}
         self.plays = [0] * len(self.arms)
         self.total = [0.0] * len(self.arms)
         self.told = 0
 
     def update(self, action_set: Set, observation: Values) -> None:
-        arm = [set(S) for S in self.arms].index(set(action_set))
+        arm = self.place[frozenset(action_set)]
         self.plays[arm] += 1
         self.total[arm] += float(observation[self.target])
         self.told += 1

@@ -31,16 +31,19 @@ def per_pattern_value(
 ) -> float:
     """E[Y | do(S)] when each X outside S has the optimistic probability of its parents' pattern: sum over worlds."""
     p_one: dict[tuple[str, tuple[int, ...]], float] = {}
+    parents = {name: graph.parents(name) for name in graph.nodes}
     for name in graph.nodes:
-        for pattern in itertools.product((0, 1), repeat=len(graph.parents(name))):
-            v = features(graph, name, dict(zip(graph.parents(name), pattern, strict=True)))
+        if name in S:
+            continue
+        for pattern in itertools.product((0, 1), repeat=len(parents[name])):
+            v = features(graph, name, dict(zip(parents[name], pattern, strict=True)))
             p_one[name, pattern] = pattern_probability(links[name], v, theta_hat[name], M_inverse[name], rho)
     total = []
     for bits in itertools.product((0, 1), repeat=len(graph.nodes)):
         world = dict(zip(graph.nodes, bits, strict=True))
         probability = 1.0
         for name in graph.nodes:
-            p = 1.0 if name in S else p_one[name, tuple(world[parent] for parent in graph.parents(name))]
+            p = 1.0 if name in S else p_one[name, tuple(world[parent] for parent in parents[name])]
             probability *= p if world[name] else 1.0 - p
         total.append(probability * world[graph.target])
     return math.fsum(total)

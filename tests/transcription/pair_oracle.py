@@ -19,8 +19,8 @@ def forward_value(graph: CausalGraph, S: Set, best_mean: Callable[[str, Array], 
     """Algorithm 4, lines 4-11, for one S: optimistic means in topological order; E[Y | do(S)] is the last."""
     mean: dict[str, float] = {}
     for name in graph.nodes:  # line 4
-        v = features(graph, name, mean)  # line 5
         if name not in S:
+            v = features(graph, name, mean)  # line 5
             mean[name] = best_mean(name, v)  # line 7
         else:
             mean[name] = 1.0  # line 9

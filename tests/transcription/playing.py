@@ -18,8 +18,8 @@ def conditional_mean(model: WeightedModel, name: str, values: Values) -> float:
     """f_X(theta_X . parents): P(X = 1 | parents), or the mean of X in a continuous model."""
     bias, weights = model.parent_weights(name)
     x = bias
-    for parent in model.graph.parents(name):
-        x += weights[parent] * float(values[parent])
+    for parent, weight in weights.items():
+        x += weight * float(values[parent])
     return min(1.0, max(0.0, float(model.link(name).value(x))))
 
 

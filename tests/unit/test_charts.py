@@ -42,13 +42,18 @@ def test_edge_cases_are_drawn_and_told(name, result, tmp_path):
     assert "<script" not in result.summary()._repr_html_()
 
 
+@pytest.fixture(scope="module")
+def chart(usual):
+    return usual.chart()
+
+
 MAGIC = {"png": b"\x89PNG\r\n", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!doctype html>", "json": b"{"}
 
 
 @pytest.mark.parametrize("suffix", MAGIC)
-def test_files_are_what_their_names_say(usual, suffix, tmp_path):
+def test_files_are_what_their_names_say(chart, suffix, tmp_path):
     path = tmp_path / f"regret.{suffix}"
-    usual.chart().save(path)
+    chart.save(path)
     assert path.read_bytes().startswith(MAGIC[suffix])
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
@@ -64,11 +69,11 @@ def test_specification_holds_the_curves(usual):
     assert '"strokeDash"' in shown
 
 
-def test_unknown_suffix_and_unwritable_path(usual, tmp_path):
+def test_unknown_suffix_and_unwritable_path(chart, tmp_path):
     with pytest.raises(ReportError, match=r"ends in \.png, \.svg"):
-        usual.chart().save(tmp_path / "regret.gif")
+        chart.save(tmp_path / "regret.gif")
     with pytest.raises(DobanditError, match="cannot be written"):
-        usual.chart().save(tmp_path / "missing" / "regret.json")
+        chart.save(tmp_path / "missing" / "regret.json")
 
 
 @pytest.mark.parametrize("package", ["altair", "vl_convert"])

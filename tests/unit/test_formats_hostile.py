@@ -13,7 +13,7 @@ from dobandit.errors import DobanditError, ParseError
 from dobandit.graph.formats import FORMATS, load_json, parse_graph, read_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::dobandit.errors.DobanditWarning")
-MANY = 10_000_000
+MANY = 4_000_000
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def test_brackets_without_end(name: str, piece: str) -> None:
 
 @pytest.mark.parametrize("piece", ["[", "{", "(", " ", "\n", "\\", "&amp;", "#\n", "//\n", '"a" '])
 @pytest.mark.parametrize("name", FORMATS)
-def test_ten_megabytes_of_one_thing(name: str, piece: str) -> None:
+def test_megabytes_of_one_thing(name: str, piece: str) -> None:
     with pytest.raises(DobanditError):
         parse_graph(piece * (MANY // len(piece) ** 2), name, target="Y")
 
@@ -121,9 +121,9 @@ LINES = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_two_hundred_thousand_edges(name: str) -> None:
+def test_a_hundred_thousand_edges(name: str) -> None:
     start, line, end = LINES[name]
-    width = 450
+    width = 320
     pairs = [(f"v{i}", f"w{j}") for i in range(width) for j in range(width)]
     if name == "gml":  # every edge before its nodes, with ids that are numbers
         pairs = [(str(i), str(width + j)) for i in range(width) for j in range(width)]

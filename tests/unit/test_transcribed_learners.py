@@ -114,10 +114,10 @@ def test_a_continuous_world():
 
 @pytest.mark.parametrize("model", [paper.G5, MIXED, LinearModel(paper.G5.graph, paper.G5.weights)])
 def test_worlds_have_the_expected_reward(model):
-    uniforms = np.random.default_rng(5).random((20_000, len(model.graph)))
+    uniforms = np.random.default_rng(5).random((8_000, len(model.graph)))
     S = model.graph.controllable[:1]
     rewards = [tr.draw_world(model, S, u)[model.graph.target] for u in uniforms]
-    assert np.mean(rewards) == pytest.approx(tr.expected_reward(model, S), abs=4 * np.std(rewards) / math.sqrt(20_000))
+    assert np.mean(rewards) == pytest.approx(tr.expected_reward(model, S), abs=4 * np.std(rewards) / math.sqrt(8_000))
 
 
 @pytest.mark.parametrize(

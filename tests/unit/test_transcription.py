@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -177,6 +176,8 @@ def test_least_squares(rows):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_logistic_score_root_is_the_maximum_likelihood_estimate(seed):
+    import statsmodels.api as sm  # takes a second, which only those who need it wait for
+
     rng = np.random.default_rng(seed)
     V = np.column_stack([np.ones(300), rng.random((300, 3)) < 0.5]).astype(float)
     x = (rng.random(300) < logistic(1.0)(V @ [0.2, 0.9, 0.3, 1.4])).astype(float)
