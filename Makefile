@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test thorough lint style types pytest bench docs clean
+.PHONY: help run test thorough lint bench docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -31,26 +31,19 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 run: $(VENV)/.run  ## set up and run the paper's five experiments into results/
 	$(BIN)/dobandit reproduce
 
-lint: style types  ## format check, lint, types, import law
-
-style: $(VENV)/.dev
+lint: $(VENV)/.dev  ## format check, lint, types, import law
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-
-types: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 # Tests start many processes: bytecode is kept, so that each begins in half a second instead of two.
-pytest: export PYTHONDONTWRITEBYTECODE =
-pytest: $(VENV)/.dev
+test: export PYTHONDONTWRITEBYTECODE =
+test: $(VENV)/.dev  ## set up, and run all the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test: style  ## set up, lint, and run all the tests
-	@$(MAKE) --no-print-directory -j 2 pytest types  # mypy takes 20 seconds: the tests need not wait for it
-
 thorough: export DOBANDIT_THOROUGH = 4
-thorough: pytest  ## all the tests, with four times the random examples, kills and races
+thorough: test  ## all the tests, with four times the random examples, kills and races
 
 $(VENV)/.bench: pyproject.toml constraints.txt
 	$(call install,$@,[bench])
