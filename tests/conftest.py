@@ -13,23 +13,29 @@ pytest.register_assert_rewrite("dobandit.testing")
 if memory := roomy_memory():  # where databases of tests need not wait for a disk that others keep busy
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
 
-# In an empty clone most time goes into compiling. These suites need most kernels, each list of them other ones.
+# In an empty clone most time goes into compiling. These suites need most kernels, each list of them other ones. The tests
+# in a browser wait a lot, which leaves room to those that compile.
 BEGIN_WITH = (
     ("::TestLinearRegression::", "::TestMaximumLikelihood::", "::TestArms::"),
-    ("::TestCausal::", "::TestAnswerSeekers::"),
+    ("::TestCausal::",),
+    ("tests/browser/", "::TestAnswerSeekers::"),
 )
 
 
 def pytest_collection_modifyitems(items):
-    """Two workers take a half of the tests each and begin at its front: there they compile different kernels, and find
-    those of the other on the disk afterwards."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    """Every worker takes an equal part of the tests and begins at its front: there they compile different kernels, and
+    find those of the others on the disk afterwards."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if "PYTEST_XDIST_WORKER" not in os.environ or workers == 1:
         return
-    first, second = ([item for item in items if any(name in item.nodeid for name in names)] for names in BEGIN_WITH)
-    placed = {*first, *second}
-    rest = [item for item in items if item not in placed]
-    half = max(len(items) // 2 - len(first), 0)
-    items[:] = [*first, *rest[:half], *second, *rest[half:]]
+    fronts = [[item for item in items if any(name in item.nodeid for name in names)] for names in BEGIN_WITH]
+    placed = {item for front in fronts for item in front}
+    rest, size, ordered = [item for item in items if item not in placed], -(-len(items) // workers), []
+    for front in fronts[:workers]:
+        room = max(size - len(front), 0)
+        ordered += front + rest[:room]
+        rest = rest[room:]
+    items[:] = ordered + [item for front in fronts[workers:] for item in front] + rest
 
 
 @pytest.hookimpl(tryfirst=True)
