@@ -13,8 +13,8 @@ pytest.register_assert_rewrite("dobandit.testing")
 if memory := roomy_memory():  # where databases of tests need not wait for a disk that others keep busy
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
 
-# In an empty clone most time goes into compiling. These suites need most kernels, each list of them other ones. Tests in
-# a browser wait a lot, which leaves room to those that compile.
+# In an empty clone most time goes into compiling. These suites need most kernels, each list of them other ones. Tests
+# in a browser wait a lot, which leaves room to those that compile.
 BEGIN_WITH = (
     ("::TestLinearRegression::", "::TestMaximumLikelihood::", "::TestArms::"),
     ("::TestCausal::",),
