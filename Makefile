@@ -40,7 +40,7 @@ lint: $(VENV)/.dev  ## format check, lint, types, import law
 # Tests start many processes: bytecode is kept, so that each begins in half a second instead of two.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev  ## set up, and run all the tests
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 thorough: export DOBANDIT_THOROUGH = 4
 thorough: test  ## all the tests, with four times the random examples, kills and races

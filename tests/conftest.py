@@ -13,29 +13,23 @@ pytest.register_assert_rewrite("dobandit.testing")
 if memory := roomy_memory():  # where databases of tests need not wait for a disk that others keep busy
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
 
-# In an empty clone most time goes into compiling. These suites need most kernels, each list of them other ones. Tests
-# in a browser wait a lot, which leaves room to those that compile.
+# In an empty clone most time goes into compiling. These suites need most kernels, each list of them other ones.
 BEGIN_WITH = (
     ("::TestLinearRegression::", "::TestMaximumLikelihood::", "::TestArms::"),
-    ("::TestCausal::",),
-    ("tests/browser/", "::TestAnswerSeekers::"),
+    ("::TestCausal::", "::TestAnswerSeekers::"),
 )
 
 
 def pytest_collection_modifyitems(items):
-    """Every worker takes an equal part of the tests and begins at its front: there they compile different kernels, and
-    find those of the others on the disk afterwards."""
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if "PYTEST_XDIST_WORKER" not in os.environ or workers == 1:
+    """Two workers take a half of the tests each and begin at its front: there they compile different kernels, and find
+    those of the other on the disk afterwards."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
         return
-    fronts = [[item for item in items if any(name in item.nodeid for name in names)] for names in BEGIN_WITH]
-    placed = {item for front in fronts for item in front}
-    rest, size, ordered = [item for item in items if item not in placed], -(-len(items) // workers), []
-    for front in fronts[:workers]:
-        room = max(size - len(front), 0)
-        ordered += front + rest[:room]
-        rest = rest[room:]
-    items[:] = ordered + [item for front in fronts[workers:] for item in front] + rest
+    first, second = ([item for item in items if any(name in item.nodeid for name in names)] for names in BEGIN_WITH)
+    placed = {*first, *second}
+    rest = [item for item in items if item not in placed]
+    half = max(len(items) // 2 - len(first), 0)
+    items[:] = [*first, *rest[:half], *second, *rest[half:]]
 
 
 @pytest.hookimpl(tryfirst=True)
