@@ -246,13 +246,8 @@ def test_the_optimistic_search_finds_the_best_of_all_sets(seed):
         truth, free = -1.0, no_context(len(graph))
         for size in range(budget + 1):
             listing = sets_of(graph, size)
-            score(
-                BoxedForm(listing, boxed(layout)),
-                layout,
-                Sums(stats.theta, stats, np.zeros(2, dtype=np.int64)),
-                rho,
-                free,
-            )
+            sums = Sums(stats.theta, stats, np.zeros(2, dtype=np.int64))
+            score(BoxedForm(listing, boxed(layout)), layout, sums, rho, free)
             truth = max(truth, listing.values.max())
         found = optimistic_search(graph, Rules(budget), boxed(layout), 10**9, greedy=False)
         count = search(layout, found, stats, stats.theta, rho, free, float(rng.random()))

@@ -220,3 +220,10 @@ def test_a_copy_runs_in_the_same_compiled_code(policy):
     engine = policy.engine(policy.start(paper.G4.graph, 2, horizon=300).problem)
     assert typeof(engine.copy().plan) == typeof(engine.plan)
     assert typeof(engine.copy().state) == typeof(engine.state)
+
+
+def test_a_search_has_no_list_to_score():
+    policy = BLMLR(region="boxed", oracle="greedy")
+    engine = policy.engine(policy.start(paper.G4.graph, 2, horizon=300).problem)
+    with pytest.raises(TypeError, match="no list"):
+        model_rounds.score_actions(engine.plan, engine.state, np.full(len(paper.G4.graph) + 1, np.nan), 0)

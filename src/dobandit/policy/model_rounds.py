@@ -55,6 +55,8 @@ def propose_action(plan: Any, state: Any, context: Any, draws: Any, t: int) -> i
 
 def score_actions(plan: ModelPlan, state: Any, context: NDArray[np.float64], t: int) -> None:
     """The index of every listed action after t rounds; t < 0: without optimism."""
+    if hasattr(plan.oracle, "report"):  # it would read draws that are not there
+        raise TypeError("a search keeps no list of actions that could be scored")
     propose_action(plan, state, context, _NO_DRAWS, t)
 
 
