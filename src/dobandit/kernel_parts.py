@@ -8,6 +8,7 @@ Named tuples never change, so nobody needs a copy.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numba.core.datamodel
@@ -18,7 +19,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 
 _numba: Any = numba.core
 _build: Any = numba.core.cgutils
-_int = ir.IntType(32)
+_int, _word = ir.IntType(32), ir.IntType(64)
 
 
 class Parts(_numba.types.Type):  # type: ignore[misc]
@@ -32,6 +33,12 @@ class Parts(_numba.types.Type):  # type: ignore[misc]
     def key(self) -> Any:
         return self.instance_class, self.types
 
+    @property
+    def mangling_args(self) -> tuple[str, tuple[()]]:
+        """What stands for the type in names of compiled functions, which are written down at every call: with all its
+        parts it would be several thousand letters."""
+        return f"{self.instance_class.__name__}.{hashlib.sha256(self.name.encode()).hexdigest()[:16]}", ()
+
 
 def by_place(numba_type: Any) -> Any:
     """The type under which kernels take values of a type of Numba's: its own, except for named tuples."""
@@ -41,16 +48,24 @@ def by_place(numba_type: Any) -> Any:
 
 
 class PartsModel(_numba.datamodel.models.PrimitiveModel):  # type: ignore[misc]
-    """A pointer to a structure; a named tuple within a named tuple stands in the structure itself."""
-
-    structure: Any
+    """A pointer to words of eight bytes. A part begins at `offsets[i]`; a named tuple within a named tuple stands there
+    itself. The pointer says nothing of the parts: a type of all of them would stand in every line that reads one."""
 
     def __init__(self, manager: Any, of: Parts) -> None:
-        inner = [manager.lookup(one) for one in of.types]
-        self.structure = ir.LiteralStructType(
-            [one.structure if isinstance(one, PartsModel) else one.get_value_type() for one in inner]
-        )
-        super().__init__(manager, of, self.structure.as_pointer())
+        self.offsets, self.words = [], 0
+        for inner in map(manager.lookup, of.types):
+            self.offsets.append(self.words)
+            self.words += inner.words if isinstance(inner, PartsModel) else _words(inner.get_value_type())
+        super().__init__(manager, of, _word.as_pointer())
+
+
+def _words(kind: Any) -> int:
+    """Words that are enough for a value of an LLVM type, each number in it taking one at most."""
+    if isinstance(kind, ir.ArrayType):
+        return int(kind.count) * _words(kind.element)
+    if isinstance(kind, ir.LiteralStructType):
+        return sum(map(_words, kind.elements))
+    return 1
 
 
 class PartOfParts(_numba.typing.templates.AttributeTemplate):  # type: ignore[misc]
@@ -65,38 +80,53 @@ class PartOfParts(_numba.typing.templates.AttributeTemplate):  # type: ignore[mi
 def read_part(context: Any, builder: Any, of: Parts, place: Any, name: str) -> Any:
     """The code of `parts.name`."""
     at = of.fields.index(name)
-    part = builder.gep(place, [_int(0), _int(at)], inbounds=True)
+    part = _part(context, builder, of, place, at)
     if isinstance(of.types[at], Parts):
         return part
     return _numba.imputils.impl_ret_borrowed(context, builder, of.types[at], builder.load(part))
 
 
+def _part(context: Any, builder: Any, of: Parts, place: Any, at: int) -> Any:
+    """Where a part stands."""
+    part = builder.gep(place, [_int(context.data_model_manager[of].offsets[at])], inbounds=True)
+    kind = context.get_value_type(of.types[at])
+    return part if isinstance(of.types[at], Parts) else builder.bitcast(part, kind.as_pointer())
+
+
 def write_parts(of: Parts, value: Any, c: Any) -> Any:
     """The code that writes Python's named tuple to memory that lasts as long as the call."""
-    place = _build.alloca_once(c.builder, c.context.data_model_manager[of].structure)
-    failed = _build.alloca_once_value(c.builder, _build.false_bit)
+    place = _build.alloca_once(c.builder, _word, size=_int(c.context.data_model_manager[of].words))
     cleanups: list[Any] = []
-    _write(of, value, c, place, failed, cleanups)
+    failed = _write(of, value, c, place, cleanups)
 
     def clean_up() -> None:
         for one in reversed(cleanups):
             one()
 
-    return _numba.pythonapi.NativeValue(place, is_error=c.builder.load(failed), cleanup=clean_up if cleanups else None)
+    return _numba.pythonapi.NativeValue(place, is_error=failed, cleanup=clean_up if cleanups else None)
 
 
-def _write(of: Parts, value: Any, c: Any, place: Any, failed: Any, cleanups: list[Any]) -> None:
+def _write(of: Parts, value: Any, c: Any, place: Any, cleanups: list[Any]) -> Any:
+    """Returns whether anything failed, with Python's error set. A call that writes one array in its place is all the
+    code that it takes: with Numba's own, which checks each array by itself and copies it, most of the time of
+    compiling went into the arguments."""
+    failed = misfit = _build.false_bit
     for i, one in enumerate(of.types):
-        part, there = c.pyapi.tuple_getitem(value, i), c.builder.gep(place, [_int(0), _int(i)], inbounds=True)
+        part, there = c.pyapi.tuple_getitem(value, i), _part(c.context, c.builder, of, place, i)
         if isinstance(one, Parts):
-            _write(one, part, c, there, failed, cleanups)
-            continue
-        native = c.unbox(one, part)
-        c.builder.store(native.value, there)
-        with c.builder.if_then(native.is_error, likely=False):
-            c.builder.store(_build.true_bit, failed)
-        if native.cleanup is not None:
-            cleanups.append(native.cleanup)
+            failed = c.builder.or_(failed, _write(one, part, c, there, cleanups))
+        elif isinstance(one, _numba.types.Array) and not c.context.enable_nrt:
+            code = c.pyapi.numba_array_adaptor(part, c.builder.bitcast(there, c.pyapi.voidptr))
+            misfit = c.builder.or_(misfit, _build.is_not_null(c.builder, code))
+        else:
+            native = c.unbox(one, part)
+            c.builder.store(native.value, there)
+            failed = c.builder.or_(failed, native.is_error)
+            if native.cleanup is not None:
+                cleanups.append(native.cleanup)
+    with c.builder.if_then(misfit, likely=False):
+        c.pyapi.err_set_string("PyExc_TypeError", f"a part of {of.instance_class.__name__} is no array")
+    return c.builder.or_(failed, misfit)
 
 
 _numba.datamodel.register_default(Parts)(PartsModel)
