@@ -31,8 +31,11 @@ def nonnegative_least_squares(A: Array, b: Array) -> Array:
     """argmin |A x - b| over x >= 0, by Lawson and Hanson's active sets; A has full column rank.
 
     The unknowns that are free are solved for; where that leads below 0, one goes as far as it stays above, and holds
-    what has reached 0. Then the unknown is freed along which the error falls most, until it falls along none.
+    what has reached 0. Then the unknown is freed along which the error falls most, until it falls along none. Where
+    all of them are above 0 when all are free, that is where it would end, so this is tried first.
     """
+    if (whole := _solved(A, b, np.ones(A.shape[1], dtype=bool))).min(initial=1.0) > 0.0:
+        return whole
     x, free, in_vain = np.zeros(A.shape[1]), np.zeros(A.shape[1], dtype=bool), np.zeros(A.shape[1], dtype=bool)
     least = np.finfo(float).eps * np.abs(A).sum(axis=0).max(initial=0.0)  # below that it is rounding
     for _ in range(10 * A.shape[1]):
