@@ -392,3 +392,18 @@ def hidden_blm(
 def random_do(rng: np.random.Generator, graph: CausalGraph) -> dict[str, int]:
     """0 or 1 on a random set of observed nodes other than the target."""
     return {n: int(rng.integers(0, 2)) for n in graph.observed if n != graph.target and rng.random() < 0.35}
+
+
+def random_blm(rng, most=9):
+    """A random linear model with zero weights, rows that add up to 1, and nodes without a path to Y."""
+    names = [f"X{i}" for i in range(int(rng.integers(2, most)))] + ["Y"]
+    weights = {}
+    for i, name in enumerate(names):
+        parents = [names[j] for j in range(i) if rng.random() < 0.5] or ([names[0]] if name == "Y" else [])
+        raw = rng.random(len(parents) + 1) * (rng.random(len(parents) + 1) < 0.8)
+        if rng.random() < 0.3:
+            raw = np.round(raw * 2) / 2  # ties
+        raw = raw / (raw.sum() or 1.0) * (1.0 if rng.random() < 0.2 else rng.random())
+        weights[name] = float(raw[0])
+        weights |= {(parent, name): float(w) for parent, w in zip(parents, raw[1:], strict=True)}
+    return quietly(BinaryGLM.blm, weights, "Y")
