@@ -74,8 +74,10 @@ def test_an_old_result_was_made_without_a_leeway():
     assert Study.from_document(document).policies["it"] == dob.CausalUCB(guarantee=True, leeway=0)
 
 
-# What this experiment asked for in the rounds below before segments had lines of their own.
+# What this experiment asked for in the rounds below before segments had lines of their own, and before the curve that
+# they share stood apart.
 THEN_BY_SEGMENT = "bbbaababbbbbbbaaaaabbaabbabaaaaaaaaaaaaaaaaaabbaabaaabbabbaa"
+THEN_WITH_OWN_LINES = "bbbababaaaaabaaaaaaaaaaaaaabbbaaaaaaaaaaaaaaabbaabbbbbbbbbaa"
 SEGMENTS = dob.CausalGraph(
     [("mobile", "m"), ("a", "m"), ("b", "y"), ("m", "y"), ("mobile", "y")],
     target="y",
@@ -104,8 +106,8 @@ def asked_by_segment(experiment, rounds):
 def test_an_old_log_with_segments_goes_on_with_lines_that_all_of_them_share(tmp_path):
     path = str(tmp_path / "old.db")
     document = json.loads(segments_in(path).definition.to_text())
-    assert document["version"] == 3
-    assert document.pop("segments") == "own lines"
+    assert document["version"] == 4
+    assert document.pop("segments") == "own lines, curve apart"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("update experiments set document = ?", (json.dumps(document | {"version": 2}),))
     old = dob.open_experiment("old", path)
@@ -113,3 +115,17 @@ def test_an_old_log_with_segments_goes_on_with_lines_that_all_of_them_share(tmp_
     assert asked_by_segment(old, len(THEN_BY_SEGMENT)) == THEN_BY_SEGMENT
     assert not segments_in(path, if_exists="open").definition.problem.own_lines
     assert segments_in(str(tmp_path / "new.db")).definition.problem.own_lines
+
+
+def test_a_log_with_own_lines_goes_on_giving_weight_back_to_the_shared_curve(tmp_path):
+    path = str(tmp_path / "old.db")
+    document = json.loads(segments_in(path).definition.to_text())
+    older = document | {"version": 3, "segments": "own lines"}
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("update experiments set document = ?", (json.dumps(older),))
+    old = dob.open_experiment("old", path)
+    assert old.definition.problem.own_lines
+    assert not old.definition.problem.curve_apart
+    assert asked_by_segment(old, len(THEN_WITH_OWN_LINES)) == THEN_WITH_OWN_LINES
+    assert not segments_in(path, if_exists="open").definition.problem.curve_apart
+    assert segments_in(str(tmp_path / "new.db")).definition.problem.curve_apart

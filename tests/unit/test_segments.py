@@ -8,7 +8,7 @@ import pytest
 from dobandit import CausalGraph, CausalTS, CausalUCB
 from dobandit.errors import ObservationError
 from dobandit.estimation.estimators import learn, weighted_squares
-from dobandit.estimation.mixture import OWN_LINES, STRAIGHT
+from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, judge, member_means
 from dobandit.estimation.segments import context_bits, line_of, segments_at, segments_of
 from dobandit.estimation.statistics import layout_of
 from dobandit.policy.engine import Rounds
@@ -108,3 +108,35 @@ def test_the_bits_of_a_pattern_that_are_context_go_through_the_segments_in_order
 def test_a_context_that_is_missing_is_named_whole():
     with pytest.raises(ObservationError, match=r"are missing. Add context={'mobile': 1, 'returning': 1}\."):
         CausalUCB().start(GRAPH, 1).best()
+
+
+def test_the_curve_that_segments_share_is_weighed_by_all_rows_and_by_nothing_else():
+    """Its odds against the others together are those at the start times the likelihood ratio of the predictions."""
+    rounds = random_rounds(np.random.default_rng(8), GRAPH, 60)
+    engine = CausalUCB().start(GRAPH, 1).engine
+    plan, buy = engine.plan, GRAPH.index("buy")
+    layout, mix, means = plan.layout, plan.estimator, np.zeros(5)
+    parents = layout.parent[layout.ptr[buy] : layout.ptr[buy + 1]]
+    odds = engine.state.weight[buy, CURVED] / (1.0 - engine.state.weight[buy, CURVED])
+    for i in range(60):
+        state = engine.state
+        member_means(layout, mix, state, buy, rounds.values[i, parents], means)
+        weight = state.weight[buy, CURVED]
+        others = (means[4] - weight * means[CURVED]) / (1.0 - weight)
+        seen = rounds.values[i, buy] > 0.5
+        odds *= (means[CURVED] if seen else 1.0 - means[CURVED]) / (others if seen else 1.0 - others)
+        engine.update(Rounds(rounds.values[i : i + 1], rounds.was_set[i : i + 1], rounds.counts[i : i + 1]))
+        after = engine.state.weight[buy]
+        assert after.sum() == pytest.approx(1.0)
+        assert after[CURVED] / (1.0 - after[CURVED]) == pytest.approx(odds)
+
+
+def test_a_shared_curve_that_was_refuted_does_not_come_back():
+    engine = CausalUCB().start(GRAPH, 1).engine
+    plan, state, buy = engine.plan, engine.state, GRAPH.index("buy")
+    state.weight[buy, CURVED] = 0.0
+    row = np.ones(plan.layout.ptr[buy + 1] - plan.layout.ptr[buy])
+    for _ in range(5):
+        judge(plan.layout, plan.estimator, state, buy, row, 1.0)
+    assert state.weight[buy, CURVED] == 0.0
+    assert state.weight[buy].sum() == pytest.approx(1.0)

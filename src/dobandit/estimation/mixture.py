@@ -13,6 +13,8 @@ A member's weight is multiplied by the probability of each row, predicted before
 that bends to the data gains nothing by it; there is no threshold. At the n-th row a share 1 / (n + 1) of all weight
 goes back to where it was at the start: a table, which predicts worse while its cells are empty, is not held to that for
 ever (fixed share, Herbster and Warmuth 1998; the catch-up phenomenon, van Erven, Grunwald and de Rooij 2012).
+Where there are segments, the curve that all of them share stands apart: the others share weight among themselves, and
+the curve neither gives nor takes any. Once the rows have refuted it, it does not come back.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ BACK, EVEN = 1.0, 0.5  # imagined rows of a table's cell: at what the others say
 # another they have to earn; where they are right, the table loses little by not knowing. Where there are segments,
 # their own lines come before the curve that all of them share.
 ODDS, ODDS_BY_SEGMENT = (1.0, 1.0, 20.0, 0.0), (0.0, 0.3, 20.0, 4.0)
+ODDS_APART = (0.0, 0.005, 20.0, 4.0)  # by segment, where the shared curve stands apart
 _SURE = 1e-9
 _NEWTON = 3  # steps per fit; the last fit is the start of the next
 _ALWAYS = 64  # rows up to which a curve is fitted after each of them
@@ -57,7 +60,8 @@ class Mixture(NamedTuple):
     straight: WeightedSquares
     links: LinkArrays
     has: NDArray[np.bool_]  # (n + 1, members)
-    start: NDArray[np.float64]  # (n + 1, members) how much each is believed before any row
+    back: NDArray[np.float64]  # (n + 1, members) where a share of the weight goes back to
+    apart: NDArray[np.bool_]  # (n + 1,) whether the curve's weight takes no part in that
     segments: Segments
 
 
@@ -93,12 +97,14 @@ def mixture(
     room: int,
     shares: bool,
     context: NDArray[np.bool_],
+    curve_apart: bool,
 ) -> tuple[Mixture, Mixed]:
     """The estimator and its state before any round. Patterns are counted at every node, straight lines too: intervals
     that hold at every round are made of the counts (`estimation.anytime`).
 
     shares  weights are promised to be nonnegative with a sum of at most 1 (`start_with_shares`)
     context  by slot, whether a parent tells the node's segments apart
+    curve_apart  whether the curve that segments share stands apart
     """
     stats, nodes = start_statistics(layout, ridge), len(layout.ptr) - 1
     if shares:
@@ -107,8 +113,11 @@ def mixture(
     patterns = start_patterns(layout, counted, room)
     sizes = np.diff(layout.ptr)
     covariance = np.concatenate([np.eye(size).ravel() / PRIOR for size in sizes])
-    odds = has * np.where(has[:, OWN_LINES:], ODDS_BY_SEGMENT, ODDS)
+    odds = has * np.where(has[:, OWN_LINES:], ODDS_APART if curve_apart else ODDS_BY_SEGMENT, ODDS)
     start = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1.0)
+    apart, back = has[:, OWN_LINES] & curve_apart, start.copy()
+    back[apart, CURVED] = 0.0
+    back[apart] /= back[apart].sum(axis=1, keepdims=True)
     segments = segments_of(layout, context)
     state = Mixed(
         stats.theta,
@@ -122,7 +131,7 @@ def mixture(
         np.zeros(nodes, dtype=np.int64),
         Kept(np.zeros(0), np.zeros(0), np.zeros(0)),
     )
-    return Mixture(WeightedSquares(ridge, floor, shares), links, has, start, segments), state
+    return Mixture(WeightedSquares(ridge, floor, shares), links, has, back, apart, segments), state
 
 
 _FORMS = ("a straight line", "a curve", "a table by pattern", "a straight line in each segment")
@@ -245,9 +254,27 @@ def judge(layout: Any, mix: Any, state: Any, v: int, row: Any, x: float) -> None
             state.weight[v, k] *= p if x > 0.5 else 1.0 - p
             total += state.weight[v, k]
     share = 1.0 / (state.stats.rows[v] + 2.0)
+    if mix.apart[v]:
+        share_apart(mix, state, v, total, share)
+        return
     for k in range(4):
         if mix.has[v, k]:
-            state.weight[v, k] = (1.0 - share) * state.weight[v, k] / total + share * mix.start[v, k]
+            state.weight[v, k] = (1.0 - share) * state.weight[v, k] / total + share * mix.back[v, k]
+
+
+@inlined
+def share_apart(mix: Any, state: Any, v: int, total: float, share: float) -> None:
+    """Bring the weights to a sum of 1, with a share of what the others weigh given back among them: the curve's weight
+    against theirs is what the rows say, from the first to the last."""
+    others = 0.0
+    for k in range(4):
+        if mix.has[v, k]:
+            state.weight[v, k] /= total
+            if k != CURVED:
+                others += state.weight[v, k]
+    for k in range(4):
+        if mix.has[v, k] and k != CURVED:
+            state.weight[v, k] = (1.0 - share) * state.weight[v, k] + share * others * mix.back[v, k]
 
 
 @kernel

@@ -29,9 +29,10 @@ from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of
 
-FIRST, SECOND, VERSION = 1, 2, 3  # a definition without anything that came with a version is one of those before
+FIRST, SECOND, THIRD, VERSION = 1, 2, 3, 4  # a definition without anything new is one of those before
 _OF_ITS_TIME = ("version", "segments")  # what the same words mean by the version that wrote them
-_OWN = "own lines"  # what segments have since the third version (`estimation.segments`)
+_OWN = "own lines"  # what segments have in the third version (`estimation.segments`)
+_APART = "own lines, curve apart"  # and since the fourth (`estimation.mixture`)
 LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
 
 
@@ -61,7 +62,8 @@ class Definition:
             document.get("effects", "nonnegative"),
             document.get("hide", ()),
         )
-        return replace(problem, own_lines=document.get("segments") == _OWN)
+        said = document.get("segments")
+        return replace(problem, own_lines=said in (_OWN, _APART), curve_apart=said == _APART)
 
     @cached_property
     def policy(self) -> Policy:
@@ -128,7 +130,7 @@ def definition_from_text(text: str) -> Definition:
     try:
         document = json.loads(text)
         version = document["version"]
-        if version not in (FIRST, SECOND, VERSION):
+        if version not in (FIRST, SECOND, THIRD, VERSION):
             raise StorageError(
                 f"an experiment's definition has a version from {FIRST} to {VERSION}, but this one has "
                 f"{shown(version)}. "
@@ -213,10 +215,10 @@ def define(
     new |= {"hide": list(problem.hidden)} if problem.hidden else {}
     new |= {} if promised == "nonnegative" else {"effects": promised}
     second = new or graph.context or rules.levers or rules.smaller is not None
-    third = {"segments": _OWN} if graph.context and auto in problem.links else {}
+    fourth = {"segments": _APART} if graph.context and auto in problem.links else {}
     return Definition(
         {
-            "version": VERSION if third else SECOND if second else FIRST,
+            "version": VERSION if fourth else SECOND if second else FIRST,
             "graph": json.loads(print_graph(graph, "json")),
             "columns": list(problem.graph.nodes),
             "links": kept_links,
@@ -227,7 +229,7 @@ def define(
             "seed": problem.seed,
             "lease": lease_seconds(lease),
             **new,
-            **third,
+            **fourth,
         }
     )
 

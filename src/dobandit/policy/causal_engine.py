@@ -207,7 +207,8 @@ def beliefs_at_start(problem: Problem, has: NDArray[np.bool_]) -> tuple[Any, Any
         return weighted_squares(layout, _RIDGE, _FLOOR)
     of = np.repeat(np.arange(len(layout.ptr) - 1), np.diff(layout.ptr))
     context = has[of, OWN_LINES] & np.isin(layout.parent, problem.context_ids)
-    return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM, promised_shares(problem), context)
+    shares, apart = promised_shares(problem), problem.curve_apart
+    return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM, shares, context, apart)
 
 
 def causal_engine(problem: Problem, has: NDArray[np.bool_], scale: float, flags: Flags | None = None) -> CausalEngine:
