@@ -2,12 +2,16 @@
 
 import gc
 import os
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from _pytest.pathlib import import_path
 
 from dobandit.experiment.storage import open_storage
 from postgres import roomy_memory, running_server
 
+os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")  # which is made for thousands that nobody reads
 gc.disable()  # until all tests are found: looking for garbage in what stays takes a third of that time
 pytest.register_assert_rewrite("dobandit.testing")
 if memory := roomy_memory():  # where databases of tests need not wait for a disk that others keep busy
@@ -18,6 +22,15 @@ BEGIN_WITH = (
     ("::TestLinearRegression::", "::TestMaximumLikelihood::", "::TestArms::"),
     ("::TestCausal::", "::TestAnswerSeekers::"),
 )
+
+
+def pytest_sessionstart(session):
+    """In an empty clone modules have to be compiled before they are imported. One of two workers begins at the end, so
+    that they meet in the middle and each finds on the disk what the other has compiled."""
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+        for path in sorted(Path(__file__).parent.rglob("test_*.py"), reverse=True):
+            with suppress(Exception):  # which is said when it is collected
+                import_path(path, mode="importlib", root=session.config.rootpath, consider_namespace_packages=False)
 
 
 def pytest_collection_modifyitems(items):
