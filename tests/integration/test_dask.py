@@ -98,7 +98,7 @@ def test_work_on_a_cluster_is_kept_and_goes_on_elsewhere(cluster, on_threads, tm
 
 
 def test_dask_by_name_starts_a_local_cluster_and_closes_it(on_threads):
-    assert_same(run_study(study(), executor="dask", workers=2), on_threads)
+    assert_same(run_study(study(), executor="dask", workers=1 if THOROUGH == 1 else 2), on_threads)
 
 
 def test_an_error_on_a_worker_is_the_callers_error(cluster):
