@@ -157,6 +157,7 @@ def test_imported_rows_have_counts():
     [
         ({"visit": 120, "buy": 15}, "which effect went with which cause"),
         ([{"visit": 120, "buy": 15}], "which effect went with which cause"),
+        ([{"visit": 0.8, "buy": 0.1, "count": 120}], "a share does not say which effect went with which cause"),
         ([{"visit": 1}, {"visit": 1, "bux": 0}], "row 1: .*'bux'"),
         ([{"visit": 1, "count": 0}], "at least one row"),
         ([], "at least one row"),

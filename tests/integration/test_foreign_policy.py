@@ -198,14 +198,16 @@ experiment = dob.open_experiment("spring", sys.argv[1])
 number, observation = json.loads(sys.argv[2])
 told = experiment.tell(number, observation)
 recorded = experiment.record({}, observation | {"Y": 0})
-print(json.dumps([told.number, recorded, repr(experiment), len(list(experiment.trials()))]))
+seen = [experiment.best_observed().rounds, experiment.best_observed(available=[]).rounds]
+print(json.dumps([told.number, recorded, repr(experiment), len(list(experiment.trials())), seen]))
 """
     observation = seen(trial.do, np.random.default_rng(9))
     done = python(code, url, json.dumps([trial.number, observation]))
     assert done.returncode == 0, done.stderr
-    number, recorded, shown, trials = json.loads(done.stdout)
+    number, recorded, shown, trials, of_best = json.loads(done.stdout)
     assert (number, recorded, trials) == (5, 6, 7)
     assert "thompson-arms:prior=2" in shown
+    assert of_best == [experiment.best_observed().rounds, 1]  # what the data alone say takes no policy
     assert experiment.learner.rounds == 7  # here the class is known, and what was told elsewhere is learned
 
 

@@ -1,6 +1,7 @@
 """Lazy greedy for any link: plain greedy where E[Y] is submodular, the rules kept, worlds that agree with the truth."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -208,3 +209,18 @@ def test_every_rule_is_kept_for_any_link(seed, kind, monkeypatch):
         if "total_cost" not in rules:  # nothing that still fits is left out
             left = [name for name in candidates if name not in result.set]
             assert not any(keeps(rules, [*result.set, name]) for name in left)
+
+
+def test_a_value_that_meets_the_bound_proves_a_greedy_answer(monkeypatch):
+    names = [f"X{i}" for i in range(6)]
+    rng = np.random.default_rng(4)
+    weights = dict.fromkeys(names, 0.3) | {"Y": -0.5} | {(name, "Y"): float(rng.normal()) for name in names}
+    model = dob.BinaryGLM(dob.CausalGraph([(name, "Y") for name in names], target="Y"), weights, "logistic")
+    rules = {"levers": dict.fromkeys(names, (0, 1)), "oracle": "greedy"}
+    best = dob.links.logistic().value(-0.5 + sum(max(weights[name, "Y"], 0.0) for name in names))
+    result = dob.solve(model, 6, **rules)
+    assert (result.status, result.value) == ("optimal", pytest.approx(best))
+    assert dob.solve(model, 3, **rules).status == "approximate"
+    drawn = expect(model, result.do, "monte-carlo", samples=100)
+    monkeypatch.setattr("dobandit.oracle.lazy_greedy.final_means", lambda *_: replace(drawn, means={"Y": result.bound}))
+    assert dob.solve(model, 6, **rules).status == "approximate"  # a simulated value proves nothing

@@ -333,6 +333,17 @@ def test_bad_rules_are_refused_with_the_reason(rules, says):
         dob.solve(HIDDEN, **{"budget": 1, **rules})
 
 
+def test_a_variable_of_the_context_is_not_to_be_made_controllable():
+    graph = dob.CausalGraph([("A", "Y"), ("C", "Y")], target="Y", context=["C"])
+    for rules in ({"levers": {"C": (0, 1)}}, {"require": ["C"]}, {"available": ["C"]}):
+        with pytest.raises(
+            InterventionError, match=r"'C' is of the context, which is seen and not set. Leave it out.$"
+        ):
+            dob.solve(
+                dob.BinaryGLM(graph, {"A": 0.5, "C": 0.5, "Y": 0.1, ("A", "Y"): 0.2, ("C", "Y"): 0.1}), 1, **rules
+            )
+
+
 @pytest.mark.parametrize(
     "options",
     [

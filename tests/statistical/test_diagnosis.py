@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chisquare
 
-from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, CausalUCB, LinearModel, paper
+from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, CausalUCB, LinearModel, create_experiment, paper
 from dobandit.experiment.diagnosis import diagnose
+from dobandit.experiment.diagnosis.calibration import calibration_of, verdict_on
 from dobandit.experiment.diagnosis.parts import AGREES, CONTRADICTS, FAR, LEARNED, LEVEL, UNTESTED
+from dobandit.experiment.storage.memory import MemoryStorage
 from dobandit.model.links import exponential, logistic, probit, rational
 from dobandit.policy.engine import Rounds
 
@@ -244,6 +246,38 @@ def test_the_verdict_is_on_the_last_half():
     assert diagnosis.calibration.z > 10
     assert diagnosis.verdict == "calibrated"
     assert any("last half" in line for line in diagnosis.lines())
+
+
+def told_in_batches(trials, size, chance):
+    """A cause that is always set, so that a batch in its canonical order has all rounds of one outcome first."""
+    rng = np.random.default_rng(3)
+    experiment = create_experiment("batches", CausalGraph([("a", "Y")], target="Y"), 1, storage=MemoryStorage(), seed=1)
+    for _ in range(trials):
+        trial = experiment.ask(size=size)
+        ones = int(rng.binomial(size, chance))
+        seen = {"a": trial.do.get("a", 0)}
+        experiment.tell(trial, [{**seen, "Y": 1, "count": ones}, {**seen, "Y": 0, "count": size - ones}])
+    return experiment
+
+
+@pytest.mark.parametrize("trials", [1, 3, 60])
+def test_batches_are_not_split_and_share_one_prediction(trials):
+    diagnosis = told_in_batches(trials, 500, 0.5).diagnose()
+    assert diagnosis.recent.observed == pytest.approx(0.5, abs=0.05)  # not the ones alone
+    assert (diagnosis.recent.trials, diagnosis.recent.count) == ((trials + 1) // 2, (trials + 1) // 2 * 500)
+    assert diagnosis.verdict == ("calibrated" if trials == 60 else "too few trials to tell")
+
+
+def test_a_first_prediction_that_was_off_is_one_error_and_not_five_hundred():
+    assert told_in_batches(2, 500, 0.1).recommend().verdict != "contradicted"
+
+
+def test_batches_that_go_on_to_be_off_are_found():
+    p, trial = np.full(3000, 0.3), np.repeat(np.arange(30), 100)
+    y = np.random.default_rng(0).random(3000) < 0.5
+    found = calibration_of(p, y.astype(float), trial, False)
+    assert verdict_on(found).startswith("predictions are too low by 0.")
+    assert found.z == pytest.approx(math.sqrt(30), rel=0.1)  # no more than thirty trials can say
 
 
 # -- what can be learned, and who can be asked -----------------------------------------------------------------

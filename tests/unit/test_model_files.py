@@ -157,3 +157,11 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         model.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("text", ["target: Y\nA -> Y\n", "digraph { A -> Y }", "A Y\n"])
+def test_a_graph_is_said_to_be_no_model(tmp_path, text):
+    path = tmp_path / "graph.txt"
+    path.write_text(text)
+    with pytest.raises(ParseError, match="begins like a graph, which has no weights; a model has nodes with bias"):
+        read_model(path)

@@ -99,4 +99,4 @@ def diagnosis_of(learner: Learner, ledger: Ledger) -> Diagnosis:
     counted = dict.fromkeys(ledger.actions(), True)
     if learner.problem.selective and learner.keeps_model:
         counted = {do: bool(learner.problem.teaches(ledger.columns.mask(do)[None, :])[0]) for do in counted}
-    return diagnose_rounds(learner, ledger.rounds(), *ledger.predictions(counted))
+    return diagnose_rounds(learner, ledger.rounds(), ledger.predictions(counted))

@@ -206,9 +206,9 @@ class ChoosingLog(ExperimentLog):
 
     def _names(self, available: Iterable[str] | None) -> tuple[str, ...] | None:
         """Variables that can be set now, checked, in the graph's order; None: all."""
-        learner = self._replica.learner
-        ids = learner.available(available)
-        return None if ids is None else tuple(learner.graph.nodes[i - 1] for i in ids)
+        problem = self.definition.problem
+        ids = problem.settable(available)
+        return None if ids is None else tuple(problem.graph.nodes[i - 1] for i in ids)
 
     def _may_go_out_again(self, trial: StoredTrial, wish: Wish, now: float) -> bool:
         expired = trial.lease_expires is not None and trial.lease_expires <= now

@@ -43,7 +43,7 @@ def read_history(source: Any, columns: Columns) -> list[Round]:
 
 
 def read_summed(source: Any, columns: Columns, passed: list[str]) -> list[Round]:
-    """The same with equal rows read once, and counted: a hundred thousand rows of 0 and 1 are few.
+    """The distinct rounds of `source`, each with its count: a hundred thousand rows of 0 and 1 are few.
 
     passed  where columns that are passed over are listed: they are no variables, and like none
     """

@@ -10,9 +10,10 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dobandit.errors import StorageError
 from dobandit.experiment.rounds import Columns
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
 _FIELDS = ("state", "do", "observation", "counts")
 _FORETOLD = ("position", *_FIELDS, "predicted")
 PART = 10_000  # closed trials in memory at a time
+
+
+class Foretold(NamedTuple):
+    """E[target] as it was predicted before a round, what then came, and which trial it is of, in the log's order."""
+
+    predicted: Array
+    came: Array
+    trial: NDArray[np.int64]
+
+    def only(self, which: NDArray[np.bool_]) -> Foretold:
+        return Foretold(self.predicted[which], self.came[which], self.trial[which])
 
 
 def closed_parts(
@@ -124,14 +136,14 @@ class Ledger:
         values = self.columns.arrays([seen for _, seen in rows])
         return Rounds(values, was_set, np.array([self.counts[row] for row in rows], dtype=np.int64))
 
-    def predictions(self, counted: Mapping[str, bool]) -> tuple[Array, Array]:
-        """What was predicted, and what then came, in the order of the log; of the actions that are counted."""
+    def predictions(self, counted: Mapping[str, bool]) -> Foretold:
+        """What was predicted, and what then came, of the actions that are counted."""
         dos = [do for do in self._when if counted[do]]
         if not dos:
-            return np.empty(0), np.empty(0)
+            return Foretold(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
         order = np.argsort(np.concatenate([self._when[do] for do in dos]), kind="stable")
-        predicted, came = (np.concatenate([kept[do] for do in dos])[order] for kept in (self._predicted, self._came))
-        return predicted, came
+        kept = (self._predicted, self._came, self._when)
+        return Foretold(*(np.concatenate([each[do] for do in dos])[order] for each in kept))
 
     def actions(self) -> Iterator[str]:
         """All that was ever set."""

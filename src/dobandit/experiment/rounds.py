@@ -225,18 +225,18 @@ class Columns(LoggedRows):
             value = math.inf
         if not (0.0 <= value <= 1.0 if self.continuous else value in (0.0, 1.0)):
             allowed = "a number from 0 to 1" if self.continuous else "0 or 1"
-            total = f" {self._no_totals()}" if 1.0 < value < math.inf and name not in self.context else ""
+            total = f" {self._no_totals(value)}" if 0.0 < value < math.inf and name not in self.context else ""
             raise ObservationError(f"the value of {name!r} must be {allowed}, but got {shown(given)}.{total}")
         return plain(value)
 
-    def _no_totals(self) -> str:
-        """Why sums over rounds are not enough, and what to give instead."""
-        target = self.graph.target
+    def _no_totals(self, value: float) -> str:
+        """Why sums and shares over rounds are not enough, and what to give instead."""
+        what, target = "total" if value > 1.0 else "share", self.graph.target
         cause = next((name for name in self.graph.parents(target) if name not in self.context), target)
         return (
-            "If it is a total over several rounds: a total does not say which effect went with which cause, and that "
-            "is what is learned from. Give a row per round, or each distinct row with how often it was seen, such as "
-            f"{cause} 1, {target} 0, {self.count_key} 105."
+            f"If it is a {what} over several rounds: a {what} does not say which effect went with which cause, and "
+            "that is what is learned from. Give a row per round, or each distinct row with how often it was seen, such "
+            f"as {cause} 1, {target} 0, {self.count_key} 105."
         )
 
     @property

@@ -72,12 +72,12 @@ def numbered_rows(source: Any, columns: Columns, passed: list[str] | None = None
     """
     if is_parquet(source):
         cells = read_parquet(source)
-        return Numbered(enumerate(cells.rows), Table(cells.header, columns, passed).spoken, "row")
+        return Numbered(enumerate(cells.rows), Header(cells.header, columns, passed).spoken, "row")
     if is_file(source):
         return _from_csv(text_of(source), columns, passed)
     if is_frame(source):
         cells = cells_of(source)
-        return Numbered(enumerate(cells.rows), Table(cells.header, columns, passed).spoken, "row")
+        return Numbered(enumerate(cells.rows), Header(cells.header, columns, passed).spoken, "row")
     if getattr(source, "ndim", None) == 0:  # an array without dimensions: a single value
         raise ExperimentError(f"a table is a file, a frame or a list of rows, but got {shown(source)}.")
     return Numbered(enumerate(source), Rows(columns, passed).spoken, "row")
@@ -109,10 +109,10 @@ def _from_csv(text: str, columns: Columns, passed: list[str] | None) -> Numbered
     records = _records(text, delimiter)
     line, header = next(records)
     try:
-        table = Table(header, columns, passed)
+        means = Header(header, columns, passed)
     except ParseError as error:
         raise ParseError(error.message, line=line, where=f"line {line}") from None
-    return Numbered(records, table.spoken, "line")
+    return Numbered(records, means.spoken, "line")
 
 
 def _known_names(text: str, delimiter: str, columns: Columns) -> int:
@@ -144,7 +144,7 @@ class Rows:
 
     def __init__(self, columns: Columns, passed: list[str] | None = None) -> None:
         self.columns, self.passed = columns, passed
-        self._tables: dict[tuple[Any, ...], Table] = {}  # rows of one source mostly have the same keys
+        self._headers: dict[tuple[Any, ...], Header] = {}  # rows of one source mostly have the same keys
 
     def spoken(self, row: Any) -> Spoken | None:
         if isinstance(row, (tuple, list)) and len(row) == 2:
@@ -153,9 +153,9 @@ class Rows:
             raise ParseError(f"a row is a pair (do, observation) or a mapping, but got {shown(row)}.")
         if self._is_flat(row):
             names = tuple(row)
-            if names not in self._tables:
-                self._tables[names] = Table(names, self.columns, self.passed)
-            return self._tables[names].spoken(list(row.values()))
+            if names not in self._headers:
+                self._headers[names] = Header(names, self.columns, self.passed)
+            return self._headers[names].spoken(list(row.values()))
         for key in row:
             if key not in _KEYS:
                 hint = closest(key, ("do", "observation"))
@@ -171,7 +171,7 @@ class Rows:
         return "observation" not in row and any(name in self.columns.graph for name in row if name not in _KEYS)
 
 
-class Table:
+class Header:
     """What the columns of a table mean."""
 
     def __init__(self, header: Sequence[Any], columns: Columns, passed: list[str] | None = None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -59,9 +59,7 @@ class Fit:
     @property
     def engine(self) -> RevisingEngine:
         """The learner's policy at work, in ids and arrays."""
-        engine = self.learner.engine
-        assert isinstance(engine, RevisingEngine)
-        return engine
+        return cast(RevisingEngine, self.learner.engine)  # that of `CausalUCB`
 
     @cached_property
     def nodes(self) -> dict[str, NodeFit]:

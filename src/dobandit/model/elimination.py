@@ -14,9 +14,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-Table = NDArray[np.float64]
+Entries = NDArray[np.float64]
 _NEVER = 1 << 62
-Factor = tuple[tuple[int, ...], Table]
+Factor = tuple[tuple[int, ...], Entries]
 
 
 def elimination_cliques(scopes: Sequence[tuple[int, ...]], widest: int) -> list[tuple[int, ...]] | None:
@@ -69,7 +69,7 @@ def marginals(factors: Sequence[Factor], cliques: Sequence[tuple[int, ...]]) -> 
         home = min(rank[v] for v in variables)
         beliefs[home] = beliefs[home] * _aligned(table, variables, cliques[home])
     above = [min((rank[v] for v in clique[1:]), default=-1) for clique in cliques]
-    sent: list[Table] = []
+    sent: list[Entries] = []
     for i, clique in enumerate(cliques):
         message = beliefs[i].sum(axis=0)
         sent.append(message)
@@ -82,21 +82,21 @@ def marginals(factors: Sequence[Factor], cliques: Sequence[tuple[int, ...]]) -> 
     return {clique[0]: float(beliefs[i][1].sum() / beliefs[i].sum()) for i, clique in enumerate(cliques)}
 
 
-def _aligned(table: Table, variables: Sequence[int], onto: Sequence[int]) -> Table:
+def _aligned(table: Entries, variables: Sequence[int], onto: Sequence[int]) -> Entries:
     """`table` with its axes in the order of `onto`, length 1 where it does not depend on the variable."""
     place = {v: i for i, v in enumerate(variables)}
     kept = [v for v in onto if v in place]
     return table.transpose([place[v] for v in kept]).reshape([2 if v in place else 1 for v in onto])
 
 
-def _summed(table: Table, variables: Sequence[int], onto: Sequence[int]) -> Table:
+def _summed(table: Entries, variables: Sequence[int], onto: Sequence[int]) -> Entries:
     """The marginal of `table` over `onto` (a subset of its variables), axes in that order."""
     wanted = set(onto)
     out = table.sum(axis=tuple(i for i, v in enumerate(variables) if v not in wanted))
     return _aligned(out, [v for v in variables if v in wanted], onto)
 
 
-def conditional_table(base: float, weights: Sequence[float]) -> Table:
+def conditional_table(base: float, weights: Sequence[float]) -> Entries:
     """x = base + weights . parents for every pattern: one axis of length 2 a parent."""
     x = np.array(base)
     for weight in weights:
@@ -109,6 +109,6 @@ def total_entries(cliques: Sequence[tuple[int, ...]]) -> int:
     return sum(1 << len(clique) for clique in cliques)
 
 
-def parents_and_self(table: Table, parents: Sequence[int], v: int) -> Factor:
+def parents_and_self(table: Entries, parents: Sequence[int], v: int) -> Factor:
     """The factor P(v | parents) from the table of P(v = 1 | parents)."""
     return (*parents, v), np.stack([1.0 - table, table], axis=-1)

@@ -38,6 +38,7 @@ from dobandit.text_files import path_of, read_text, write_atomically
 Model = BinaryGLM | LinearModel | TableModel
 PathLike = str | os.PathLike[str]
 T = TypeVar("T")
+_MODEL = "a model has nodes with bias and parents"
 
 
 def read_model(
@@ -72,9 +73,18 @@ def read_model(
             )
         if target is not None or latent or controllable is not None or context or binarise:
             raise GraphError("a model file says its target and the other roles itself; drop the options.")
+        if format is None and _begins_like_a_graph(text):
+            raise ParseError(f"this begins like a graph, which has no weights; {_MODEL}, in JSON.")
         return parse_model(text)
 
     return _located(path, read)
+
+
+def _begins_like_a_graph(text: str) -> bool:
+    try:
+        return sniff(text) not in ("json", "bif")
+    except ParseError:  # it begins like nothing: what reads it says what is wrong
+        return False
 
 
 def read_graph_or_model(
@@ -164,9 +174,7 @@ def model_from_document(document: object) -> Model:
     if not isinstance(document, Mapping):
         raise ParseError(f"a model is an object with target and nodes, but got {document!r:.60}.", where="$")
     if "edges" in document:
-        raise ParseError(
-            "this is a graph, which has no weights; a model has nodes with bias and parents.", where="$.edges"
-        )
+        raise ParseError(f"this is a graph, which has no weights; {_MODEL}.", where="$.edges")
     kind = document.get("kind", "binary")
     if kind not in ("binary", "continuous"):
         raise ParseError(f'kind is "binary" or "continuous", but got {kind!r}.', where="$.kind")

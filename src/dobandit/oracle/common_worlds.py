@@ -16,7 +16,7 @@ from dobandit.compiled import kernel
 from dobandit.errors import InferenceError
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.inference import expect
+from dobandit.model.inference import Expectation, expect
 from dobandit.model.links import Link
 from dobandit.oracle.actions import Action
 from dobandit.oracle.passes import passes_of
@@ -82,8 +82,8 @@ class CommonWorlds:
     def take(self, v: int, to: float = 1.0) -> None:
         turn_on(self.worlds, self.number[v], True)
 
-    def final(self, action: Action) -> float:
-        return final_value(self.model, action, self.count)
+    def final(self, action: Action) -> Expectation:
+        return final_means(self.model, action, self.count)
 
 
 class SignedWorlds(CommonWorlds):
@@ -205,12 +205,12 @@ def turn(p: Any, start: int, to: bool, keep: bool) -> None:
                 p.need[w, p.log_node[i]] = p.log_need[i]
 
 
-def final_value(model: CausalModel, action: Action, samples: int) -> float:
+def final_means(model: CausalModel, action: Action, samples: int) -> Expectation:
     """Exact where that fits, else on fresh random numbers: on its own ones the best action looks too good."""
     do = action.named(model.graph)
     if model.is_linear:
-        return expect(model, do).value
+        return expect(model, do)
     try:
-        return expect(model, do, "elimination").value
+        return expect(model, do, "elimination")
     except InferenceError:
-        return expect(model, do, "monte-carlo", samples=samples).value
+        return expect(model, do, "monte-carlo", samples=samples)

@@ -15,9 +15,9 @@ import numpy as np
 from dobandit.model import elimination
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.inference import expect
+from dobandit.model.inference import Expectation, expect
 from dobandit.oracle.actions import Action, Allowed
-from dobandit.oracle.common_worlds import SEED, WORLDS, CommonWorlds, SignedWorlds, final_value
+from dobandit.oracle.common_worlds import SEED, WORLDS, CommonWorlds, SignedWorlds, final_means
 from dobandit.oracle.exhaustive import Limits
 
 _EXACT_WORK = 1 << 26  # table entries of a step that may be exact: some 3 seconds
@@ -36,8 +36,8 @@ class Objective(Protocol):
     def take(self, v: int, to: float) -> None:
         """Set v for good."""
 
-    def final(self, action: Action) -> float:
-        """The value to report of a whole action."""
+    def final(self, action: Action) -> Expectation:
+        """The means to report of a whole action."""
 
 
 def lazy_greedy(
@@ -141,8 +141,8 @@ class Exact:
     def take(self, v: int, to: float) -> None:
         self.taken[self.model.graph.nodes[v - 1]] = to
 
-    def final(self, action: Action) -> float:
-        return final_value(self.model, action, WORLDS)
+    def final(self, action: Action) -> Expectation:
+        return final_means(self.model, action, WORLDS)
 
 
 class Sampled(Exact):

@@ -17,7 +17,7 @@ from dobandit.oracle.actions import Action, Allowed
 from dobandit.oracle.passes import Passes, full_pass, passes_of
 
 
-class Table(NamedTuple):
+class OptionArrays(NamedTuple):
     """The options as arrays. Groups are exclusive, and may overlap."""
 
     node: NDArray[np.int32]  # (options,)
@@ -59,7 +59,7 @@ class Options:
             for name in group:
                 of_node[number[allowed.graph.index(name)]].append(which)
         self.group_count = len(groups)
-        self.table = Table(
+        self.table = OptionArrays(
             node,
             np.array([to for _, to, _ in rows]),
             np.array([price for _, _, price in rows]),

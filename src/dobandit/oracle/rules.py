@@ -269,6 +269,8 @@ def _what_is(graph: CausalGraph, name: object) -> str:
         return f"{name!r} is the target. Leave it out."
     if name in graph.latent:
         return f"{name!r} is hidden. Leave it out."
+    if name in graph.context:
+        return f"{name!r} is of the context, which is seen and not set. Leave it out."
     if name in graph:
         return f"{name!r} is not controllable. Leave it out, or add it to the graph's controllable variables."
     return f"{name!r} is none of {listed(graph.controllable)}.{closest(name, graph.controllable)}"

@@ -126,16 +126,18 @@ class Task:
 
             options = Options(self.weighted, self.allowed)
             steps = signed_greedy(options, self.limits)
-            action, value, looked, bound = options.action(steps.chosen), steps.value, steps.looked, root_bound(options)
+            action, value, looked, exact = options.action(steps.chosen), steps.value, steps.looked, True
+            bound = root_bound(options)
         else:
             from dobandit.oracle.lazy_greedy import lazy_greedy, objective_of
 
             objective = objective_of(self.model, self.allowed, self.monotone)
             action, looked = lazy_greedy(objective, self.allowed, lazy=self.monotone, limits=self.limits)
-            value, bound = objective.final(action), 1.0
+            final = objective.final(action)
+            value, bound, exact = final.value, 1.0, not final.samples
         bound = max(value, min(bound, self._interval_bound()))
         # A simulated value proves nothing.
-        optimal = self.model.is_linear and bound <= value + TOLERANCE
+        optimal = exact and bound <= value + TOLERANCE
         return Answer([(action, value)], bound, optimal, None, looked)
 
     def _interval_bound(self) -> float:

@@ -15,7 +15,6 @@ from dobandit.errors import InterventionError, ObservationError, PolicyError, cl
 from dobandit.model.context_values import context_values
 from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.actions import NOTHING, Action, action_of
-from dobandit.oracle.rules import Rules
 from dobandit.policy.answers import NodeEstimate, Recommendation, WeightEstimate, Worth
 from dobandit.policy.base import Policy, round_draws
 from dobandit.policy.beliefs import Beliefs
@@ -94,12 +93,7 @@ class Learner:
 
     def available(self, names: Iterable[str] | None) -> tuple[int, ...] | None:
         """Ids of the variables that can be set now, from their names; None: all."""
-        if names is None:
-            return None
-        limited = self.problem.rules.limited(Rules(available=names).available or ())  # type: ignore[arg-type]
-        limited.candidates(self.graph)
-        chosen = set(limited.available or ())
-        return tuple(self.graph.index(name) for name in self.graph.controllable if name in chosen)
+        return self.problem.settable(names)
 
     def context(self, given: Context | None) -> Array:
         """The values of the context variables by id, from their names; all of them must be given."""

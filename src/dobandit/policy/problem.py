@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -84,6 +84,15 @@ class Problem:
     def context_ids(self) -> NDArray[np.int32]:
         """Ids of the variables whose values are known before acting."""
         return self.graph.arrays.context
+
+    def settable(self, names: Iterable[str] | None) -> tuple[int, ...] | None:
+        """Ids of the variables that can be set now, from their names; None: all. Raises where no action is left."""
+        if names is None:
+            return None
+        limited = self.rules.limited(Rules(available=names).available or ())  # type: ignore[arg-type]
+        limited.candidates(self.graph)
+        chosen = set(limited.available or ())
+        return tuple(self.graph.index(name) for name in self.graph.controllable if name in chosen)
 
     def allowed(self, available: tuple[int, ...] | None = None, relevant: bool = True) -> Allowed:
         """The allowed actions, of the variables that can be set now; `relevant`: only of those that can matter."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.experiment.diagnosis.calibration import calibration_of, verdict_on
+from dobandit.experiment.diagnosis.calibration import calibration_of, last_half, verdict_on
 from dobandit.experiment.diagnosis.cells import RoundsByVariable
 from dobandit.experiment.diagnosis.findings import (
     calibration_lines,
@@ -20,6 +20,7 @@ from dobandit.experiment.diagnosis.findings import (
 )
 from dobandit.experiment.diagnosis.nodes import corrected, diagnose_node, diagnose_variable
 from dobandit.experiment.diagnosis.parts import CONTRADICTS, Array, Calibration, NodeDiagnosis, VariableDiagnosis
+from dobandit.experiment.ledger import Foretold
 from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import Finding, GraphEvidence
 from dobandit.policy.learner import Learner
@@ -27,7 +28,7 @@ from dobandit.policy.learner import Learner
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """recent  the calibration over the last half of the rounds, on which the verdict rests
+    """recent  the calibration over the last half of the trials, on which the verdict rests
     graph   what the rounds say against the graph; not empty by chance in at most 1% of whole experiments, however
             often one looks
     """
@@ -75,15 +76,12 @@ def diagnose(learner: Learner, values: Array, was_set: NDArray[np.bool_], predic
     if learner.problem.selective and learner.keeps_model:
         told &= learner.problem.teaches(was_set)
     rounds = Rounds(values, was_set, np.ones(len(values), dtype=np.int64))
-    return diagnose_rounds(learner, rounds, np.asarray(predicted, dtype=float)[told], came[told])
+    foretold = Foretold(np.asarray(predicted, dtype=float)[told], came[told], np.flatnonzero(told))
+    return diagnose_rounds(learner, rounds, foretold)
 
 
-def diagnose_rounds(learner: Learner, every: Rounds, p: Array, y: Array) -> Diagnosis:
-    """Look at rounds, each as often as it counts, in any order.
-
-    p, y  E[target] as it was predicted before a round, and what then came, in the order of the rounds, where both are
-          known
-    """
+def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold) -> Diagnosis:
+    """Look at rounds, each as often as it counts, in any order; and at what was foretold of them, where it is known."""
     graph, continuous = learner.graph, learner.problem.continuous
     evidence = GraphEvidence(learner.problem)
     evidence.update(every)
@@ -98,8 +96,7 @@ def diagnose_rounds(learner: Learner, every: Rounds, p: Array, y: Array) -> Diag
     values, was_set = every.values.T.copy(), every.was_set.T.copy()  # a row per variable
     values[0], rounds = 1.0, int(every.counts.sum())
     seen, counts = ~np.isnan(values), every.counts.astype(float)
-    half = len(p) // 2
-    recent = calibration_of(p[half:], y[half:], continuous)
+    recent = calibration_of(*foretold.only(last_half(foretold.trial)), continuous)
     nodes: list[NodeDiagnosis] = []
     table = RoundsByVariable(values, was_set, seen, counts)
     revisions = learner.engine.revisions
@@ -119,7 +116,7 @@ def diagnose_rounds(learner: Learner, every: Rounds, p: Array, y: Array) -> Diag
         policy=learner.label,
         rounds=rounds,
         verdict=verdict_on(recent),
-        calibration=calibration_of(p, y, continuous),
+        calibration=calibration_of(*foretold, continuous),
         recent=recent,
         nodes=tuple(nodes),
         variables=variables,

@@ -11,21 +11,39 @@ from dobandit.estimation.confidence import wilson
 from dobandit.experiment.diagnosis.parts import FAR, FEWEST, Array, Bin, Calibration
 
 
-def calibration_of(p: Array, y: Array, continuous: bool) -> Calibration | None:
+def calibration_of(p: Array, y: Array, trial: NDArray[np.int64], continuous: bool) -> Calibration | None:
+    """Of rounds, with what was predicted of each, what then came, and the trial that each is of."""
     if not len(p):
         return None
     off = y - p
-    if continuous:
-        error = float(off.std(ddof=1)) / math.sqrt(len(p)) if len(p) > 1 else math.nan
-    else:  # a prediction of 0 or 1 is meant as one that is near
-        near = np.clip(p, 0.001, 0.999)
-        error = math.sqrt(float(np.sum(near * (1.0 - near)))) / len(p)
+    trials, error = len(np.unique(trial)), _standard_error(p, off, trial, continuous)
     difference = float(off.mean())
     z = difference / error if error > 0.0 else math.nan if error else math.copysign(math.inf, difference)
     z = 0.0 if abs(difference) < 1e-12 else z
     group = quantile_groups(p, 5)
     bins = tuple(_bin(p[group == g], y[group == g], continuous) for g in range(group.max() + 1))
-    return Calibration(len(p), float(p.mean()), float(y.mean()), difference, z, float(np.mean(off**2)), bins)
+    return Calibration(len(p), float(p.mean()), float(y.mean()), difference, z, float(np.mean(off**2)), bins, trials)
+
+
+def _standard_error(p: Array, off: Array, trial: NDArray[np.int64], continuous: bool) -> float:
+    """Of the mean of `off`. Rounds of one trial share one prediction, and are off by its error all together: where that
+    is more than chance among them explains, it is the square of the trial's sum that counts."""
+    if continuous:
+        each = np.full(len(p), off.var(ddof=1) if len(p) > 1 else math.nan)
+    else:  # a prediction of 0 or 1 is meant as one that is near
+        near = np.clip(p, 0.001, 0.999)
+        each = near * (1.0 - near)
+    _, which, rounds = np.unique(trial, return_inverse=True, return_counts=True)
+    chance, sums = np.bincount(which, each), np.bincount(which, off)
+    variance = np.where(rounds > 1, np.maximum(chance, sums**2), chance)
+    return math.sqrt(float(np.sum(variance))) / len(p)
+
+
+def last_half(trial: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """The rounds of the last half of the trials. No trial is split: the order of its rounds was not kept."""
+    every = np.unique(trial)
+    half: NDArray[np.bool_] = np.isin(trial, every[len(every) // 2 :])
+    return half
 
 
 def quantile_groups(x: Array, parts: int) -> NDArray[np.int64]:
@@ -49,8 +67,8 @@ def _bin(p: Array, y: Array, continuous: bool) -> Bin:
 def verdict_on(recent: Calibration | None) -> str:
     if recent is None:
         return "no predictions to compare"
-    if recent.count < FEWEST or math.isnan(recent.z):
-        return "too few rounds to tell"
+    if recent.trials < FEWEST or math.isnan(recent.z):
+        return f"too few {'rounds' if recent.trials == recent.count else 'trials'} to tell"
     if abs(recent.z) <= FAR:
         return "calibrated"
     return f"predictions are too {'low' if recent.z > 0 else 'high'} by {abs(recent.difference):.3g}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 LEVEL = 0.01  # chance that some node of a right model is said to contradict its data
 FAR = 3.0  # standard errors between prediction and observation that are no longer chance
-FEWEST = 20  # rounds for a verdict on predictions, and for a mean of residuals
+FEWEST = 20  # trials for a verdict on predictions, and rounds for a mean of residuals
 AGREES, CONTRADICTS, UNTESTED = "agrees", "contradicts", "cannot be tested"
 LEARNED = "is learned"  # by pattern of its causes: whatever it looks like, no row contradicts it
 
@@ -29,7 +29,10 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True)
 class Calibration:
-    """Predicted against observed targets; difference = observed - predicted, z in standard errors."""
+    """Predicted against observed targets; difference = observed - predicted, z in standard errors.
+
+    count, trials  rounds, and the trials that they are of: all rounds of a trial have one prediction
+    """
 
     count: int
     predicted: float
@@ -38,6 +41,7 @@ class Calibration:
     z: float
     brier: float
     bins: tuple[Bin, ...]
+    trials: int = 0
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
+from dobandit.experiment.export import iso_time
 from dobandit.experiment.reasons import gap_words, may_stop
 from dobandit.policy.answers import Recommendation
 from dobandit.report.readable import NOT_KNOWN, action_words, shortened
@@ -55,7 +56,8 @@ def moment(at: float | None) -> str:
 
 
 def iso(at: float | None) -> str:
-    return "" if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    """A time for programs."""
+    return iso_time(at) or ""
 
 
 def sets(do: Mapping[str, float], most: int = 60) -> str:
