@@ -114,11 +114,11 @@ def _check_address(url: object) -> None:
     """What could hold a password is not repeated: somebody may have given the address of a storage."""
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise ServiceError(
-            "a service's address begins with http:// or https://, but this one does not, or is no text. Give the one that "
-            "`dobandit serve` prints."
+            "a service's address begins with http:// or https://, but this one does not, or is no text. Give the one "
+            "that `dobandit serve` prints."
         )
     if "@" in url:
         raise ServiceError(
-            "a service's address holds no user and no password, which would take the place of the token. Leave out what "
-            "stands before the @."
+            "a service's address holds no user and no password, which would take the place of the token. Leave out "
+            "what stands before the @."
         )
