@@ -8,11 +8,13 @@ is optimised within the outer kernels that call it. That halves the time of the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from numba.core import caching, codegen, typed_passes
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.decorators import njit
 from numba.core.registry import CPUDispatcher
@@ -28,6 +30,10 @@ _cache: Any = caching.FunctionCache
 _steps: Any = DefaultPassBuilder.define_nopython_pipeline
 _njit: Any = njit
 _registered: Any = register_pass
+_lock: Any = global_compiler_lock
+
+if hasattr(os, "register_at_fork"):  # who is forked while another thread compiles could never compile anything
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class InnerLibrary(_library):  # type: ignore[misc]

@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 from dobandit.experiment import history as history_module
 from dobandit.experiment.export import csv_parts
@@ -151,11 +152,13 @@ def test_an_answer_keeps_nobody_from_asking(storage, monkeypatch):
 FORK = """
 import os, signal, sys, threading
 import dobandit as dob
+from dobandit.experiment import forks
 from dobandit.experiment.replica import Replica
 
 graph = dob.CausalGraph([("A", "Y"), ("B", "Y")], target="Y")
 experiment = dob.create_experiment("spring", graph, 1, dob.Random(), sys.argv[1], seed=1)
 experiment.ask()
+forks.PATIENCE = 0.05  # somebody thinks for longer than a fork waits
 thinking, forked, plain = threading.Event(), threading.Event(), Replica.situation
 
 def situation(replica, *arguments):
@@ -186,6 +189,48 @@ def test_a_child_that_is_forked_while_another_thread_asks(tmp_path, place):
     url = "memory" if place == "memory" else f"sqlite:///{tmp_path}/spring.db"
     done = subprocess.run([sys.executable, "-c", FORK, url], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.split() == ["0", "2" if place == "memory" else "3"], done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork here.")
+def test_a_fork_waits_for_those_who_work_something_out():
+    experiment, begun, done = make(), threading.Event(), []
+
+    def answer():
+        with experiment._reading, experiment._lock:
+            begun.set()
+            time.sleep(0.2)  # in Python's or in NumPy's own locks, which nobody would release in the child
+            done.append(True)
+
+    at_work = threading.Thread(target=answer)
+    at_work.start()
+    begun.wait(30)
+    child = os.fork()
+    if child == 0:
+        free = experiment._lock.acquire(blocking=False) and experiment._reading.acquire(blocking=False)
+        os._exit(0 if done and free else 1)
+    at_work.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert experiment.ask().number == 0  # the parent's locks are free again
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork here.")
+def test_a_child_that_is_forked_while_another_thread_compiles():
+    begun = threading.Event()
+    make().ask()  # Numba is loaded
+
+    def compile_something():
+        with global_compiler_lock:
+            begun.set()
+            time.sleep(0.2)
+
+    at_work = threading.Thread(target=compile_something)
+    at_work.start()
+    begun.wait(30)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if global_compiler_lock._lock.acquire(blocking=False) else 1)
+    at_work.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 # -- files -----------------------------------------------------------------------------------------------------------

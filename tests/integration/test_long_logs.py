@@ -2,10 +2,12 @@
 
 import math
 from collections import Counter
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
+import numpy as np
 import pytest
 
+from dobandit import UCB, CausalGraph
 from dobandit.cli.progress import progress_of_a_log
 from dobandit.errors import ExperimentError, StorageError
 from dobandit.experiment import known, replica
@@ -13,6 +15,8 @@ from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.experiment.tally import Tally
+from dobandit.policy import arms
+from dobandit.policy.engine import Action, Rounds
 from experiments import Clock, again, case, flat, make, played
 
 
@@ -298,3 +302,19 @@ def test_explaining_goes_on_from_what_was_kept_on_the_way(tmp_path, monkeypatch,
         assert sum(learned) <= apart < 50
         assert found == again(experiment).explain(number)  # which begins at the beginning
     experiment.close()
+
+
+def test_each_action_of_a_log_is_read_once(monkeypatch):
+    graph = CausalGraph([("a", "y"), ("b", "y")], target="y")
+    engine, read = UCB().start(graph, budget=1).engine, []
+    monkeypatch.setattr(arms, "Action", lambda *parts: read.append(parts) or Action(*parts))
+    a, b, y = (graph.nodes.index(name) + 1 for name in "aby")
+    values, was_set = np.ones((400, 4)), np.zeros((400, 4), dtype=bool)
+    values[:, y] = np.arange(400) % 5 / 7
+    values[::9, y] = np.nan
+    was_set[::2, a] = was_set[::4, b] = True
+    engine.update(Rounds(values, was_set, np.ones(400, dtype=np.int64)))
+    assert sorted(read) == sorted([((), ()), ((a,), (1.0,)), ((a, b), (1.0, 1.0))])
+    for ids, rows in (((), values[1::2]), ((a,), values[2::4]), ((a, b), values[::4])):
+        told = [reward for reward in rows[:, y].tolist() if not math.isnan(reward)]
+        assert engine._told_of(Action(ids, (1.0,) * len(ids))) == (len(told), [*accumulate(told)][-1])

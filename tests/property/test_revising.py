@@ -3,6 +3,7 @@ knows after a revision is what a learner on the revised graph would know."""
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -204,3 +205,25 @@ def test_a_diary_gives_back_what_was_told():
     assert np.array_equal(back.values, rounds.values, equal_nan=True)
     assert np.array_equal(back.was_set, rounds.was_set)
     assert np.array_equal(back.counts[100:140], np.arange(1, 41))
+
+
+def test_copies_of_a_long_diary_hold_its_rounds_once():
+    diary = Diary(3)
+    codes = np.random.default_rng(0).integers(0, 4, (100_000, 3)).astype(np.int8)
+    diary.add(codes)
+    tracemalloc.start()
+    twins = [diary.copy() for _ in range(10)]
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken < codes.nbytes + 8 * len(codes)  # ten of them take less than one
+    for i, twin in enumerate([diary, *twins[:2]]):
+        twin.add(np.full((20_000, 3), i, dtype=np.int8), np.arange(20_000))  # each goes on by itself
+    for i, twin in enumerate([diary, *twins[:2]]):
+        whole = np.concatenate([codes, np.full((20_000, 3), i)])
+        for start, stop in ((0, 120_000), (16_384, 32_768), (99_990, 100_010), (120_000, 120_000)):
+            back = twin.read(start, stop)
+            assert np.array_equal(back.values, whole[start:stop] % 2)
+            assert np.array_equal(back.was_set, whole[start:stop] >= 2)
+        assert np.array_equal(back.counts, [])
+        assert np.array_equal(twin.read(99_999, 100_003).counts, [1, 0, 1, 2])
+    assert twins[2].used == 100_000

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dobandit.errors import StorageError
+from dobandit import connect
+from dobandit.errors import ServiceError, StorageError
 from dobandit.experiment.storage.addresses import open_database
 
 
@@ -21,6 +22,9 @@ from dobandit.experiment.storage.addresses import open_database
         "postgresql://u:SECRET",
         "u:SECRET@h/db",
         "host=h password=SECRET",
+        "postgresql://u;SECRET@h/db",
+        "postgresql://u SECRET@h/db",
+        "postgresql://h/db;password=SECRET",
         "mysql://u:SECRET@h/db",
         "sqlite://u:SECRET@h/file.db",
         "sqlite:///file.db?passwd=SECRET",
@@ -45,3 +49,13 @@ def test_a_password_among_the_options_is_not_shown(option):
 @pytest.mark.parametrize("path", ["bypass.db", "sql/spring.db", "home@work/spring.db"])
 def test_a_path_that_looks_a_little_like_an_address_is_a_path(path):
     assert open_database(path).url == f"sqlite:///{path}"
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:SECRET@h/db", "u:SECRET@h", "http://u:SECRET@h", "https://u:SECRET@h/x"]
+)
+def test_an_address_of_a_service_is_refused_without_its_password(url):
+    pytest.importorskip("httpx")
+    with pytest.raises(ServiceError, match="a service's address") as refused:
+        connect(url, "dob_token")
+    assert "SEC" not in str(refused.value)

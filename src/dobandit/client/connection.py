@@ -25,8 +25,7 @@ class Connection:
 
     def __init__(self, url: str, token: str | None, timeout: float, patience: float, transport: Any = None) -> None:
         package = optional_package("httpx", "dobandit[client]")
-        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            raise ServiceError(f"a service's address begins with http:// or https://, but got {url!r}.")
+        _check_address(url)
         self._lost: type[Exception] = package.TransportError
         self.url, self.patience = url.rstrip("/"), patience
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -109,3 +108,17 @@ def error_of(response: httpx.Response) -> DobanditError:
     if isinstance(error, ParseError):
         error.line, error.column, error.where = (said.get(key) for key in ("line", "column", "where"))
     return error
+
+
+def _check_address(url: object) -> None:
+    """What could hold a password is not repeated: somebody may have given the address of a storage."""
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        raise ServiceError(
+            "a service's address begins with http:// or https://, but this one does not, or is no text. Give the one "
+            "that `dobandit serve` prints."
+        )
+    if "@" in url:
+        raise ServiceError(
+            "a service's address holds no user and no password, which would take the place of the token. Leave out "
+            "what stands before the @."
+        )

@@ -33,6 +33,7 @@ LOCAL_ONLY = {
     "after_fork": "Locks belong to the process that answers.",
     "begin_with": "Give `history` to `create_experiment`.",
     "handed_out": "`ask` hands trials out.",
+    "locks": "Locks belong to the process that answers.",
     "learner": "The policy at work stays with the service: see `estimates` and `evaluate`, or take the log elsewhere.",
     "storage": "It stays with the service, which tells nobody where it is.",
     **dict.fromkeys(

@@ -51,6 +51,9 @@ class ExperimentLog:
         self._held: dict[int, int] = {}  # trials handed out here: how often they had been handed out by then
         remember(self)
 
+    def locks(self) -> tuple[threading.RLock, ...]:
+        return self._reading, self._lock
+
     def after_fork(self) -> None:
         """What another thread was at work on is learned anew in the child, from the log."""
         if was_left_locked(self._lock):

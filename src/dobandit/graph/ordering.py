@@ -69,8 +69,9 @@ def topological_order(
         as_list: list[int] = order.tolist()
         done = _kahn(child_ptr.tolist(), child.tolist(), waiting.tolist(), as_list)
         order = np.array(as_list, dtype=np.int64)
-    ordered = order[:done]
-    return ordered, np.setdiff1d(np.arange(size), ordered)
+    kept = np.ones(size, dtype=np.bool_)
+    kept[order[:done]] = False  # np.setdiff1d would load numpy.ma, a tenth of what every command takes
+    return order[:done], np.flatnonzero(kept)
 
 
 def find_cycle(

@@ -149,18 +149,15 @@ class ArmsEngine(Engine):
     # -- learning ------------------------------------------------------------------------------------------------
 
     def update(self, rounds: Rounds) -> None:
-        rewards = rounds.values[:, self.plan.target]
-        arms = np.full(len(rewards), -1, dtype=np.int64)
-        for i, (values, was_set) in enumerate(zip(rounds.values, rounds.was_set, strict=True)):
-            ids = np.flatnonzero(was_set).tolist()
-            action = Action(tuple(ids), tuple(values[ids].tolist()))
-            arms[i] = self._arm_of.get(action, -1)
-            if arms[i] < 0 and not math.isnan(rewards[i]):
-                plays, total = self._others.get(action, (0, 0.0))
-                for _ in range(rounds.counts[i]):  # not times: that is another number in the last bit
-                    total += float(rewards[i])
-                self._others[action] = plays + int(rounds.counts[i]), total
-        update_arms(self.state, arms, np.ascontiguousarray(rewards), rounds.counts)
+        rewards = np.ascontiguousarray(rounds.values[:, self.plan.target])
+        actions = _actions_in(rounds)
+        arms = np.array([self._arm_of.get(action, -1) for action in actions], dtype=np.int64)
+        for i in np.flatnonzero((arms < 0) & ~np.isnan(rewards)).tolist():
+            plays, total = self._others.get(actions[i], (0, 0.0))
+            for _ in range(rounds.counts[i]):  # not times: that is another number in the last bit
+                total += float(rewards[i])
+            self._others[actions[i]] = plays + int(rounds.counts[i]), total
+        update_arms(self.state, arms, rewards, rounds.counts)
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
@@ -256,3 +253,17 @@ class ArmsEngine(Engine):
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         run_arms(self.plan, self.state, world.arrays, recorder.tape, draws.world, draws.policy)
+
+
+def _actions_in(rounds: Rounds) -> list[Action]:
+    """What each round set. In a long log few actions repeat, and each of them is read once."""
+    told = np.where(rounds.was_set, rounds.values, np.nan)
+    text, size, read = told.tobytes(), told.itemsize * told.shape[1], dict[bytes, Action]()
+    actions = []
+    for i, start in enumerate(range(0, len(text), size)):
+        key = text[start : start + size]
+        if key not in read:
+            ids = np.flatnonzero(rounds.was_set[i]).tolist()
+            read[key] = Action(tuple(ids), tuple(rounds.values[i, ids].tolist()))
+        actions.append(read[key])
+    return actions

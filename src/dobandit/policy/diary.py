@@ -19,7 +19,7 @@ MOST_KEPT = 1 << 25
 SET, MISSING = 2, 4  # added to 0 or 1 where a variable was set; not seen
 _VALUES = np.array([0.0, 1.0, 0.0, 1.0, np.nan])
 _WAS_SET = np.array([False, False, True, True, False])
-_FIRST_ROOM = 256
+_BLOCK, _FIRST_ROOM = 1 << 14, 256  # rows
 
 
 class Part(NamedTuple):
@@ -30,6 +30,25 @@ class Part(NamedTuple):
     ordered: bool
 
 
+class _Block(NamedTuple):
+    """Some rows of a diary."""
+
+    codes: NDArray[np.int8]
+    counts: NDArray[np.int64]
+
+
+def _block(rows: int, width: int) -> _Block:
+    return _Block(np.ones((rows, width), dtype=np.int8), np.ones(rows, dtype=np.int64))
+
+
+def _grown(block: _Block) -> _Block:
+    """The same rows with room for twice as many."""
+    rows, width = block.codes.shape
+    larger = _block(min(2 * rows, _BLOCK), width)
+    larger.codes[:rows], larger.counts[:rows] = block
+    return larger
+
+
 @inlined
 def write_codes(codes: Any, t: int, values: Any, was_set: Any) -> None:
     """Row t of a diary: a round in which everything was seen."""
@@ -38,47 +57,63 @@ def write_codes(codes: Any, t: int, values: Any, was_set: Any) -> None:
 
 
 class Diary:
-    """Rounds of variables of 0 and 1, in the order in which they were told."""
+    """Rounds of variables of 0 and 1, in the order in which they were told.
+
+    Blocks that are full are never written again, and copies share them: what was known at a hundred places of a long
+    log holds its rounds once.
+    """
 
     def __init__(self, width: int) -> None:
-        self.codes: NDArray[np.int8] = np.ones((_FIRST_ROOM, width), dtype=np.int8)
-        self.counts: NDArray[np.int64] = np.ones(_FIRST_ROOM, dtype=np.int64)
+        self.width = width
         self.used = 0
+        self._full: list[_Block] = []
+        self._last = _block(_FIRST_ROOM, width)
         self._batches: list[tuple[int, int]] = []  # rows whose order is lost
 
     @property
     def room(self) -> int:
         """How many more rows can be kept."""
-        return max(MOST_KEPT // self.codes.shape[1] - self.used, 0)
+        return max(MOST_KEPT // self.width - self.used, 0)
 
     def copy(self) -> Diary:
         twin = Diary.__new__(Diary)
-        twin.codes, twin.counts = self.codes[: self.used + 1].copy(), self.counts[: self.used + 1].copy()
-        twin.used, twin._batches = self.used, list(self._batches)
+        rows = self.used % _BLOCK + 1
+        twin._full = list(self._full)
+        twin._last = _Block(self._last.codes[:rows].copy(), self._last.counts[:rows].copy())
+        twin.width, twin.used, twin._batches = self.width, self.used, list(self._batches)
         return twin
 
-    def open(self, rows: int) -> NDArray[np.int8]:
-        """The next so many rows, to be written to; they count from now on, once each."""
-        while self.used + rows > len(self.codes):
-            self.codes = np.concatenate([self.codes, np.ones_like(self.codes)])
-            self.counts = np.concatenate([self.counts, np.ones_like(self.counts)])
-        self.used += rows
-        return self.codes[self.used - rows : self.used]
+    def add(self, codes: NDArray[np.int8], counts: NDArray[np.int64] | int = 1) -> None:
+        """Keep rows of codes, and how often each was seen."""
+        counts, done = np.broadcast_to(counts, len(codes)), 0
+        while done < len(codes):
+            start = self.used % _BLOCK
+            stop = min(start + len(codes) - done, _BLOCK)
+            while stop > len(self._last.counts):
+                self._last = _grown(self._last)
+            taken = slice(done, done + stop - start)
+            self._last.codes[start:stop], self._last.counts[start:stop] = codes[taken], counts[taken]
+            self.used, done = self.used + stop - start, taken.stop
+            if stop == _BLOCK:
+                self._full.append(self._last)
+                self._last = _block(_FIRST_ROOM, self.width)
 
     def write(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
         """Take rounds in. sizes: of batches one after another, whose own order is lost."""
         start = self.used
-        codes = self.open(len(rounds.counts))
-        codes[:] = np.where(np.isnan(rounds.values), MISSING, (rounds.values > 0.5) + SET * rounds.was_set)
+        codes = np.where(np.isnan(rounds.values), MISSING, (rounds.values > 0.5) + SET * rounds.was_set)
         codes[:, 0] = 1
-        self.counts[start : self.used] = rounds.counts
+        self.add(codes.astype(np.int8), rounds.counts)
         if sizes is not None:
             self._batches += [(start + rows.start, start + rows.stop) for rows in batches(sizes)]
 
     def read(self, start: int, stop: int) -> Rounds:
         """Rows of the diary as rounds."""
-        codes = self.codes[start:stop]
-        return Rounds(_VALUES[codes], _WAS_SET[codes], self.counts[start:stop].copy())
+        first, blocks = start // _BLOCK, [*self._full, self._last]
+        some = blocks[first : max(stop - 1, start) // _BLOCK + 1]
+        within = slice(start - first * _BLOCK, stop - first * _BLOCK)
+        codes, counts = (np.concatenate(parts)[within] for parts in zip(*some, strict=True))
+        return Rounds(_VALUES[codes], _WAS_SET[codes], counts)
 
     def parts(self, start: int, stop: int) -> Iterator[Part]:
         """The rows from `start` to `stop`, in parts that are told together."""

@@ -282,7 +282,7 @@ class RevisingEngine(Engine):
         self.inner.play(there, tape, Draws(draws.world, self._extended(draws.policy)), codes)
         recorder.count_plays(tape, listed)
         if self._watching:
-            self._diary.open(rounds)[:] = self.revision.given_codes(codes)
+            self._diary.add(self.revision.given_codes(codes))
             self._pass(rounds)
 
     def _there(self, world: World, recorder: Recorder) -> tuple[World, Tape, list[Action]]:

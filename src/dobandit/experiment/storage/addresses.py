@@ -41,6 +41,8 @@ def open_database(address: str) -> Database:
     if url.drivername in _POSTGRESQL:
         if "@" in f"{url.host}{url.database}":
             raise _refused("one with an @ too many. Within a password or a name, @ is written %40, and / is %2F")
+        if re.search(r"[;\s]", address.partition("?")[0]):  # user;password@host would show as the name of a user
+            raise _refused("one with a ; or a blank. Within a password or a name, these are written %3B and %20")
         return PostgreSQL(url)
     raise _refused(f"one of the kind {url.drivername[:20]!r}")
 

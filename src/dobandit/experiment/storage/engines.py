@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -11,6 +10,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from dobandit.errors import StorageError
+from dobandit.experiment.forks import remember_storages
 
 PATIENCE = 60.0  # seconds to wait for others who write
 NOTHING_STORED = "Nothing of this was stored."
@@ -94,5 +94,4 @@ def _after_fork_in_child() -> None:
         database.engine.dispose(close=False)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+remember_storages(_before_fork, _after_fork_in_parent, _after_fork_in_child)

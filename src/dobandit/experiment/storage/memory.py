@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from operator import itemgetter
 from types import TracebackType
 from typing import Any, Self
 
+from dobandit.experiment.forks import remember_storages
 from dobandit.experiment.storage.base import (
     PENDING,
     ClosedColumns,
@@ -369,5 +369,4 @@ def _after_fork() -> None:
         _held.pop().release()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+remember_storages(_before_fork, _after_fork, _after_fork)
