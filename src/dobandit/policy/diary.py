@@ -42,7 +42,7 @@ def _block(rows: int, width: int) -> _Block:
 
 
 def _grown(block: _Block) -> _Block:
-    """The same rows with room for twice as many."""
+    """A block with the rows of this one, and room for twice as many."""
     rows, width = block.codes.shape
     larger = _block(min(2 * rows, _BLOCK), width)
     larger.codes[:rows], larger.counts[:rows] = block
