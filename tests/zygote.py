@@ -171,7 +171,7 @@ def warm_up():
     with suppress(ImportError):
         import psycopg  # noqa: F401
     with tempfile.TemporaryDirectory() as folder:
-        experiment = create(f"{folder}/warm.db", lease=10.0)
+        experiment = create(f"{folder}/warm.db", lease=3600.0)  # compiling may take minutes
         for _ in range(30):
             trial = experiment.ask()
             experiment.tell(trial.number, dict.fromkeys(GRAPH.nodes, 1))

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import make_dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ import pytest
 import dobandit as dob
 import forked
 from dobandit.policy.base import round_draws
-from dobandit.policy.registry import policy_from_spec
+from dobandit.policy.registry import policy_from_spec, policy_with
 from foreign import ThompsonArms
 
 HERE = Path(__file__).parents[1]
@@ -235,3 +236,10 @@ def test_the_name_of_a_policy_that_is_not_there_is_refused_when_an_experiment_is
     with pytest.raises(dob.errors.PolicyError, match="install that here, or import it first"):
         created(url, "thompson-leggs")
     assert policy_from_spec("thompson-arms") == ThompsonArms()
+
+
+def test_a_setting_of_the_wrong_type_is_refused_in_the_words_of_its_class():
+    written = make_dataclass("Written", [("heat", float, 0.1)], bases=(ThompsonArms,), frozen=True)
+    for cls in (written, ThompsonArms):  # one with types for annotations, one with their names
+        with pytest.raises(dob.errors.PolicyError, match=r"is of type float, but got 'x'. Change it.$"):
+            policy_with(cls, {"prior" if cls is ThompsonArms else "heat": "x"})

@@ -9,8 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import dobandit as dob
 from dobandit import BinaryGLM, CausalGraph, LinearModel, expect, links
 from dobandit.errors import DobanditError, GraphError, InterventionError, ModelError
+from dobandit.experiment.storage import MemoryStorage
 from worlds import ARCTAN, SIGNED_ARCTAN, brute_force_means
 
 GRAPH = CausalGraph([("ad", "visit"), ("visit", "buy"), ("ad", "buy")], target="buy", bias=["ad", "visit"])
@@ -338,3 +340,21 @@ def test_linear_threshold_is_the_blm_of_its_weights():
     text = refused(lambda: BinaryGLM.linear_threshold({("a", "Y"): 0.6, ("b", "Y"): 0.6}, target="Y"))
     assert "'Y'" in text
     assert "1.2" in text
+
+
+def test_a_learner_is_told_of_what_happens_without_cause_and_bias():
+    graph = dob.CausalGraph([("A", "Y"), ("B", "Y")], target="Y", bias=["Y"])
+    weights = {("A", "Y"): 1.0, ("B", "Y"): -0.5, "Y": 0.3}
+    model = dob.BinaryGLM(graph, weights, {"A": dob.links.logistic(2.0), "Y": "logistic"})
+    assert dob.expect(model)["A"] == pytest.approx(1 / (1 + math.exp(2.0)))
+    assert model.graph.bias == ("Y",)
+    assert model.structure.bias == ("A", "Y")  # B, of the identity, is 0 unless it is set
+    assert (model.structure.nodes, model.structure.edges) == (graph.nodes, graph.edges)
+    experiment = dob.create_experiment("alone", model, 1, storage=MemoryStorage(), seed=1)
+    trial = experiment.ask(control=True)
+    assert not experiment.tell(trial, {"A": 1, "Y": 1}).partial
+    with pytest.raises(dob.errors.ObservationError, match="'B' can only be other than 0 where it is set"):
+        experiment.tell(experiment.ask(control=True), {"A": 1, "B": 1, "Y": 1})
+    assert dob.simulate(model, ["causal-ucb"], budget=1, rounds=5, replications=1).study.view.graph == model.structure
+    linear = dob.BinaryGLM(graph, {("A", "Y"): 0.2, ("B", "Y"): 0.2, "Y": 0.3})
+    assert linear.structure is linear.graph

@@ -67,6 +67,19 @@ class WeightedModel(CausalModel):
         return all(link == identity for link in self.links)
 
     @cached_property
+    def structure(self) -> CausalGraph:
+        """What causes what, as a learner is told it. A node without cause and bias whose link is above 0 there (that of
+        a logistic node is) happens by itself; a graph says so with a bias."""
+        graph = self.graph
+        alone = [name for name in graph.observed if not graph.parents(name) and not graph.has_bias(name)]
+        happens = [name for name in alone if float(self.link(name).value(0.0)) > 0.0]
+        if not happens:
+            return graph
+        roles = (graph.target, graph.latent, graph.controllable, (*graph.bias, *happens), graph.context)
+        ends = np.array([(graph.index(a) - 1, graph.index(b) - 1) for a, b in graph.edges]).reshape(-1, 2)
+        return CausalGraph.from_arrays(graph.nodes, ends[:, 0], ends[:, 1], *roles)
+
+    @cached_property
     def nonnegative(self) -> bool:
         """Whether no edge has a negative weight, so that one more variable set to 1 never lowers E[target].
 

@@ -106,7 +106,7 @@ def policy_with(cls: type[Policy], settings: Mapping[str, Any]) -> Policy:
     for field in fields(cls):
         if field.name in settings and not _fits(settings[field.name], field.type):
             raise PolicyError(
-                f"the setting {field.name!r} of {cls.name} is of type {field.type}, but got "
+                f"the setting {field.name!r} of {cls.name} is of type {_words_of(field.type)}, but got "
                 f"{shown(settings[field.name])}. Change it."
             )
     return policy
@@ -122,13 +122,17 @@ def _takes(cls: type[Policy], settings: Mapping[str, Any]) -> bool:
 
 def _fits(value: object, annotation: object) -> bool:
     """Whether a value from a file or a command may be of the annotated type, as far as plain types tell."""
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
     plain = {"float": (int, float), "int": (int,), "str": (str,), "bool": (bool,), "None": (type(None),)}
-    words = [word.strip() for word in text.split("|")]
+    words = [word.strip() for word in _words_of(annotation).split("|")]
     if any(word not in plain for word in words):
         return True
     kinds = {kind for word in words for kind in plain[word]}
     return type(value) in kinds or (isinstance(value, tuple(kinds)) and not isinstance(value, bool))
+
+
+def _words_of(annotation: object) -> str:
+    """A type as it is written: "float"."""
+    return annotation if isinstance(annotation, str) else str(getattr(annotation, "__name__", annotation))
 
 
 def policy_from_spec(spec: str, model: CausalModel | None = None) -> Policy:

@@ -50,7 +50,7 @@ class View:
         """What is promised: on another graph than the world's nothing follows from the world's signs."""
         if self.effects is not None:
             return self.effects
-        own = self.graph is None or self.graph == world.graph
+        own = self.graph is None or self.graph in (world.graph, world.structure)
         return "nonnegative" if own and world.nonnegative else "any"
 
     def to_document(self) -> dict[str, Any]:
