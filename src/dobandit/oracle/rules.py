@@ -189,23 +189,32 @@ class Rules:
     def _check_required(self) -> None:
         unavailable = [name for name in self.require if self.available is not None and name not in self.available]
         if unavailable:
-            raise InterventionError(f"{listed(unavailable)} is required, but not available. No set is allowed.")
+            raise InterventionError(
+                f"{listed(unavailable)} is required, but not available. No set is allowed. Require less, or wait until "
+                "it can be set."
+            )
         both = [name for name in self.require if name in self.forbid]
         if both:
-            raise InterventionError(f"{listed(both)} is both required and forbidden. No set is allowed.")
+            raise InterventionError(
+                f"{listed(both)} is both required and forbidden. No set is allowed. Drop one of the two."
+            )
         if self.budget is not None and len(self.require) > self.budget:
             raise InterventionError(
-                f"{len(self.require)} variables are required, but the budget is {self.budget}. No set is allowed."
+                f"{listed(self.require)} must be set, but the budget is {self.budget}. No set is allowed. Raise the "
+                "budget, or require less."
             )
         spent = sum(self.cost(name) for name in self.require)
         if self.total_cost is not None and spent > self.total_cost * (1 + 1e-12):
             raise InterventionError(
-                f"the required variables cost {spent:g}, but the total cost is {self.total_cost:g}. No set is allowed."
+                f"what is required has cost {spent:g}, but the total cost is {self.total_cost:g}. No set is allowed. "
+                "Raise the total cost, or require less."
             )
         for group in self.exclusive:
             clash = [name for name in group if name in self.require]
             if len(clash) > 1:
-                raise InterventionError(f"{listed(clash)} are required, but exclude each other. No set is allowed.")
+                raise InterventionError(
+                    f"{listed(clash)} are required, but exclude each other. No set is allowed. Require one of them."
+                )
 
     def _check_names(self, graph: CausalGraph) -> None:
         groups = [name for group in self.exclusive for name in group]
