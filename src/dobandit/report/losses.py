@@ -23,6 +23,10 @@ def losses_figure(
 
     results          by the name of a world, what `simulate` returned
     title, subtitle  what stands above; default: what the figure says in a sentence, and what the bars are
+
+    >>> import dobandit as dob
+    >>> study = dob.simulate(dob.paper.G4, [dob.UCB(), dob.Random()], rounds=20, replications=2, seed=0)
+    >>> figure = dob.losses_figure({"G4": study})  # figure.save("losses.png") writes it
     """
     return Figure(losses_chart(results, title=title, subtitle=subtitle))
 
