@@ -34,6 +34,9 @@ def losses_figure(
 def losses_chart(results: Mapping[str, StudyResult], *, title: str | None = None, subtitle: str | None = None) -> Any:
     if not isinstance(results, Mapping) or not results:
         raise ReportError("a figure of losses needs studies by the name of their world, at least one.")
+    for one in results.values():
+        if not isinstance(one, StudyResult):
+            raise ReportError(f"a figure of losses is made of what `simulate` returns, but got {type(one).__name__}.")
     alt = altair()
     bars, headings, height = _places(results)
     # Room for the amounts at the right.
