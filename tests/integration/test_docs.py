@@ -103,6 +103,14 @@ def test_whatever_a_public_class_offers_says_what_it_is(name):
             assert any(one.__doc__ for one in found), member
 
 
+RESULTS = {"BestFound", "Expectation", "Fit", "OracleResult", "SimulationResult", "Trial"}  # of functions with one
+
+
+@pytest.mark.parametrize("name", sorted({*dobandit.__all__} - RESULTS - {"errors", "links", "paper"}))
+def test_whatever_is_public_has_an_example(name):
+    assert ">>> " in getattr(dobandit, name).__doc__
+
+
 def modules_with_examples():
     package = Path(dobandit.__file__).parent
     found = (path for path in package.rglob("*.py") if re.search(r"^\s*>>> ", path.read_text(), re.MULTILINE))

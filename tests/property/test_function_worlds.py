@@ -150,3 +150,5 @@ def test_losses_are_drawn_by_world(tmp_path):
     assert "loses least over 2 worlds" in drawn
     with pytest.raises(dob.errors.ReportError, match="at least one"):
         dob.losses_figure({})
+    with pytest.raises(dob.errors.ReportError, match="what `simulate` returns, but got int"):
+        dob.losses_figure({"G4": 1})

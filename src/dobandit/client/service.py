@@ -30,6 +30,12 @@ def connect(url: str, token: str | None = None, *, timeout: float = 60.0, patien
     timeout   seconds to wait for one answer
     patience  seconds for which a request is repeated that was lost, or that the service was too busy for: it is
               carried out once, however often it arrives
+
+    Returns a `Service`, whose experiments have the methods of local ones.
+
+    >>> import dobandit as dob
+    >>> dob.connect("http://127.0.0.1:8765", "token")  # nothing is asked of it yet
+    Service('http://127.0.0.1:8765')
     """
     return Service(Connection(url, token, timeout, patience))
 

@@ -141,6 +141,12 @@ def list_experiments(storage: StorageLike = DEFAULT_STORAGE) -> list[StoredExper
     """Name, creation time and numbers of trials, by name.
 
     storage  where they are kept, as in `create_experiment`
+
+    >>> import dobandit as dob
+    >>> graph = dob.CausalGraph([("email", "buy")], target="buy")
+    >>> autumn = dob.create_experiment("listed", graph, budget=1, storage="memory")
+    >>> "listed" in [one.name for one in dob.list_experiments("memory")]
+    True
     """
     return list(open_storage(storage).experiments())
 
@@ -150,6 +156,11 @@ def delete_experiment(name: str, storage: StorageLike = DEFAULT_STORAGE) -> None
 
     name     which
     storage  where it is kept, as in `create_experiment`
+
+    >>> import dobandit as dob
+    >>> graph = dob.CausalGraph([("email", "buy")], target="buy")
+    >>> autumn = dob.create_experiment("mistaken", graph, budget=1, storage="memory")
+    >>> dob.delete_experiment("mistaken", "memory")
     """
     open_storage(storage).delete(_text(name))
 
@@ -160,6 +171,13 @@ def rename_experiment(name: str, new: str, storage: StorageLike = DEFAULT_STORAG
     name     as it is called now
     new      as it will be called
     storage  where it is kept, as in `create_experiment`
+
+    >>> import dobandit as dob
+    >>> graph = dob.CausalGraph([("email", "buy")], target="buy")
+    >>> autumn = dob.create_experiment("autum", graph, budget=1, storage="memory")
+    >>> dob.rename_experiment("autum", "autumn", "memory")
+    >>> dob.open_experiment("autumn", "memory").name
+    'autumn'
     """
     open_storage(storage).rename(_text(name), new)
 

@@ -62,6 +62,13 @@ def read_model(
 
     BIF does not know of targets and the like; a model file says all this itself. Returns a `BinaryGLM`,
     `LinearModel` or `TableModel`.
+
+    >>> import dobandit as dob
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dob.paper.G1.save(f"{folder}/model.json")
+    ...     dob.read_model(f"{folder}/model.json").graph.target
+    'Y'
     """
 
     def read() -> Model:

@@ -35,6 +35,10 @@ class LUCB(Policy):
     arm's own plays and K the arms. By Chernoff's inequality an end of one arm fails at some n with probability at most
     delta / K, as the sum of n^-1.1 is below 11, and a wrong answer needs one end of one arm to have failed: the upper
     one of the best, or the lower one of another.
+
+    >>> import dobandit as dob
+    >>> len(dob.LUCB(epsilon=0.1).start(dob.paper.G1.graph, budget=3, effects="nonnegative").propose())
+    3
     """
 
     name: ClassVar[str] = "lucb"

@@ -23,6 +23,10 @@ def losses_figure(
 
     results          by the name of a world, what `simulate` returned
     title, subtitle  what stands above; default: what the figure says in a sentence, and what the bars are
+
+    >>> import dobandit as dob
+    >>> study = dob.simulate(dob.paper.G4, [dob.UCB(), dob.Random()], rounds=20, replications=2, seed=0)
+    >>> figure = dob.losses_figure({"G4": study})  # figure.save("losses.png") writes it
     """
     return Figure(losses_chart(results, title=title, subtitle=subtitle))
 
@@ -30,6 +34,9 @@ def losses_figure(
 def losses_chart(results: Mapping[str, StudyResult], *, title: str | None = None, subtitle: str | None = None) -> Any:
     if not isinstance(results, Mapping) or not results:
         raise ReportError("a figure of losses needs studies by the name of their world, at least one.")
+    for one in results.values():
+        if not isinstance(one, StudyResult):
+            raise ReportError(f"a figure of losses is made of what `simulate` returns, but got {type(one).__name__}.")
     alt = altair()
     bars, headings, height = _places(results)
     # Room for the amounts at the right.

@@ -209,6 +209,14 @@ def load_result(path: str | os.PathLike[str]) -> SimulationResult:
     """Read a saved study.
 
     path  the file, or the folder that holds it, as `dobandit simulate --out` or `result.save` wrote it
+
+    >>> import dobandit as dob
+    >>> import tempfile
+    >>> study = dob.simulate(dob.paper.G4, [dob.UCB()], rounds=20, replications=2, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = study.save(folder)
+    ...     dob.load_result(folder).best == study.best
+    True
     """
     return SimulationResult.of(StudyResult.load(path))
 

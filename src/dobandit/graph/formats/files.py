@@ -166,6 +166,10 @@ def print_graph(graph: CausalGraph, format: str) -> str:
 
     graph   what to print
     format  as in `read_graph`
+
+    >>> from dobandit import CausalGraph, print_graph
+    >>> "ad -> buy" in print_graph(CausalGraph([("ad", "buy")], target="buy"), "edgelist")
+    True
     """
     text = _FORMATS[_known(format)].text_of(graph)
     try:
@@ -181,6 +185,14 @@ def write_graph(graph: CausalGraph, path: str | os.PathLike[str], *, format: str
     graph   what to write
     path    where to; compressed where it ends with .gz
     format  as in `read_graph`; default: by the suffix
+
+    >>> import tempfile
+    >>> from dobandit import CausalGraph, read_graph
+    >>> graph = CausalGraph([("ad", "buy")], target="buy")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_graph(graph, f"{folder}/funnel.txt")
+    ...     read_graph(f"{folder}/funnel.txt") == graph
+    True
     """
     name = path_of(path)
     kind = format or format_of_path(name)

@@ -74,6 +74,11 @@ def to_networkx(graph: CausalGraph) -> networkx.DiGraph:
     """A DiGraph that says everything: `target` in its `graph`, and all roles on each node.
 
     graph  what it is made of; `from_networkx` is the way back
+
+    >>> from dobandit import CausalGraph
+    >>> made = to_networkx(CausalGraph([("ad", "buy")], target="buy"))
+    >>> made.graph["target"], list(made.edges)
+    ('buy', [('ad', 'buy')])
     """
     import networkx
 
