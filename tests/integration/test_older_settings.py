@@ -129,3 +129,32 @@ def test_a_log_with_own_lines_goes_on_giving_weight_back_to_the_shared_curve(tmp
     assert asked_by_segment(old, len(THEN_WITH_OWN_LINES)) == THEN_WITH_OWN_LINES
     assert not segments_in(path, if_exists="open").definition.problem.curve_apart
     assert segments_in(str(tmp_path / "new.db")).definition.problem.curve_apart
+
+
+# E[y] of nothing, a and b after the trials below, when the rounds of a trial were learned sorted by their texts.
+THEN_SORTED = ["0x1.0d2d5046089c2p-2", "0x1.f2fda25ec07a1p-2", "0x1.15ab93e42c971p-1"]
+BATCHES = {  # what was set: b, m, y, and how often that was seen
+    (): [(0, 0, 0, 70), (0, 1, 1, 20), (0, 1, 0, 10)],
+    ("a",): [(0, 0, 0, 30), (0, 1, 1, 50), (0, 1, 0, 20)],
+    ("b",): [(1, 0, 1, 15), (1, 1, 1, 45), (1, 0, 0, 40)],
+}
+
+
+def test_an_old_log_goes_on_learning_the_rounds_of_a_trial_as_they_are_sorted(tmp_path):
+    path = str(tmp_path / "old.db")
+    graph = dob.CausalGraph([("a", "m"), ("m", "y"), ("b", "y")], target="y", controllable=["a", "b"], bias=["m", "y"])
+    document = json.loads(dob.create_experiment("old", graph, budget=1, storage=path, seed=3).definition.to_text())
+    assert document["version"] == 4
+    assert document.pop("batches") == "spread"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("update experiments set document = ?", (json.dumps(document | {"version": 2}),))
+    old, new = dob.open_experiment("old", path), dob.create_experiment("new", graph, budget=1, storage=path, seed=3)
+    for names in [("a",), ("b",), ()]:
+        rows = [{"a": int("a" in names), "b": b, "m": m, "y": y, "count": count} for b, m, y, count in BATCHES[names]]
+        for experiment in (old, new):
+            experiment.record(dict.fromkeys(names, 1), rows)
+    values = [[one.evaluate(dict.fromkeys(names, 1)).value for names in BATCHES] for one in (old, new)]
+    assert [value.hex() for value in values[0]] == THEN_SORTED
+    assert [value.hex() for value in values[1]] != THEN_SORTED
+    again = dob.open_experiment("new", path)
+    assert [again.evaluate(dict.fromkeys(names, 1)).value for names in BATCHES] == values[1]

@@ -174,12 +174,13 @@ def test_the_estimates_have_the_signs_of_the_truth(shop):
 
 def counted(experiment):
     """Rows and ones of every pattern of causes of every node of the graph as it was given."""
-    engine = experiment.learner.engine
-    patterns = engine.state.patterns
+    inner = experiment.learner.engine.inner  # which may have found that the graph lacks a cause
+    patterns, graph = inner.state.patterns, inner.problem.graph
     found = {}
-    for v in range(1, len(GRAPH) + 1):
+    for name in GRAPH.nodes:
+        v = graph.index(name)
         cells = slice(int(patterns.first[v]), int(patterns.first[v] + patterns.used[v]))
-        found[GRAPH.nodes[v - 1]] = patterns.seen[cells].sum(), patterns.total[cells].sum()
+        found[name] = patterns.seen[cells].sum(), patterns.total[cells].sum()
     return found
 
 

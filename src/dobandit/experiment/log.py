@@ -52,6 +52,7 @@ class ExperimentLog:
         remember(self)
 
     def locks(self) -> tuple[threading.RLock, ...]:
+        """What is held by whoever works something out, in the order in which it is taken: a fork waits for it."""
         return self._reading, self._lock
 
     def after_fork(self) -> None:

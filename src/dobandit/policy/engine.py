@@ -225,6 +225,11 @@ class Engine(ABC):
         for part in batches(sizes):
             self.update_unordered(rounds.part(part))
 
+    @property
+    def weighs_by_order(self) -> bool:
+        """Whether a round weighs by what was predicted before it, so that the order of rounds matters."""
+        return False
+
     def beliefs(self) -> Beliefs | None:
         """What is known of each node; None where no model is kept."""
         return None

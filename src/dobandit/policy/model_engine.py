@@ -10,7 +10,7 @@ its type, so that any combination runs compiled, in `ask`/`tell` and in simulati
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from dobandit.errors import InterventionError
 from dobandit.estimation.anytime import keep_order
-from dobandit.estimation.estimators import Estimator, State, rows_with_room
+from dobandit.estimation.estimators import Estimator, State, WeightedSquares, rows_with_room
+from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.frontier import Frontier
@@ -52,6 +53,7 @@ from dobandit.policy.pending import expect
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, Tape
 from dobandit.policy.region import initialising, set_radii
+from dobandit.policy.unordered import spread_batch, spread_batches
 from dobandit.policy.world import World
 
 _NOT_KEPT: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
@@ -135,15 +137,33 @@ class ModelEngine(Engine):
             return self.update_unordered(rounds)
         return self._update_many(rounds)
 
+    @property
+    def weighs_by_order(self) -> bool:
+        return isinstance(self._plan.estimator, (WeightedSquares, Mixture))
+
+    @property
+    def _spreads(self) -> bool:
+        return self.problem.spread_batches and self.weighs_by_order
+
     def update_unordered(self, rounds: Rounds) -> None:
-        if not hasattr(self.state, "told"):
-            return self._update_many(rounds)
-        balance = np.zeros(len(self.plan.rho))
-        keep_order(self.state, balance, False)
-        self._update_many(rounds)
-        return keep_order(self.state, balance, True)
+        self._learn_unordered(spread_batch(rounds) if self._spreads else [rounds])
 
     def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+        single = max(sizes.max(initial=1), rounds.counts.max(initial=1)) == 1
+        for part, of in spread_batches(rounds, sizes) if self._spreads and not single else [(rounds, sizes)]:
+            self._learn_batches(part, of)
+
+    def _learn_unordered(self, parts: Iterable[Rounds]) -> None:
+        """A batch, part by part."""
+        balance = np.zeros(len(self.plan.rho))
+        if hasattr(self.state, "told"):
+            keep_order(self.state, balance, False)
+        for part in parts:
+            self._update_many(part)
+        if hasattr(self.state, "told"):
+            keep_order(self.state, balance, True)
+
+    def _learn_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
         """As many batches at a time as there is room for."""
         if not hasattr(self.state, "told"):
             return self._update_many(rounds)
@@ -160,7 +180,7 @@ class ModelEngine(Engine):
                     ends[done:stop] - start, balance,
                 )  # fmt: skip
             else:  # a batch of more rounds than there is room for now
-                self.update_unordered(rounds.part(slice(start, int(ends[done]))))
+                self._learn_unordered([rounds.part(slice(start, int(ends[done])))])
             done = max(stop, done + 1)
         return None
 

@@ -36,6 +36,7 @@ class Problem:
     hidden   observed variables that count as hidden: the log keeps them, and nothing is learned from them
     own_lines  where links are learned, each segment has a straight line of its own; False in logs from before that
     curve_apart  the curve that segments share gets no weight back once it is refuted; False in logs from before that
+    spread_batches  rounds of a trial are learned spread by their outcomes, not sorted; False in logs from before that
     obstacle why hidden causes keep a model from being learned; policies that keep none do not mind
     """
 
@@ -51,6 +52,7 @@ class Problem:
     obstacle: DobanditError | None = None
     own_lines: bool = True
     curve_apart: bool = True
+    spread_batches: bool = True
 
     @cached_property
     def is_linear(self) -> bool:

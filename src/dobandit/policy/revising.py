@@ -249,6 +249,10 @@ class RevisingEngine(Engine):
     def has_gap(self) -> bool:
         return self.inner.has_gap
 
+    @property
+    def weighs_by_order(self) -> bool:
+        return self.inner.weighs_by_order
+
     def chance(self, action: Action, now: Situation) -> Chance | None:
         return self.inner.chance(self.revision.action(action), self._situation(now))
 
