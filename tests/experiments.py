@@ -159,14 +159,25 @@ class PlainLog:
         return {**dict.fromkeys(idle, 0), **seen, **do}
 
     def in_order(self, do, rows):
-        """Many rounds in the order in which they are learned from: that of their texts."""
+        """Many rounds in the order in which they are learned from: that of their texts; where the order matters, equal
+        ones are spread evenly, occurrence k of c at (k + u) / c, u a multiple of the golden ratio."""
 
         def text(row):
             values = [row.get(name) for name in self.problem.graph.nodes]
             plain = [int(value) if value in (0, 1) else value for value in values]
             return json.dumps(plain, separators=(",", ":"))
 
-        return sorted((self.whole(do, row) for row in rows), key=text)
+        rows = sorted((self.whole(do, row) for row in rows), key=text)
+        if not Learner(self.policy, self.problem).engine.weighs_by_order:
+            return rows
+        texts = [text(row) for row in rows]
+        distinct, golden = sorted(set(texts)), (math.sqrt(5.0) - 1.0) / 2.0
+
+        def place(i):
+            among, k = distinct.index(texts[i]), i - texts.index(texts[i])
+            return (k + (among + 1) * golden % 1.0) / texts.count(texts[i]), among
+
+        return [rows[i] for i in sorted(range(len(rows)), key=place)]
 
     def ask(self, now, lease, available=None, context=None):
         expires = None if lease is None else now + lease
