@@ -145,13 +145,21 @@ class ModelEngine(Engine):
     def _spreads(self) -> bool:
         return self.problem.spread_batches and self.weighs_by_order
 
+    @property
+    def _hidden(self) -> list[int]:
+        """Variables that the log keeps and nothing is learned from."""
+        graph = self.problem.graph
+        return [graph.index(name) for name in self.problem.hidden if name in graph]
+
     def update_unordered(self, rounds: Rounds) -> None:
-        self._learn_unordered(spread_batch(rounds) if self._spreads else [rounds])
+        self._learn_unordered(spread_batch(rounds, self._hidden) if self._spreads else [rounds])
 
     def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
-        single = max(sizes.max(initial=1), rounds.counts.max(initial=1)) == 1
-        for part, of in spread_batches(rounds, sizes) if self._spreads and not single else [(rounds, sizes)]:
-            self._learn_batches(part, of)
+        if not self._spreads or max(sizes.max(initial=1), rounds.counts.max(initial=1)) == 1:
+            return self._learn_batches(rounds, sizes)
+        for part, each in spread_batches(rounds, sizes, self._hidden):
+            self._learn_batches(part, each)
+        return None
 
     def _learn_unordered(self, parts: Iterable[Rounds]) -> None:
         """A batch, part by part."""

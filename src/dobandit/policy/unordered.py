@@ -1,6 +1,6 @@
 """The order in which rounds are learned whose own order was not kept: those of one trial, told together.
 
-The log has their distinct rows sorted, so that all rounds of one outcome would come before those of the next. Where a
+Sorted, as the log has their distinct rows, all rounds of one outcome would come before those of the next. Where a
 round weighs by what was predicted before it, that is no order to learn in: after a thousand zeros a one is a surprise,
 and the weights that follow are off by much more than chance. So each row's occurrences are spread evenly over the
 batch: occurrence k of a row that was seen c times stands at (k + u) / c, u in [0, 1) by the row's place among the
@@ -9,7 +9,7 @@ distinct ones, multiples of the golden ratio, which are spread evenly however ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,19 +39,43 @@ def spread(counts: NDArray[np.int64], sizes: NDArray[np.int64] | None = None) ->
     return order
 
 
+def learning_order(
+    rounds: Rounds, sizes: NDArray[np.int64] | None = None, hidden: Sequence[int] = ()
+) -> NDArray[np.int64]:
+    """The row of each round, in the order of learning, which is made of what was seen alone: rows are sorted by their
+    values, what was not seen last, and equal ones taken together; then they are spread.
+
+    sizes   as in `spread`
+    hidden  ids of variables that count as hidden: nothing is learned from them, and their values are not looked at
+    """
+    sizes = np.array([len(rounds.counts)]) if sizes is None else sizes
+    batch = np.repeat(np.arange(len(sizes)), sizes)
+    values = np.where(np.isnan(rounds.values), 2.0, rounds.values)
+    values[:, list(hidden)] = 2.0
+    told = np.hstack([values, rounds.was_set, batch[:, None]])
+    by_value = np.lexsort(tuple(told.T[i] for i in (*range(told.shape[1] - 2, -1, -1), -1)))
+    new = np.append(True, (told[by_value][1:] != told[by_value][:-1]).any(axis=1))[: len(by_value)]
+    first = np.flatnonzero(new)
+    counts = np.add.reduceat(rounds.counts[by_value], first) if len(first) else rounds.counts
+    rows = by_value[first]
+    return rows[spread(counts, np.bincount(batch[rows], minlength=len(sizes)))]
+
+
 def one_by_one(rounds: Rounds, order: NDArray[np.int64]) -> Rounds:
     """Rounds that count once each."""
     return Rounds(rounds.values[order], rounds.was_set[order], np.ones(len(order), dtype=np.int64))
 
 
-def spread_batch(rounds: Rounds) -> Iterator[Rounds]:
+def spread_batch(rounds: Rounds, hidden: Sequence[int]) -> Iterator[Rounds]:
     """A batch in the order of learning, part by part."""
-    order = spread(rounds.counts)
+    order = learning_order(rounds, None, hidden)
     for start in range(0, len(order), _AT_ONCE):
         yield one_by_one(rounds, order[start : start + _AT_ONCE])
 
 
-def spread_batches(rounds: Rounds, sizes: NDArray[np.int64]) -> Iterator[tuple[Rounds, NDArray[np.int64]]]:
+def spread_batches(
+    rounds: Rounds, sizes: NDArray[np.int64], hidden: Sequence[int]
+) -> Iterator[tuple[Rounds, NDArray[np.int64]]]:
     """Batches one after another in the order of learning, some at a time, with how many rounds each has."""
     ends, told, done = np.cumsum(sizes), np.cumsum(rounds.counts), 0
     each = np.diff(told[ends - 1], prepend=0)
@@ -60,5 +84,5 @@ def spread_batches(rounds: Rounds, sizes: NDArray[np.int64]) -> Iterator[tuple[R
         before = int(told[start - 1]) if start else 0
         stop = max(int(np.searchsorted(told[ends - 1], before + _AT_ONCE, side="right")), done + 1)
         part = rounds.part(slice(start, int(ends[stop - 1])))
-        yield one_by_one(part, spread(part.counts, sizes[done:stop])), each[done:stop]
+        yield one_by_one(part, learning_order(part, sizes[done:stop], hidden)), each[done:stop]
         done = stop

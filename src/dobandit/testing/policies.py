@@ -38,6 +38,7 @@ from dobandit.policy.engine import (
 )
 from dobandit.policy.problem import Problem
 from dobandit.policy.registry import policy_from_document, policy_from_spec, policy_to_document, policy_to_spec
+from dobandit.policy.unordered import learning_order, one_by_one
 from dobandit.policy.world import World
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study, study_of
@@ -169,16 +170,14 @@ class PolicySuite:
         batch = Rounds(
             np.concatenate([row.values for row in rows]), np.concatenate([row.was_set for row in rows]), counts
         )
-        by_count, in_a_batch, one_by_one = (started(policy, case) for _ in range(3))
+        by_count, in_a_batch, as_one = (started(policy, case) for _ in range(3))
+        order = learning_order(batch) if engine.weighs_by_order else np.arange(len(rows)).repeat(counts)
         by_count.update(batch)
-        in_a_batch.update(
-            Rounds(batch.values.repeat(counts, 0), batch.was_set.repeat(counts, 0), np.ones(counts.sum(), np.int64))
-        )
-        for row, count in zip(rows, counts.tolist(), strict=True):
-            for _ in range(count):
-                one_by_one.update(row)
-        check_same_knowledge(one_by_one, in_a_batch, case, "rounds told one by one, and in a batch")
-        check_same_knowledge(one_by_one, by_count, case, "rounds told one by one, and by their counts", intervals=False)
+        in_a_batch.update(one_by_one(batch, order))
+        for i in order:
+            as_one.update(rows[i])
+        check_same_knowledge(as_one, in_a_batch, case, "rounds told one by one, and in a batch")
+        check_same_knowledge(as_one, by_count, case, "rounds told one by one, and by their counts", intervals=False)
 
     def test_rounds_are_counted(self, policy: Policy | Maker, case: Case) -> None:
         engine = started(policy, case)
