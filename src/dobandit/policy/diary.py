@@ -83,16 +83,18 @@ class Diary:
         twin.width, twin.used, twin._batches = self.width, self.used, list(self._batches)
         return twin
 
-    def add(self, codes: NDArray[np.int8], counts: NDArray[np.int64] | int = 1) -> None:
-        """Keep rows of codes, and how often each was seen."""
-        counts, done = np.broadcast_to(counts, len(codes)), 0
+    def add(self, codes: NDArray[np.int8], counts: NDArray[np.int64] | None = None) -> None:
+        """Keep rows of codes, and how often each was seen; default: once."""
+        done = 0
         while done < len(codes):
             start = self.used % _BLOCK
             stop = min(start + len(codes) - done, _BLOCK)
             while stop > len(self._last.counts):
                 self._last = _grown(self._last)
             taken = slice(done, done + stop - start)
-            self._last.codes[start:stop], self._last.counts[start:stop] = codes[taken], counts[taken]
+            self._last.codes[start:stop] = codes[taken]
+            if counts is not None:
+                self._last.counts[start:stop] = counts[taken]
             self.used, done = self.used + stop - start, taken.stop
             if stop == _BLOCK:
                 self._full.append(self._last)
@@ -109,10 +111,14 @@ class Diary:
 
     def read(self, start: int, stop: int) -> Rounds:
         """Rows of the diary as rounds."""
-        first, blocks = start // _BLOCK, [*self._full, self._last]
-        some = blocks[first : max(stop - 1, start) // _BLOCK + 1]
+        first, last = start // _BLOCK, max(stop - 1, start) // _BLOCK
         within = slice(start - first * _BLOCK, stop - first * _BLOCK)
-        codes, counts = (np.concatenate(parts)[within] for parts in zip(*some, strict=True))
+        if first == last:  # most often
+            block = self._full[first] if first < len(self._full) else self._last
+            codes, counts = block.codes[within], block.counts[within]
+        else:
+            some = [*self._full[first:], self._last][: last - first + 1]
+            codes, counts = (np.concatenate(parts)[within] for parts in zip(*some, strict=True))
         return Rounds(_VALUES[codes], _WAS_SET[codes], counts)
 
     def parts(self, start: int, stop: int) -> Iterator[Part]:
