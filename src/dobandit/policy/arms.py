@@ -256,7 +256,7 @@ class ArmsEngine(Engine):
 
 
 def _actions_in(rounds: Rounds) -> list[Action]:
-    """What each round set. In a long log few actions repeat, and each of them is read once."""
+    """What each round set. A long log repeats a few actions, and each of them is read once."""
     told = np.where(rounds.was_set, rounds.values, np.nan)
     text, size, read = told.tobytes(), told.itemsize * told.shape[1], dict[bytes, Action]()
     actions = []
