@@ -9,13 +9,16 @@ Named tuples never change, so nobody needs a copy.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba.core.datamodel
 import numba.core.imputils
 import numba.core.pythonapi
 import numba.core.typing.templates
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
+from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 _numba: Any = numba.core
 _build: Any = numba.core.cgutils
@@ -66,6 +69,24 @@ def _words(kind: Any) -> int:
     if isinstance(kind, ir.LiteralStructType):
         return sum(map(_words, kind.elements))
     return 1
+
+
+def packed(value: tuple[Any, ...]) -> NDArray[np.int64]:
+    """A named tuple as kernels find it in memory, to be handed over by its place and read there (`parts_at`). It says
+    where arrays stand, and keeps none of them."""
+    return np.array([word for part in value for word in _packed(part)], dtype=np.int64)
+
+
+def _packed(part: Any) -> list[int]:
+    """The words of a part, in the order of Numba's structure of an array: two for owners, whom kernels do not ask."""
+    if isinstance(part, np.ndarray):
+        place = part.__array_interface__["data"][0]
+        return [0, 0, part.size, part.itemsize, place, *part.shape, *part.strides]
+    if isinstance(part, tuple):
+        return [word for one in part for word in _packed(one)]
+    if part is None:
+        return [0]
+    return [int(np.array(part, dtype=np.float64 if isinstance(part, float) else np.int64).view(np.int64))]
 
 
 class PartOfParts(_numba.typing.templates.AttributeTemplate):  # type: ignore[misc]
@@ -133,3 +154,18 @@ _numba.datamodel.register_default(Parts)(PartsModel)
 _numba.typing.templates.infer_getattr(PartOfParts)
 _numba.imputils.lower_getattr_generic(Parts)(read_part)
 _numba.pythonapi.unbox(Parts)(write_parts)
+
+
+class Somewhere(NamedTuple):
+    """A named tuple whose kind is not known where its place is handed on."""
+
+
+@intrinsic
+def parts_at(typing: Any, place: Any) -> Any:
+    """What `packed` wrote, by its place."""
+    kind = Parts(Somewhere, ())
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.inttoptr(values[0], context.get_value_type(kind))
+
+    return kind(_numba.types.int64), code

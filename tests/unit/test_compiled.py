@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numba import typeof
+from numba import typeof, types
+from numba.extending import intrinsic
 
 from dobandit import BLMLR, CausalUCB, TableModel, compiled, inner_kernels, paper
-from dobandit.linked_kernels import place_of
+from dobandit.kernel_parts import packed, parts_at
+from dobandit.linked_kernels import call_of, place_of
 from dobandit.policy import model_rounds
 from dobandit.policy.engine import Draws, Situation
 from dobandit.policy.recording import Recorder, blank_tape
@@ -136,6 +138,45 @@ def test_a_kernel_has_a_place_for_each_kind_of_its_arguments():
     assert len({place_of(add, array, 1.0) for array in (one, one.astype(np.int64), np.zeros(6)[::2], kept)}) == 4
 
 
+def test_a_named_tuple_is_packed_as_kernels_read_it():
+    @compiled.kernel
+    def read(parts, out):
+        out[0], out[1], out[2] = parts.count, parts.share, parts.inner.on
+        out[3], out[4] = parts.inner.table[1, 2], parts.inner.table.shape[1]
+        out[5], out[6] = parts.row[-1], len(parts.row)
+
+    @intrinsic
+    def read_at(typing, place, parts, out):
+        return call_of(types.none, parts, out)
+
+    @compiled.kernel
+    def read_packed(place, at, out):
+        read_at(place, parts_at(at), out)
+
+    class Inner(NamedTuple):
+        on: bool
+        table: np.ndarray
+
+    class Outer(NamedTuple):
+        nothing: None
+        count: int
+        inner: Inner
+        share: float
+        row: np.ndarray
+
+    table, row = np.arange(12.0).reshape(3, 4), np.arange(10, dtype=np.int32)
+    for parts in (
+        Outer(None, -3, Inner(True, table), 0.25, row),
+        Outer(None, 7, Inner(False, table[:2]), -1e300, row[:4]),
+    ):
+        direct, packed_out = np.zeros((2, 7))
+        read(parts, direct)
+        words = packed(parts)
+        read_packed(place_of(read, parts, direct), words.ctypes.data, packed_out)
+        assert direct.tolist() == packed_out.tolist()
+        assert direct[:3].tolist() == [parts.count, parts.share, parts.inner.on]
+
+
 def test_rounds_are_the_same_whether_choosing_is_merged_or_called_where_it_stands(monkeypatch):
     """BLM-LR on its list, whose parts stand in the loop, against the loop that is given their places."""
     policy = BLMLR(radius_scale=0.1)
@@ -149,7 +190,7 @@ def test_rounds_are_the_same_whether_choosing_is_merged_or_called_where_it_stand
         tape = blank_tape(np.arange(len(actions.ids) + 1.0)[None, :], np.ones(1), np.arange(1, 301))
         recorder = Recorder(tape, lambda *_: 0.0, np.zeros(0, np.int32), actions)
         engine.run(World(paper.G4, paper.G4.graph), recorder, draws)
-        return tape.regret.tobytes(), engine.state.theta.tobytes(), type(engine._links[1])
+        return tape.regret.tobytes(), engine.state.theta.tobytes(), type(engine._links.calls)
 
     *merged, kind = played()
     assert kind is model_rounds.Merged

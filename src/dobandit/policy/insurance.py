@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import by_type, inlined, kernel
+from dobandit.compiled import inlined, kernel
 from dobandit.estimation.kl import kl_upper
 from dobandit.oracle.listing import IDLE, Listing, pick, propose, score
 from dobandit.policy.own_outcomes import pattern_of
-from dobandit.policy.region import Bonus, Region, set_bonus, set_radii
+from dobandit.policy.region import set_bonus, set_radii
 
 OFF, SPREAD, SHARE, REACH = 0.05, 0.2, 1.0, 0.5
 _LEAST = 0.02  # what the model says of Y counts as at least this far from 0 and 1
@@ -130,25 +130,27 @@ def propose_insured(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, 
 set_radii.of(Insurance)(getattr(set_bonus, "py_func", set_bonus))
 
 
-@by_type
-def note_play(index: Any, oracle: Any, pattern: int, action: int, reward: float) -> None:
+class OwnPlays(NamedTuple):
+    """What of an oracle takes in what an action did by itself; empty for policies that go by the model alone."""
+
+    ids: NDArray[np.int32]  # (actions, k) as in the list
+    plays: Array  # (contexts, actions)
+    total: Array  # (contexts, actions)
+    rounds: Array  # (1,), or (0,)
+
+
+def own_plays(oracle: Any) -> OwnPlays:
+    """The part of an oracle that `note_play` writes to."""
+    if isinstance(oracle, Insured):
+        return OwnPlays(oracle.listing.ids, oracle.plays, oracle.total, oracle.rounds)
+    return OwnPlays(oracle.listing.ids, *np.zeros((2, 0, 0)), np.zeros(0))
+
+
+@inlined
+def note_play(own: Any, pattern: int, action: int, reward: float) -> None:
     """Take in that a listed action (below 0: none) was played in a context, and what came of it."""
-
-
-@note_play.of(Region)
-def forget_region(index: Any, oracle: Any, pattern: int, action: int, reward: float) -> None:
-    """Policies that go by the model alone."""
-
-
-@note_play.of(Bonus)
-def forget_bonus(index: Any, oracle: Any, pattern: int, action: int, reward: float) -> None:
-    """Policies that go by the model alone."""
-
-
-@note_play.of(Insurance)
-def note_own(index: Any, oracle: Any, pattern: int, action: int, reward: float) -> None:
-    if action >= 0 and not math.isnan(reward):
-        oracle.plays[pattern, action] += 1.0
-        oracle.total[pattern, action] += reward
-        if oracle.listing.ids.shape[1] > 0 and oracle.listing.ids[action, 0] > 0:
-            oracle.rounds[0] += 1.0
+    if len(own.rounds) > 0 and action >= 0 and not math.isnan(reward):
+        own.plays[pattern, action] += 1.0
+        own.total[pattern, action] += reward
+        if own.ids.shape[1] > 0 and own.ids[action, 0] > 0:
+            own.rounds[0] += 1.0

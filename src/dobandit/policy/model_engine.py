@@ -39,8 +39,7 @@ from dobandit.policy.engine import (
 )
 from dobandit.policy.intervals import target_interval
 from dobandit.policy.model_rounds import (
-    Linked,
-    Merged,
+    Linking,
     ModelPlan,
     learn_batches,
     learn_rounds,
@@ -93,7 +92,7 @@ class ModelEngine(Engine):
         )
         self._plans: dict[tuple[int, ...], ModelPlan] = {}
         self._expected: tuple[int, tuple[Pending, ...], State | None] = (0, (), None)
-        self._links: tuple[ModelPlan, Merged | Linked] | None = None
+        self._links: Linking | None = None
 
     @property
     def rounds(self) -> int:
@@ -329,21 +328,23 @@ class ModelEngine(Engine):
 
     def play(self, world: World, tape: Tape, draws: Draws, codes: NDArray[np.int8]) -> None:
         """Compiled rounds; what is seen goes into the rows of a diary, where there are any."""
-        done, links = 0, self._links_in(world)
+        done = 0
         while True:  # also without rounds, which only compiles
             self.state, room = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
             part = slice(done, done + room)
             chance = draws.world[part], draws.policy[part]
-            run_rounds(links, self.plan, self.state, world.arrays, tape, *chance, codes[part])
+            links = self._links_in(world)
+            run_rounds(links.calls, links.stage, world.arrays, tape, *chance, codes[part])
             done += room
             if done >= len(draws.world):
                 return
 
-    def _links_in(self, world: World) -> Merged | Linked:
-        """Found once for a plan: a state changes its numbers, never its kind."""
-        if self._links is None or self._links[0] is not self.plan:
-            self._links = self.plan, linking(self.plan, self.state, world.arrays, np.zeros(self.draws))
-        return self._links[1]
+    def _links_in(self, world: World) -> Linking:
+        """Found once for a plan and a state."""
+        plan, known = self.plan, self._links
+        if known is None or known.plan is not plan or known.state is not self.state:
+            known = self._links = linking(plan, self.state, world.arrays, np.zeros(self.draws))
+        return known
 
 
 def never_written(part: Any) -> Iterator[NDArray[Any]]:

@@ -17,11 +17,12 @@ from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.estimators import LeastSquares, learn
 from dobandit.estimation.kept_intervals import Unwatched, watch_round
 from dobandit.estimation.statistics import Layout
+from dobandit.kernel_parts import packed, parts_at
 from dobandit.linked_kernels import call_of, place_of
 from dobandit.oracle.closed_form import ClosedForm
 from dobandit.oracle.listing import IDLE, propose
 from dobandit.policy.diary import write_codes
-from dobandit.policy.insurance import note_play
+from dobandit.policy.insurance import OwnPlays, note_play, own_plays
 from dobandit.policy.recording import record
 from dobandit.policy.region import end_round, initialising, set_radii
 from dobandit.policy.world import WorldArrays, act, linear_value, see_context
@@ -101,26 +102,66 @@ def learn_batches(
 class Merged(NamedTuple):
     """Choosing and learning stand in the loop itself: for rounds of about a microsecond."""
 
-    parts: int = 2
+    plan: ModelPlan
+    state: Any
 
 
 class Linked(NamedTuple):
-    """Choosing and learning are called where they stand in memory."""
+    """Choosing and learning are called where they stand in memory, and so is what they are given: one loop, compiled
+    once, runs every combination of parts."""
 
     propose: int
     learn: int
+    plan: int
+    state: int
+    estimator: int
+    layout: int
+    watch: int
+    initial: int
+    thresholds: NDArray[np.float64]
 
 
-def linking(plan: ModelPlan, state: Any, world: WorldArrays, draws: NDArray[np.float64]) -> Merged | Linked:
-    """How the loop over rounds is to reach choosing and learning. `draws`: the random numbers of some round."""
+class Stage(NamedTuple):
+    """What the loop itself reads of a plan and a state."""
+
+    target: int
+    ids: NDArray[np.int32]  # (actions, k) of the list
+    to: NDArray[np.float64]  # (actions, k)
+    idle_ids: NDArray[np.int32]
+    idle_to: NDArray[np.float64]
+    clock: NDArray[np.int64]
+    own: OwnPlays
+
+
+class Linking(NamedTuple):
+    """How the loop over rounds reaches choosing and learning. It holds for this very plan and this very state."""
+
+    plan: ModelPlan
+    state: Any
+    calls: Merged | Linked
+    stage: Stage
+    kept: tuple[NDArray[np.int64], ...]  # what stands at the places of `calls`
+
+
+def linking(plan: ModelPlan, state: Any, world: WorldArrays, draws: NDArray[np.float64]) -> Linking:
+    """`draws`: the random numbers of some round."""
+    listing = plan.oracle.listing
+    stage = Stage(
+        plan.layout.target, listing.ids, listing.to, plan.idle_ids, plan.idle_to, state.clock, own_plays(plan.oracle)
+    )
     quick = type(plan.estimator) is LeastSquares and type(plan.oracle) is ClosedForm
     if quick or not isinstance(propose_action, Kernel):
-        return Merged()
-    rows = world.row, world.row_set, world.once
-    parts = plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds
-    return Linked(
-        place_of(propose_action, plan, state, world.known, draws, 0), place_of(learn_rounds, *parts, state, *rows)
+        return Linking(plan, state, Merged(plan, state), stage, ())
+    rest = plan.index.initial, plan.thresholds
+    parts, rows = (plan.estimator, plan.layout, plan.watch), (world.row, world.row_set, world.once)
+    kept = tuple(map(packed, (plan, state, *parts)))
+    calls = Linked(
+        place_of(propose_action, plan, state, world.known, draws, 0),
+        place_of(learn_rounds, *parts, *rest, state, *rows),
+        *(words.ctypes.data for words in kept),
+        *rest,
     )
+    return Linking(plan, state, calls, stage, kept)
 
 
 @intrinsic
@@ -139,56 +180,55 @@ def learn_at(
 
 
 @by_type
-def propose_now(links: Any, plan: Any, state: Any, world: Any, draws: Any) -> Any:
+def propose_now(calls: Any, clock: Any, world: Any, draws: Any) -> Any:
     """`propose_action` after the rounds so far."""
 
 
 @propose_now.of(Merged)
-def propose_merged(links: Any, plan: Any, state: Any, world: Any, draws: Any) -> int:
-    return propose_action(plan, state, world.known, draws, state.clock[0])
+def propose_merged(calls: Any, clock: Any, world: Any, draws: Any) -> int:
+    return propose_action(calls.plan, calls.state, world.known, draws, clock[0])
 
 
 @propose_now.of(Linked)
-def propose_linked(links: Any, plan: Any, state: Any, world: Any, draws: Any) -> int:
-    return propose_at(links.propose, plan, state, world.known, draws, state.clock[0])  # type: ignore[call-arg]
+def propose_linked(calls: Any, clock: Any, world: Any, draws: Any) -> int:
+    plan, state = parts_at(calls.plan), parts_at(calls.state)  # type: ignore[call-arg]
+    return propose_at(calls.propose, plan, state, world.known, draws, clock[0])  # type: ignore[call-arg]
 
 
 @by_type
-def learn_now(links: Any, plan: Any, state: Any, world: Any) -> None:
+def learn_now(calls: Any, world: Any) -> None:
     """`learn_rounds` for what the world shows now."""
 
 
 @learn_now.of(Merged)
-def learn_merged(links: Any, plan: Any, state: Any, world: Any) -> None:
+def learn_merged(calls: Any, world: Any) -> None:
+    plan = calls.plan
     learn_rounds(
-        plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds, state,
+        plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds, calls.state,
         world.row, world.row_set, world.once,
     )  # fmt: skip
 
 
 @learn_now.of(Linked)
-def learn_linked(links: Any, plan: Any, state: Any, world: Any) -> None:
+def learn_linked(calls: Any, world: Any) -> None:
     learn_at(
-        links.learn, plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds, state,
-        world.row, world.row_set, world.once,
+        calls.learn, parts_at(calls.estimator), parts_at(calls.layout), parts_at(calls.watch), calls.initial,
+        calls.thresholds, parts_at(calls.state), world.row, world.row_set, world.once,
     )  # type: ignore[call-arg]  # fmt: skip
 
 
 @kernel
-def run_rounds(
-    links: Any, plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any, codes: Any
-) -> None:
+def run_rounds(calls: Any, stage: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any, codes: Any) -> None:
     """See the context, propose, act, record, learn; into `codes`, where it has rows, goes what was seen."""
-    layout, listing = plan.layout, plan.oracle.listing
     listed = tape.expected.shape[1] > 0
     for t in range(len(world_draws)):
         pattern = see_context(world, world_draws[t]) if len(world.context) > 0 else 0
-        index = propose_now(links, plan, state, world, policy_draws[t])
-        ids, to = (listing.ids[index], listing.to[index]) if index >= 0 else (plan.idle_ids, plan.idle_to)
+        index = propose_now(calls, stage.clock, world, policy_draws[t])
+        ids, to = (stage.ids[index], stage.to[index]) if index >= 0 else (stage.idle_ids, stage.idle_to)
         act(world, ids, to, world_draws[t])
         expected = tape.expected[pattern, index] if listed else linear_value(world, ids, to)
-        record(tape, pattern, index, expected, world.values[layout.target])
-        note_play(plan.index, plan.oracle, pattern, index, world.values[layout.target])
-        learn_now(links, plan, state, world)
+        record(tape, pattern, index, expected, world.values[stage.target])
+        note_play(stage.own, pattern, index, world.values[stage.target])
+        learn_now(calls, world)
         if len(codes) > 0:
             write_codes(codes, t, world.values, world.was_set)
