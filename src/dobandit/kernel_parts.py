@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 _numba: Any = numba.core
 _build: Any = numba.core.cgutils
+_intrinsic: Any = intrinsic
 _int, _word = ir.IntType(32), ir.IntType(64)
 
 
@@ -160,7 +161,7 @@ class Somewhere(NamedTuple):
     """A named tuple whose kind is not known where its place is handed on."""
 
 
-@intrinsic
+@_intrinsic  # type: ignore[untyped-decorator]
 def parts_at(typing: Any, place: Any) -> Any:
     """What `packed` wrote, by its place."""
     kind = Parts(Somewhere, ())

@@ -143,7 +143,8 @@ def own_plays(oracle: Any) -> OwnPlays:
     """The part of an oracle that `note_play` writes to."""
     if isinstance(oracle, Insured):
         return OwnPlays(oracle.listing.ids, oracle.plays, oracle.total, oracle.rounds)
-    return OwnPlays(oracle.listing.ids, *np.zeros((2, 0, 0)), np.zeros(0))
+    none = np.zeros((0, 0))
+    return OwnPlays(oracle.listing.ids, none, none, np.zeros(0))
 
 
 @inlined

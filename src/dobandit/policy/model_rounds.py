@@ -28,6 +28,7 @@ from dobandit.policy.region import end_round, initialising, set_radii
 from dobandit.policy.world import WorldArrays, act, linear_value, see_context
 
 _NO_DRAWS = np.zeros(0)
+_intrinsic: Any = intrinsic
 
 
 class ModelPlan(NamedTuple):
@@ -155,22 +156,19 @@ def linking(plan: ModelPlan, state: Any, world: WorldArrays, draws: NDArray[np.f
     rest = plan.index.initial, plan.thresholds
     parts, rows = (plan.estimator, plan.layout, plan.watch), (world.row, world.row_set, world.once)
     kept = tuple(map(packed, (plan, state, *parts)))
-    calls = Linked(
-        place_of(propose_action, plan, state, world.known, draws, 0),
-        place_of(learn_rounds, *parts, *rest, state, *rows),
-        *(words.ctypes.data for words in kept),
-        *rest,
-    )
+    choosing = place_of(propose_action, plan, state, world.known, draws, 0)
+    learning = place_of(learn_rounds, *parts, *rest, state, *rows)
+    calls = Linked._make([choosing, learning, *(words.ctypes.data for words in kept), *rest])
     return Linking(plan, state, calls, stage, kept)
 
 
-@intrinsic
+@_intrinsic  # type: ignore[untyped-decorator]
 def propose_at(typing: Any, place: Any, plan: Any, state: Any, context: Any, draws: Any, t: Any) -> Any:
     """`propose_action`, where it stands."""
     return call_of(types.int64, plan, state, context, draws, t)
 
 
-@intrinsic
+@_intrinsic  # type: ignore[untyped-decorator]
 def learn_at(
     typing: Any, place: Any, estimator: Any, layout: Any, watch: Any, initial: Any, thresholds: Any, state: Any,
     values: Any, was_set: Any, counts: Any,
@@ -191,8 +189,8 @@ def propose_merged(calls: Any, clock: Any, world: Any, draws: Any) -> int:
 
 @propose_now.of(Linked)
 def propose_linked(calls: Any, clock: Any, world: Any, draws: Any) -> int:
-    plan, state = parts_at(calls.plan), parts_at(calls.state)  # type: ignore[call-arg]
-    return propose_at(calls.propose, plan, state, world.known, draws, clock[0])  # type: ignore[call-arg]
+    plan, state = parts_at(calls.plan), parts_at(calls.state)
+    return propose_at(calls.propose, plan, state, world.known, draws, clock[0])
 
 
 @by_type
@@ -214,7 +212,7 @@ def learn_linked(calls: Any, world: Any) -> None:
     learn_at(
         calls.learn, parts_at(calls.estimator), parts_at(calls.layout), parts_at(calls.watch), calls.initial,
         calls.thresholds, parts_at(calls.state), world.row, world.row_set, world.once,
-    )  # type: ignore[call-arg]  # fmt: skip
+    )  # fmt: skip
 
 
 @kernel
