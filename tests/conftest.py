@@ -18,11 +18,16 @@ pytest.register_assert_rewrite("dobandit.testing")
 if memory := roomy_memory():  # where databases of tests need not wait for a disk that others keep busy
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
 
-# In an empty clone most time goes into compiling. These suites need most kernels, each list of them other ones.
-BEGIN_WITH = (
-    ("::TestLinearRegression::", "::TestMaximumLikelihood::", "::TestArms::"),
-    ("::TestCausal::", "::TestAnswerSeekers::"),
-)
+# In an empty clone much time goes into compiling. The suite of policies needs most kernels; it is one worker's, while
+# the other begins with what needs none.
+SUITE = "test_policy_suite"
+WITHOUT_KERNELS = (
+    "test_storage", "test_charts", "test_report_pages", "test_statistics", "test_signs", "test_inference",
+    "test_formats", "test_formats_hostile", "test_formats_files", "test_random_models", "test_transcribed_learners",
+    "test_assumptions", "test_fit", "test_latent", "test_networks", "test_transcription", "test_history", "test_graph",
+    "test_rounds", "test_sampling", "test_tables", "test_storage_versions", "test_paths", "test_studies", "test_links",
+    "test_texts", "test_drawn", "test_model_files", "test_storage_damage",
+)  # fmt: skip
 
 
 def pytest_sessionstart(session):
@@ -35,13 +40,14 @@ def pytest_sessionstart(session):
 
 
 def pytest_collection_modifyitems(items):
-    """Two workers take a half of the tests each and begin at its front: there they compile different kernels, and find
-    those of the other on the disk afterwards."""
+    """Two workers take a half of the tests each and begin at its front: there one compiles kernels that the other finds
+    on the disk afterwards."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
-    first, second = ([item for item in items if any(name in item.nodeid for name in names)] for names in BEGIN_WITH)
-    placed = {*first, *second}
-    rest = [item for item in items if item not in placed]
+    first, second, rest = [], [], []
+    for item in items:
+        name = item.path.stem
+        (first if name == SUITE else second if name in WITHOUT_KERNELS else rest).append(item)
     half = max(len(items) // 2 - len(first), 0)
     items[:] = [*first, *rest[:half], *second, *rest[half:]]
 
