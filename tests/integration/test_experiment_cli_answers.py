@@ -41,7 +41,7 @@ def test_evaluate_answers_for_any_action(told):
     assert answer["verdict"] in ("fits", "contradicted", "unknown")
     assert isinstance(answer["warnings"], list)
     text = told("evaluate", "spring", "--do", "coupon=1").out
-    assert "of the policy's confidence regions, at this round" in text
+    assert "of the policy's confidence regions times 0.1, for which no level is known" in text
     assert "95%, at this round" in text
     assert json_of(told("evaluate", "spring", "--json"))["do"] == {}
     refused(told("evaluate", "spring", "--do", "coupon=?", code=2))

@@ -87,6 +87,24 @@ def test_policies_without_a_model_give_what_they_can():
     assert not math.isnan(first.value)
 
 
+@pytest.mark.parametrize(
+    ("policy", "horizon", "level"),
+    [
+        (dob.BLMLR(), None, "at least 95%"),
+        (dob.BLMLR(delta=0.1), None, "at least 90%"),
+        (dob.BLMLR(), 10_000, "at least 99%"),  # 1 - 1 / sqrt(T)
+        (dob.BGLMOFU(), 10_000, "at least 99%"),
+        (dob.BLMLR(radius_scale=0.1), None, "times 0.1, for which no level is known"),
+    ],
+)
+def test_intervals_of_the_papers_regions_say_their_level(policy, horizon, level):
+    graph = dob.CausalGraph(edges=[("a", "Y")], target="Y")
+    experiment = dob.create_experiment("regions", graph, 1, policy=policy, horizon=horizon, storage="memory")
+    words = experiment.interval_words
+    assert words.startswith("of the policy's confidence regions")
+    assert words.endswith(level)
+
+
 def test_it_says_when_to_stop_and_goes_on_if_asked():
     test = experiment(stop_within=0.3)
     assert test.status().may_stop is False

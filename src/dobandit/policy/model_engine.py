@@ -51,7 +51,7 @@ from dobandit.policy.model_rounds import (
 from dobandit.policy.pending import expect
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, Tape
-from dobandit.policy.region import initialising, set_radii
+from dobandit.policy.region import initialising, set_radii, words_of
 from dobandit.policy.unordered import spread_batch, spread_batches
 from dobandit.policy.world import World
 
@@ -311,7 +311,7 @@ class ModelEngine(Engine):
 
     @property
     def interval_words(self) -> str:
-        return "of the policy's confidence regions, at this round"
+        return words_of(self._plan.index)
 
     def beliefs(self) -> Beliefs:
         rho = np.zeros(len(self.plan.rho))

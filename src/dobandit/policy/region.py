@@ -65,6 +65,14 @@ def set_region(region: Any, ptr: Any, t: int, rho: Any) -> None:
             rho[v] = _radius_bglm_ofu(region.kappa, delta, region.scale)
 
 
+def words_of(region: Region) -> str:
+    """What intervals made of the regions promise, for people: Lemma 11 and Lemma 1, over all nodes."""
+    if region.scale < 1.0:
+        return f"of the policy's confidence regions times {region.scale:g}, for which no level is known"
+    level = 1.0 - (3 if region.radius == RHO_MLE else 1) * region.n * region.delta
+    return f"of the policy's confidence regions, at least {max(100.0 * level, 0.0):.3g}%"
+
+
 @inlined
 def initialising(region: Any, clock: Any) -> bool:
     """Whether nothing is set yet, to learn what the variables do by themselves."""
