@@ -42,7 +42,9 @@ SHOP = dob.TableModel(
 )
 
 
-def learned(policy: dob.Policy, graph: dob.CausalGraph, rounds: int, **words: str) -> dob.Learner:
+def learned(
+    policy: dob.BLMLR | dob.CausalUCB | dob.UCB, graph: dob.CausalGraph, rounds: int, **words: str
+) -> dob.Learner:
     """A learner that has seen `rounds` rounds of each of: nothing set, e-mail, coupon."""
     learner = policy.start(graph, budget=1, **words)
     for seed, do in enumerate(({}, *SETS)):

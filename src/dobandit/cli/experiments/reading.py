@@ -184,7 +184,7 @@ def trials_command(
         if everything or (last is None and as_json):
             rows, more = experiment.trials(state=state), False
         else:
-            rows = experiment.trials(state=state, last=(last or _SHOWN) + 1)
+            rows = experiment.trials(state=state, last=last or _SHOWN + 1)
             more, rows = len(rows) > (last or _SHOWN), rows[-(last or _SHOWN) :]
         of_all = f" of {count_of(experiment):,}" if more and state is None else ""
     if as_json:
