@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -32,8 +33,14 @@ def rounds_of(graph, columns, always_set=()):
     return values, was_set
 
 
-def diagnosed(graph, columns, predicted=None, policy=None, always_set=(), **start):
-    learner = (policy or BLMLR()).start(graph, 1, **start)
+@cache
+def fresh(graph, policy, links, **start):
+    """A learner that has seen nothing, for many runs to copy. links: one for all nodes, or pairs."""
+    return policy.start(graph, 1, links=dict(links) if isinstance(links, tuple) else links, **start)
+
+
+def diagnosed(graph, columns, predicted=None, policy=None, always_set=(), links=None, **start):
+    learner = fresh(graph, policy or BLMLR(), links, **start).copy()
     values, was_set = rounds_of(graph, columns, always_set)
     learner.engine.update(Rounds(values, was_set, np.ones(len(values), dtype=np.int64)))
     return diagnose(learner, values, was_set, np.full(len(values), math.nan) if predicted is None else predicted)
@@ -135,7 +142,7 @@ def test_a_logistic_node_contradicts_a_linear_one_but_not_itself():
     """0.02, 0.27, 0.27, 0.88: on the linear scale the effects of both together would be 0.52."""
     columns = fork(np.random.default_rng(1), 5000, logistic(4.0)(np.array([[0.0, 3.0], [3.0, 6.0]])))
     assert diagnosed(FORK, columns).contradictions == ("Y",)
-    own = {"Y": {"name": "logistic", "shift": 4.0}}
+    own = (("Y", logistic(4.0)),)
     assert node_of(diagnosed(FORK, columns, policy=BGLMOFU(initial=10), links=own)).verdict == AGREES
 
 
@@ -189,7 +196,7 @@ def test_other_links_are_fitted(link):
     weights = {"a": 0.5, "b": 0.5, "c": 0.5, ("a", "Y"): 0.6, ("b", "Y"): 1.0, ("c", "Y"): 0.3}
     model = BinaryGLM(graph, weights, links={"Y": link})
     columns = model.sample(None, 20_000, np.random.default_rng(2))
-    diagnosis = diagnosed(graph, columns, policy=BGLMOFU(initial=10), links={"Y": link})
+    diagnosis = diagnosed(graph, columns, policy=BGLMOFU(initial=10), links=(("Y", link),))
     node = node_of(diagnosis)
     assert node.verdict == AGREES
     x = sum(weights[name, "Y"] for name in node.worst.ones)
