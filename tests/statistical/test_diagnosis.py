@@ -18,6 +18,7 @@ from dobandit.experiment.diagnosis.parts import AGREES, CONTRADICTS, FAR, LEARNE
 from dobandit.experiment.storage.memory import MemoryStorage
 from dobandit.model.links import exponential, logistic, probit, rational
 from dobandit.policy.engine import Rounds
+from worlds import THOROUGH
 
 LUCK = 1e-3  # a test of a right program fails with this chance, if its seeds were drawn again
 FORK = CausalGraph([("a", "Y"), ("b", "Y")], target="Y")
@@ -76,7 +77,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_models_are_seldom_contradicted(name):
-    model, runs = RIGHT[name], 200
+    model, runs = RIGHT[name], 120 * THOROUGH
     policy = BLMLR() if model.is_linear else BGLMOFU(initial=10)
     start = {"links": None if model.is_linear else model.links[0], "continuous": model.continuous}
     roots = [name for name in model.graph if not model.graph.parents(name)]
@@ -91,7 +92,7 @@ def test_right_models_are_seldom_contradicted(name):
 
 def test_p_values_are_uniform_under_a_right_model():
     """Their share below 0.2 lies within the binomial's bounds."""
-    runs = 400
+    runs = 250 * THOROUGH
     p = []
     for run in range(runs):
         columns = fork(np.random.default_rng([3, run]), 500, [[0.1, 0.4], [0.3, 0.6]])
@@ -212,7 +213,7 @@ def test_too_little_data_is_said_to_be_too_little():
 
 
 def test_calibrated_predictions_pass_and_shifted_ones_do_not():
-    runs, far, z = 300, 0, []
+    runs, far, z = 200 * THOROUGH, 0, []
     for run in range(runs):
         rng = np.random.default_rng([11, run])
         p = rng.uniform(0.2, 0.8, 400)
