@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
-_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+# Unless it is said not to be, whatever a kernel calls that is merged into its callers is merged into them, too.
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, "forceinline": False}
 # The packages with kernels: an edit elsewhere leaves the compiled ones as they are.
 _WITH_KERNELS = ("graph", "model", "estimation", "oracle", "policy")
 

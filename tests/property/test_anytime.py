@@ -11,9 +11,11 @@ from scipy.optimize import minimize
 from scipy.special import xlog1py, xlogy
 
 from dobandit import CausalGraph, CausalUCB
-from dobandit.estimation.anytime import likelihood_sets, pattern_intervals, predicted_length
+from dobandit.estimation.anytime import predicted_length
 from dobandit.model.links import exponential, identity, logistic, probit
 from dobandit.oracle.actions import Action, Actions, actions_of
+from dobandit.oracle.anytime_values import anytime_values, fill_intervals
+from dobandit.oracle.listing import listing_of
 from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_bounds, anytime_interval
 from dobandit.policy.causal_engine import causal_engine
 from dobandit.policy.engine import Rounds, no_context
@@ -61,9 +63,15 @@ def fan_rows(graph, link, theta, rounds, rng):
 
 
 def ends_of(engine, v, count, nats=NATS):
-    sets, low, high = likelihood_sets(engine.plan.layout, engine.plan.estimator), np.zeros(count), np.zeros(count)
-    pattern_intervals(engine.plan.layout, sets, engine.state, v, nats, np.full(len(engine.plan.rho), np.nan), low, high)
-    return low, high
+    """The ends of a node's patterns, by the kernel that fills those of all nodes."""
+    order, layout = engine.problem.order, engine.plan.layout
+    oracle = anytime_values(
+        engine.problem.graph, listing_of(order, actions_of([Action()])), layout, engine.plan.estimator
+    )
+    fill_intervals(layout, oracle, engine.state, nats, no_context(len(engine.problem.graph)))
+    start, end = oracle.frontier.table_ptr[order.index(v) :][:2]
+    assert end - start == count
+    return oracle.low[start:end], oracle.high[start:end]
 
 
 def plain_loss(link, rows, x, theta):

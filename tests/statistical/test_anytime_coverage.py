@@ -1,6 +1,6 @@
 """Intervals that hold at every round: the truth is outside at any round of a run in at most a share delta of the runs.
 
-N runs, each looked at after every round (actions: see `any_miss`): the number of runs with a miss is at most
+N runs, each looked at after every round (actions: see `Watched`): the number of runs with a miss is at most
 Binomial(N, delta), and has to be within its 99.9% quantile. Seeds are fixed.
 """
 
@@ -23,7 +23,8 @@ from dobandit.oracle.anytime_values import anytime_values, bound_actions, fill_i
 from dobandit.policy.anytime_intervals import AnytimeIntervals
 from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.problem import problem_of
-from dobandit.policy.world import World
+from simulations import CompiledRounds
+from worlds import THOROUGH
 
 DELTA = 0.2
 GRAPH = CausalGraph([("A", "M"), ("B", "M"), ("M", "Y"), ("B", "Y")], target="Y")
@@ -102,61 +103,74 @@ def two_layers(link, weights):
     return BinaryGLM(GRAPH, theta, links), links
 
 
-def any_miss(model, policy, links, rounds, seed, batch=1, missing=0.0):
-    """Whether the interval of any action misses its mean in a run: after each of its first twenty batches, and after
-    every third of the others, since an interval that misses goes on missing for some rounds."""
-    problem = problem_of(model.graph, 2, links=links, effects="any")
-    engine, world, rng = policy.engine(problem), World(model, problem.graph), np.random.default_rng(seed)
-    intervals, context = AnytimeIntervals(problem, engine.plan.estimator), no_context(len(model.graph))
-    actions = engine.plan.oracle.listing.actions
-    rows = [actions.row(i) for i in range(len(actions.ids))]
-    truth = np.array([expect(model, row.named(model.graph)).value for row in rows])
-    for t in range(rounds // batch):
-        action = engine.choose(Situation(rng.random(engine.draws), context)).action
-        played = [world.play(action, rng.random(len(model.graph))) for _ in range(batch)]
-        values = np.vstack([one.values for one in played])
-        values[:, 1:][rng.random((batch, len(model.graph))) < missing] = np.nan
-        if batch == 1:
-            engine.update(Rounds(values, played[0].was_set, np.ones(1, dtype=np.int64)))
-        else:  # counts, the most frequent row first: an order made from the outcomes
-            kept, counts = np.unique(values, axis=0, return_counts=True)
-            order = np.argsort(-counts)
-            was_set = np.tile(played[0].was_set, (len(kept), 1))
-            engine.update(Rounds(kept[order], was_set, counts[order].astype(np.int64)))
-        if t >= 20 and t % 3:
-            continue
-        bounds = intervals.bounds(engine.state, actions, context, DELTA)
-        if (truth < bounds.low - 1e-12).any() or (truth > bounds.high + 1e-12).any():
-            return True
-    return False
+class Watched:
+    """What a model's runs share: a learner that has seen nothing, every action with its true mean, and intervals."""
+
+    def __init__(self, model, links):
+        self.model, self.fresh = model, CausalUCB().start(model.graph, 2, links=links, effects="any")
+        engine = self.fresh.engine
+        self.intervals = AnytimeIntervals(engine.problem, engine.plan.estimator)
+        self.actions, self.context = engine.plan.oracle.listing.actions, no_context(len(model.graph))
+        rows = [self.actions.row(i) for i in range(len(self.actions.ids))]
+        self.truth = np.array([expect(model, row.named(model.graph)).value for row in rows])
+
+    def miss(self, learner):
+        """Whether the interval of any action misses its mean."""
+        bounds = self.intervals.bounds(learner.engine.state, self.actions, self.context, DELTA)
+        return bool((self.truth < bounds.low - 1e-12).any() or (self.truth > bounds.high + 1e-12).any())
+
+    def any_miss(self, rounds, seed):
+        """In a run that is looked at after each of its first twenty rounds, and after every third of the others, since
+        an interval that misses goes on missing for some rounds."""
+        learner = self.fresh.copy()
+        run = CompiledRounds(self.model, learner, seed)
+        for step in [1] * 20 + [3] * ((rounds - 20) // 3):
+            run.play(step)
+            if self.miss(learner):
+                return True
+        return False
+
+    def any_miss_in_batches(self, rounds, seed, batch, missing=0.0):
+        """The same where each choice is for a batch of rounds, told as counts, the most frequent row first: an order
+        made from the outcomes. A batch of one is a round; values can be missing."""
+        learner, rng, graph = self.fresh.copy(), np.random.default_rng(seed), self.model.graph
+        for t in range(rounds // batch):
+            action = learner.engine.choose(Situation(rng.random(learner.engine.draws), self.context)).action
+            drawn = self.model.sample(action.named(graph), batch, rng)
+            values = np.column_stack([np.ones(batch), *(drawn[name] for name in graph.nodes)])
+            values[:, 1:][rng.random((batch, len(graph))) < missing] = np.nan
+            kept, counts = np.unique(values, axis=0, return_counts=True) if batch > 1 else (values, np.ones(1))
+            order, was_set = np.argsort(-counts), np.zeros(kept.shape, dtype=bool)
+            was_set[:, list(action.ids)] = True
+            learner.engine.update(Rounds(kept[order], was_set, counts[order].astype(np.int64)))
+            if (t < 20 or t % 3 == 0) and self.miss(learner):
+                return True
+        return False
 
 
 @pytest.mark.parametrize("name", LINKS)
 def test_intervals_of_promised_links_hold_every_mean(name):
-    runs = 40
-    model, links = two_layers(LINKS[name], WEIGHTS[name])
-    assert at_most(sum(any_miss(model, CausalUCB(), links, 120, seed) for seed in range(runs)), runs)
+    runs, watched = 40 * THOROUGH, Watched(*two_layers(LINKS[name], WEIGHTS[name]))
+    assert at_most(sum(watched.any_miss(120, seed) for seed in range(runs)), runs)
 
 
 def test_intervals_of_learned_links_hold_every_mean_with_values_missing():
-    runs = 40
-    model, _ = two_layers(LINKS["probit"], WEIGHTS["probit"])
-    assert at_most(sum(any_miss(model, CausalUCB(), "auto", 120, seed, missing=0.1) for seed in range(runs)), runs)
+    runs, watched = 40 * THOROUGH, Watched(two_layers(LINKS["probit"], WEIGHTS["probit"])[0], "auto")
+    assert at_most(sum(watched.any_miss_in_batches(120, seed, 1, missing=0.1) for seed in range(runs)), runs)
 
 
 @pytest.mark.parametrize("name", ["identity", "logistic"])
 def test_intervals_hold_every_mean_where_rows_come_as_counts(name):
-    runs = 40
-    model, links = two_layers(LINKS[name], WEIGHTS[name])
-    assert at_most(sum(any_miss(model, CausalUCB(), links, 1200, seed, batch=20) for seed in range(runs)), runs)
+    runs, watched = 40 * THOROUGH, Watched(*two_layers(LINKS[name], WEIGHTS[name]))
+    assert at_most(sum(watched.any_miss_in_batches(1200, seed, batch=20) for seed in range(runs)), runs)
 
 
 def test_intervals_hold_means_at_the_edge_of_what_is_possible():
     """Probabilities of 0 and 1, where a line's domain ends."""
     theta = {"A": 0.0, "B": 1.0, "M": 0.0, "Y": 1.0}
     theta |= {("A", "M"): 1.0, ("B", "M"): 0.0, ("M", "Y"): -1.0, ("B", "Y"): 0.0}
-    runs, model = 20, BinaryGLM(GRAPH, theta)
-    assert at_most(sum(any_miss(model, CausalUCB(), None, 100, seed) for seed in range(runs)), runs)
+    runs, watched = 20 * THOROUGH, Watched(BinaryGLM(GRAPH, theta), None)
+    assert at_most(sum(watched.any_miss(100, seed) for seed in range(runs)), runs)
 
 
 def test_more_rows_make_narrower_intervals():

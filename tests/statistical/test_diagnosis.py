@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from dobandit.experiment.diagnosis.parts import AGREES, CONTRADICTS, FAR, LEARNE
 from dobandit.experiment.storage.memory import MemoryStorage
 from dobandit.model.links import exponential, logistic, probit, rational
 from dobandit.policy.engine import Rounds
+from worlds import THOROUGH
 
 LUCK = 1e-3  # a test of a right program fails with this chance, if its seeds were drawn again
 FORK = CausalGraph([("a", "Y"), ("b", "Y")], target="Y")
@@ -32,8 +34,14 @@ def rounds_of(graph, columns, always_set=()):
     return values, was_set
 
 
-def diagnosed(graph, columns, predicted=None, policy=None, always_set=(), **start):
-    learner = (policy or BLMLR()).start(graph, 1, **start)
+@cache
+def fresh(graph, policy, links, **start):
+    """A learner that has seen nothing, for many runs to copy. links: one for all nodes, or pairs."""
+    return policy.start(graph, 1, links=dict(links) if isinstance(links, tuple) else links, **start)
+
+
+def diagnosed(graph, columns, predicted=None, policy=None, always_set=(), links=None, **start):
+    learner = fresh(graph, policy or BLMLR(), links, **start).copy()
     values, was_set = rounds_of(graph, columns, always_set)
     learner.engine.update(Rounds(values, was_set, np.ones(len(values), dtype=np.int64)))
     return diagnose(learner, values, was_set, np.full(len(values), math.nan) if predicted is None else predicted)
@@ -69,7 +77,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_models_are_seldom_contradicted(name):
-    model, runs = RIGHT[name], 200
+    model, runs = RIGHT[name], 120 * THOROUGH
     policy = BLMLR() if model.is_linear else BGLMOFU(initial=10)
     start = {"links": None if model.is_linear else model.links[0], "continuous": model.continuous}
     roots = [name for name in model.graph if not model.graph.parents(name)]
@@ -84,7 +92,7 @@ def test_right_models_are_seldom_contradicted(name):
 
 def test_p_values_are_uniform_under_a_right_model():
     """Their share below 0.2 lies within the binomial's bounds."""
-    runs = 400
+    runs = 250 * THOROUGH
     p = []
     for run in range(runs):
         columns = fork(np.random.default_rng([3, run]), 500, [[0.1, 0.4], [0.3, 0.6]])
@@ -135,7 +143,7 @@ def test_a_logistic_node_contradicts_a_linear_one_but_not_itself():
     """0.02, 0.27, 0.27, 0.88: on the linear scale the effects of both together would be 0.52."""
     columns = fork(np.random.default_rng(1), 5000, logistic(4.0)(np.array([[0.0, 3.0], [3.0, 6.0]])))
     assert diagnosed(FORK, columns).contradictions == ("Y",)
-    own = {"Y": {"name": "logistic", "shift": 4.0}}
+    own = (("Y", logistic(4.0)),)
     assert node_of(diagnosed(FORK, columns, policy=BGLMOFU(initial=10), links=own)).verdict == AGREES
 
 
@@ -189,7 +197,7 @@ def test_other_links_are_fitted(link):
     weights = {"a": 0.5, "b": 0.5, "c": 0.5, ("a", "Y"): 0.6, ("b", "Y"): 1.0, ("c", "Y"): 0.3}
     model = BinaryGLM(graph, weights, links={"Y": link})
     columns = model.sample(None, 20_000, np.random.default_rng(2))
-    diagnosis = diagnosed(graph, columns, policy=BGLMOFU(initial=10), links={"Y": link})
+    diagnosis = diagnosed(graph, columns, policy=BGLMOFU(initial=10), links=(("Y", link),))
     node = node_of(diagnosis)
     assert node.verdict == AGREES
     x = sum(weights[name, "Y"] for name in node.worst.ones)
@@ -205,7 +213,7 @@ def test_too_little_data_is_said_to_be_too_little():
 
 
 def test_calibrated_predictions_pass_and_shifted_ones_do_not():
-    runs, far, z = 300, 0, []
+    runs, far, z = 200 * THOROUGH, 0, []
     for run in range(runs):
         rng = np.random.default_rng([11, run])
         p = rng.uniform(0.2, 0.8, 400)

@@ -3,6 +3,8 @@ wrong is found. Runs are looked at after every few rounds; seeds are fixed."""
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -50,12 +52,18 @@ RIGHT = {
 }
 
 
+@cache
+def before_any_round(world, graph, policy):
+    """What all runs begin with: an engine, the world that it plays, and no evidence."""
+    learner = policy.start(graph, 1)
+    return learner.engine, World(world, learner.problem.graph), GraphEvidence(learner.problem)
+
+
 def play(world, graph, policy, rounds, seed, every, *, batch=1, control=0.0, missing=0.0, alpha=ALPHA):
     """Rounds until the first finding (None: there was none), and the findings. The policy chooses for a batch of rounds
     at a time."""
-    learner = policy.start(graph, 1, seed=seed)
-    engine, place = learner.engine, World(world, learner.problem.graph)
-    evidence, rng = GraphEvidence(learner.problem), np.random.default_rng([11, seed])
+    fresh, place, nothing = before_any_round(world, graph, policy)
+    engine, evidence, rng = fresh.copy(), nothing.copy(), np.random.default_rng([11, seed])
     for t in range(batch, rounds + 1, batch):
         draws, chosen = rng.random((batch, len(world.graph) + 1)), rng.random(engine.draws)
         action = engine.choose(Situation(chosen, place.context(draws[0]))).action

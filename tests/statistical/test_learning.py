@@ -26,6 +26,7 @@ from dobandit.model.links import exponential, logistic
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import study_of
 from simulations import CompiledRounds
+from worlds import THOROUGH
 
 RUNS = 300
 LUCK = 1e-4  # a test of a right program fails with this chance, if its seeds were drawn again
@@ -58,8 +59,9 @@ def test_the_regions_of_lemma_11_hold_in_all_rounds_at_once(model):
     delta, failures = 0.1, 0
     target, weights = model.graph.index("Y"), weights_of(model, "Y")
     radii = [radius_lemma11(t, len(weights), delta) for t in range(1, 41)]
+    fresh = BLMLR(radius_scale=1.0).start(model.graph, 2, horizon=100)
     for run in range(RUNS):
-        learner = BLMLR(radius_scale=1.0).start(model.graph, 2, horizon=100, seed=run)
+        learner = fresh.copy()
         rounds, away = CompiledRounds(model, learner, run), []
         for _ in radii:
             rounds.play(1)
@@ -73,8 +75,9 @@ def test_intervals_of_blm_lr_hold_the_true_means_together(model):
     delta, failures = 0.1, 0
     questions = [{}, {"X2": 1}, {"X3": 1, "X4": 0}, dict.fromkeys(model.graph.controllable, 1)]
     answers = [expect(model, do).value for do in questions]
+    fresh = BLMLR(delta=delta, radius="lemma").start(model.graph, 2)
     for run in range(RUNS):
-        learner = BLMLR(delta=delta, radius="lemma").start(model.graph, 2, seed=run)
+        learner = fresh.copy()
         CompiledRounds(model, learner, run).play(60)
         intervals = [learner.interval(do) for do in questions]
         failures += not all(low <= truth <= high for (low, high), truth in zip(intervals, answers, strict=True))
@@ -87,8 +90,9 @@ def test_the_radius_of_lemma_1_holds_for_a_fixed_vector(model):
     delta, failures = 0.05, 0
     rho = radius_bglm_ofu(1.0, delta)
     target = model.graph.index("Y")
+    fresh = BGLMOFU(radius_scale=0.1).start(model.graph, 2, horizon=400)
     for run in range(RUNS):
-        learner = BGLMOFU(radius_scale=0.1).start(model.graph, 2, horizon=400, seed=run)
+        learner = fresh.copy()
         CompiledRounds(model, learner, run).play(150)
         node = learner.engine.beliefs().node(target)
         v = np.ones(len(node.theta))
@@ -108,8 +112,9 @@ def test_intervals_with_other_links_hold_the_true_mean():
     failures, runs, delta = 0, 100, 0.1
     do = {"a": 1}
     truth = expect(NONLINEAR, do).value
+    fresh = BGLMOFU(initial=50, delta=delta).start(NONLINEAR.graph, 1, links=NONLINEAR.links[0])
     for run in range(runs):
-        learner = BGLMOFU(initial=50, delta=delta).start(NONLINEAR.graph, 1, seed=run, links=NONLINEAR.links[0])
+        learner = fresh.copy()
         CompiledRounds(NONLINEAR, learner, run).play(150)
         low, high = learner.interval(do)
         failures += not low <= truth <= high
@@ -140,7 +145,8 @@ WEIGHTS = {
 
 
 def flattens(model, policy, budget, rounds=3000, runs=40, initial=0):
-    """Whether the second half of the learning rounds costs less than half of the first, on average."""
+    """Whether the second half of the learning rounds costs less than half of the first, on average. Where 20 runs are
+    asked for, the average of as many is below that by more than three standard errors."""
     result = run_study(study_of(model, [policy], rounds, runs, budget, record="every"), workers=1)
     regret = result.all_regret[0].mean(axis=0)
     middle = (initial + rounds) // 2
@@ -195,7 +201,7 @@ CONTINUOUS = LinearModel.of_weights(
 
 @pytest.mark.parametrize("region", ["closed-form", "boxed"])
 def test_blm_lr_flattens_on_a_continuous_model(region):
-    assert flattens(CONTINUOUS, BLMLR(radius_scale=0.1, region=region), 1, rounds=2000)
+    assert flattens(CONTINUOUS, BLMLR(radius_scale=0.1, region=region), 1, rounds=2000, runs=20 * THOROUGH)
 
 
 @pytest.mark.parametrize("name", ["G1", "G5"])
@@ -210,7 +216,7 @@ def test_blm_lr_flattens_on_a_continuous_model(region):
     ids=["BLM-LR", "BLM-LR boxed", "BLM-OFU", "BLM-OFU lambda-min"],
 )
 def test_regret_flattens_on_the_papers_graphs(policy, name):
-    assert flattens(paper.MODELS[name], policy, paper.BUDGETS[name], rounds=2000, initial=40)
+    assert flattens(paper.MODELS[name], policy, paper.BUDGETS[name], 2000, runs=20 * THOROUGH, initial=40)
 
 
 def test_with_a_guarantee_at_most_a_third_of_the_papers_regret_is_lost():

@@ -69,6 +69,7 @@ class LikelihoodSets(NamedTuple):
     step: NDArray[np.float64]  # (D,)
     trial: NDArray[np.float64]  # (D,)
     lean: NDArray[np.float64]  # (D,)
+    sizes: NDArray[np.float64]  # (D,)
     hess: NDArray[np.float64]  # (D * D,)
     row: NDArray[np.float64]  # (D,)
     ends: NDArray[np.float64]  # (2,)
@@ -107,6 +108,7 @@ def likelihood_sets(layout: Layout, mix: Mixture) -> LikelihoodSets:
         step=vector(),
         trial=vector(),
         lean=vector(),
+        sizes=vector(),
         hess=square(),
         row=vector(),
         ends=np.zeros(2),

@@ -256,7 +256,11 @@ class CausalGraph:
 
     def parents(self, name: str) -> tuple[str, ...]:
         """Direct causes of `name`, in topological order, without the constant."""
-        return self._neighbours(name, self.arrays.parent_ptr, self.arrays.parent)
+        found = self._parents.get(name) if isinstance(name, str) else None
+        if found is None:
+            found = self._neighbours(name, self.arrays.parent_ptr, self.arrays.parent)
+            self._parents[name] = found
+        return found
 
     def children(self, name: str) -> tuple[str, ...]:
         """Direct effects of `name`, in topological order."""
@@ -286,6 +290,11 @@ class CausalGraph:
         Often they can only be seen (nobody makes people visit), and are meant to be left out of controllable."""
         hidden, useful = set(self.latent), set(self.ancestors(self.target))
         return tuple(n for n in self.controllable if n in useful and any(p not in hidden for p in self.parents(n)))
+
+    @cached_property
+    def _parents(self) -> dict[str, tuple[str, ...]]:
+        """Of the nodes that were asked for: walks over all worlds ask again and again."""
+        return {}
 
     @staticmethod
     def _ids(i: int, ptr: NDArray[np.int64], flat: NDArray[np.int32]) -> list[int]:

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
-from dobandit.estimation.anytime import find_centre, highest, table_interval
+from dobandit.compiled import by_type, kernel
+from dobandit.estimation.anytime import NonePromised, SomePromised, find_centre, highest, table_interval
 from dobandit.estimation.mle import find_pattern
 from dobandit.estimation.statistics import Layout
 from dobandit.model.link_kernels import IDENTITY, link_value
@@ -43,71 +43,82 @@ def nothing_kept(layout: Layout) -> Kept:
 
 
 @kernel
-def bound_sizes(layout: Any, sets: Any, state: Any, order: Any, nats: float, sizes: Any) -> None:
-    """sizes[slot]: max |theta_j| over C_t for every weight of the promised nodes of `order`; nats = log(n / delta)."""
-    for i in range(len(order)):
-        v = order[i]
-        start, d = layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v]
-        if not sets.promised[v]:
-            continue
-        centre = find_centre(layout, sets, state, v, nats)
-        for j in range(d):
-            sizes[start + j] = 0.0
-            for end in range(2):
-                if centre.status == 1 and layout.parent[start + j] > 0:
-                    for k in range(d):
-                        sets.along[k] = 2.0 * end - 1.0 if k == j else 0.0
-                    sizes[start + j] = max(sizes[start + j], highest(layout, sets, state, v, centre, -1))
-
-
-@kernel
-def bound_means(
-    layout: Any, sets: Any, state: Any, order: Any, nats: float, sizes: Any, kept: Any, fixed: Any, low: Any, high: Any
-) -> None:
-    """low[v], high[v]: the ends of the mean of each node of `order` (topological), given what is set or known."""
-    low[0] = high[0] = 1.0
-    for i in range(len(order)):
-        v = order[i]
-        if not math.isnan(fixed[v]):
-            low[v] = high[v] = fixed[v]
-        elif layout.ptr[v + 1] == layout.ptr[v]:
-            low[v] = high[v] = 0.0
-        else:
-            bound_mean(layout, sets, state, v, nats, sizes, kept, fixed, low, high)
-
-
-@kernel
 def bound_listed(
-    layout: Any, sets: Any, state: Any, order: Any, nats: float, sizes: Any, kept: Any, ids: Any, to: Any, context: Any,
-    fixed: Any, low: Any, high: Any,
-) -> None:  # fmt: skip
-    """low[i, v], high[i, v]: the ends of `bound_means` under the i-th of many actions. fixed: scratch."""
-    for i in range(len(ids)):
-        for v in range(len(context)):
-            fixed[v] = context[v]
-        for j in range(ids.shape[1]):
-            if ids[i, j] > 0:
-                fixed[ids[i, j]] = to[i, j]
-        bound_means(layout, sets, state, order, nats, sizes, kept, fixed, low[i], high[i])
+    layout: Any, sets: Any, state: Any, order: Any, nats: float, kept: Any, fixed: Any, low: Any, high: Any
+) -> None:
+    """low[i, v], high[i, v]: the ends of the mean of each node of `order` (topological) under the i-th of many actions,
+    where fixed[i] is set or known (NaN: free). nats = log(n / delta). Node after node: its set is the same for all."""
+    for k in range(len(order)):
+        v = order[k]
+        for i in range(len(fixed)):
+            low[i, 0] = high[i, 0] = 1.0
+            low[i, v] = high[i, v] = fixed[i, v] if not math.isnan(fixed[i, v]) else 0.0
+        if layout.ptr[v + 1] > layout.ptr[v] and not bound_promised(
+            sets.kind, layout, sets, state, v, nats, fixed, low, high
+        ):
+            for i in range(len(fixed)):
+                if math.isnan(fixed[i, v]):
+                    bound_table(layout, sets, state, v, nats, kept, fixed[i], low[i], high[i])
+
+
+@by_type
+def bound_promised(
+    kind: Any, layout: Any, sets: Any, state: Any, v: int, nats: float, fixed: Any, low: Any, high: Any
+) -> Any:
+    """The ends of the mean of a node with a promised link; False where it has none, or no weights make the rows
+    likely."""
+
+
+@bound_promised.of(NonePromised)
+def bound_none(
+    kind: Any, layout: Any, sets: Any, state: Any, v: int, nats: float, fixed: Any, low: Any, high: Any
+) -> bool:
+    return False
+
+
+@bound_promised.of(SomePromised)
+def bound_convex(
+    kind: Any, layout: Any, sets: Any, state: Any, v: int, nats: float, fixed: Any, low: Any, high: Any
+) -> bool:
+    if not sets.promised[v]:
+        return False
+    centre = find_centre(layout, sets, state, v, nats)
+    if centre.status == 0:
+        return False
+    bound_sizes(layout, sets, state, v, centre)
+    for i in range(len(fixed)):
+        if math.isnan(fixed[i, v]):
+            bound_sum(layout, sets, state, v, centre, fixed[i], low[i], high[i])
+    return True
 
 
 @kernel
-def bound_mean(
-    layout: Any, sets: Any, state: Any, v: int, nats: float, sizes: Any, kept: Any, fixed: Any, low: Any, high: Any
-) -> None:
+def bound_sizes(layout: Any, sets: Any, state: Any, v: int, centre: Any) -> None:
+    """sets.sizes: max |theta_j| over C_t for every weight of v but the constant's."""
     start, d = layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v]
-    low[v], high[v] = 0.0, 1.0
-    if sets.promised[v]:
-        centre = find_centre(layout, sets, state, v, nats)
-        if centre.status == 1:
-            return bound_sum(layout, sets, state, v, centre, sizes, fixed, low, high)
+    for j in range(d):
+        sets.sizes[j] = 0.0
+        for end in range(2):
+            if layout.parent[start + j] > 0:
+                for k in range(d):
+                    sets.along[k] = 2.0 * end - 1.0 if k == j else 0.0
+                sets.sizes[j] = max(sets.sizes[j], highest(layout, sets, state, v, centre, -1))
+
+
+@kernel
+def bound_table(
+    layout: Any, sets: Any, state: Any, v: int, nats: float, kept: Any, fixed: Any, low: Any, high: Any
+) -> None:
+    """The lowest and highest end of v's patterns that can come up."""
+    start, d = layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v]
     free = 0
     for j in range(d):
         parent = layout.parent[start + j]
         if parent and math.isnan(fixed[parent]):
             free += 1
+    low[v], high[v] = 0.0, 1.0
     if free > _MOST_FREE:
-        return None
+        return
     row = sets.row
     first = 1 if layout.parent[start] == 0 else 0
     low[v], high[v] = 1.0, 0.0
@@ -131,7 +142,6 @@ def bound_mean(
         else:
             sets.ends[0], sets.ends[1] = kept.ends[at, 0], kept.ends[at, 1]
         low[v], high[v] = min(low[v], sets.ends[0]), max(high[v], sets.ends[1])
-    return None
 
 
 @kernel
@@ -145,9 +155,7 @@ def pattern_ends(sets: Any, state: Any, v: int, d: int, first: int, nats: float)
 
 
 @kernel
-def bound_sum(
-    layout: Any, sets: Any, state: Any, v: int, centre: Any, sizes: Any, fixed: Any, low: Any, high: Any
-) -> None:
+def bound_sum(layout: Any, sets: Any, state: Any, v: int, centre: Any, fixed: Any, low: Any, high: Any) -> None:
     """The ends of a line's or a curve's mean."""
     start, d, links = layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v], sets.links
     straight = links.code[v] == IDENTITY
@@ -157,7 +165,7 @@ def bound_sum(
         known = parent == 0 or not math.isnan(fixed[parent])
         least, most = (low[parent], high[parent]) if straight or known else (0.0, 1.0)
         sets.row[j] = 0.5 * (least + most)
-        beside += 0.5 * (most - least) * sizes[start + j]
+        beside += 0.5 * (most - least) * sets.sizes[j]
     size = 0.0
     for j in range(d):
         size += abs(sets.row[j])

@@ -23,7 +23,7 @@ from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.link_kernels import IDENTITY
 from dobandit.oracle.actions import Action, Actions, actions_of
-from dobandit.oracle.anytime_means import bound_listed, bound_sizes, nothing_kept
+from dobandit.oracle.anytime_means import bound_listed, nothing_kept
 from dobandit.oracle.anytime_values import AnytimeValues, anytime_values, bound_actions, fill_intervals
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import Interval
@@ -132,11 +132,12 @@ class AnytimeIntervals:
         count = len(actions.ids)
         if not self._lines and self._one is not None:
             return np.zeros(count), np.ones(count)
-        of = self._layout, self._sets, state, self._order, nats
         low, high = (fill((count, len(self._layout.ptr) - 1)) for fill in (np.zeros, np.ones))
-        sizes = np.zeros(len(state.theta))
-        bound_sizes(*of, sizes)
-        bound_listed(*of, sizes, nothing_kept(self._layout), *actions, context, context.copy(), low, high)
+        fixed = np.tile(context, (count, 1))
+        row, place = np.nonzero(actions.ids)
+        fixed[row, actions.ids[row, place]] = actions.values[row, place]
+        kept = nothing_kept(self._layout)
+        bound_listed(self._layout, self._sets, state, self._order, nats, kept, fixed, low, high)
         return low[:, self._order[-1]], high[:, self._order[-1]]
 
     def _nats(self, delta: float) -> float:

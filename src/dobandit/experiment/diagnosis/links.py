@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dobandit.experiment.diagnosis.calibration import quantile_groups
 from dobandit.experiment.diagnosis.cells import Cells
-from dobandit.experiment.diagnosis.numerics import nonnegative_least_squares
+from dobandit.experiment.diagnosis.numerics import nonnegative_least_squares, within
 from dobandit.experiment.diagnosis.parts import FEWEST, Array
 from dobandit.model.links import Link
 
@@ -77,12 +77,12 @@ def _fit(cells: Cells, link: Link, continuous: bool, nonnegative: bool) -> Fitte
     directions = np.eye(d)[:, theta > low + 1e-7]
     if math.isfinite(room) and theta.sum() > room - 1e-7 and directions.shape[1]:
         directions = directions @ np.linalg.qr(np.ones((directions.shape[1], 1)), mode="complete")[0][:, 1:]
-    x = np.clip(V @ theta, *link.domain)
-    return Fitted(np.clip(link.value(x), 0.0, 1.0), np.asarray(link.slope(x), dtype=float), directions)
+    x = within(V @ theta, *link.domain)
+    return Fitted(within(link.value(x), 0.0, 1.0), np.asarray(link.slope(x), dtype=float), directions)
 
 
 def _log_likelihood(theta: Array, cells: Cells, link: Link) -> float:
-    p = np.clip(link.value(np.clip(cells.V @ theta, *link.domain)), 0.0, 1.0)
+    p = within(link.value(within(cells.V @ theta, *link.domain)), 0.0, 1.0)
     # What cannot be costs so much that a step there is never taken, unless no weights could help it.
     one, zero = (np.log(np.maximum(chance, 1e-300)) for chance in (p, 1.0 - p))
     return float(cells.total @ one + (cells.n - cells.total) @ zero)
@@ -91,8 +91,8 @@ def _log_likelihood(theta: Array, cells: Cells, link: Link) -> float:
 def _newton(theta: Array, cells: Cells, link: Link, low: float, room: float) -> Array:
     """Where the likelihood's parabola at theta is largest; Fisher's information where a cell's own bends upwards."""
     V, n, one = cells
-    x = np.clip(V @ theta, *link.domain)
-    p, slope, bend = np.clip(link.value(x), 1e-9, 1.0 - 1e-9), link.slope(x), link.bend(x)
+    x = within(V @ theta, *link.domain)
+    p, slope, bend = within(link.value(x), 1e-9, 1.0 - 1e-9), link.slope(x), link.bend(x)
     q, zero = 1.0 - p, n - one
     score = one * slope / p - zero * slope / q
     own = one * (slope * slope / p - bend) / p + zero * (slope * slope / q + bend) / q
@@ -111,7 +111,8 @@ def _within_bounds(H: Array, g: Array, low: float, room: float) -> Array:
         return nonnegative_least_squares(L.T, b) + low
     # One more unknown, what is left of the room, and a row that is so heavy that it holds.
     heavy = 1e4 * math.sqrt(np.trace(H) + 1e-30)
-    A = np.block([[L.T, np.zeros((d, 1))], [np.full((1, d + 1), heavy)]])
+    A = np.zeros((d + 1, d + 1))
+    A[:d, :d], A[d] = L.T, heavy
     theta = nonnegative_least_squares(A, np.append(b, heavy * (room - d * low)))[:d]
     return theta * min(1.0, (room - d * low) / max(float(theta.sum()), 1e-300)) + low
 

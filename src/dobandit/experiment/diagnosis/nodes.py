@@ -22,6 +22,7 @@ from dobandit.experiment.diagnosis.parts import (
 )
 from dobandit.model.links import auto
 from dobandit.oracle.frontier import MOST_PARENTS
+from dobandit.policy.beliefs import NodeBelief
 from dobandit.policy.learner import Learner
 
 
@@ -33,9 +34,11 @@ def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[No
     cells, name = cells_of(table, v, parents, continuous), graph.nodes[v - 1]
     rows, M = int(cells.n.sum()), (cells.V * cells.n[:, None]).T @ cells.V
     identified = rows > 0 and bool(np.linalg.eigvalsh(M).min(initial=1.0) > 1e-9 * max(np.trace(M), 1.0))
-    status = learner.estimate(name).status if identified else "singular"
+    beliefs = learner.engine.beliefs()
+    known = None if beliefs is None else beliefs.node(v)
+    status = known.status if identified and known is not None else "singular"
     zeta = None if continuous else zeta_of(table, named)
-    node = NodeDiagnosis(name, rows, identified, status, _lambda_min(learner, v), zeta, causes=bool(named))
+    node = NodeDiagnosis(name, rows, identified, status, _lambda_min(known), zeta, causes=bool(named))
     warnings = list(on_weights(node, cells.V, [graph.nodes[p - 1] if p else "" for p in parents], continuous))
     if not rows:
         return node, warnings
@@ -59,10 +62,8 @@ def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[No
     return replace(node, verdict=AGREES, statistic=test.statistic, df=test.df, p=p, worst=worst), warnings
 
 
-def _lambda_min(learner: Learner, v: int) -> float | None:
-    beliefs = learner.engine.beliefs()
-    M = None if beliefs is None else beliefs.node(v).gram
-    return max(float(np.linalg.eigvalsh(M)[0]), 0.0) if M is not None and len(M) else None
+def _lambda_min(known: NodeBelief | None) -> float | None:
+    return max(float(np.linalg.eigvalsh(known.gram)[0]), 0.0) if known is not None and len(known.gram) else None
 
 
 def corrected(nodes: list[NodeDiagnosis]) -> list[NodeDiagnosis]:
@@ -76,5 +77,6 @@ def corrected(nodes: list[NodeDiagnosis]) -> list[NodeDiagnosis]:
 def diagnose_variable(name: str, v: int, table: RoundsByVariable) -> VariableDiagnosis:
     own = table.values[v][table.seen[v] & ~table.was_set[v]]
     ends = (float(own.min()), float(own.max())) if len(own) else (None, None)
-    missing, was_set = (float(np.average(rows, weights=table.counts)) for rows in (~table.seen[v], table.was_set[v]))
+    times = table.counts.sum()
+    missing, was_set = (float(rows @ table.counts / times) for rows in (~table.seen[v], table.was_set[v]))
     return VariableDiagnosis(name, missing, was_set, *ends)

@@ -1,4 +1,5 @@
-"""Two small computations for which SciPy would have to be loaded: it takes longer than a diagnosis, and 35 MB."""
+"""Small computations for which SciPy would have to be loaded, which takes longer than a diagnosis, and 35 MB; or for
+which NumPy takes many times as long as they need, in thousands of steps of fits."""
 
 from __future__ import annotations
 
@@ -27,6 +28,11 @@ def chi_square_tail(df: int, statistic: float) -> float:
     return min(math.fsum(terms) + (math.erfc(math.sqrt(y)) if df % 2 else 0.0), 1.0)
 
 
+def within(x: Array, low: float, high: float) -> Array:
+    """x between two bounds."""
+    return np.minimum(np.maximum(x, low), high)
+
+
 def nonnegative_least_squares(A: Array, b: Array) -> Array:
     """argmin |A x - b| over x >= 0, by Lawson and Hanson's active sets; A has full column rank.
 
@@ -34,7 +40,8 @@ def nonnegative_least_squares(A: Array, b: Array) -> Array:
     what has reached 0. Then the unknown is freed along which the error falls most, until it falls along none. Where
     all of them are above 0 when all are free, that is where it would end, so this is tried first.
     """
-    if (whole := _solved(A, b, np.ones(A.shape[1], dtype=bool))).min(initial=1.0) > 0.0:
+    whole: Array = np.linalg.lstsq(A, b, rcond=None)[0]
+    if whole.min(initial=1.0) > 0.0:
         return whole
     x, free, in_vain = np.zeros(A.shape[1]), np.zeros(A.shape[1], dtype=bool), np.zeros(A.shape[1], dtype=bool)
     least = np.finfo(float).eps * np.abs(A).sum(axis=0).max(initial=0.0)  # below that it is rounding
