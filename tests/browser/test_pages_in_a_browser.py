@@ -86,7 +86,7 @@ def demo():
 def browser():
     path = browser_path()
     with playwright.sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        opened = running.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         yield opened
         opened.close()
 
@@ -96,12 +96,17 @@ def session(browser, demo):
     """Where the service is, and the tab of somebody who has logged in; it notes what goes wrong and who is asked."""
     parts = urllib.parse.urlsplit(demo)
     address = f"{parts.scheme}://{parts.netloc}"
-    page = noting(browser.new_context(base_url=address))
+    page = noting(opened_in(browser, base_url=address))
     page.goto(demo, timeout=60_000)
     expect(page.get_by_role("heading", name="Experiments")).to_be_visible()
     assert all(cookie["httpOnly"] and cookie["sameSite"] == "Strict" for cookie in page.context.cookies())
     yield address, page
     page.context.close()
+
+
+def opened_in(browser, **settings):
+    """A window of somebody who wants no motion: pages scroll at once, and clicks need not wait until they stand."""
+    return browser.new_context(reduced_motion="reduce", **settings)
 
 
 def noting(context):
@@ -318,7 +323,7 @@ def test_replaying_the_log(session):
 
 def test_without_scripts_the_same_can_be_done(browser, session):
     address, logged_in = session
-    context = browser.new_context(java_script_enabled=False, base_url=address)
+    context = opened_in(browser, java_script_enabled=False, base_url=address)
     context.add_cookies(logged_in.context.cookies())
     with visiting(session, 390, "light", noting(context), refused=1) as page:
         page.goto("/experiments/1?round=7#graph")
@@ -370,7 +375,7 @@ def test_the_badge_of_the_target_is_no_button(session):
 @pytest.fixture(scope="module")
 def offline(browser):
     """A tab that reaches nobody."""
-    context = browser.new_context(offline=True)
+    context = opened_in(browser, offline=True)
     yield noting(context)
     context.close()
 
