@@ -60,7 +60,7 @@ def _panel(alt: Any, figure: RegretFigure, number: int, width: int) -> Any:
     colour = alt.Color("policy:N", legend=None, scale=alt.Scale(domain=figure.policies, range=figure.colours))
     dash = alt.StrokeDash("policy:N", legend=None, scale=alt.Scale(domain=figure.policies, range=figure.dashes))
     curves = alt.Chart(alt.NamedData(f"curves{number}"))
-    band = curves.mark_area(opacity=0.16).encode(x=x, y=alt.Y("low:Q", **height), y2=alt.Y2("high:Q"), color=colour)
+    band = curves.mark_area(fillOpacity=0.16).encode(x=x, y=alt.Y("low:Q", **height), y2=alt.Y2("high:Q"), color=colour)
     line = curves.mark_line(strokeWidth=2).encode(x=x, y=alt.Y("mean:Q", **height), color=colour, strokeDash=dash)
     heading = alt.Chart(alt.InlineData(values=[{}])).mark_text(align="left", fontSize=13, color=INK)
     heading = heading.encode(x=alt.XValue(0), y=alt.YValue(-22), text=alt.TextValue(panel.title))
