@@ -183,11 +183,12 @@ def rows_with_room(estimator: Estimator, layout: Layout, state: State) -> tuple[
     return state, rows
 
 
-def status_of(estimator: Estimator, layout: Layout, state: State, v: int) -> str:
-    """What is known of node v's estimate: whether the data alone, without a prior, tell its weights apart."""
+def status_of(estimator: Estimator, state: State, v: int, unseen: NDArray[np.float64]) -> str:
+    """What is known of node v's estimate: whether the data alone, without a prior, tell its weights apart. unseen: the
+    projector on its unseen directions"""
     if isinstance(estimator, MaximumLikelihood) and estimator.nonlinear[v]:
         return STATUS_WORDS[state.patterns.status[v]]
-    return "singular" if np.trace(unseen_directions(estimator, layout, state, v)) > 0.5 else "solved"
+    return "singular" if np.trace(unseen) > 0.5 else "solved"
 
 
 def begins_with_prior(estimator: Estimator) -> bool:

@@ -74,14 +74,15 @@ class Beliefs:
         slots = slice(int(layout.ptr[v]), int(layout.ptr[v + 1]))
         square = slice(int(layout.square[v]), int(layout.square[v + 1]))
         d = slots.stop - slots.start
+        null = unseen_directions(self._estimator, layout, self._state, v)
         return NodeBelief(
             layout.parent[slots].tolist(),
             self.theta[slots],
             stats.gram[square].reshape(d, d),
             stats.inverse[square].reshape(d, d),
-            unseen_directions(self._estimator, layout, self._state, v),
+            null,
             int(stats.rows[v]),
-            status_of(self._estimator, layout, self._state, v),
+            status_of(self._estimator, self._state, v, null),
             float(self.radii[v]),
             self.links[v - 1],
             form_in_words(self._estimator, self._state, v),
