@@ -46,8 +46,8 @@ def browser_path():
 
 
 @pytest.fixture(scope="module")
-def demo():
-    """`dobandit demo` with its login link; at the end it is stopped as a person would, with Ctrl+C."""
+def shop():
+    """`dobandit demo` as it starts, and where its database will be."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -60,21 +60,8 @@ def demo():
         text=True,
         env={**os.environ, "TMPDIR": str(home), "PYTHONUNBUFFERED": "1"},
     )
-    said = []
     try:
-        for line in server.stdout:
-            said.append(line)
-            if "log in once with" in line:
-                break
-        assert any("log in once with" in line for line in said), "".join(said)
-        yield said[-1].split()[-1]
-        assert list(home.glob("dobandit-demo-*"))
-        server.send_signal(signal.SIGINT)
-        rest = server.communicate(timeout=30)[0]
-        assert server.returncode == 0, rest
-        assert "the shop is closed" in rest
-        assert "Traceback" not in rest
-        assert not list(home.glob("dobandit-demo-*"))
+        yield server, home
     finally:
         server.kill()
         server.wait()
@@ -92,7 +79,28 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def session(browser, demo):
+def demo(shop, browser):
+    """The demo's login link, once it is there, while a browser was opened; at the end it is stopped as a person would,
+    with Ctrl+C."""
+    server, home = shop
+    said = []
+    for line in server.stdout:
+        said.append(line)
+        if "log in once with" in line:
+            break
+    assert any("log in once with" in line for line in said), "".join(said)
+    yield said[-1].split()[-1]
+    assert list(home.glob("dobandit-demo-*"))
+    server.send_signal(signal.SIGINT)
+    rest = server.communicate(timeout=30)[0]
+    assert server.returncode == 0, rest
+    assert "the shop is closed" in rest
+    assert "Traceback" not in rest
+    assert not list(home.glob("dobandit-demo-*"))
+
+
+@pytest.fixture(scope="module")
+def session(demo, browser):
     """Where the service is, and the tab of somebody who has logged in; it notes what goes wrong and who is asked."""
     parts = urllib.parse.urlsplit(demo)
     address = f"{parts.scheme}://{parts.netloc}"
