@@ -78,7 +78,8 @@ def specification(chart: Any) -> Any:
 
 def _printable(part: Any) -> Any:
     if isinstance(part, str):
-        return part if part.isprintable() else "\n".join(map(printable, part.split("\n")))  # a note may have several lines
+        # A note may have several lines.
+        return part if part.isprintable() else "\n".join(map(printable, part.split("\n")))
     if isinstance(part, dict):
         return {_printable(key): _printable(value) for key, value in part.items()}
     return list(map(_printable, part)) if isinstance(part, (list, tuple)) else part
