@@ -36,7 +36,7 @@ uvicorn.server.asyncio = Hurried()  # a server looks ten times a second whether 
 
 @cache
 def routes():
-    """An app prepares its routes for its first request, which takes as long as ten requests: one does so for all."""
+    """An app prepares its routes for its first request, which takes longer than answering it: one does so for all."""
     return create_app(MemoryStorage(), Settings()).router.routes
 
 
