@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from contextlib import contextmanager
+from functools import cache
 
 import httpx
 import uvicorn.server
@@ -31,6 +32,19 @@ class Hurried:
 
 
 uvicorn.server.asyncio = Hurried()  # a server looks ten times a second whether it is to end, and tests start many
+
+
+@cache
+def routes():
+    """An app prepares its routes for its first request, which takes longer than answering it: one does so for all."""
+    return create_app(MemoryStorage(), Settings()).router.routes
+
+
+def app_of(storage, settings):
+    app = create_app(storage, settings)
+    assert [type(route) for route in app.router.routes] == [type(route) for route in routes()]
+    app.router.routes[:] = routes()
+    return app
 
 
 class Served:
@@ -73,7 +87,7 @@ class Served:
 def served(storage=None, **settings):
     """A service on a port of its own, until the end of the block."""
     storage = MemoryStorage() if storage is None else storage
-    app = create_app(storage, Settings(**{"token_seconds": 0.0, "warm": False, **settings}))
+    app = app_of(storage, Settings(**{"token_seconds": 0.0, "warm": False, **settings}))
     with listening(app) as url:
         one = Served(app, url, storage)
         try:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from contextlib import closing
 
+import forked
 from dobandit.experiment.storage.base import RECORDED, TOLD, StoredTrial
 
 SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
@@ -24,6 +25,13 @@ def add(experiment, *trials):
 def start(script, *arguments):
     command = [sys.executable, "-W", "error", "-c", PRELUDE + script, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def carried_out(zygote, script, *arguments):
+    """What a script prints in a process that is forked from one that has loaded storages."""
+    code, out, err = zygote.run(forked.python, PRELUDE + script, list(map(str, arguments)), [])
+    assert code == 0, err
+    return out.split()
 
 
 def finish(process):

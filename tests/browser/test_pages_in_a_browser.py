@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import dobandit as dob
-from dobandit.report.html import study_report
+from dobandit.report.html import study_page
 from worlds import THOROUGH
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -46,8 +46,8 @@ def browser_path():
 
 
 @pytest.fixture(scope="module")
-def demo():
-    """`dobandit demo` with its login link; at the end it is stopped as a person would, with Ctrl+C."""
+def shop():
+    """`dobandit demo` as it starts, and where its database will be."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -60,21 +60,8 @@ def demo():
         text=True,
         env={**os.environ, "TMPDIR": str(home), "PYTHONUNBUFFERED": "1"},
     )
-    said = []
     try:
-        for line in server.stdout:
-            said.append(line)
-            if "log in once with" in line:
-                break
-        assert any("log in once with" in line for line in said), "".join(said)
-        yield said[-1].split()[-1]
-        assert list(home.glob("dobandit-demo-*"))
-        server.send_signal(signal.SIGINT)
-        rest = server.communicate(timeout=30)[0]
-        assert server.returncode == 0, rest
-        assert "the shop is closed" in rest
-        assert "Traceback" not in rest
-        assert not list(home.glob("dobandit-demo-*"))
+        yield server, home
     finally:
         server.kill()
         server.wait()
@@ -86,22 +73,48 @@ def demo():
 def browser():
     path = browser_path()
     with playwright.sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        opened = running.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         yield opened
         opened.close()
 
 
 @pytest.fixture(scope="module")
-def session(browser, demo):
+def demo(shop, browser):
+    """The demo's login link, once it is there, while a browser was opened; at the end it is stopped as a person would,
+    with Ctrl+C."""
+    server, home = shop
+    said = []
+    for line in server.stdout:
+        said.append(line)
+        if "log in once with" in line:
+            break
+    assert any("log in once with" in line for line in said), "".join(said)
+    yield said[-1].split()[-1]
+    assert list(home.glob("dobandit-demo-*"))
+    server.send_signal(signal.SIGINT)
+    rest = server.communicate(timeout=30)[0]
+    assert server.returncode == 0, rest
+    assert "the shop is closed" in rest
+    assert "Traceback" not in rest
+    assert not list(home.glob("dobandit-demo-*"))
+
+
+@pytest.fixture(scope="module")
+def session(demo, browser):
     """Where the service is, and the tab of somebody who has logged in; it notes what goes wrong and who is asked."""
     parts = urllib.parse.urlsplit(demo)
     address = f"{parts.scheme}://{parts.netloc}"
-    page = noting(browser.new_context(base_url=address))
+    page = noting(opened_in(browser, base_url=address))
     page.goto(demo, timeout=60_000)
     expect(page.get_by_role("heading", name="Experiments")).to_be_visible()
     assert all(cookie["httpOnly"] and cookie["sameSite"] == "Strict" for cookie in page.context.cookies())
     yield address, page
     page.context.close()
+
+
+def opened_in(browser, **settings):
+    """A window of somebody who wants no motion: pages scroll at once, and clicks need not wait until they stand."""
+    return browser.new_context(reduced_motion="reduce", **settings)
 
 
 def noting(context):
@@ -318,7 +331,7 @@ def test_replaying_the_log(session):
 
 def test_without_scripts_the_same_can_be_done(browser, session):
     address, logged_in = session
-    context = browser.new_context(java_script_enabled=False, base_url=address)
+    context = opened_in(browser, java_script_enabled=False, base_url=address)
     context.add_cookies(logged_in.context.cookies())
     with visiting(session, 390, "light", noting(context), refused=1) as page:
         page.goto("/experiments/1?round=7#graph")
@@ -370,7 +383,7 @@ def test_the_badge_of_the_target_is_no_button(session):
 @pytest.fixture(scope="module")
 def offline(browser):
     """A tab that reaches nobody."""
-    context = browser.new_context(offline=True)
+    context = opened_in(browser, offline=True)
     yield noting(context)
     context.close()
 
@@ -390,7 +403,8 @@ def test_a_snapshot_opens_without_the_service(session, offline, tmp_path):
 
 def test_a_report_of_a_study_in_every_mode_and_on_paper(offline, tmp_path):
     result = dob.simulate(dob.paper.G4, ["ucb", "random", "ucb:scale=0.3"], rounds=60, replications=4, seed=0, budget=2)
-    file = study_report(result, tmp_path)["report.html"]
+    file = tmp_path / "report.html"
+    file.write_text(study_page(result))
     with visiting((file.as_uri(), offline), 1280, "light") as page:
         page.goto(file.as_uri())
         for width, scheme in MODES:

@@ -74,7 +74,7 @@ def test_every_block_of_a_page_is_found():
 def test_the_policy_of_the_page_keeps_the_contract(zygote, tmp_path):
     page = blocks((ROOT / "CONTRIBUTING.md").read_text())
     code = "\n".join(block.text for block in page if block.language == "python")
-    some = f"\nTestTryEach.cases = TestTryEach.cases[::{max(6 // THOROUGH, 1)}]\n"  # test_policy_suite.py has them all
+    some = f"\nTestTryEach.cases = TestTryEach.cases[::{max(12 // THOROUGH, 1)}]\n"  # test_policy_suite.py has them all
     (tmp_path / "test_try_each.py").write_text(code + some)
     tested = "import os, sys, pytest; os.chdir(sys.argv[1]); sys.exit(pytest.main(sys.argv[2:]))"
     words = [tmp_path, "-q", "-p", "no:cacheprovider", "-W", "error", "test_try_each.py"]

@@ -50,7 +50,8 @@ def run_process(zygote):
 
 
 def test_the_scaling_study_prints_a_table_for_each_size(run_process):
-    printed = run_process("scaling_study.py", "--quick", "--graphs", "2", "--replications", "4")
+    many = str(2 * THOROUGH)
+    printed = run_process("scaling_study.py", "--quick", "--graphs", many, "--replications", many)
     assert re.findall(r"Regret against (\w+)", printed) == ["nodes", "budget", "parents", "rounds"]
     rows = re.findall(r"^ +\d+ +[\d,]+ +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$", printed, re.MULTILINE)
     assert len(rows) == 12

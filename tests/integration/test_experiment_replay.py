@@ -181,7 +181,7 @@ def test_storages_agree(storage):
 @pytest.mark.parametrize("name", CASES)
 def test_live_and_simulated_runs_choose_alike(name):
     model, _, policy, _ = CASES[name]
-    rounds, seed = 120 * THOROUGH, 7
+    rounds, seed = (120 if name == "greedy" else 60) * THOROUGH, 7  # until it has changed its mind
     experiment = case(name, horizon=rounds)
     problem = experiment.definition.problem
     assert (problem.seed, problem.horizon) == (seed, rounds)
@@ -284,7 +284,7 @@ def test_exports_agree_and_come_back(name, tmp_path):
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_log_told_in_order_comes_back_to_the_bit(name):
-    experiment = played(name, 60)
+    experiment = played(name, 30 * THOROUGH)
     fresh = case(name)
     fresh.import_history(io.StringIO(experiment.to_csv()))
     assert knowledge(fresh) == knowledge(experiment)

@@ -1,14 +1,13 @@
 """Nothing slow is done while others wait for a log; and its files."""
 
 import os
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
+import forked
 from dobandit.experiment import history as history_module
 from dobandit.experiment.export import csv_parts
 from dobandit.experiment.replica import Replica
@@ -150,11 +149,12 @@ def test_an_answer_keeps_nobody_from_asking(storage, monkeypatch):
 
 
 FORK = """
-import os, signal, sys, threading
+import os, signal, sys, threading, warnings
 import dobandit as dob
 from dobandit.experiment import forks
 from dobandit.experiment.replica import Replica
 
+warnings.simplefilter("ignore", DeprecationWarning)  # of forks where there are threads
 graph = dob.CausalGraph([("A", "Y"), ("B", "Y")], target="Y")
 experiment = dob.create_experiment("spring", graph, 1, dob.Random(), sys.argv[1], seed=1)
 experiment.ask()
@@ -185,10 +185,10 @@ print(os.waitpid(child, 0)[1], experiment.status().trials)
 
 @pytest.mark.parametrize("place", ["memory", "file"])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork here.")
-def test_a_child_that_is_forked_while_another_thread_asks(tmp_path, place):
+def test_a_child_that_is_forked_while_another_thread_asks(zygote, tmp_path, place):
     url = "memory" if place == "memory" else f"sqlite:///{tmp_path}/spring.db"
-    done = subprocess.run([sys.executable, "-c", FORK, url], capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.split() == ["0", "2" if place == "memory" else "3"], done.stderr
+    _, out, err = zygote.run(forked.python, FORK, [url], [])
+    assert out.split() == ["0", "2" if place == "memory" else "3"], err
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork here.")

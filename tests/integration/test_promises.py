@@ -66,7 +66,7 @@ def write_with_checkpoints(send, storage, life):
     write_for_ever(send, storage, life)
 
 
-@pytest.mark.parametrize(("url", "lives"), [("sqlite", 30), ("disk", 10), ("postgresql", 10)], indirect=["url"])
+@pytest.mark.parametrize(("url", "lives"), [("sqlite", 16), ("disk", 6), ("postgresql", 6)], indirect=["url"])
 def test_an_acknowledged_tell_survives_kill_9(zygote, url, lives):
     lives *= THOROUGH
     done = zygote.run(kills, url, lives)
@@ -137,7 +137,7 @@ def asked_after_replay(experiment):
 
 
 def test_eight_processes_ask_and_tell_many_times_each(zygote, url):
-    zygote.run(eight_processes, url, 15 * THOROUGH)
+    zygote.run(eight_processes, url, 8 * THOROUGH)
 
 
 # -- races -------------------------------------------------------------------------------------------------------
@@ -182,4 +182,4 @@ def race(send, storage, turns):
 
 
 def test_an_expired_lease_is_handed_out_once(zygote, url):
-    zygote.run(races, url, 15 * THOROUGH)
+    zygote.run(races, url, 8 * THOROUGH)

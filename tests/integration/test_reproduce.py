@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from commands import dobandit, dobandit_process
+from commands import dobandit
 from dobandit.simulation import beyond
 from dobandit.simulation.beyond import BUDGETS, WORLDS, believed, extended_study
 from dobandit.simulation.reproduce import PUBLISHED, compare, paper_study
@@ -15,7 +15,7 @@ from worlds import THOROUGH
 
 
 def test_reproduce_writes_what_it_promises(tmp_path):
-    done = dobandit_process("reproduce", "G4", "--replications", 5, "--out", tmp_path / "results", "--json")
+    done = dobandit("reproduce", "G4", "--replications", 5, "--out", tmp_path / "results", "--json")
     graph = json.loads(done.stdout)["graphs"]["G4"]
     assert (graph["rounds"], graph["budget"], graph["replications"]) == (2000, 2, 5)
     assert list(graph["policies"]) == list(PUBLISHED["G4"])

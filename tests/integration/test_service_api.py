@@ -215,6 +215,7 @@ def test_experiments_come_in_pages(house):
 
 def test_events_tell_what_happens(house, monkeypatch):
     monkeypatch.setattr("dobandit.service.api.events._PAUSE", 0.05)
+    monkeypatch.setattr("dobandit.service.house._SECONDS", 0.05)
     headers = {"Authorization": f"Bearer {house.tokens['read']}"}
     with house.client.stream("GET", f"{house.at}/events", headers=headers) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")

@@ -5,11 +5,9 @@ import io
 import json
 import math
 import re
-import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -19,12 +17,11 @@ import pytest
 
 import dobandit as dob
 import forked
+import killed_service
 from dobandit.client.connection import Connection
 from dobandit.client.experiment import LOCAL_ONLY
 from dobandit.client.service import Service
 from dobandit.errors import ExperimentError, MissingError, ParseError, PolicyError, ServiceError, StorageError
-from dobandit.experiment.storage import open_storage
-from dobandit.experiment.tokens import create_token
 from serving import served
 from worlds import THOROUGH
 
@@ -258,71 +255,8 @@ def test_the_code_in_the_documentation_runs(house, service):
 # -- a server that is killed ---------------------------------------------------------------------------------------
 
 
-def start_server(url, port):
-    command = [sys.executable, "-m", "dobandit", "serve", "--storage", url, "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    with httpx.Client(timeout=5) as client:
-        for _ in range(1200):
-            try:
-                if client.get(f"http://127.0.0.1:{port}/healthz").status_code == 200:
-                    return process
-            except httpx.TransportError:
-                time.sleep(0.05)
-            assert process.poll() is None, process.stderr.read()
-    raise AssertionError("the server did not start")
-
-
-def stop(process):
-    process.send_signal(signal.SIGKILL)  # no chance to tidy up
-    process.wait(timeout=30)
-    process.stderr.close()
-
-
-def test_a_killed_server_loses_and_doubles_nothing(tmp_path):
-    """Many asks and tells by two clients; the server dies in between, wherever it is just then."""
-    many = 80 * THOROUGH
-    url = f"sqlite:///{tmp_path}/spring.db"
-    storage = open_storage(url)
-    dob.create_experiment("spring", GRAPH, 1, "random", storage, seed=3)
-    token = create_token(storage, "worker", "work", time.time(), "the tests")[0]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    running = [start_server(url, port)]
-    told, errors = {}, []
-
-    def work(share):
-        try:
-            with dob.connect(f"http://127.0.0.1:{port}", token, timeout=30.0, patience=120.0) as service:
-                experiment = service.open_experiment("spring")
-                for number in share:
-                    trial = experiment.ask()
-                    seen = {"email": number % 2, "coupon": 0, "visit": 1, "buy": int(number % 3 == 0)} | trial.do
-                    assert trial.number not in told
-                    told[trial.number] = seen
-                    experiment.tell(trial, seen)
-        except BaseException as error:
-            errors.append(error)
-
-    workers = [threading.Thread(target=work, args=(range(start, many, 2),)) for start in (0, 1)]
-    for worker in workers:
-        worker.start()
-    while len(told) < many // 2 and any(worker.is_alive() for worker in workers):
-        time.sleep(0.002)
-    stop(running.pop())
-    running.append(start_server(url, port))
-    for worker in workers:
-        worker.join(timeout=120)
-    stop(running.pop())
-    assert not errors
-    rows = dob.open_experiment("spring", storage).trials()
-    assert [row["trial"] for row in rows] == list(range(many))
-    assert {row["trial"]: row["observation"] for row in rows} == told
-    assert {row["state"] for row in rows} == {"told"}
-    assert {row["issued"] for row in rows} == {1}
-    audit = [line.what for line in storage.audit(most=5 * many)]
-    assert (audit.count("ask"), audit.count("tell")) == (many, many)
-    storage.close()
+def test_a_killed_server_loses_and_doubles_nothing(zygote, tmp_path):
+    zygote.run(killed_service.asks_and_tells, tmp_path, 80 * THOROUGH)
 
 
 def test_serve_says_where_it_is_and_how_to_log_in(tmp_path):

@@ -12,6 +12,7 @@ from dobandit.experiment.storage import open_storage
 from dobandit.service.problems import told_to_visitors
 from service_callers import API, problem, raw
 from serving import FUNNEL, served
+from worlds import THOROUGH
 
 # -- too much, too slow, malformed ---------------------------------------------------------------------------------
 
@@ -48,7 +49,7 @@ def closes_after(one, data):
 
 
 def test_slow_heads_and_bodies_are_not_waited_for():
-    with served(header_seconds=0.3, body_seconds=0.3) as one:
+    with served(header_seconds=0.15, body_seconds=0.15) as one:
         assert closes_after(one, b"") < 3
         assert closes_after(one, b"GET /healthz HTTP/1.1\r\nHost: loc") < 3
         answered = f"GET /healthz HTTP/1.1\r\nHost: {one.host}\r\n\r\n".encode()
@@ -131,14 +132,15 @@ HOSTILE = [
 
 
 def test_hostile_values_never_break_the_service(house):
-    """Whatever stands at any key of a request is refused, or makes sense: nothing is a fault of the service."""
+    """Whatever stands at any key of a request is refused, or makes sense: nothing is a fault of the service. A key
+    meets every other value; by `make thorough` all of them."""
     base = {"name": "fuzz", **FUNNEL}
     keys = ["name", "graph", "format", "target", "latent", "controllable", "bias", "context", "binarise", "budget"]
     keys += ["structure_only", "policy", "horizon", "seed", "lease", "links", "continuous", "effects", "hide", "levers"]
     keys += ["control", "stop_within", "history", "if_exists", "costs", "total_cost", "require", "forbid", "exclusive"]
     keys += ["smaller", "always_set"]
-    for key in keys:
-        for value in HOSTILE:
+    for number, key in enumerate(keys):
+        for value in HOSTILE if THOROUGH > 1 else HOSTILE[number % 2 :: 2]:
             answer = house.call("POST", f"{API}/experiments", {**base, key: value})
             assert answer.status_code in (201, 413, 422), (key, value, answer.text)
             if answer.status_code == 201:

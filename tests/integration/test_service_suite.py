@@ -17,9 +17,8 @@ from dobandit.client.service import connect
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.tokens import create_token
-from dobandit.service.app import create_app
 from dobandit.service.settings import Settings
-from serving import listening
+from serving import app_of, listening
 
 HERE = Path(__file__).parent
 
@@ -55,7 +54,7 @@ class Between:
         kept = open_storage(MemoryStorage() if storage is None else storage)
         if id(kept) not in self.known:
             clocks = [time.time]
-            app = create_app(kept, Settings(token_seconds=0.0, warm=False, clock=lambda: clocks[-1]()))
+            app = app_of(kept, Settings(token_seconds=0.0, warm=False, clock=lambda: clocks[-1]()))
             token = create_token(kept, "suite", "manage", 0.0, "the tests")[0]
             self.apps[f"Bearer {token}"] = app
             self.known[id(kept)] = (kept, token, clocks)

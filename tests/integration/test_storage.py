@@ -11,10 +11,13 @@ from dobandit.experiment.storage.base import FAILED, TOLD
 from dobandit.testing.imports import ImportsSuite
 from dobandit.testing.storage import StorageSuite
 from dobandit.testing.stored import ASK, SEEN, add
+from worlds import THOROUGH
 
 
 class TestStorages(StorageSuite):
     """The fixture `storage` gives each kind in turn."""
+
+    random_runs = 3 * THOROUGH
 
     def test_rows_are_of_one_moment_on_any_page(self, storage, monkeypatch):
         monkeypatch.setattr("dobandit.experiment.storage.sql_log._PAGE", 3)

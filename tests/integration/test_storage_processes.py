@@ -7,7 +7,7 @@ import pytest
 from dobandit.errors import StorageError
 from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.storage.backup import backup
-from storages import SEEN, add, finish, sound, start
+from storages import SEEN, add, carried_out, sound, start
 
 
 @pytest.fixture
@@ -107,9 +107,9 @@ assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_eight_processes_make_the_tables_at_once(kind, path, request):
+def test_eight_processes_make_the_tables_at_once(kind, path, request, zygote):
     url = str(path) if kind == "sqlite" else request.getfixturevalue("postgres_server").new_database()
-    finish(start(CREATORS, url))
+    carried_out(zygote, CREATORS, url)
     storage = open_storage(url)
     assert [experiment.trials for experiment in storage.experiments()] == [80] + [1] * 8
     storage.close()
@@ -137,7 +137,7 @@ storage.close()
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_a_fork(kind, path, request):
+def test_a_fork(kind, path, request, zygote):
     url = str(path) if kind == "sqlite" else request.getfixturevalue("postgres_server").new_database()
-    finish(start(FORK, url))
+    carried_out(zygote, FORK, url)
     assert kind == "postgresql" or sound(path)

@@ -14,7 +14,7 @@ from dobandit.experiment.storage import upgrade as upgrading
 from dobandit.experiment.storage.addresses import open_database
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.experiment.storage.upgrade import configuration, migrate, schema_version, upgrade
-from storages import SEEN, add, finish, start
+from storages import SEEN, add, carried_out
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -104,7 +104,7 @@ VALUES (1, {number}, 'asked', '[1,null]', 0, '', 1, '{state}', {position}, '[1,0
 """
 
 
-def test_tables_of_the_first_version_are_brought_up_to_date_by_whoever_comes_first(first):
+def test_tables_of_the_first_version_are_brought_up_to_date_by_whoever_comes_first(first, zygote):
     script = """
 import gc, dobandit.experiment.storage.sql, dobandit.experiment.storage.upgrade  # loaded once
 gc.freeze()
@@ -120,7 +120,7 @@ for _ in range(4):
         os._exit(0)
 print([os.waitpid(child, 0)[1] for child in children])
 """
-    assert finish(start(script, first)) == ["[0,", "0,", "0,", "0]"]
+    assert carried_out(zygote, script, first) == ["[0,", "0,", "0,", "0]"]
     assert schema_version(first) == schema.VERSIONS[-1]
     storage = open_storage(first)
     told, pending = storage.rows(1)

@@ -14,7 +14,7 @@ from dobandit.report import figures
 from dobandit.report.charts import graph_chart, regret_chart, save_chart
 from dobandit.report.curves import message
 from dobandit.report.figures import specification, svg_of
-from dobandit.report.html import PageFigure, Section, report_html, study_report, study_section
+from dobandit.report.html import PageFigure, Section, report_html, study_page, study_section
 from dobandit.report.readable import columns, shortened_apart
 from dobandit.report.result import SimulationResult, load_result, simulate
 from dobandit.report.tables import (
@@ -126,7 +126,7 @@ def test_a_page_is_for_dark_screens_phones_and_print_too(usual):
 
 def test_a_nasty_study_makes_a_harmless_page_and_chart(tmp_path):
     result = result_of({name: 10.0 + 20 * i for i, name in enumerate(NASTY) if "http" not in name}, replications=4)
-    assert_offline(study_report(result, tmp_path)["report.html"].read_text())
+    assert_offline(study_page(result))
     result.chart().save(tmp_path / "chart.html")
     page = Page((tmp_path / "chart.html").read_text())
     assert page.tags == ["html", "head", "meta", "meta", "title", "script", "body", "div", "script"]
@@ -205,8 +205,7 @@ def test_the_headline_names_the_best_known_loser():
 def test_a_page_says_which_study_it_is_of_and_when_it_was_run(usual, tmp_path):
     result = dataclasses.replace(usual, name="spring <funnel>", finished=1_700_000_000.0)
     result.save(tmp_path)
-    load_result(tmp_path).report(tmp_path)
-    page = (tmp_path / "report.html").read_text()
+    page = study_page(load_result(tmp_path))
     assert "Study spring &lt;funnel&gt;, 14 November 2023: 1,000 rounds, 40 runs of each policy" in page
     assert "seed 0" in page
     assert "<li>BLM-LR: random</li>" in page  # what this made-up study ran under that label

@@ -24,6 +24,7 @@ from dobandit.policy.problem import Problem
 Array = NDArray[np.float64]
 _WIDEST = 16
 _SAMPLES = 20_000
+_WAYS = (-1.0, 0.0, 1.0)  # down, the estimate, up
 
 
 def target_interval(
@@ -38,33 +39,34 @@ def target_interval(
     elif problem.is_linear:
         low, value, high = _linear(beliefs, problem, fixed, radii)
     else:
-        low, value, high = (_any_link(beliefs, problem, fixed, radii, way) for way in (-1.0, 0.0, 1.0))
+        low, value, high = _any_link(beliefs, problem, fixed, radii)
     # With few rows an estimate can lie outside [0, 1], and the recursions then cross: the interval holds all of them.
     return min(low, value, high), value, max(low, value, high)
 
 
 class _Region:
-    """A node's estimate and region, ready for many parent vectors at once. way: -1 down, 0 the estimate, 1 up."""
+    """A node's estimate and region, ready for many parent vectors at once."""
 
-    def __init__(self, beliefs: Beliefs, v: int, rho: float, way: float) -> None:
-        self.node, self.rho, self.way = beliefs.node(v), way * rho, way
+    def __init__(self, beliefs: Beliefs, v: int, rho: float) -> None:
+        self.node, self.rho = beliefs.node(v), rho
         self.unbounded = self.node.status == "separable"  # the data ask for infinite weights: they bound nothing
 
-    def sums(self, rows: Array) -> Array:
+    def sums(self, rows: Array, ways: tuple[float, ...]) -> list[Array]:
         """v . theta +- rho ||v||_{M^+} of each row; +-inf where the row has a part that was never seen."""
         width = np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", rows, self.node.inverse, rows), 0.0))
-        sums = rows @ self.node.theta + self.rho * width
-        if self.way:
-            unseen = (np.einsum("...i,ij,...j->...", rows, self.node.null, rows) > 1e-9) | self.unbounded
-            sums = np.where(unseen, self.way * math.inf, sums)
-        return np.asarray(sums, dtype=float)
+        unseen = (np.einsum("...i,ij,...j->...", rows, self.node.null, rows) > 1e-9) | self.unbounded
+        means = rows @ self.node.theta
+        ends = [np.asarray(means + way * self.rho * width, dtype=float) for way in ways]
+        return [np.where(unseen, way * math.inf, end) if way else end for way, end in zip(ways, ends, strict=True)]
 
-    def probabilities(self, rows: Array) -> Array:
-        """f of the sums, within [0, 1] and within the link's domain."""
-        sums, link = self.sums(rows), self.node.link
-        inside = np.clip(np.nan_to_num(sums, posinf=1e6, neginf=-1e6), *link.domain)
-        p = np.clip(np.asarray(link.value(inside), dtype=float), 0.0, 1.0)
-        return np.where(np.isposinf(sums), 1.0, np.where(np.isneginf(sums), 0.0, p))
+    def probabilities(self, rows: Array, ways: tuple[float, ...] = _WAYS) -> list[Array]:
+        """f of the sums, within [0, 1] and within the link's domain: for each way, -1 down, 0 the estimate, 1 up."""
+        found = []
+        for sums in self.sums(rows, ways):
+            inside = np.clip(np.nan_to_num(sums, posinf=1e6, neginf=-1e6), *self.node.link.domain)
+            p = np.clip(np.asarray(self.node.link.value(inside), dtype=float), 0.0, 1.0)
+            found.append(np.where(np.isposinf(sums), 1.0, np.where(np.isneginf(sums), 0.0, p)))
+        return found
 
 
 def _linear(beliefs: Beliefs, problem: Problem, fixed: Array, rho: Array) -> tuple[float, float, float]:
@@ -117,28 +119,28 @@ def _linear_passes(
         out[way] = e[order[len(order) - 1]]
 
 
-def _any_link(beliefs: Beliefs, problem: Problem, fixed: Array, rho: Array, way: float) -> float:
+def _any_link(beliefs: Beliefs, problem: Problem, fixed: Array, rho: Array) -> list[float]:
     free = [v for v in problem.order if math.isnan(fixed[v])]
-    regions = {v: _Region(beliefs, v, float(rho[v]), way) for v in free}
+    regions = {v: _Region(beliefs, v, float(rho[v])) for v in free}
     scopes = [(*(p for p in regions[v].node.parents if math.isnan(fixed[p])), v) for v in free]
     cliques = elimination.elimination_cliques(scopes, _WIDEST)
     if cliques is None:
-        return _sampled(problem.seed, regions, fixed)
-    factors = []
+        return [_sampled(problem.seed, regions, fixed, way) for way in _WAYS]
+    found = []
     for v, (*parents, _) in zip(free, scopes, strict=True):
         rows = np.empty((2,) * len(parents) + (len(regions[v].node.parents),))
         grid = dict(zip(parents, np.indices((2,) * len(parents)), strict=True))
         for j, p in enumerate(regions[v].node.parents):
             rows[..., j] = grid.get(p, fixed[p])
-        factors.append(elimination.parents_and_self(regions[v].probabilities(rows), parents, v))
-    return elimination.marginals(factors, cliques)[free[-1]]
+        found.append([elimination.parents_and_self(p, parents, v) for p in regions[v].probabilities(rows)])
+    return [elimination.marginals(list(factors), cliques)[free[-1]] for factors in zip(*found, strict=True)]
 
 
-def _sampled(seed: int, regions: dict[int, _Region], fixed: Array) -> float:
+def _sampled(seed: int, regions: dict[int, _Region], fixed: Array, way: float) -> float:
     rng = np.random.default_rng([seed, 0x1A7E])
     worlds = np.tile(fixed[:, None], (1, _SAMPLES))
     p = np.zeros(_SAMPLES)
     for v, region in regions.items():
-        p = region.probabilities(worlds[region.node.parents].T)
+        (p,) = region.probabilities(worlds[region.node.parents].T, (way,))
         worlds[v] = rng.random(_SAMPLES) < p
     return float(p.mean())

@@ -41,7 +41,7 @@ def regret_chart(result: StudyResult, *, title: str | None = None, subtitle: str
     widths = [620] if wide else [400, 340]
     panels = [_panel(alt, figure, number, width) for number, width in enumerate(widths)]
     chart = panels[0] if wide else alt.hconcat(*panels, spacing=34)
-    chart = finished(alt, chart, figure.title, figure.subtitle, 86 if wide else 120)
+    finished(alt, chart, figure.title, figure.subtitle, 86 if wide else 120)
     # Rows go in last, by name: Altair would copy and check them at every step.
     chart.datasets = {f"curves{i}": panel.rows for i, panel in enumerate(figure.panels)}
     return chart
@@ -60,12 +60,12 @@ def _panel(alt: Any, figure: RegretFigure, number: int, width: int) -> Any:
     colour = alt.Color("policy:N", legend=None, scale=alt.Scale(domain=figure.policies, range=figure.colours))
     dash = alt.StrokeDash("policy:N", legend=None, scale=alt.Scale(domain=figure.policies, range=figure.dashes))
     curves = alt.Chart(alt.NamedData(f"curves{number}"))
-    band = curves.mark_area(opacity=0.16).encode(x=x, y=alt.Y("low:Q", **height), y2="high:Q", color=colour)
+    band = curves.mark_area(fillOpacity=0.16).encode(x=x, y=alt.Y("low:Q", **height), y2=alt.Y2("high:Q"), color=colour)
     line = curves.mark_line(strokeWidth=2).encode(x=x, y=alt.Y("mean:Q", **height), color=colour, strokeDash=dash)
     heading = alt.Chart(alt.InlineData(values=[{}])).mark_text(align="left", fontSize=13, color=INK)
-    heading = heading.encode(x=alt.value(0), y=alt.value(-22), text=alt.value(panel.title))
+    heading = heading.encode(x=alt.XValue(0), y=alt.YValue(-22), text=alt.TextValue(panel.title))
     labels = _end_labels(alt, panel, height, width, colour, dash)
-    return alt.layer(band, line, heading, *labels).properties(width=width, height=figure.height)
+    return alt.layer(band, line, heading, *labels, width=width, height=figure.height)
 
 
 def _end_labels(alt: Any, panel: Panel, height: dict[str, Any], width: int, colour: Any, dash: Any) -> tuple[Any, ...]:
@@ -76,16 +76,16 @@ def _end_labels(alt: Any, panel: Panel, height: dict[str, Any], width: int, colo
     left = width + 44
     middle = left + 7.2 * max(len(label.amount) for label in panel.labels)
     leader = base.mark_rule(strokeWidth=1).encode(
-        x=alt.value(width + 1), x2=alt.value(width + 12), y=ends, y2="place:Q", color=colour
+        x=alt.XValue(width + 1), x2=alt.X2Value(width + 12), y=ends, y2=alt.Y2("place:Q"), color=colour
     )
     sample = base.mark_rule(strokeWidth=2).encode(
-        x=alt.value(width + 12), x2=alt.value(width + 40), y=place, color=colour, strokeDash=dash
+        x=alt.XValue(width + 12), x2=alt.X2Value(width + 40), y=place, color=colour, strokeDash=dash
     )
     text = {"baseline": "middle", "fontSize": 12, "color": INK}
     amount = base.mark_text(align="right", fontWeight="bold", **text).encode(
-        x=alt.value(middle), y=place, text="amount:N"
+        x=alt.XValue(middle), y=place, text=alt.Text("amount:N")
     )
-    name = base.mark_text(align="left", **text).encode(x=alt.value(middle + 6), y=place, text="name:N")
+    name = base.mark_text(align="left", **text).encode(x=alt.XValue(middle + 6), y=place, text=alt.Text("name:N"))
     return leader, sample, amount, name
 
 
@@ -105,8 +105,8 @@ def graph_chart(
     graph = model if isinstance(model, CausalGraph) else model.graph
     x = {"scale": alt.Scale(domain=[0, picture.width], nice=False), "axis": None}
     y = {"scale": alt.Scale(domain=[picture.height, 0], nice=False), "axis": None}
-    chart = alt.layer(*_arrow_layers(alt, picture, x, y), *_box_layers(alt, picture, x, y))
-    chart = chart.properties(width=picture.width, height=picture.height)
+    layers = [*_arrow_layers(alt, picture, x, y), *_box_layers(alt, picture, x, y)]
+    chart = alt.layer(*layers, width=picture.width, height=picture.height)
     heading = f"What causes {graph.target}" if title is None else title
     legend = _legend(graph, picture, isinstance(model, WeightedModel)) if subtitle is None else subtitle
     return finished(alt, chart, heading, legend, max(36, int(picture.width / 7.6)))
@@ -143,12 +143,16 @@ def _arrow_layers(alt: Any, picture: Picture, x: dict[str, Any], y: dict[str, An
     tips = alt.Chart(alt.InlineData(values=heads)).mark_point(shape=_ARROW_HEAD, size=480, filled=True, opacity=1)
     layers = [
         lines.encode(
-            **where, detail="edge:N", order="order:Q", strokeWidth=width, color=alt.Color("line:N", scale=None)
+            **where,
+            detail=alt.Detail("edge:N"),
+            order=alt.Order("order:Q"),
+            strokeWidth=width,
+            color=alt.Color("line:N", scale=None),
         ),
         tips.encode(**where, angle=alt.Angle("angle:Q", scale=None), color=alt.Color("tip:N", scale=None)),
     ]
     if picture.weights_shown:
-        base = alt.Chart(alt.InlineData(values=texts)).encode(**where, text="text:N")
+        base = alt.Chart(alt.InlineData(values=texts)).encode(**where, text=alt.Text("text:N"))
         layers += [base.mark_text(fontSize=12, **_HALO), base.mark_text(fontSize=12, color=INK)]
     return layers
 
@@ -160,15 +164,15 @@ def _box_layers(alt: Any, picture: Picture, x: dict[str, Any], y: dict[str, Any]
         if not rows:
             continue
         base = alt.Chart(alt.InlineData(values=rows))
-        sides = {"x": alt.X("left:Q", **x), "x2": "right:Q", "y": alt.Y("top:Q", **y), "y2": "bottom:Q"}
+        sides = {"x": alt.X("left:Q", **x), "x2": alt.X2("right:Q"), "y": alt.Y("top:Q", **y), "y2": alt.Y2("bottom:Q")}
         ink = {"color": "white" if kind == "target" else INK, "fontWeight": "bold", "fontSize": 13}
         slant = {"fontStyle": "italic"} if kind == "latent" else {}
         layers += [
             base.mark_rect(opacity=1, **style).encode(**sides),
-            base.mark_text(**ink, **slant).encode(x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), text="text:N"),
+            base.mark_text(**ink, **slant).encode(x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), text=alt.Text("text:N")),
         ]
         if any(row["note"] for row in rows):
-            note = base.encode(x=alt.X("note_x:Q", **x), y=alt.Y("note_y:Q", **y), text="note:N")
+            note = base.encode(x=alt.X("note_x:Q", **x), y=alt.Y("note_y:Q", **y), text=alt.Text("note:N"))
             text = {"fontSize": 11, "lineBreak": "\n", "lineHeight": 13, "baseline": "line-top"}
             layers += [note.mark_text(**text, **_HALO), note.mark_text(**text, color=SOFT)]
     return layers
@@ -228,19 +232,18 @@ def finished(alt: Any, chart: Any, title: str, subtitle: str, characters: int) -
         subtitlePadding=6,
         offset=18 if lines else 10,
     )
-    return (
-        chart.properties(title=heading, padding=16, background="white")
-        .configure(font=FONT, aria=False)
-        .configure_view(stroke=None)
-        .configure_axis(
-            gridColor=GRID,
-            domainColor=SOFT,
-            tickColor=SOFT,
-            labelColor=SOFT,
-            titleColor=SOFT,
-            labelFontSize=12,
-            titleFontSize=12,
-            titleFontWeight="normal",
-            labelPadding=6,
-        )
+    # Set one by one, without Altair's methods, each of which would copy the whole chart.
+    chart.title, chart.padding, chart.background = heading, 16, "white"
+    axis = alt.AxisConfig(
+        gridColor=GRID,
+        domainColor=SOFT,
+        tickColor=SOFT,
+        labelColor=SOFT,
+        titleColor=SOFT,
+        labelFontSize=12,
+        titleFontSize=12,
+        titleFontWeight="normal",
+        labelPadding=6,
     )
+    chart.config = alt.Config(font=FONT, aria=False, view=alt.ViewConfig(stroke=None), axis=axis)
+    return chart

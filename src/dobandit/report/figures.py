@@ -69,12 +69,17 @@ def save_chart(chart: Any, path: str | os.PathLike[str]) -> None:
 def specification(chart: Any) -> Any:
     """The chart as Vega-Lite reads it: the one place where every text that reaches a picture is made printable. SVG
     has no control characters, U+FFFE, U+FFFF or halves of surrogate pairs, and a converter that meets one aborts."""
-    return _printable(chart.to_dict(validate=False))
+    rows = getattr(chart, "datasets", None)
+    if not isinstance(rows, dict):
+        return _printable(chart.to_dict(validate=False))
+    spec = chart.to_dict(validate=False, ignore=["datasets"])  # Altair would copy the rows three times
+    return _printable({**spec, "datasets": rows | spec.get("datasets", {})})
 
 
 def _printable(part: Any) -> Any:
     if isinstance(part, str):
-        return "\n".join(map(printable, part.split("\n")))  # a note may have several lines
+        # A note may have several lines.
+        return part if part.isprintable() else "\n".join(map(printable, part.split("\n")))
     if isinstance(part, dict):
         return {_printable(key): _printable(value) for key, value in part.items()}
     return list(map(_printable, part)) if isinstance(part, (list, tuple)) else part

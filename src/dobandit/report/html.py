@@ -212,6 +212,12 @@ def policy_settings(result: StudyResult) -> list[str]:
     return [f"{label}: {document_to_spec(policy_to_document(policy))}" for label, policy in policies]
 
 
+def study_page(result: StudyResult) -> str:
+    """The page of one study."""
+    section = study_section(result, heading="", remarks=policy_settings(result))
+    return report_html([section], message(result), study_lead(result))
+
+
 def study_report(result: StudyResult, folder: str | os.PathLike[str]) -> dict[str, Path]:
     """Write regret.png and .svg, graph.png and .svg, summary.md and .json, and report.html; the paths by file name."""
     home = Path(folder)
@@ -224,8 +230,7 @@ def study_report(result: StudyResult, folder: str | os.PathLike[str]) -> dict[st
         files |= {f"{name}.svg": svg, f"{name}.png": png_of_svg(svg)}
     files["summary.md"] = summary_markdown(result)
     files["summary.json"] = json.dumps(summary_document(result), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    section = study_section(result, heading="", remarks=policy_settings(result))
-    files["report.html"] = report_html([section], message(result), study_lead(result))
+    files["report.html"] = study_page(result)
     for file, content in files.items():
         write_atomically(home / file, content)
     return {file: home / file for file in files}

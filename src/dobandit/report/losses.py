@@ -46,19 +46,19 @@ def losses_chart(results: Mapping[str, StudyResult], *, title: str | None = None
     base, at = alt.Chart(alt.InlineData(values=bars)), alt.Y("y:Q", **y)
     colour = alt.Color("colour:N", scale=None)
     bar = base.mark_rule(strokeWidth=11, opacity=0.85).encode(
-        x=alt.X("zero:Q", scale=x, axis=axis), x2="mean:Q", y=at, color=colour
+        x=alt.X("zero:Q", scale=x, axis=axis), x2=alt.X2("mean:Q"), y=at, color=colour
     )
-    interval = base.mark_rule(strokeWidth=1.5, color=INK).encode(x=alt.X("low:Q", scale=x), x2="high:Q", y=at)
+    interval = base.mark_rule(strokeWidth=1.5, color=INK).encode(x=alt.X("low:Q", scale=x), x2=alt.X2("high:Q"), y=at)
     text = {"baseline": "middle", "fontSize": 12, "color": INK}
-    name = base.mark_text(align="right", **text).encode(x=alt.value(-8), y=at, text="name:N")
+    name = base.mark_text(align="right", **text).encode(x=alt.XValue(-8), y=at, text=alt.Text("name:N"))
     lost = base.mark_text(align="left", dx=6, fontWeight="bold", **text).encode(
-        x=alt.X("high:Q", scale=x), y=at, text="amount:N"
+        x=alt.X("high:Q", scale=x), y=at, text=alt.Text("amount:N")
     )
     head = alt.Chart(alt.InlineData(values=headings)).mark_text(
         align="left", baseline="middle", fontSize=13, color=SOFT
     )
-    head = head.encode(x=alt.value(0), y=alt.Y("y:Q", **y), text="text:N")
-    chart = alt.layer(bar, interval, name, lost, head).properties(width=_WIDTH, height=height)
+    head = head.encode(x=alt.XValue(0), y=alt.Y("y:Q", **y), text=alt.Text("text:N"))
+    chart = alt.layer(bar, interval, name, lost, head, width=_WIDTH, height=height)
     above = losses_message(results) if title is None else title
     return finished(alt, chart, above, _explained(results) if subtitle is None else subtitle, 92)
 

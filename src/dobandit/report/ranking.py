@@ -85,16 +85,18 @@ def ranking_chart(ranking: Ranking, top: int = 20) -> Any:
     base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
     layers = [
         *([] if ranking.nothing is None else _nothing_layers(alt, ranking.nothing.value, x)),
-        base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", **x), x2="high:Q", color=colour),
+        base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", **x), x2=alt.X2("high:Q"), color=colour),
         base.mark_point(size=70, filled=True, opacity=1).encode(x=alt.X("value:Q", **x), color=colour),
         base.mark_point(
             shape="diamond", size=170, filled=False, strokeWidth=1.5, opacity=1, color=_SEEN
         )  # around a dot
         .encode(x=alt.X("seen:Q", **x))
         .transform_filter("isValid(datum.seen)"),
-        base.mark_text(align="right", dx=-10, fontSize=12, color=INK, limit=320).encode(x=alt.value(0), text="text:N"),
+        base.mark_text(align="right", dx=-10, fontSize=12, color=INK, limit=320).encode(
+            x=alt.XValue(0), text=alt.Text("text:N")
+        ),
     ]
-    chart = alt.layer(*layers).properties(width=460, height=_ROW * len(rows))
+    chart = alt.layer(*layers, width=460, height=_ROW * len(rows))
     return finished(alt, chart, _title(ranking), _legend(ranking, shown), 100)
 
 
@@ -104,7 +106,7 @@ def _nothing_layers(alt: Any, value: float, x: dict[str, Any]) -> list[Any]:
     return [
         idle.mark_rule(strokeDash=[4, 3], color=SOFT).encode(x=alt.X("value:Q", **x)),
         idle.mark_text(dy=-8, fontSize=11, color=SOFT, baseline="bottom").encode(
-            x=alt.X("value:Q", **x), y=alt.value(0), text=alt.value("doing nothing")
+            x=alt.X("value:Q", **x), y=alt.YValue(0), text=alt.TextValue("doing nothing")
         ),
     ]
 

@@ -17,7 +17,12 @@ from dobandit.testing.stored import ASK, SEEN, add, close, spring_in, there
 
 
 class AtOnceSuite:
-    """Every method gets a storage without experiments."""
+    """Every method gets a storage without experiments.
+
+    random_runs  how many random courses of events are compared with those in memory
+    """
+
+    random_runs = 8
 
     def test_an_exception_undoes_the_whole_block(self, storage: Storage) -> None:
         spring = spring_in(storage)
@@ -53,7 +58,7 @@ class AtOnceSuite:
             except UndoneError:
                 return UndoneError
 
-        for seed in range(6):
+        for seed in range(self.random_runs):
             memory, rng = MemoryStorage(), random.Random(seed)
             kept, plain = spring_in(storage), spring_in(memory)
             for _ in range(5):
@@ -135,7 +140,7 @@ class AtOnceSuite:
 
     def test_it_does_as_memory_does(self, storage: Storage) -> None:
         """Random calls, some of which are refused or undone, have the same outcome as in memory."""
-        for seed in range(8):
+        for seed in range(self.random_runs):
             memory = MemoryStorage()
             for experiment in storage.experiments():
                 storage.delete(experiment.name)

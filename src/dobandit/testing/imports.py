@@ -30,7 +30,7 @@ def _rounds(count: int) -> list[StoredTrial]:
 def everything(storage: Storage, experiment: int) -> list[Any]:
     """All that can be read of a log, in every way in which it can be read."""
     trials, closed = storage.counters(experiment)
-    places = [0, 1, 4, 7, 8, 11, trials - 1, trials, trials + 3]
+    places = sorted({*(place for place in (0, 1, 4, 7, 8, 11) if place < trials), trials - 1, trials, trials + 3})
     return [
         (trials, closed),
         [storage.trial(experiment, number) for number in range(-1, trials + 1)],
@@ -41,7 +41,7 @@ def everything(storage: Storage, experiment: int) -> list[Any]:
         [list(storage.rows(experiment, place, most)) for place in places for most in (None, 0, 1, 6)],
         [
             list(storage.rows(experiment, place, most, state))
-            for place in places
+            for place in places[::2]
             for most in (None, 6)
             for state in STATES
         ],
