@@ -68,7 +68,7 @@ def test_blm_lr_on_the_papers_graphs(name, scale):
     model, budget, horizon = paper.MODELS[name], paper.BUDGETS[name], paper.ROUNDS[name]
     learner = BLMLR(radius_scale=scale).start(model.graph, budget, horizon=horizon)
     reference = tr.BLMLRTranscription(model.graph, budget, horizon, radius_scale=scale)
-    same_choices(model, learner, reference, 100 * THOROUGH, every=25)
+    same_choices(model, learner, reference, 60 * THOROUGH, every=15)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -77,7 +77,7 @@ def test_blm_lr_on_random_graphs(seed):
     budget = 1 + seed % 3
     learner = BLMLR(radius_scale=0.1).start(model.graph, budget, horizon=300)
     reference = tr.BLMLRTranscription(model.graph, budget, 300, radius_scale=0.1)
-    same_choices(model, learner, reference, 100 * THOROUGH, seed, every=25)
+    same_choices(model, learner, reference, 60 * THOROUGH, seed, every=15)
 
 
 @relaxed(max_examples=30)
@@ -95,7 +95,7 @@ def test_blm_lr_on_continuous_models(seed):
     model = random_model(seed, model=LinearModel)
     learner = BLMLR(radius_scale=0.1).start(model.graph, 2, horizon=200, continuous=True)
     reference = tr.BLMLRTranscription(model.graph, 2, 200, radius_scale=0.1)
-    same_choices(model, learner, reference, 100 * THOROUGH, seed, every=25)
+    same_choices(model, learner, reference, 60 * THOROUGH, seed, every=15)
 
 
 @pytest.mark.parametrize("name", ["G4", "G5"])
@@ -222,7 +222,7 @@ def test_baselines_on_the_papers_graphs(baseline, name):
     policy, transcription, settings = BASELINES[baseline]
     model, budget = paper.MODELS[name], paper.BUDGETS[name]
     learner = policy.start(model.graph, budget, horizon=1000, effects="nonnegative")  # the paper's arms: exactly K
-    same_choices(model, learner, transcription(model.graph, budget, **settings), 120 * THOROUGH)
+    same_choices(model, learner, transcription(model.graph, budget, **settings), 80 * THOROUGH)
 
 
 @pytest.mark.parametrize("baseline", BASELINES)

@@ -65,9 +65,11 @@ class Fit:
         self.patterns = start_patterns(self.layout, self.nonlinear, room)
 
     def feed(self, V, x, fit: bool = False):
+        room = 0
         for row, value in zip(np.asarray(V, dtype=float), x, strict=True):
-            if rows_that_fit(self.layout, self.patterns) == 0:
+            while room == 0 and not (room := rows_that_fit(self.layout, self.patterns)):
                 self.patterns = grown(self.layout, self.patterns, self.nonlinear)
+            room -= 1
             add_to_patterns(self.layout, self.patterns, self.v, np.ascontiguousarray(row), float(value))
             if fit:
                 self.fit()

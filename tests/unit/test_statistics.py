@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dobandit import BLMLR, CausalGraph
+from dobandit.compiled import kernel
 from dobandit.estimation.estimators import start_with_shares
 from dobandit.estimation.statistics import REFRESH, add_row, layout_of, reaches_lambda, refresh, start_statistics
 from worlds import graphs, relaxed
@@ -18,7 +18,7 @@ seeds = st.integers(0, 2**32 - 1)
 CUTOFF = 1e-10
 
 
-@numba.njit
+@kernel
 def feed(layout, stats, v, rows, values):
     for i in range(len(rows)):
         add_row(layout, stats, v, rows[i], values[i])

@@ -76,9 +76,10 @@ def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int)
 
 def possible_patterns(layout: Layout) -> NDArray[np.int64]:
     """How many patterns each node's parents can show (cut at 2^40)."""
-    sizes = np.diff(layout.ptr)
-    starts = np.array([int(layout.parent[layout.ptr[v]] == 0) if d else 0 for v, d in enumerate(sizes)])
-    return np.exp2(np.minimum(sizes - starts, 40)).astype(np.int64)
+    named = np.diff(layout.ptr)
+    some = np.flatnonzero(named)
+    named[some] -= layout.parent[layout.ptr[some]] == 0  # without the constant
+    return np.left_shift(1, np.minimum(named, 40))
 
 
 def grown(layout: Layout, old: Patterns, nonlinear: NDArray[np.bool_]) -> Patterns:

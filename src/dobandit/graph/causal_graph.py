@@ -268,7 +268,7 @@ class CausalGraph:
 
     def has_bias(self, name: str) -> bool:
         """Whether the constant is a parent of `name`."""
-        return 0 in self._ids(self.index(name), self.arrays.parent_ptr, self.arrays.parent)[:1]
+        return self._known(name, "a name") in self._biased
 
     def ancestors(self, name: str) -> tuple[str, ...]:
         """Every node with a path to `name`, in topological order."""
@@ -290,6 +290,10 @@ class CausalGraph:
         Often they can only be seen (nobody makes people visit), and are meant to be left out of controllable."""
         hidden, useful = set(self.latent), set(self.ancestors(self.target))
         return tuple(n for n in self.controllable if n in useful and any(p not in hidden for p in self.parents(n)))
+
+    @cached_property
+    def _biased(self) -> frozenset[str]:
+        return frozenset(self.bias)
 
     @cached_property
     def _parents(self) -> dict[str, tuple[str, ...]]:

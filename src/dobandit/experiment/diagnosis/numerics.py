@@ -40,7 +40,7 @@ def nonnegative_least_squares(A: Array, b: Array) -> Array:
     what has reached 0. Then the unknown is freed along which the error falls most, until it falls along none. Where
     all of them are above 0 when all are free, that is where it would end, so this is tried first.
     """
-    whole: Array = np.linalg.lstsq(A, b, rcond=None)[0]
+    whole = np.asarray(np.linalg.lstsq(A, b, rcond=None)[0], dtype=np.float64)
     if whole.min(initial=1.0) > 0.0:
         return whole
     x, free, in_vain = np.zeros(A.shape[1]), np.zeros(A.shape[1], dtype=bool), np.zeros(A.shape[1], dtype=bool)
