@@ -25,7 +25,7 @@ WITHOUT_KERNELS = (
     "test_storage", "test_charts", "test_report_pages", "test_statistics", "test_signs", "test_inference",
     "test_formats", "test_formats_hostile", "test_formats_files", "test_random_models", "test_transcribed_learners",
     "test_assumptions", "test_fit", "test_latent", "test_networks", "test_transcription", "test_history", "test_graph",
-    "test_rounds", "test_sampling", "test_tables", "test_storage_versions", "test_paths", "test_studies", "test_links",
+    "test_rounds", "test_sampling", "test_tables", "test_paths", "test_studies", "test_links",
     "test_texts", "test_drawn", "test_model_files", "test_storage_damage",
 )  # fmt: skip
 
