@@ -306,11 +306,10 @@ def number_of(cell: Any) -> int | None:
     """The number of the trial that a row is of; None where the cell is empty."""
     if absent(cell) or (isinstance(cell, str) and not cell.strip()):
         return None
-    if isinstance(cell, str) and cell.isdecimal() and len(cell) < 19:  # the common case, and exact beyond 2**53
-        return int(cell)
     try:
         if not isinstance(cell, bool) and float(cell).is_integer() and 0 <= float(cell) < 2**63:
-            return int(cell) if is_whole(cell) else int(float(cell))
+            exact = is_whole(cell) or (isinstance(cell, str) and cell.isdecimal())  # floats are so up to 2**53
+            return int(cell) if exact else int(float(cell))
     except (TypeError, ValueError, OverflowError):
         pass
     raise ParseError(

@@ -8,11 +8,12 @@ is taken as told together.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable
 from itertools import groupby
 from typing import NamedTuple
 
-from dobandit.errors import ParseError
+from dobandit.errors import DobanditWarning, ParseError
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row
 from dobandit.experiment.tables import MOST_ROUNDS
@@ -48,7 +49,7 @@ def as_trials(rows: list[Rounds], columns: Columns) -> list[Rounds]:
     context = [columns.names.index(name) for name in columns.context]
     trial_of = {key: _trial_of(row[0], context) for key, row in distinct.items()}
     trials: list[Rounds] = []
-    numbers: set[Hashable] = set()
+    numbers: set[int] = set()
     for _, run in groupby(rows, lambda row: trial_of[id(row)]):
         together = list(run)
         number = together[0][0].trial
@@ -59,10 +60,8 @@ def as_trials(rows: list[Rounds], columns: Columns) -> list[Rounds]:
             if number in numbers:
                 raise _apart(number)
             numbers.add(number)
-        trial = together[0] if len(together) == 1 else tuple(one for row in together for one in row)
-        if len(trial) > 1:
-            _require_one(trial, columns)
-        trials.append(trial)
+        trials.append(_one(together, columns))
+    _warn_of_sorted(trials, context, columns)
     return trials
 
 
@@ -81,8 +80,11 @@ def _apart(number: int) -> ParseError:
     )
 
 
-def _require_one(trial: Rounds, columns: Columns) -> None:
-    """Whether these rounds can be one trial; otherwise ParseError."""
+def _one(together: list[Rounds], columns: Columns) -> Rounds:
+    """The trial that these rows are; ParseError where they cannot be one."""
+    trial = together[0] if len(together) == 1 else tuple(one for row in together for one in row)
+    if len(trial) == 1:
+        return trial
     first = trial[0]
     other = next((one for one in trial if one.do != first.do), None)
     if other is not None:
@@ -97,6 +99,27 @@ def _require_one(trial: Rounds, columns: Columns) -> None:
             f"here {_set_by(first, columns)}, are one, but they have {rounds:,}. Import a share of every row's count "
             "at a time."
         )
+    return trial
+
+
+def _warn_of_sorted(trials: list[Rounds], context: list[int], columns: Columns) -> None:
+    """Rows that were summed up once, and sorted by what was seen or by their counts, stand apart from those that set
+    the same: several trials, and no row comes twice."""
+    alike: dict[Hashable, list[Rounds]] = {}
+    for trial in trials:
+        if trial[0].trial is None and (len(trial) > 1 or trial[0].times > 1):
+            alike.setdefault(_trial_of(trial[0], context), []).append(trial)
+    for apart in alike.values():
+        rows = [tuple(one.observation) for trial in apart for one in trial]
+        if len(apart) > 1 and len(set(rows)) == len(rows):
+            warnings.warn(
+                f"rows with counts that set the same, such as {_set_by(apart[0][0], columns)}, stand apart: they are "
+                "trials that are learned one after another. If they were summed up over the same time, sort the table "
+                "by what was set (and by the context), so that they are one trial, in no order.",
+                DobanditWarning,
+                stacklevel=4,
+            )
+            return
 
 
 def _set_by(one: Round, columns: Columns) -> dict[str, float]:
