@@ -293,7 +293,7 @@ def test_record_and_import_and_export(x, tmp_path):
     assert x("import", "copy", "-", stdin=b"buy\n1\n").out == "imported 1 round as trial 4\n"
     x("create", "counted", "graph.txt", "-k", 1)
     counted = b"visit,buy,count\n1,1,30\n0,0,70\n"
-    assert x("import", "counted", "-", stdin=counted).out == "imported 100 rounds as trials 0 to 1\n"
+    assert x("import", "counted", "-", stdin=counted).out == "imported 100 rounds as trial 0\n"
     done = json_of(x("export", "copy", "log.out", "--format", "parquet", "--json"))
     assert done == {"file": "log.out", "format": "parquet", "trials": 5}
     assert (tmp_path / "log.out").read_bytes()[:4] == b"PAR1"

@@ -172,26 +172,12 @@ def test_the_estimates_have_the_signs_of_the_truth(shop):
     assert shop.diagnose().lines()
 
 
-def counted(experiment):
-    """Rows and ones of every pattern of causes of every node of the graph as it was given."""
-    inner = experiment.learner.engine.inner  # which may have found that the graph lacks a cause
-    patterns, graph = inner.state.patterns, inner.problem.graph
-    found = {}
-    for name in GRAPH.nodes:
-        v = graph.index(name)
-        cells = slice(int(patterns.first[v]), int(patterns.first[v] + patterns.used[v]))
-        found[name] = patterns.seen[cells].sum(), patterns.total[cells].sum()
-    return found
-
-
 def test_the_log_goes_elsewhere_and_back(shop, tmp_path):
     text = shop.to_csv()
     fresh = created(f"sqlite:///{tmp_path}/copy.db")
     fresh.import_history(io.StringIO(text))
     assert fresh.learner.rounds == TRIALS * SIZE
-    # A trial's rows are entries of their own here, in the order of the file: what rests on order (intervals, and the
-    # evidence for causes that the graph lacks) may differ, what was counted may not.
-    assert counted(fresh) == counted(shop)
+    assert knowledge(fresh) == knowledge(shop)
     for mobile in (0, 1):
         ours, theirs = (one.evaluate({"email": 1}, context={"mobile": mobile}) for one in (fresh, shop))
         assert ours.observed == theirs.observed

@@ -22,6 +22,7 @@ from dobandit.client.connection import Connection
 from dobandit.client.experiment import LOCAL_ONLY
 from dobandit.client.service import Service
 from dobandit.errors import ExperimentError, MissingError, ParseError, PolicyError, ServiceError, StorageError
+from dobandit.experiment.storage import MemoryStorage
 from serving import served
 from worlds import THOROUGH
 
@@ -172,6 +173,20 @@ def test_logs_are_those_of_python(house, service, tmp_path):
                 one.trials(**asked)
     with pytest.raises(ExperimentError, match="written to a path"):
         remote.to_csv(3)
+
+
+def test_sums_and_exports_are_the_same_trials_as_in_python(house, service, tmp_path):
+    head = "do:coupon,email,coupon,visit,buy,count\n"
+    path = tmp_path / "sums.csv"
+    path.write_text(head + "1,0,1,1,0,105\n1,0,1,1,1,30\n,0,0,0,0,880\n,1,0,1,0,1\n1,0,1,0,0,1\n1,0,1,1,1,1\n")
+    local = dob.create_experiment("spring", GRAPH, 1, storage=MemoryStorage(), seed=1)
+    remote = service.create_experiment("sums", GRAPH, 1, seed=1)
+    assert remote.import_history(path) == local.import_history(path) == range(4)
+    posted = service.create_experiment("posted", GRAPH, 1, seed=1)
+    assert posted.import_history(io.StringIO(remote.to_csv())) == range(4)
+    for one in (remote, posted):
+        assert [row["observation"] for row in one.trials()] == [row["observation"] for row in local.trials()]
+        assert one.recommend() == local.recommend()
 
 
 def test_answers_are_those_of_python(house, service, tmp_path):

@@ -26,10 +26,10 @@ PLAIN = [([1, None, None], [1, 0, 1], False), ([None, None, None], [0, None, 1],
 
 
 def read_history(source, columns):
-    """The rounds without their counts, all of which are 1."""
-    rounds = history.read_history(source, columns)
-    assert {found.times for found in rounds} == {1}
-    return [found[:3] for found in rounds]
+    """The rounds without their counts, all of which are 1: each is a trial."""
+    trials = history.read_history(source, columns)
+    assert {(len(rounds), rounds[0].times) for rounds in trials} == {(1, 1)}
+    return [rounds[0][:3] for rounds in trials]
 
 
 def parsed(text, columns=BINARY):

@@ -131,7 +131,8 @@ class RemoteExperiment:
         return int(self._post("/record", said, once=True)["trial"])
 
     def import_history(self, source: Any) -> range:
-        """Many such rounds: all of them, or none if one is wrong. Files are read here. Returns their numbers."""
+        """Many such rounds: all of them, or none if one is wrong. Files are read here, and rows that belong together
+        are one trial as in `Experiment.import_history`. Returns the numbers of the trials."""
         rows = values.rounds(source, self.columns)
         said = self._post("/import", {"rows": rows}, once=True)
         return range(said["first"], said["last"] + 1)

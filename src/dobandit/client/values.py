@@ -15,9 +15,11 @@ from dobandit.errors import ExperimentError, ObservationError
 from dobandit.experiment.batches import at_hand
 from dobandit.experiment.columnar import cells_of, is_frame, is_parquet, read_parquet
 from dobandit.experiment.definition import lease_seconds
+from dobandit.experiment.export import seen_column
 from dobandit.experiment.history import read_history
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.tables import is_file
+from dobandit.experiment.together import Rounds
 
 
 def plain(value: Any, what: str = "a number") -> Any:
@@ -92,11 +94,18 @@ def _row(number: int, row: Any) -> Any:
 
 
 def rounds(source: Any, columns: Columns) -> list[dict[str, Any]]:
-    """Rounds of any source that `import_history` takes, checked."""
+    """Rounds of any source that `import_history` takes, checked, a trial each; one of many rounds is a list of rows."""
     return [
-        {"do": decoded(one.do, columns), "observation": decoded(one.observation, columns), "count": one.times}
-        for one in read_history(source, columns)
+        {"do": decoded(trial[0].do, columns), "observation": _observed(trial, columns)}
+        for trial in read_history(source, columns)
     ]
+
+
+def _observed(trial: Rounds, columns: Columns) -> dict[str, Any] | list[dict[str, Any]]:
+    if len(trial) == 1 and trial[0].times == 1:
+        return decoded(trial[0].observation, columns)
+    rows = [(decoded(one.observation, columns), one.times) for one in trial]
+    return [{**{seen_column(name): v for name, v in row.items()}, columns.count_key: n} for row, n in rows]
 
 
 def decoded(row: list[float | None], columns: Columns) -> dict[str, float]:

@@ -73,12 +73,16 @@ def batch_of(seen: Any, columns: Columns, do_row: Row, known: Row | None = None,
         return _many(seen, columns, do_row, known, past)
     if isinstance(seen, Mapping) and columns.count_key in seen:
         return _many([seen], columns, do_row, known, past)
-    return one_row(columns.observation_row(seen, do_row, known, past)[0], 1, columns, do_row)
+    return summed([(columns.observation_row(seen, do_row, known, past)[0], 1)], columns, do_row)
 
 
-def one_row(row: Row, count: int, columns: Columns, do_row: Row) -> Batch:
-    """The batch of one distinct row."""
-    return _counted({columns.encode(row): count}, columns, do_row)
+def summed(rows: Iterable[tuple[Row, int]], columns: Columns, do_row: Row) -> Batch:
+    """The batch of rows in columns, each with how often it was seen."""
+    found: dict[str, int] = {}
+    for row, count in rows:
+        text = columns.encode(row)
+        found[text] = found.get(text, 0) + count
+    return _counted(found, columns, do_row)
 
 
 def _is_row(seen: Any) -> bool:

@@ -7,39 +7,31 @@ empty where not) or a column that names what was set, and perhaps a column `coun
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError
 from dobandit.experiment.columnar import is_frame
 from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import Row
 from dobandit.experiment.tables import Numbered, Rows, Spoken, grouped, is_file, numbered_rows
+from dobandit.experiment.together import Round, Rounds, as_trials
 
 _MOST_PROBLEMS = 5
 _MOST_KNOWN = 100_000  # rows that are remembered
 
 
-class Round(NamedTuple):
-    """What was set and what was seen, in columns; partial: some variable was neither set nor seen.
-
-    times  how often just this happened
-    """
-
-    do: Row
-    observation: Row
-    partial: bool
-    times: int = 1
-
-
-def read_history(source: Any, columns: Columns) -> list[Round]:
-    """The rounds of `source`, or ParseError with the first problems, and where they are.
+def read_history(source: Any, columns: Columns) -> list[Rounds]:
+    """The trials of `source`, each its rounds, or ParseError with the first problems, and where they are.
 
     source  the path of a CSV file (or .csv.gz, or Parquet), an open text file with CSV, a frame, or rows: pairs (do,
             observation), mappings {"do": ..., "observation": ...}, or flat mappings {"X2": 1, "Y": 0, "do:X3": 1}.
             Lines are counted from 1, rows from 0.
+
+    Equal rows that are a trial each are one object. Which rows are one trial together: see `as_trials`.
     """
-    return _read(source, columns, None)
+    with _named(source):
+        return as_trials(_read(source, columns, None), columns)
 
 
 def read_summed(source: Any, columns: Columns, passed: list[str]) -> list[Round]:
@@ -47,37 +39,47 @@ def read_summed(source: Any, columns: Columns, passed: list[str]) -> list[Round]
 
     passed  where columns that are passed over are listed: they are no variables, and like none
     """
-    return _read(source, columns, passed)
+    with _named(source):
+        return [one for rounds in _read(source, columns, passed) for one in rounds]
 
 
-def _read(source: Any, columns: Columns, passed: list[str] | None) -> list[Round]:
-    iterable = isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes))
-    if not iterable and not is_file(source) and not is_frame(source):
-        raise ExperimentError(
-            "rounds come as the path of a CSV or Parquet file, an open text file, a DataFrame or a list of rows, but "
-            f"got {type(source).__name__}."
-        )
+@contextmanager
+def _named(source: Any) -> Iterator[None]:
+    """What is wrong with a file is said with its path."""
     try:
-        return _checked(numbered_rows(source, columns, passed), columns, passed is not None)
+        yield
     except ParseError as error:
         if isinstance(source, (str, os.PathLike)):
             raise error.in_source(os.fspath(source)) from None
         raise
 
 
-def _checked(source: Numbered, columns: Columns, together: bool) -> list[Round]:
-    rounds: list[Round] = []
+def _read(source: Any, columns: Columns, passed: list[str] | None) -> list[Rounds]:
+    """The rounds of each row."""
+    iterable = isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes))
+    if not iterable and not is_file(source) and not is_frame(source):
+        raise ExperimentError(
+            "rounds come as the path of a CSV or Parquet file, an open text file, a DataFrame or a list of rows, but "
+            f"got {type(source).__name__}."
+        )
+    return _checked(numbered_rows(source, columns, passed), columns, passed is not None)
+
+
+def _checked(source: Numbered, columns: Columns, together: bool) -> list[Rounds]:
+    rows: list[Rounds] = []
     problems: list[tuple[int, str]] = []
-    known: dict[Any, list[Round]] = {}  # rows repeat themselves: an equal one is the same rounds, not read again
+    known: dict[Any, Rounds] = {}  # rows repeat themselves: an equal one is the same rounds, not read again
     for number, row, times in grouped(source.rows) if together else ((*one, 1) for one in source.rows):
         key = None if together else _key_of(row)
         if key is not None and (before := known.get(key)) is not None:
-            rounds += before
+            rows.append(before)
             continue
         try:
             said = source.spoken(row)
-            found = [] if said is None else _rounds_of(said, columns, times)
-            rounds += found
+            found = () if said is None else _rounds_of(said, columns, times)
+            if not found:
+                continue
+            rows.append(found)
             if key is not None and len(known) < _MOST_KNOWN:
                 known[key] = found
         except (InterventionError, ObservationError, ParseError) as error:
@@ -89,9 +91,9 @@ def _checked(source: Numbered, columns: Columns, together: bool) -> list[Round]:
         others = [f"\n{source.unit} {other}: {message}" for other, message in problems[1:]]
         line = number if source.unit == "line" else None
         raise ParseError("".join([first, *others]), where=f"{source.unit} {number}", line=line)
-    if not rounds:
+    if not rows:
         raise ParseError("the data have at least one round that was told, but there is none. Check the source.")
-    return rounds
+    return rows
 
 
 def _key_of(row: Any) -> Any:
@@ -109,15 +111,16 @@ def _key_of(row: Any) -> Any:
     return key
 
 
-def _rounds_of(said: Spoken, columns: Columns, times: int) -> list[Round]:
+def _rounds_of(said: Spoken, columns: Columns, times: int) -> Rounds:
     """One round per row; several where the row is a trial of many rounds, as `Experiment.trials` gives it."""
     do = columns.do_row(said.do)
-    if isinstance(said.observation, list):
-        rows = [one for row in said.observation if (one := Rows(columns).spoken(row)) is not None]
-    else:
-        rows = [said]
-    return [
-        Round(do, *columns.observation_row(row.observation, do), times * row.times * (1 if row is said else said.times))
+    if not isinstance(said.observation, list):
+        seen = columns.observation_row(said.observation, do)
+        return (Round(do, *seen, times * said.times, said.trial),) if said.times else ()
+    reader, trial = Rows(columns), object()
+    rows = [one for row in said.observation if (one := reader.spoken(row)) is not None]
+    return tuple(
+        Round(do, *columns.observation_row(row.observation, do), times * row.times * said.times, trial)
         for row in rows
-        if row.times
-    ]
+        if row.times and said.times
+    )

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from dobandit.checks import is_whole, shown
 from dobandit.errors import ConflictError, ExperimentError, MissingError
-from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of, one_row
+from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of, summed
 from dobandit.experiment.definition import definition_from_text
 from dobandit.experiment.forks import remember, was_left_locked
 from dobandit.experiment.history import read_history
@@ -32,6 +32,7 @@ from dobandit.experiment.storage.base import (
     Writer,
 )
 from dobandit.experiment.storage.refusals import storable
+from dobandit.experiment.together import Rounds
 from dobandit.model.weights import Do
 
 _PART = 10_000  # trials in memory at a time
@@ -148,24 +149,30 @@ class ExperimentLog:
         return number
 
     def import_history(self, source: Any) -> range:
-        """Many rounds that nobody asked for: all of them, or none if one is wrong. Returns their numbers.
+        """Many rounds that nobody asked for: all of them, or none if one is wrong. Returns the numbers of their trials.
 
         source  the path of a CSV or Parquet file, a frame, or rows
 
         CSV: a column per variable, blank where it was not seen, columns `do:NAME` with the value that NAME was set to,
         and perhaps a column `count`, how often the row was seen (see docs/experiments.md). Rows: (do, observation)
-        pairs, or mappings like the rows of the CSV. A row is one trial, whatever its count.
+        pairs, or mappings like the rows of the CSV or those of `trials`.
+
+        A row is one trial, in its order. Rows that were summed up have no order, and are one trial together: those
+        that stand next to each other, set the same (in the same context) and have a count above 1 somewhere. So are
+        the rows that have one trial.number in a table that `to_csv` wrote.
         """
-        rounds, now = read_history(source, self.columns), self._clock()
-        distinct = {id(one): one for one in rounds}  # equal rows of a file are one round here
-        made = {
-            key: self._closed_round(IMPORTED, one.do, one_row(one.observation, one.times, self.columns, one.do), now)
-            for key, one in distinct.items()
-        }
-        trials = [made[id(one)] for one in rounds]
+        told, now = read_history(source, self.columns), self._clock()
+        distinct = dict(zip(map(id, told), told, strict=True))  # equal rows of a file are one object
+        made = {key: self._imported(rounds, now) for key, rounds in distinct.items()}
+        trials = [made[id(rounds)] for rounds in told]
         position, first = self._entered(trials)
         self._keep_sums_of(position, trials)
         return range(first, first + len(trials))
+
+    def _imported(self, rounds: Rounds, now: float) -> StoredTrial:
+        do = rounds[0].do
+        seen = summed([(one.observation, one.times) for one in rounds], self.columns, do)
+        return self._closed_round(IMPORTED, do, seen, now)
 
     def _entered(self, trials: Sequence[StoredTrial]) -> tuple[int, int]:
         """The position and the number of the first of many closed trials, which enter the log together."""

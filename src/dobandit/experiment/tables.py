@@ -3,7 +3,7 @@
 NAME is what was seen of a variable, do:NAME what it was set to, `intervention_targets` or `do` which variables were set
 (see `marks`), `count` how often the row was seen (trial.count where a variable has that name, and in exports). An empty
 cell of a variable means that it was not seen. Of the other columns of an export (see `export`), trial.state says which
-rows are rounds that were told, and the rest do not matter.
+rows are rounds that were told, trial.number which rows are of one trial, and the rest do not matter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dobandit.checks import absent, shown
+from dobandit.checks import absent, is_whole, shown
 from dobandit.errors import ExperimentError, ParseError, closest, listed
 from dobandit.experiment.columnar import cells_of, is_frame, is_parquet, read_parquet
 from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
@@ -26,7 +26,7 @@ from dobandit.text_files import read_text
 MOST_ROUNDS = 10_000_000  # in one trial: a slip of the finger should not make a log that takes hours to replay
 _DELIMITERS = ",;\t|"
 MARK = "mark"  # the kind of a column that names what was set
-_STATE, _COUNT = TRIAL + "state", TRIAL + "count"
+_STATE, _COUNT, _NUMBER = TRIAL + "state", TRIAL + "count", TRIAL + "number"
 _WORDS: dict[object, int | None] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1, 0: 0, 1: 1}
 _WORDS |= {"y": 1, "n": 0, "t": 1, "f": 0}
 _WORDS |= dict.fromkeys(["", "na", "n/a", "null", "none", None])  # as other programs write an empty cell, and NaN
@@ -41,6 +41,7 @@ class Spoken(NamedTuple):
     do: Any
     observation: Any
     times: int = 1  # how often it was seen
+    trial: int | None = None  # the number of its trial, where the source has one
 
 
 class Numbered(NamedTuple):
@@ -162,7 +163,8 @@ class Rows:
                 raise ParseError(f"a row with do or observation has no further keys, but got {shown(key)}.{hint}")
         if not _was_told(row.get("state", TOLD)):
             return None
-        return Spoken(row.get("do"), row.get("observation"), count_of(row.get("count", 1)))
+        number = number_of(row.get("trial", row.get("number")))
+        return Spoken(row.get("do"), row.get("observation"), count_of(row.get("count", 1)), number)
 
     def _is_flat(self, row: Mapping[Any, Any]) -> bool:
         """Whether a row has variables for keys. One with do={...} beside its variables has, too."""
@@ -180,6 +182,7 @@ class Header:
         self.seen: list[tuple[int, str]] = []
         self.state: int | None = None
         self.count: int | None = None
+        self.number: int | None = None
         self.mark: tuple[int, str] | None = None
         found: set[tuple[str, str]] = set()
         for i, name in enumerate(header):
@@ -202,6 +205,8 @@ class Header:
                 self.state = i
             elif variable == _COUNT:
                 self.count = i
+            elif variable == _NUMBER:
+                self.number = i
             elif kind == MARK and self.mark is not None:
                 raise ParseError(f"one column says what was set, but {self.mark[1]!r} and {name!r} do. Keep one.")
             elif kind == MARK:
@@ -238,7 +243,8 @@ class Header:
                         f"a variable is set to one value, but {DO + name!r} has {shown(do[name])} and "
                         f"{self.mark[1]!r} says {shown(value)}. Correct one of the two."
                     )
-        return Spoken(do, seen, 1 if self.count is None else count_of(cells[self.count]))
+        times = 1 if self.count is None else count_of(cells[self.count])
+        return Spoken(do, seen, times, None if self.number is None else number_of(cells[self.number]))
 
 
 def meaning(name: object, columns: Columns) -> tuple[str, str] | None:
@@ -293,6 +299,22 @@ def count_of(cell: Any) -> int:
         pass
     raise ParseError(
         f"the count of a row is a whole number from 0 to {MOST_ROUNDS:,}, how often it was seen, but got {shown(cell)}."
+    )
+
+
+def number_of(cell: Any) -> int | None:
+    """The number of the trial that a row is of; None where the cell is empty."""
+    if absent(cell) or (isinstance(cell, str) and not cell.strip()):
+        return None
+    try:
+        if not isinstance(cell, bool) and float(cell).is_integer() and 0 <= float(cell) < 2**63:
+            exact = is_whole(cell) or (isinstance(cell, str) and cell.isdecimal())  # floats are so up to 2**53
+            return int(cell) if exact else int(float(cell))
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ParseError(
+        f"the number of a trial is a whole number from 0, the same in all of its rows, but got {shown(cell)}. Correct "
+        "it, or leave it out."
     )
 
 

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import accumulate, takewhile
 
 from sqlalchemy.exc import IntegrityError
 
@@ -103,14 +104,30 @@ def _distinct(trials: Sequence[StoredTrial]) -> Iterable[StoredTrial]:
 
 
 def _slices(trials: Sequence[StoredTrial]) -> Iterator[list[Piece]]:
-    """The parts, as many together as a slice holds; with many variables, few trials make a part."""
-    longest = max(len(trial.do) + len(trial.observation or "") + len(trial.counts or "") for trial in _distinct(trials))
-    most = max(1, min(MOST, SLICE // max(longest, 1)))
+    """The parts, as many together as a slice holds."""
     pieces: list[Piece] = []
-    for first in range(0, len(trials), most):
-        pieces.append((first, part_text(trials[first : first + most])))
+    for first, stop in _parts(trials):
+        pieces.append((first, part_text(trials[first:stop])))
         if sum(len(text) for _, text in pieces) >= SLICE:
             yield pieces
             pieces = []
     if pieces:
         yield pieces
+
+
+def _parts(trials: Sequence[StoredTrial]) -> Iterator[tuple[int, int]]:
+    """(first, stop) of each part: where trials are long, having many variables or many rows, few of them make one."""
+    length = {id(trial): max(1, _length(trial)) for trial in _distinct(trials)}
+    many = max(length.values()) > SLICE // MOST
+    first = 0
+    while first < len(trials):
+        stop = min(first + MOST, len(trials))
+        if many:
+            ends = accumulate(length[id(trial)] for trial in trials[first:stop])
+            stop = first + max(1, sum(1 for _ in takewhile(lambda end: end <= SLICE, ends)))
+        yield first, stop
+        first = stop
+
+
+def _length(trial: StoredTrial) -> int:
+    return len(trial.do) + len(trial.observation or "") + len(trial.counts or "")
