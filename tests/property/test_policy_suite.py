@@ -27,14 +27,15 @@ from dobandit import (
 )
 from dobandit.errors import PolicyError
 from dobandit.policy.engine import Action, Choice, Estimate, Rounds
-from dobandit.testing.policies import PolicySuite
+from dobandit.testing.policies import PolicySuite, name_of
 from dobandit.testing.problems import CASES
 from foreign import ThompsonArms, ThompsonEngine
 
 
 class FamilySuite(PolicySuite):
-    """Policies that share an engine. The first meets every problem in every test. Its variants meet every third problem
-    in a test, another third in the next: every variant still meets every problem, and goes through every test."""
+    """Policies that share an engine, or have a simple one. The first meets every problem in every test. The others meet
+    every third problem in a test, another third in the next: each still meets every problem, and goes through every
+    test."""
 
     def pytest_generate_tests(self, metafunc):
         if "case" not in metafunc.fixturenames:
@@ -42,7 +43,7 @@ class FamilySuite(PolicySuite):
             return
         turn = TESTS.index(metafunc.function.__name__)
         met = [
-            pytest.param(policy, case, id=f"{policy.label}-{case.name}")
+            pytest.param(policy, case, id=f"{name_of(policy)}-{case.name}")
             for i, policy in enumerate(self.policies)
             for j, case in enumerate(self.cases)
             if i == 0 or (i + j + turn) % 3 == 0
@@ -83,7 +84,7 @@ class TestAnswerSeekers(PolicySuite):
     policies = (BestSet(epsilon=0.3), LUCB(epsilon=0.3))
 
 
-class TestYardsticks(PolicySuite):
+class TestYardsticks(FamilySuite):
     policies = (Random(), Fixed(["X1"]), Fixed({"X4": 0}), Oracle)
 
 

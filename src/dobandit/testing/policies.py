@@ -47,8 +47,8 @@ from dobandit.testing.plain import Plain
 from dobandit.testing.problems import CASES, Case
 
 Maker = Callable[[WeightedModel], Policy]
-_ROUNDS = 24  # played before most questions
-_LOOKS = 12  # at what two engines know, with other random numbers and contexts each time
+_ROUNDS = 16  # played before most questions
+_LOOKS = 6  # at what two engines know, with other random numbers and contexts each time
 _SAME = 1e-9  # numbers this close are equal: sums in another order may differ in the last digits
 
 
@@ -65,8 +65,7 @@ class PolicySuite:
     def pytest_generate_tests(self, metafunc: Any) -> None:
         """Run each test over every policy, and over every problem where it asks for one."""
         if "policy" in metafunc.fixturenames:
-            names = [item.label if isinstance(item, Policy) else item.__name__ for item in self.policies]
-            metafunc.parametrize("policy", self.policies, ids=names)
+            metafunc.parametrize("policy", self.policies, ids=list(map(name_of, self.policies)))
         if "case" in metafunc.fixturenames:
             metafunc.parametrize("case", self.cases, ids=[case.name for case in self.cases])
 
@@ -274,6 +273,11 @@ def unwarned() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DobanditWarning)
         yield
+
+
+def name_of(policy: Policy | Maker) -> str:
+    """What a policy is called in the names of tests."""
+    return policy.label if isinstance(policy, Policy) else policy.__name__
 
 
 def made(policy: Policy | Maker, case: Case) -> Policy:
