@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
@@ -125,7 +126,12 @@ def flat(state):
 
 def knowledge(experiment, ordered=True):
     """All that was learned; where rounds lost their order in one of two logs, without what rests on it: `told`."""
-    state = experiment.learner.engine.state
+    return known_by(experiment.learner.engine, ordered)
+
+
+def known_by(engine, ordered=True):
+    """What an engine has learned, as `knowledge` says it."""
+    state = engine.state
     return flat(state if ordered or not hasattr(state, "told") else state._replace(told=()))
 
 
@@ -159,23 +165,21 @@ class PlainLog:
         return {**dict.fromkeys(idle, 0), **seen, **do}
 
     def in_order(self, do, rows):
-        """Many rounds in the order in which they are learned from: that of their texts; where the order matters, equal
-        ones are spread evenly, occurrence k of c at (k + u) / c, u a multiple of the golden ratio."""
-
-        def text(row):
-            values = [row.get(name) for name in self.problem.graph.nodes]
-            plain = [int(value) if value in (0, 1) else value for value in values]
-            return json.dumps(plain, separators=(",", ":"))
-
-        rows = sorted((self.whole(do, row) for row in rows), key=text)
+        """Many rounds in the order in which they are learned from: that of their texts. Where order matters, that of
+        their values, what was not seen last, with equal rounds spread evenly: occurrence k of c at (k + u) / c, u a
+        multiple of the golden ratio."""
+        rows = [self.whole(do, row) for row in rows]
+        values = [[row.get(name) for name in self.problem.graph.nodes] for row in rows]
         if not Learner(self.policy, self.problem).engine.weighs_by_order:
-            return rows
-        texts = [text(row) for row in rows]
-        distinct, golden = sorted(set(texts)), (math.sqrt(5.0) - 1.0) / 2.0
+            plain = [[int(value) if value in (0, 1) else value for value in row] for row in values]
+            texts = [json.dumps(row, separators=(",", ":")) for row in plain]
+            return [rows[i] for i in sorted(range(len(rows)), key=texts.__getitem__)]
+        keys = [[2.0 if value is None else value for value in row] for row in values]
+        distinct, golden = [key for key, _ in itertools.groupby(sorted(keys))], (math.sqrt(5.0) - 1.0) / 2.0
 
         def place(i):
-            among, k = distinct.index(texts[i]), i - texts.index(texts[i])
-            return (k + (among + 1) * golden % 1.0) / texts.count(texts[i]), among
+            among, k = distinct.index(keys[i]), keys[:i].count(keys[i])
+            return (k + (among + 1) * golden % 1.0) / keys.count(keys[i]), among
 
         return [rows[i] for i in sorted(range(len(rows)), key=place)]
 
