@@ -1,5 +1,6 @@
 """Kernels where compiled code cannot be kept, and when it is thrown away."""
 
+import copy
 import os
 import subprocess
 import sys
@@ -198,6 +199,19 @@ def test_rounds_are_the_same_whether_choosing_is_merged_or_called_where_it_stand
     *linked, kind = played()
     assert kind is model_rounds.Linked
     assert merged == linked
+
+
+def test_a_deep_copy_of_an_engine_that_has_run_runs_by_itself():
+    engine = CausalUCB().engine(CausalUCB().start(paper.G4.graph, 2).problem).inner
+    actions = engine.actions()
+    tape = blank_tape(np.zeros((1, len(actions.ids) + 1)), np.ones(1), np.arange(1, 31))
+    recorder = Recorder(tape, lambda *_: 0.0, np.zeros(0, np.int32), actions)
+    rng = np.random.default_rng(0)
+    draws = Draws(rng.random((10, len(paper.G4.graph))), rng.random((10, engine.draws)))
+    engine.run(World(paper.G4, paper.G4.graph), recorder, draws)
+    copied = copy.deepcopy(engine)
+    copied.run(World(paper.G4, paper.G4.graph), recorder, draws)
+    assert (engine.rounds, copied.rounds) == (10, 20)
 
 
 def test_every_module_with_kernels_counts_for_the_freshness_of_the_cache():

@@ -143,6 +143,9 @@ class Linking(NamedTuple):
     stage: Stage
     kept: tuple[NDArray[np.int64], ...]  # what stands at the places of `calls`
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        """A copied engine has arrays of its own, which stand elsewhere."""
+
 
 def linking(plan: ModelPlan, state: Any, world: WorldArrays, draws: NDArray[np.float64]) -> Linking:
     """`draws`: the random numbers of some round."""

@@ -16,6 +16,7 @@ from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
 from dobandit.report.charts import GRID, INK, SOFT, finished
 from dobandit.report.figures import Figure, altair
+from dobandit.report.readable import action_words, shortened, shortened_apart
 
 _BEST, _OTHER, _SEEN = "#004488", "#8a8a8a", "#bb5566"
 _ROW = 22  # pixels
@@ -63,18 +64,13 @@ def rank(
     return RankingResult(fitted(graph, data, rules_of(budget, rules), links, MOST_RANKED, hide), context)
 
 
-def action_words(do: Mapping[str, float], most: int = _MOST_LETTERS) -> str:
-    """An action for a label: names, and values other than 1."""
-    text = " + ".join(name if value == 1 else f"{name} = {value:g}" for name, value in do.items()) or "nothing"
-    return text if len(text) <= most else text[: most - 3] + "..."
-
-
 def ranking_chart(ranking: Ranking, top: int = 20) -> Any:
     """An Altair chart: a row per action, E[target] with its interval, and what was observed of just this action."""
     top = whole_number("top", top, 1, ReportError)
     alt = altair()
     shown = list(ranking.actions[:top])
-    rows = [_row(place, action) for place, action in enumerate(shown)]
+    labels = shortened_apart([action_words(action.do) for action in shown], _MOST_LETTERS)
+    rows = [_row(place, action, labels[action_words(action.do)]) for place, action in enumerate(shown)]
     y = alt.Y(
         "place:O",
         axis=alt.Axis(title=None, labels=False, ticks=False, domain=False, grid=False),
@@ -111,10 +107,10 @@ def _nothing_layers(alt: Any, value: float, x: dict[str, Any]) -> list[Any]:
     ]
 
 
-def _row(place: int, action: Ranked) -> dict[str, Any]:
+def _row(place: int, action: Ranked, label: str) -> dict[str, Any]:
     return {
         "place": place,
-        "text": action_words(action.do),
+        "text": label,
         "value": action.value,
         "low": action.interval.low,
         "high": action.interval.high,
@@ -127,7 +123,7 @@ def _title(ranking: Ranking) -> str:
     best = ranking.best
     if not best.do:
         return f"Doing nothing looks best for {ranking.target}"
-    found = f"{action_words(best.do)} looks best for {ranking.target}"
+    found = f"{shortened(action_words(best.do), _MOST_LETTERS)} looks best for {ranking.target}"
     return found if best.uplift is None else f"{found}: {best.uplift.value:+.3f} against doing nothing"
 
 
