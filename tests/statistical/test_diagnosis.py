@@ -77,7 +77,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_models_are_seldom_contradicted(name):
-    model, runs = RIGHT[name], 120 * THOROUGH
+    model, runs = RIGHT[name], 200 * THOROUGH
     policy = BLMLR() if model.is_linear else BGLMOFU(initial=10)
     start = {"links": None if model.is_linear else model.links[0], "continuous": model.continuous}
     roots = [name for name in model.graph if not model.graph.parents(name)]
@@ -92,7 +92,7 @@ def test_right_models_are_seldom_contradicted(name):
 
 def test_p_values_are_uniform_under_a_right_model():
     """Their share below 0.2 lies within the binomial's bounds."""
-    runs = 250 * THOROUGH
+    runs = 400 * THOROUGH
     p = []
     for run in range(runs):
         columns = fork(np.random.default_rng([3, run]), 500, [[0.1, 0.4], [0.3, 0.6]])
