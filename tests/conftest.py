@@ -1,6 +1,7 @@
 """Fixtures that several files use, and the order of the tests where two workers share them."""
 
 import gc
+import importlib
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ if memory := roomy_memory():  # where databases of tests need not wait for a dis
 # In an empty clone much time goes into compiling. The suite of policies needs most kernels; it is one worker's, while
 # the other begins with what needs none.
 SUITE = "test_policy_suite"
+IMPORTED_FIRST = {"gw0": ("scipy.stats", "pandas", "altair", "networkx"), "gw1": ("numba.core.typed_passes", "fastapi")}
 WITHOUT_KERNELS = (
     "test_storage", "test_charts", "test_report_pages", "test_statistics", "test_signs", "test_inference",
     "test_formats", "test_formats_hostile", "test_formats_files", "test_random_models", "test_transcribed_learners",
@@ -31,9 +33,14 @@ WITHOUT_KERNELS = (
 
 
 def pytest_sessionstart(session):
-    """In an empty clone modules have to be compiled before they are imported. One of two workers begins at the end, so
-    that they meet in the middle and each finds on the disk what the other has compiled."""
-    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+    """In an empty clone modules have to be compiled before they are imported, and packages in a new environment. Of two
+    workers each begins with other packages, and one with the last module, so that they meet in the middle and each
+    finds on the disk what the other has compiled."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    for package in IMPORTED_FIRST.get(worker, ()):
+        with suppress(ImportError):
+            importlib.import_module(package)
+    if worker == "gw1":
         for path in sorted(Path(__file__).parent.rglob("test_*.py"), reverse=True):
             with suppress(Exception):  # which is said when it is collected
                 import_path(path, mode="importlib", root=session.config.rootpath, consider_namespace_packages=False)
