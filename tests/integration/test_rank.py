@@ -6,14 +6,12 @@ import csv
 import itertools
 import json
 import math
-import re
 
 import numpy as np
 import pytest
 
 import dobandit as dob
 from dobandit.errors import ExperimentError, GraphError, InterventionError, ObservationError, ParseError
-from dobandit.report.ranking import ranking_chart
 
 EDGES = [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy"), ("price", "buy")]
 GRAPH = dob.CausalGraph(EDGES, target="buy", controllable=["email", "coupon", "price"])
@@ -391,17 +389,3 @@ def test_the_chart_has_a_dot_and_an_interval_for_each_set():
     rows = next(rows for rows in spec["datasets"].values() if len(rows) == 4)
     assert all(row["low"] <= row["value"] <= row["high"] for row in rows)
     assert all(math.isfinite(row["value"]) for row in rows)
-
-
-def test_long_sets_that_begin_alike_have_labels_of_their_own():
-    long = [f"a lever with a name that is much longer than a label {end}" for end in ("one", "two", "three")]
-    graph = dob.CausalGraph([(name, "buy") for name in long], target="buy")
-    rng = np.random.default_rng(0)
-    rows = [
-        {**dict(zip(long, rng.integers(0, 2, 3).tolist(), strict=True)), "buy": int(rng.random() < 0.5)}
-        for _ in range(80)
-    ]
-    spec = json.dumps(ranking_chart(dob.rank(graph, rows, budget=2)).to_dict())
-    labels = dict(re.findall(r'"place": (\d+), "text": "([^"]*)"', spec))
-    assert len(set(labels.values())) == len(labels) == 7
-    assert all(len(json.loads(f'"{label}"')) <= 44 for label in labels.values())

@@ -2,18 +2,20 @@
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from dobandit import BinaryGLM, CausalGraph, paper
+from dobandit import BinaryGLM, CausalGraph, paper, rank
 from dobandit.errors import DobanditError, ReportError
 from dobandit.report.charts import graph_chart, regret_chart, save_chart
 from dobandit.report.curves import regret_figure
 from dobandit.report.html import study_report
 from dobandit.report.picture import drawable, picture_of
+from dobandit.report.ranking import ranking_chart
 from reports import NASTY, result_of
 
 # -- charts and files -------------------------------------------------------------------------------------------------
@@ -165,3 +167,17 @@ def test_too_large_a_graph_is_refused_but_its_study_reported(tmp_path):
     files = study_report(result_of({"a": 1.0, "b": 2.0}, rounds=30, replications=3, model=model), tmp_path)
     assert "graph.png" not in files
     assert "too many for a picture" in files["report.html"].read_text()
+
+
+def test_long_sets_that_begin_alike_have_labels_of_their_own():
+    long = [f"a lever with a name that is much longer than a label {end}" for end in ("one", "two", "three")]
+    graph = CausalGraph([(name, "buy") for name in long], target="buy")
+    rng = np.random.default_rng(0)
+    rows = [
+        {**dict(zip(long, rng.integers(0, 2, 3).tolist(), strict=True)), "buy": int(rng.random() < 0.5)}
+        for _ in range(80)
+    ]
+    spec = json.dumps(ranking_chart(rank(graph, rows, budget=2)).to_dict())
+    labels = dict(re.findall(r'"place": (\d+), "text": "([^"]*)"', spec))
+    assert len(set(labels.values())) == len(labels) == 7
+    assert all(len(json.loads(f'"{label}"')) <= 44 for label in labels.values())

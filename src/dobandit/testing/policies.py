@@ -17,7 +17,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 from unittest import SkipTest
 
 import numpy as np
@@ -31,7 +31,6 @@ from dobandit.policy.engine import (
     Array,
     Choice,
     Engine,
-    Estimate,
     Pending,
     Rounds,
     Situation,
@@ -42,6 +41,7 @@ from dobandit.policy.unordered import learning_order, one_by_one
 from dobandit.policy.world import World
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study, study_of
+from dobandit.testing.checking import SAME, check, check_allowed, check_estimate, check_same_choice, close, fail
 from dobandit.testing.memory import contents
 from dobandit.testing.plain import Plain
 from dobandit.testing.problems import CASES, Case
@@ -49,7 +49,6 @@ from dobandit.testing.problems import CASES, Case
 Maker = Callable[[WeightedModel], Policy]
 _ROUNDS = 16  # played before most questions
 _LOOKS = 6  # at what two engines know, with other random numbers and contexts each time
-_SAME = 1e-9  # numbers this close are equal: sums in another order may differ in the last digits
 
 
 class PolicySuite:
@@ -240,7 +239,7 @@ class PolicySuite:
         rule = "`run` plays as choose and update do on the same random numbers, but the {} differ."
         for what in ("regret", "reward"):
             own, plain = (getattr(result, what)(label) for label in ("its own", "plain"))
-            check(np.allclose(own, plain, rtol=0, atol=_SAME), rule.format(f"curves of the {what}"))
+            check(np.allclose(own, plain, rtol=0, atol=SAME), rule.format(f"curves of the {what}"))
         same = all(np.array_equal(plays[0][action], plays[1][action]) for action in plays[0])
         check(same, rule.format("actions"))
 
@@ -325,26 +324,6 @@ def some_pending(choice: Choice, now: Situation) -> tuple[Pending, ...]:
     return Pending(choice.action, now.context), Pending(choice.action, now.context, 3)
 
 
-def fail(message: str) -> NoReturn:
-    raise AssertionError(message)
-
-
-def check(holds: bool, message: str) -> None:
-    """Fail with a message of one's own: pytest rewrites no assertions of installed packages."""
-    if not holds:
-        fail(message)
-
-
-def close(one: float, other: float) -> bool:
-    """Whether two numbers are equal, NaN and infinite ones included."""
-    return math.isclose(one, other, rel_tol=_SAME, abs_tol=_SAME) or (math.isnan(one) and math.isnan(other))
-
-
-def check_same_choice(one: Choice, other: Choice, when: str) -> None:
-    if one.action != other.action or not close(one.value, other.value):
-        fail(f"a choice is a function of what was told and of the situation, but {when}: {one} and {other}.")
-
-
 def chosen(engine: Engine, now: Situation) -> Choice | None:
     """What an engine chooses; None where it can do nothing with the variables that can be set now, and says so."""
     try:
@@ -353,38 +332,6 @@ def chosen(engine: Engine, now: Situation) -> Choice | None:
         if now.available is None:
             raise
         return None
-
-
-def check_allowed(action: Action, problem: Problem, available: tuple[int, ...] | None, who: str) -> None:
-    """Fail unless the rules allow an action of the variables that can be set now."""
-    graph, rules = problem.graph, problem.rules
-    check(isinstance(action, Action), f"{who} gives an Action, but got {action!r}.")
-    check(
-        list(action.ids) == sorted({*action.ids}) and len(action.ids) == len(action.values),
-        f"an action has ascending ids with a value each, but {who} gives {action}.",
-    )
-    check(
-        all(type(v) is int and 1 <= v <= len(graph) for v in action.ids),
-        f"ids are whole numbers from 1 to {len(graph)}, but {who} gives {action}.",
-    )
-    names = {graph.nodes[v - 1]: value for v, value in zip(action.ids, action.values, strict=True)}
-    off = [name for name in names if name not in graph.controllable or name in rules.forbid]
-    check(not off, f"{who} sets {off}, which are not controllable or are forbidden.")
-    missing = [name for name in rules.require if name not in names]
-    check(not missing, f"{who} does not set {missing}, which are required.")
-    odd = {name: value for name, value in names.items() if value not in rules.values_of(name)}
-    check(not odd, f"{who} sets {odd}, which are no levers.")
-    check(rules.allows(names), f"{who} sets {sorted(names)} together, which the budget, costs or groups rule out.")
-    absent = [v for v in action.ids if available is not None and v not in available]
-    check(not absent, f"{who} sets the ids {absent}, but only {available} can be set now.")
-
-
-def check_estimate(estimate: Estimate, action: Action) -> None:
-    """Fail unless low <= value <= high, all from 0 to 1; a value of NaN says that nothing is known."""
-    value, low, high = estimate
-    check(0 <= low <= high <= 1, f"the interval of {action} lies within [0, 1], but got [{low}, {high}].")
-    inside = math.isnan(value) or low - _SAME <= value <= high + _SAME
-    check(inside, f"a prediction lies in its interval, but {action} has {value} in [{low}, {high}].")
 
 
 def check_same_knowledge(one: Engine, other: Engine, case: Case, whose: str, intervals: bool = True) -> None:
