@@ -12,6 +12,7 @@ _QUOTED = re.compile(
     rf"""(?<!\w)'(?:[^'\\]|\\.){{{MOST_ECHOED - 1},}}'(?!\w)|(?<!\w)"(?:[^"\\]|\\.){{{MOST_ECHOED - 1},}}"(?!\w)""",
     re.S,
 )
+_COLLECTION = re.compile(r"\bgot (\w*[(\[{])")
 
 
 def printable(text: str) -> str:
@@ -32,12 +33,29 @@ def message(text: str) -> str:
     lines = "\n".join(map(printable, text.split("\n")))
     if len(lines) <= MOST_ECHOED:
         return lines
-    lines = _WORD.sub(_cut, _QUOTED.sub(_cut, lines))
+    lines = _WORD.sub(_cut, _QUOTED.sub(_cut, _collections_cut(lines)))
     if len(lines) <= _LONGEST_MESSAGE:
         return lines
     return f"{lines[: _LONGEST_MESSAGE // 2]} ... {lines[-_LONGEST_MESSAGE // 2 :]}"  # the way out stands at the end
 
 
+def _collections_cut(text: str) -> str:
+    """A list, a dictionary or the like that came ("got [...]"): up to its closing bracket it is one thing."""
+    for found in reversed(list(_COLLECTION.finditer(text))):
+        start, still_open = found.start(1), 0
+        for at in range(found.end() - 1, len(text)):
+            still_open += (text[at] in "([{") - (text[at] in ")]}")
+            if not still_open:
+                end = at + 1
+                if end - start > MOST_ECHOED:
+                    text = text[:start] + _shortened(text[start:end]) + text[end:]
+                break
+    return text
+
+
 def _cut(found: re.Match[str]) -> str:
-    whole = found[0]
+    return _shortened(found[0])
+
+
+def _shortened(whole: str) -> str:
     return f"{whole[: MOST_ECHOED - 20]}...{whole[-17:]}"

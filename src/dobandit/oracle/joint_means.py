@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.closed_form import Edges, edges_by_cause
+from dobandit.oracle.edges import Edges, edges_by_cause
 from dobandit.oracle.listing import Listing, held_at, members_before
 
 

@@ -12,7 +12,7 @@ from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.actions import Actions, order_of
 from dobandit.oracle.boxed import Boxed, boxed_maximum
-from dobandit.oracle.closed_form import edges_by_cause
+from dobandit.oracle.edges import edges_by_cause
 from dobandit.oracle.listing import Listing, listing_of
 from dobandit.oracle.rules import Rules
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
+from dobandit.compiled import inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.link_kernels import LinkArrays
 from dobandit.oracle.frontier import MOST_PARENTS, Frontier, frontier_of, parents_by_depth
@@ -107,20 +107,26 @@ def fill_table(layout: Any, links: Any, plan: Any, theta: Any, inverse: Any, rho
         plan.table[base + gray] = optimistic_probability(links, v, lin, quad, rho)
 
 
-@kernel
+@inlined
 def carry(plan: Any, depth: int, known: float, last: bool) -> float:
     """Take the frontier past the node at `depth`; at the target returns its probability of being 1. known: the value
     that the node has been given (NaN: none)."""
-    here, after = plan.frontier.state_ptr[depth], plan.frontier.state_ptr[depth + 1]
-    for s in range(after, plan.frontier.state_ptr[depth + 2]):
-        plan.weight[s] = 0.0
-    base, total = plan.frontier.table_ptr[depth], 0.0
+    frontier, weight = plan.frontier, plan.weight
+    here, after = frontier.state_ptr[depth], frontier.state_ptr[depth + 1]
+    for s in range(after, frontier.state_ptr[depth + 2]):
+        weight[s] = 0.0
+    base, total = frontier.table_ptr[depth], 0.0
+    if known == 0.0 or known == 1.0:
+        for s in range(here, after):
+            weight[after + (frontier.next_one[s] if known else frontier.next_zero[s])] += weight[s]
+            total += weight[s] * known
+        return total
     for s in range(here, after):
-        p = plan.table[base + plan.frontier.pattern[s]] if math.isnan(known) else known
-        total += plan.weight[s] * p
+        p = plan.table[base + frontier.pattern[s]] if math.isnan(known) else known
+        total += weight[s] * p
         if not last:
-            plan.weight[after + plan.frontier.next_one[s]] += plan.weight[s] * p
-            plan.weight[after + plan.frontier.next_zero[s]] += plan.weight[s] * (1.0 - p)
+            weight[after + frontier.next_one[s]] += weight[s] * p
+            weight[after + frontier.next_zero[s]] += weight[s] * (1.0 - p)
     return total
 
 

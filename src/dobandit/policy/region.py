@@ -53,16 +53,16 @@ def set_bonus(bonus: Any, ptr: Any, t: int, rho: Any) -> None:
 
 @set_radii.of(Region)
 def set_region(region: Any, ptr: Any, t: int, rho: Any) -> None:
+    same = 0.0  # for all nodes
+    if t >= 0 and region.radius == RHO_PAPER:
+        same = _radius_blm_lr(t, region.n, region.delta, region.scale)
+    elif t >= 0 and region.radius == RHO_MLE:
+        delta = _anytime_delta(max(t, 1), region.delta) if region.anytime else region.delta
+        same = _radius_bglm_ofu(region.kappa, delta, region.scale)
     for v in range(1, len(rho)):
-        if t < 0:
-            rho[v] = 0.0
-        elif region.radius == RHO_PAPER:
-            rho[v] = _radius_blm_lr(t, region.n, region.delta, region.scale)
-        elif region.radius == RHO_LEMMA:
+        rho[v] = same
+        if t >= 0 and region.radius == RHO_LEMMA:
             rho[v] = _radius_lemma11(t, ptr[v + 1] - ptr[v], region.delta, region.scale)
-        else:
-            delta = _anytime_delta(max(t, 1), region.delta) if region.anytime else region.delta
-            rho[v] = _radius_bglm_ofu(region.kappa, delta, region.scale)
 
 
 def words_of(region: Region) -> str:
