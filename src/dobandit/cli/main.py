@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 import warnings
 from collections.abc import Sequence
@@ -69,6 +71,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the `dobandit` command."""
+    atexit.register(gc.freeze)  # or Python looks for garbage among all that was imported, just before it ends
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # names may hold letters that the terminal lacks

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -43,10 +44,15 @@ class Beliefs:
     """What is known of every node."""
 
     def __init__(
-        self, layout: Layout, estimator: Estimator, state: State, radii: Array, links: tuple[Link, ...]
+        self, layout: Layout, estimator: Estimator, state: State, radii: Callable[[], Array], links: tuple[Link, ...]
     ) -> None:
-        self.layout, self.radii, self.links = layout, radii, links
-        self._estimator, self._state = estimator, state
+        self.layout, self.links = layout, links
+        self._estimator, self._state, self._radii = estimator, state, radii
+
+    @cached_property
+    def radii(self) -> Array:
+        """How far each node's region reaches, by id; worked out when they are first asked for."""
+        return self._radii()
 
     @property
     def theta(self) -> Array:

@@ -314,9 +314,14 @@ class ModelEngine(Engine):
         return words_of(self._plan.index)
 
     def beliefs(self) -> Beliefs:
-        rho = np.zeros(len(self.plan.rho))
-        set_radii(self.plan.index, self.plan.layout.ptr, self.rounds, rho)
-        return Beliefs(self.plan.layout, self.plan.estimator, self.state, rho, self.problem.links)
+        plan, rounds = self.plan, self.rounds
+
+        def radii() -> NDArray[np.float64]:
+            rho = np.zeros(len(plan.rho))
+            set_radii(plan.index, plan.layout.ptr, rounds, rho)
+            return rho
+
+        return Beliefs(plan.layout, plan.estimator, self.state, radii, self.problem.links)
 
     # -- simulation ----------------------------------------------------------------------------------------------
 
