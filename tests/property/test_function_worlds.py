@@ -148,6 +148,9 @@ def test_losses_are_drawn_by_world(tmp_path):
     drawn = (tmp_path / "losses.svg").read_text()
     assert drawn.count(">Random<") == 2
     assert "loses least over 2 worlds" in drawn
+    alone = {name: dob.simulate(dob.paper.G4, ["ucb"], 30, 3, seed=i) for i, name in enumerate("ab")}
+    dob.losses_figure(alone).save(tmp_path / "alone.svg")
+    assert "rewards in 2 worlds, at most" in (tmp_path / "alone.svg").read_text()
     with pytest.raises(dob.errors.ReportError, match="at least one"):
         dob.losses_figure({})
     with pytest.raises(dob.errors.ReportError, match="what `simulate` returns, but got int"):

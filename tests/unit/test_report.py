@@ -113,14 +113,14 @@ def test_text_is_aligned_and_holds_every_policy(usual):
     assert "common random numbers" in text
 
 
-def test_a_skewed_sample_is_marked_as_bootstrapped():
+def test_a_skewed_sample_is_marked():
     result = result_of({"steady": 10.0, "wild": 20.0})
     wild = result.all_regret[1]
     wild *= np.where(np.arange(40) < 38, 0.1, 30.0)[:, None]
     row = summary_table(result)[1]
-    assert row["method"] == "bootstrap"
-    assert "*" in summary_text(result)
-    assert "bootstrap" in summary_text(result)
+    assert row["method"] == "skewed"
+    assert "holds less often" in summary_text(result)
+    assert "*" not in summary_text(result_of({"steady": 10.0, "calm": 20.0}))
 
 
 def test_document_is_plain_json(usual):

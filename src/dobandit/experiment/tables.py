@@ -149,6 +149,9 @@ class Rows:
 
     def spoken(self, row: Any) -> Spoken | None:
         if isinstance(row, (tuple, list)) and len(row) == 2:
+            if isinstance(row[1], Mapping) and "count" in row[1] and "count" not in self.columns.graph:
+                way = '{"do": {...}, "observation": {...}, "count": 3}'
+                raise ParseError(f"an observation holds variables, and no count. Give the row as {way}.")
             return Spoken(row[0], row[1])
         if not isinstance(row, Mapping):
             raise ParseError(f"a row is a pair (do, observation) or a mapping, but got {shown(row)}.")

@@ -77,7 +77,10 @@ def losses_message(results: Mapping[str, StudyResult]) -> str:
         f", at most {headline_amount(means[best][worst])} in one ({shortened(worst, 40)})" if len(results) > 1 else ""
     )
     total = headline_amount(sum(means[best].values()))
-    return f"{shortened(best, 40)} loses least over {counted(len(results), 'world')}: {total} rewards in all{where}"
+    name, worlds = shortened(best, 40), counted(len(results), "world")
+    if len(shared) == 1:
+        return f"{name} loses {total} rewards in {worlds}{where}"
+    return f"{name} loses least over {worlds}: {total} rewards in all{where}"
 
 
 def _explained(results: Mapping[str, StudyResult]) -> str:

@@ -145,7 +145,7 @@ def summary_cells(result: StudyResult) -> Table:
 def _interval(low: float, high: float, method: str, number: Callable[[float], str]) -> str:
     if method == "none":
         return NOT_KNOWN
-    return f"{number(low)} to {number(high)}" + ("*" if method == "bootstrap" else "")
+    return f"{number(low)} to {number(high)}" + ("*" if method == "skewed" else "")
 
 
 def _notes(result: StudyResult, best: str, several: bool, methods: set[str]) -> list[str]:
@@ -165,13 +165,10 @@ def _notes(result: StudyResult, best: str, several: bool, methods: set[str]) -> 
             f"{getattr(study.model, 'samples', 0):,} draws, and what a set loses per round is known with a standard "
             f"error of at most {amount(result.value_error)}."
         )
-    if "bootstrap" in methods:
-        notes.append(
-            "Intervals are of the mean, by Student's t, or, where the runs are so skewed that "
-            "this cannot be trusted, a bootstrap (marked *)."
-        )
-    elif "normal" in methods:
-        notes.append("Intervals are of the mean, by Student's t.")
+    if methods & {"normal", "skewed"}:
+        notes.append("Intervals are of the mean, 95%, by Student's t.")
+    if "skewed" in methods:
+        notes.append("Marked *: so few runs, and so skewed, that the interval holds less often than that.")
     if several:
         notes.append(
             f"The last columns compare with {best} run by run, on common random numbers: the difference in regret, and "

@@ -29,7 +29,7 @@ _HOMES = {
         "fail": "Say that a TRIAL was tried, but gave nothing.",
         "abandon": "Say that nobody will carry a TRIAL out.",
         "record": "Add a round that nobody asked for, or many with the same --do.",
-        "import": "Add rounds that happened elsewhere from a CSV FILE.",
+        "import": "Add rounds that happened elsewhere from FILE (.csv, .csv.gz, .parquet).",
     },
     "experiments.reading": {
         "recommend": "Say which set looks best.",
