@@ -12,7 +12,9 @@ _QUOTED = re.compile(
     rf"""(?<!\w)'(?:[^'\\]|\\.){{{MOST_ECHOED - 1},}}'(?!\w)|(?<!\w)"(?:[^"\\]|\\.){{{MOST_ECHOED - 1},}}"(?!\w)""",
     re.S,
 )
-_COLLECTION = re.compile(r"\bgot (\w*[(\[{])")
+# How a collection begins: a round bracket alone may be a remark, unless it follows "got" or "but".
+_COLLECTION = re.compile(r"((?<!\w)\w{1,60}\(|[\[{]|(?<=\bgot )\(|(?<=\bbut )\()")
+_BRACKETS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[(\[{)\]}]""", re.S)
 
 
 def printable(text: str) -> str:
@@ -40,17 +42,20 @@ def message(text: str) -> str:
 
 
 def _collections_cut(text: str) -> str:
-    """A list, a dictionary or the like that came ("got [...]"): up to its closing bracket it is one thing."""
-    for found in reversed(list(_COLLECTION.finditer(text))):
+    """Lists, dictionaries and the like that came: each is one thing, up to its closing bracket."""
+    done, at = [], 0
+    while found := _COLLECTION.search(text, at):
         start, still_open = found.start(1), 0
-        for at in range(found.end() - 1, len(text)):
-            still_open += (text[at] in "([{") - (text[at] in ")]}")
+        for part in _BRACKETS.finditer(text, found.end() - 1):
+            still_open += (part[0] in "([{") - (part[0] in ")]}")
             if not still_open:
-                end = at + 1
-                if end - start > MOST_ECHOED:
-                    text = text[:start] + _shortened(text[start:end]) + text[end:]
                 break
-    return text
+        else:
+            break  # never closed
+        whole = text[start : part.end()]
+        done += [text[at:start], whole if len(whole) <= MOST_ECHOED else _shortened(whole)]
+        at = part.end()
+    return "".join(done) + text[at:]
 
 
 def _cut(found: re.Match[str]) -> str:

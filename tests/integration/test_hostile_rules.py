@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from dobandit import BLMLR, UCB, BinaryGLM, CausalGraph, create_experiment, simulate, solve
-from dobandit.errors import PolicyError
+from dobandit import BLMLR, UCB, BinaryGLM, CausalGraph, create_experiment, open_experiment, simulate, solve
+from dobandit.errors import InterventionError, PolicyError
 from dobandit.oracle.actions import Action
+from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Choice
 from foreign import ThompsonArms, ThompsonEngine
 
@@ -24,6 +25,23 @@ def test_regret_is_against_the_best_allowed_action_whoever_plays(policies):
     best = solve(HARM, 1, smaller=False)
     assert (result.best, result.best_do) == (pytest.approx(best.value), best.do)
     assert best.value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("said", [{"budget": Rules(1, available=["b"])}, {"budget": 1, "available": ["b"]}], ids=str)
+def test_an_experiment_keeps_to_what_is_available_at_all(said, tmp_path):
+    url = f"sqlite:///{tmp_path}/rules.db"
+    create_experiment("few", GRAPH, **said, policy="ucb", storage=url)
+    kept = open_experiment("few", url)
+    assert kept.definition.problem.rules.available == ("b",)
+    for _ in range(6):
+        trial = kept.ask()
+        assert set(trial.do) <= {"b"}
+        kept.tell(trial, {"a": 0, "b": trial.do.get("b", 0), "y": 0})
+    with pytest.raises(InterventionError):
+        kept.ask(available=["nobody"])
+    assert kept.ask(available=["a"]).do == {}
+    assert set(kept.recommend().do) <= {"b"}
+    assert simulate(HARM, ["random"], 30, 2, **said).best_do == solve(HARM, **said).do
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def test_the_same_rows_with_counts_come_in_every_make():
     for source in (frame, frame.to_dict("records"), pairs, iter(pairs)):
         assert stored(imported(source)) == wanted
     assert stored(imported(values.rounds(frame, make().columns))) == wanted
-    with pytest.raises(ParseError, match='row 0: an observation holds variables.* Give the row as {"do"'):
+    with pytest.raises(ParseError, match=r'row 0: an observation holds variables.* Give the row as {"do"'):
         imported([(one["do"], {**one["observation"], "count": one["count"]}) for one in pairs])
 
 

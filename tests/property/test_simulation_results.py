@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 
@@ -11,7 +12,10 @@ import pytest
 from dobandit import (
     BLMLR,
     UCB,
+    CausalGraph,
     Fixed,
+    TableModel,
+    simulate,
 )
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import StudyResult
@@ -177,3 +181,23 @@ def test_the_configuration_is_in_the_file(tmp_path):
     assert document["study"]["seed"] == 9
     assert document["study"]["policies"]["BLM-LR"] == {"name": "blm-lr", "radius_scale": 0.1}
     assert document["study"]["model"]["target"] == "Y"
+
+
+def segmented(together):
+    """A world in which b brings more in a segment, by so much."""
+    edges = [("s", "y"), ("a", "y"), ("b", "y")]
+    graph = CausalGraph(edges, target="y", context=["s"], controllable=["a", "b"])
+    table = {}
+    for values in itertools.product((0, 1), repeat=3):
+        seen = dict(zip(graph.parents("y"), values, strict=True))
+        table[values] = 0.05 + 0.05 * seen["s"] + 0.4 * seen["a"] + (0.2 + together * seen["s"]) * seen["b"]
+    return TableModel(graph, {"s": 0.5, "a": 0.1, "b": 0.1, "y": table})
+
+
+@pytest.mark.parametrize(("together", "best"), [(0.0, {"a": 1}), (-0.1, {"a": 1}), (0.2, {"a": 1}), (0.25, None)])
+def test_a_set_that_is_best_in_every_context_is_said(together, best, tmp_path):
+    result = simulate(segmented(together), ["random"], 20, 2, 1)
+    assert result.best_depends is (best is None)
+    assert result.best_do == (best or {})
+    assert ("depends on the context" in result.summary().text(200)) is (best is None)
+    assert StudyResult.load(result.save(tmp_path)).best_depends is (best is None)

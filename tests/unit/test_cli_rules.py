@@ -37,7 +37,9 @@ def test_every_rule_is_read():
     document = said(
         *("-k", "2", "--lever", "price=0,1", "--lever", "a=b=0.5", "--cost", "price=2", "--total-cost", "3"),
         *("--require", "x", "--forbid", "y", "--exclusive", "u, v", "--smaller"),
+        *("--available", "price", "--available", "x"),
     )
+    assert document["available"] == ["price", "x"]
     assert document["levers"] == {"price": [0, 1], "a=b": [0.5]}
     assert (document["costs"], document["total_cost"]) == ({"price": 2}, 3)
     assert (document["require"], document["forbid"], document["exclusive"]) == (["x"], ["y"], [["u", "v"]])

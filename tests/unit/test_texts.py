@@ -1,5 +1,7 @@
 """What users, files and databases give is shown by messages, never obeyed, and never at full length."""
 
+import time
+
 import pytest
 
 from dobandit.errors import DobanditError, ModelError, ParseError
@@ -51,3 +53,31 @@ def test_apostrophes_are_no_quotations():
 def test_an_open_bracket_in_what_came_costs_no_word_of_the_way_out():
     said = "names are short, but got [1, 'a(']" + " and this is the way out of it" * 10
     assert message(said) == said
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "edges are pairs, but [" + "'a]', " * 300 + "] is none. Give pairs.",
+        "the target is a name, but (" + "1, " * 500 + ") is none. Give pairs.",
+        "a graph is one, but CausalGraph(" + "[1, (2, 3)], " * 200 + ") is none. Give pairs.",
+    ],
+)
+def test_collections_are_cut_wherever_they_stand(said):
+    assert len(message(said)) < 260
+    assert message(said).endswith(" is none. Give pairs.")
+
+
+def test_long_texts_are_read_once():
+    start = time.perf_counter()
+    for said in (
+        "got [" * 20_000,
+        "'" * 50_000,
+        "([{" * 20_000,
+        "[']" * 20_000,
+        "a(" * 50_000,
+        "a" * 100_000,
+        "' a" * 30_000,
+    ):
+        assert len(message(said)) <= 2100
+    assert time.perf_counter() - start < 5.0

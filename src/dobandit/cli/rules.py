@@ -31,6 +31,9 @@ _OPTIONS = (
         help="A variable that every round sets, to 0 or 1: hidden causes of it do no harm then.",
     ),
     click.option("--forbid", multiple=True, metavar="NAME", help="A variable that no set holds."),
+    click.option(
+        "--available", multiple=True, metavar="NAME", help="A variable that can be set; default: all controllable ones."
+    ),
     click.option("--exclusive", multiple=True, metavar="A,B,...", help="Variables of which a set holds at most one."),
     click.option(
         "--smaller/--full-size",
@@ -47,6 +50,12 @@ def rule_options(command: F) -> F:
     return command
 
 
+def effects_option(default: str) -> Callable[[F], F]:
+    """What a learner is promised of all effects. default: what it is where nothing is said."""
+    said = f"Whether some cause may do harm. Default: {default}."
+    return click.option("--effects", type=click.Choice(["nonnegative", "any"]), help=said)
+
+
 def rule_words(given: Mapping[str, Any]) -> dict[str, Any]:
     """The rules among a command's keywords, as `rules_of`, `solve` and `create_experiment` take them: the budget, and
     of the others those that were said."""
@@ -59,6 +68,7 @@ def rule_words(given: Mapping[str, Any]) -> dict[str, Any]:
         "exclusive": [_group(group) for group in given["exclusive"]],
         "smaller": given["smaller"],
         "always_set": given["always_set"],
+        "available": given["available"],
     }
     said = {word: value for word, value in words.items() if value is not None and value not in ({}, [], ())}
     return {"budget": given["budget"], **said}

@@ -12,6 +12,7 @@ from dobandit.cli.rules import parse_costs as parse_costs
 from dobandit.cli.rules import rule_options, rule_words, shown_action
 from dobandit.oracle.rules import rules_of
 from dobandit.oracle.solve import MOST_LISTED, ORACLES, sizes_in_words, solve
+from dobandit.report.readable import counted
 
 
 @click.command("solve")
@@ -65,5 +66,5 @@ def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as
     rows = [(str(i), shown_action(do), f"{value:.6f}") for i, (do, value) in enumerate(result.top, 1)]
     print_table(["", "set", f"E[{model.graph.target}]"], rows, right=[0, 2])
     proof = "proved optimal" if result.status == "optimal" else f"no set is worth more than {result.bound:.6f}"
-    click.echo(f"{proof}; {result.oracle}, {result.explored:,} sets looked at, {result.seconds:.3f} s")
+    click.echo(f"{proof}; {result.oracle}, {counted(result.explored, 'set')} looked at, {result.seconds:.3f} s")
     click.echo(sizes_in_words(model, rules))

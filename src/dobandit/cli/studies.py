@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from dobandit.cli.experiments.inputs import links_of
 from dobandit.cli.networks import hide_of, hide_option, network_options, read_world
 from dobandit.cli.output import json_option, print_json, print_table, say, screen_width
 from dobandit.cli.progress import quiet
-from dobandit.cli.rules import rule_options, rule_words
+from dobandit.cli.rules import effects_option, rule_options, rule_words
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import FILE_NAME, StudyResult
 from dobandit.simulation.study import DEFAULTS, Study, study_of
@@ -35,6 +36,14 @@ def refuse_other_study(folder: str, study: Study) -> None:
 @click.option("--replications", type=click.IntRange(min=1), default=100, show_default=True, help="Runs of each policy.")
 @rule_options
 @hide_option
+@click.option(
+    "--link",
+    "links",
+    multiple=True,
+    metavar="[NODE=]LINK",
+    help="How the learner takes causes to add up: auto, identity, logistic, ... Default: as they do.",
+)
+@effects_option("as it is")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--out", type=click.Path(), help="Folder for the saved study, figures and tables.")
 @click.option("--workers", type=click.IntRange(min=1), help="Threads or processes; default: all cores.")
@@ -46,6 +55,8 @@ def simulate_command(
     rounds: int,
     replications: int,
     hide: tuple[str, ...],
+    links: tuple[str, ...],
+    effects: str | None,
     seed: int,
     out: str | None,
     workers: int | None,
@@ -65,15 +76,17 @@ def simulate_command(
       dobandit simulate model.json --policy bglm-ofu:radius_scale=0.1,initial=50 --policy fixed:set=X3+X4 \\
           --rounds 2000 --replications 200 -k 2 --out study
       dobandit simulate shop.json --policy ucb --rounds 2000 -k 2 --lever price=0,1 --exclusive email,letter
+      dobandit simulate shop.json --rounds 2000 -k 2 --link auto --effects any
     """
     from dobandit.report.result import simulate, study_rules
 
     model = read_world(file, given)
     words = rule_words(given)
     rules = study_rules(model, words.pop("budget"), words)
+    believed: Any = {"hide": hide_of(hide), "links": links_of(links, model.structure), "effects": effects}
     if out is not None:
         chosen = list(policies or DEFAULTS)
-        refuse_other_study(out, study_of(model, chosen, rounds, replications, rules, seed, hide=hide_of(hide)))
+        refuse_other_study(out, study_of(model, chosen, rounds, replications, rules, seed, **believed))
     result = simulate(
         model,
         list(policies or DEFAULTS),
@@ -85,7 +98,7 @@ def simulate_command(
         workers=workers,
         checkpoint=out,
         progress=not quiet(as_json),
-        hide=hide_of(hide),
+        **believed,
         name=without_gz(file).stem,
     )
     if out is not None:

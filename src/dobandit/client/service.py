@@ -120,7 +120,7 @@ class Service:
 
 
 _PAGE = 1000
-_RULES = ("levers", "costs", "total_cost", "require", "forbid", "exclusive", "smaller", "always_set")
+_RULES = ("levers", "costs", "total_cost", "require", "forbid", "exclusive", "smaller", "always_set", "available")
 
 
 def _rules(rules: Rules) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from dobandit.checks import MOST_ROUNDS_EVER, shown, whole_number
 from dobandit.errors import ModelError
 
 DEFAULT_DELTA = 0.05  # our choice for users without a horizon
+Z95 = 1.959963984540054  # 95% of normal numbers lie within so many standard errors
 DEFAULT_C = 1.0  # our choice: the paper calls c an absolute constant and gives no value
 
 
@@ -167,7 +168,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 def wilson(mean: float, count: int) -> tuple[float, float]:
     """Wilson's 95% interval of a share of 0 and 1."""
-    z2 = 1.959963984540054**2
+    z2 = Z95**2
     centre = (mean + z2 / (2 * count)) / (1 + z2 / count)
     reach = math.sqrt(z2 * (mean * (1 - mean) / count + z2 / (4 * count * count))) / (1 + z2 / count)
     return max(centre - reach, 0.0), min(centre + reach, 1.0)

@@ -16,7 +16,16 @@ from dobandit.errors import InterventionError, ObservationError, ParseError
 from dobandit.experiment.columnar import is_frame, is_parquet
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row, batch_text
-from dobandit.experiment.tables import MOST_ROUNDS, Numbered, Spoken, grouped, is_file, numbered_rows, text_of
+from dobandit.experiment.tables import (
+    MOST_ROUNDS,
+    Numbered,
+    Spoken,
+    grouped,
+    is_file,
+    numbered_rows,
+    plain_row,
+    text_of,
+)
 
 # What was seen in a trial: {"visit": 1, "buy": 0}, a list of such rows, a pandas.DataFrame, the path of a CSV file or
 # an open text file.
@@ -117,8 +126,8 @@ def _many(seen: Any, columns: Columns, do_row: Row, known: Row | None, past: boo
 
 
 def _said(row: Any, source: Numbered, columns: Columns, do_row: Row) -> Spoken | None:
-    if type(row) is dict and columns.holds(row):
-        return Spoken(None, row)  # the common case: names of variables, numbers
+    if (plain := plain_row(row, columns)) is not None:  # the common case
+        return plain
     if not isinstance(row, Mapping) and source.unit == "row" and not isinstance(row, tuple):
         raise ObservationError(f"a row of what was seen maps names to values, but got {shown(row)}.")
     said = source.spoken(row)

@@ -58,7 +58,7 @@ def create_experiment(
     hide       observed variables that count as hidden, so that hidden causes of theirs do no harm: their own causes act
                on their effects directly, they are not set, and the log keeps what was seen of them; "auto": the fewest
                of those that cannot be set which make a model learnable
-    rules      levers, costs, total_cost, require, forbid, exclusive, smaller, always_set: see `Rules`
+    rules      levers, costs, total_cost, require, forbid, exclusive, smaller, always_set, available: see `Rules`
     storage    "sqlite:///file.db", "postgresql+psycopg://...", "memory" (one for the whole process), or a Storage
     horizon    how many rounds there will be, if that is known
     seed       default: drawn at random, and kept

@@ -14,7 +14,7 @@ from typing import Any
 from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError
 from dobandit.experiment.columnar import is_frame
 from dobandit.experiment.rounds import Columns
-from dobandit.experiment.tables import Numbered, Rows, Spoken, grouped, is_file, numbered_rows
+from dobandit.experiment.tables import Numbered, Rows, Spoken, grouped, is_file, numbered_rows, plain_row
 from dobandit.experiment.together import Round, Rounds, as_trials
 
 _MOST_PROBLEMS = 5
@@ -118,7 +118,7 @@ def _rounds_of(said: Spoken, columns: Columns, times: int) -> Rounds:
         seen = columns.observation_row(said.observation, do)
         return (Round(do, *seen, times * said.times, said.trial),) if said.times else ()
     reader, trial = Rows(columns), object()
-    rows = [one for row in said.observation if (one := reader.spoken(row)) is not None]
+    rows = [one for row in said.observation if (one := plain_row(row, columns) or reader.spoken(row)) is not None]
     return tuple(
         Round(do, *columns.observation_row(row.observation, do), times * row.times * said.times, trial)
         for row in rows

@@ -57,8 +57,10 @@ def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) 
         return f"{choice.note}: {target} may be {min(choice.value, 1.0):.3f} by these"
     if not learner.keeps_model and choice.value == predicted:
         return f"largest mean of {target} so far: {predicted:.3f}"
+    if not learner.keeps_model and learner.engine.bonus_words:
+        return f"largest index: mean {predicted:.3f} + {choice.value - predicted:.3f} {learner.engine.bonus_words}"
     if not learner.keeps_model:
-        return f"largest index: mean {predicted:.3f} + {choice.value - predicted:.3f} for having been tried so little"
+        return f"its index is {choice.value:.3f}, with a mean of {target} of {predicted:.3f} so far"
     unproved = "" if choice.proved else f"; {_unproved(choice)}"
     if choice.value >= 1.0:
         return f"estimate {predicted:.3f}, and too little is known to rule out that E[{target}] is 1{unproved}"

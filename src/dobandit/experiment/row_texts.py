@@ -30,7 +30,10 @@ class LoggedRows:
     @property
     def count_key(self) -> str:
         """The key, or column, of how often a row was seen."""
-        return "count" if "count" not in self._index else "trial.count"
+        key = "count"
+        while key in self._index:
+            key = "trial." + key
+        return key
 
     def encode(self, row: Row) -> str:
         """The row as the log keeps it: "[null,1,0]"."""

@@ -176,6 +176,15 @@ class Rows:
         return "observation" not in row and any(name in self.columns.graph for name in row if name not in _KEYS)
 
 
+def plain_row(row: Any, columns: Columns) -> Spoken | None:
+    """A row of what was seen, where it is a dictionary of variables with numbers, perhaps with a count: a name means
+    nothing else there. None for any other row."""
+    if type(row) is not dict:
+        return None
+    seen = {name: value for name, value in row.items() if name != columns.count_key}
+    return Spoken(None, seen, count_of(row.get(columns.count_key, 1))) if columns.holds(seen) else None
+
+
 class Header:
     """What the columns of a table mean."""
 
@@ -196,6 +205,7 @@ class Header:
                 if str(name) not in passed:
                     passed.append(str(name))
                 continue
+            _one_meaning(name, means, header, columns)
             if means in found:
                 raise ParseError(f"each column stands once, but {name!r} stands twice. Keep one.")
             found.add(means)
@@ -252,19 +262,34 @@ class Header:
 
 def meaning(name: object, columns: Columns) -> tuple[str, str] | None:
     """(DO or SEEN, variable), (TRIAL, column) or (MARK, column) of a column's name; None where it has none."""
-    for text in (name, name.strip()) if isinstance(name, str) else ():
-        for prefix in (SEEN, DO):
-            if text.startswith(prefix) and text.removeprefix(prefix) in columns.graph:
-                return prefix, text.removeprefix(prefix)
-        if text in BOOKKEEPING:
-            return TRIAL, text
-        if text in columns.graph:
-            return SEEN, text
-        if text == "count":
-            return TRIAL, _COUNT
-        if text in MARKS:
-            return MARK, text
-    return None
+    if not isinstance(name, str):
+        return None
+    return _meant(name, columns) or _meant(name.strip(), columns)
+
+
+def _meant(text: str, columns: Columns) -> tuple[str, str] | None:
+    for prefix in (SEEN, DO):
+        if text.startswith(prefix) and text.removeprefix(prefix) in columns.graph:
+            return prefix, text.removeprefix(prefix)
+    if text in BOOKKEEPING:
+        return TRIAL, text
+    if text in columns.graph:
+        return SEEN, text
+    if text == columns.count_key:
+        return TRIAL, _COUNT
+    return (MARK, text) if text in MARKS else None
+
+
+def _one_meaning(name: str, means: tuple[str, str], header: Sequence[Any], columns: Columns) -> None:
+    """Refuse a column that is called like a variable, but means something else. Exports have seen:NAME beside it."""
+    text = name if _meant(name, columns) else name.strip()
+    if text in columns.graph and means != (SEEN, text) and SEEN + text not in header:
+        of = repr(means[1])
+        other = {TRIAL: "what a log says of its trials", DO: f"what {of} was set to", SEEN: f"what was seen of {of}"}
+        raise ParseError(
+            f"the column {text!r} could be the variable of that name, or {other[means[0]]}. Call it {SEEN + text!r} if "
+            f"it is the variable; beside a column {SEEN + text!r} it is the other."
+        )
 
 
 def _looks_meant(name: object, columns: Columns) -> bool:

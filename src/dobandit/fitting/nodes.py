@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dobandit.estimation.confidence import holm, wilson
+from dobandit.estimation.confidence import Z95, holm, wilson
 from dobandit.experiment.diagnosis.cells import Cells, RoundsByVariable, cells_of
 from dobandit.experiment.diagnosis.links import Fitted, chi_square
 from dobandit.experiment.diagnosis.numerics import chi_square_tail
@@ -18,7 +18,6 @@ from dobandit.model.links import Link, auto
 from dobandit.policy.engine import Interval, Rounds
 from dobandit.policy.problem import Problem
 
-Z95 = 1.959963984540054
 _MOST_PATTERNS = 64  # of a table that are listed
 
 

@@ -26,6 +26,7 @@ class RuleWords(TypedDict, total=False):
     exclusive: Iterable[Iterable[str]]
     smaller: bool | None
     always_set: Iterable[str]
+    available: Iterable[str] | None
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Rules:
     exclusive   groups of which an action sets at most one
     smaller     whether actions count to which another variable could be added. None: where they can be best, that is,
                 unless every effect is known to help (then one more variable never hurts; paper, Appendix G)
-    available   the variables that can be set now (None: all controllable ones)
+    available   the only variables that can be set (None: all controllable ones)
     always_set  required variables, set to 0 or 1 unless `levers` say otherwise, of which it is promised that every
                 round sets them: what would cause them otherwise, hidden causes too, is then of no account, and rounds
                 in which they were not set teach a model nothing
@@ -182,6 +183,8 @@ class Rules:
             document["smaller"] = self.smaller
         if self.always_set:
             document["always_set"] = list(self.always_set)
+        if self.available is not None:
+            document["available"] = list(self.available)
         return document
 
     # -- checks --------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Unpack
 
@@ -32,7 +31,6 @@ def solve(
     model: CausalModel,
     budget: int | Rules | None = None,
     *,
-    available: Iterable[str] | None = None,
     oracle: str = "auto",
     top: int = 1,
     time_limit: float | None = None,
@@ -42,8 +40,8 @@ def solve(
     """The allowed action with the largest E[Y | do(action)], with a certificate.
 
     model          what is known: weights, links or tables
-    budget, rules  which actions are allowed: the words of `Rules`, or Rules as they are
-    available      the variables that can be set now (None: all controllable ones)
+    budget, rules  which actions are allowed: the words of `Rules`, or Rules as they are; with these `available` may be
+                   said too, where fewer variables can be set now
     oracle         "auto", "exhaustive", "branch-and-bound" (linear models) or "greedy"
     top            how many of the best actions to list in the result (greedy lists one)
     time_limit     seconds, and node_limit actions, after which the best action found is given, with the bound that is
@@ -56,6 +54,7 @@ def solve(
     >>> solve(paper.G1, budget=2, levers={"X3": (0,)}, require=["X3"]).do
     {'X3': 0, 'X5': 1}
     """
+    available = rules.pop("available", None)
     given = rules_of(budget, rules)
     if available is not None:
         now = replace(given, available=available)  # type: ignore[arg-type]

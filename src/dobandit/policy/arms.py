@@ -119,6 +119,8 @@ class ArmsEngine(Engine):
     prune  whether sets fall away that cannot be best by what causes what
     """
 
+    bonus_words = "for having been tried so little"
+
     def __init__(
         self, problem: Problem, kind: int, parameter: float, arms: Actions | None = None, prune: bool = False
     ) -> None:

@@ -141,7 +141,7 @@ class Policy(ABC):
                     and smaller sets count too; default: what the policy takes for granted
         hide        observed variables that count as hidden, so that hidden causes of theirs do no harm; "auto": the
                     fewest of those that cannot be set which make a model learnable
-        rules       levers, costs, total_cost, require, forbid, exclusive, smaller, always_set: see `Rules`
+        rules       levers, costs, total_cost, require, forbid, exclusive, smaller, always_set, available: see `Rules`
         """
         from dobandit.policy.learner import Learner
 

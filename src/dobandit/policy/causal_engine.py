@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.estimation.confidence import Z95
 from dobandit.estimation.estimators import rows_with_room, weighted_squares
 from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
 from dobandit.estimation.statistics import layout_of
@@ -39,7 +40,6 @@ _MOST_EXPECTED = 100
 _RIDGE, _FLOOR = 1.0, 0.05  # of the weighted sums
 _ROOM = 256  # patterns per node at first
 DELTA = 0.05  # of all intervals of all actions, contexts and rounds together
-Z95 = 1.959963984540054
 
 
 def members_of(problem: Problem) -> NDArray[np.bool_]:

@@ -149,6 +149,7 @@ class Engine(ABC):
     draws             how many random numbers `choose` needs in a round; it has no others
     trusts_intervals  whether `choose` goes by intervals that may be wider after rows without an order
     delta    with what probability `gap`, where there is one, is wrong at some round
+    bonus_words       why the index of an action is above its mean, for people; "" where it need not be
 
     What an engine knows is a function of the rounds it was told, in their order: an experiment is started again by
     telling its log anew, and a simulated run is repeated by its seed. Ids are those of `problem.graph`: node v is
@@ -166,6 +167,7 @@ class Engine(ABC):
     draws: int = UNIFORMS
     trusts_intervals: bool = False
     delta: float = 0.05
+    bonus_words: str = ""
 
     @abstractmethod
     def choose(self, now: Situation) -> Choice:

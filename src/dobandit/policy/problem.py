@@ -91,7 +91,9 @@ class Problem:
         """Ids of the variables that can be set now, from their names; None: all. Raises where no action is left."""
         if names is None:
             return None
-        limited = self.rules.limited(Rules(available=names).available or ())  # type: ignore[arg-type]
+        given = replace(self.rules, available=names)  # type: ignore[arg-type]
+        given.candidates(self.graph)  # refuses names of nothing that can be set
+        limited = self.rules.limited(given.available or ())
         limited.candidates(self.graph)
         chosen = set(limited.available or ())
         return tuple(self.graph.index(name) for name in self.graph.controllable if name in chosen)

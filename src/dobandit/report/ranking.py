@@ -50,7 +50,7 @@ def rank(
     links    "auto", or promised, for all nodes or by node
     context  the value of each context variable, where the graph has some
     hide     observed variables that count as hidden, or "auto", as in `create_experiment`: their columns may be missing
-    rules    levers, costs, total_cost, require, forbid, exclusive, smaller, always_set: see `Rules`
+    rules    levers, costs, total_cost, require, forbid, exclusive, smaller, always_set, available: see `Rules`
 
     `experiment.evaluate(do)` of an experiment that is created with history=data and the same rules says the same of
     each action, to the last digit.

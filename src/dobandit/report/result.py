@@ -59,7 +59,7 @@ class SimulationResult(StudyResult):
     `report(folder)` writes all of it. Curves are indexed [policy, replication, grid point].
 
     best         the largest E[Y] of an allowed action; with context variables, on the average over contexts
-    best_do      the action that has it; empty where it depends on the context
+    best_do      the action that has it; empty where none is best in every context (best_depends)
     all_regret   cumulative expected regret;  all_reward: cumulative Y as it came out
     best_plays   how often a best action was played;  all_plays: how often each was
     seconds      of each run;  elapsed: wall time of the whole study
@@ -125,7 +125,7 @@ def simulate(
     rounds      of each run;  replications: runs of each policy
     budget      how many variables may be set in a round; the paper's models know theirs
     seed        of the random numbers that all policies share
-    rules       levers, costs, total_cost, require, forbid, exclusive, smaller, always_set: see `Rules`
+    rules       levers, costs, total_cost, require, forbid, exclusive, smaller, always_set, available: see `Rules`
     executor    "threads", "dask", or the address of a Dask scheduler
     workers     threads or processes; default: all cores. They change no result
     record      "grid" (about 400 rounds, denser at the start), "every" round, or the rounds to record

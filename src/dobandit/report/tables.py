@@ -83,6 +83,7 @@ def summary_document(result: StudyResult) -> dict[str, Any]:
         "seconds": result.elapsed,
         "best_set": list(result.best_set),
         "best_do": result.best_do,
+        **({"best_depends": result.best_depends} if study.model.graph.context else {}),
         "best_value": result.best,
         "policies": {row["policy"]: _policy_document(row) for row in summary_table(result)},
     }
@@ -150,9 +151,7 @@ def _interval(low: float, high: float, method: str, number: Callable[[float], st
 
 def _notes(result: StudyResult, best: str, several: bool, methods: set[str]) -> list[str]:
     study = result.study
-    where = action_words(result.best_do)
-    if study.model.graph.context:
-        where = "depends on the context"
+    where = "depends on the context" if result.best_depends else action_words(result.best_do)
     notes = [
         f"Regret: lost rewards after {counted(study.rounds, 'round')}, mean of {counted(study.replications, 'run')}, "
         f"{sizes(study)}, seed {study.seed}.",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 
 from dobandit.experiment.storage.base import Arrival, Storage, StoredExperiment, StoredTrial, Within, Writer
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer
-from dobandit.service.problems import Problem
+from dobandit.service.problems import Refusal
 
 _doing: ContextVar[Deed | None] = ContextVar("doing", default=None)
 
@@ -47,10 +47,10 @@ class Deed:
     text: str | None = field(default=None, init=False)  # the answer as JSON
 
     def refuse_repetition(self, kept: KeptAnswer | None) -> None:
-        """Raises AnsweredError where this was done, and a Problem where another deed has its key."""
+        """Raises AnsweredError where this was done, and a Refusal where another deed has its key."""
         if kept is not None:
             if kept.digest != self.digest:
-                raise Problem(
+                raise Refusal(
                     422,
                     f"an Idempotency-Key belongs to one request, but {self.key!r} came with another one before. Take a "
                     "new key for a new request.",

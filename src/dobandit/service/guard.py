@@ -21,7 +21,7 @@ from dobandit.errors import DobanditError
 from dobandit.experiment.storage.books import READ, SCOPES, WORK
 from dobandit.service.headers import wanted, with_wanted
 from dobandit.service.origins import again, require_csrf, require_host, require_origin, require_own_page
-from dobandit.service.problems import Problem, respond
+from dobandit.service.problems import Refusal, respond
 from dobandit.service.rates import Rates
 from dobandit.service.settings import Settings
 from dobandit.service.tokens import Tokens
@@ -63,16 +63,16 @@ class Guard:
         try:
             receive = await self._let_in(request, receive)
             kind = self._place(bool(_STREAM.search(scope["path"])))
-        except Problem as problem:
+        except Refusal as problem:
             await respond(request, problem)(scope, receive, send)
         except DobanditError as error:  # the storage, when a token is looked up
             _log.warning("a token could not be looked up: %s", error)
-            hidden = Problem(
+            hidden = Refusal(
                 503, "the storage cannot be reached. Repeat this.", {"Retry-After": "2"}, error="StorageError"
             )
             await respond(request, hidden)(scope, receive, send)
         except (ValueError, HTTPException):  # an address in a header, or a form, that is none
-            unread = Problem(400, "the head or the form of this request cannot be read.")
+            unread = Refusal(400, "the head or the form of this request cannot be read.")
             await respond(request, unread)(scope, receive, send)
         else:
             self.under_way[kind] += 1
@@ -92,7 +92,7 @@ class Guard:
             _log.exception("a fault while answering %s %s", request.method, request.scope["path"])
             if begun:
                 raise
-            fault = Problem(500, "this is a fault of the service; its log says more. Nothing that was told is lost.")
+            fault = Refusal(500, "this is a fault of the service; its log says more. Nothing that was told is lost.")
             await respond(request, fault)(request.scope, receive, send)
 
     def _counted(self, send: Send, scope: Scope) -> tuple[list[int], Send]:
@@ -117,11 +117,11 @@ class Guard:
         kind = STREAMS if streams else REQUESTS
         most = self.settings.most_streams if streams else self.settings.most_at_once
         if self.under_way[kind] >= most:
-            raise Problem(503, f"at most {most} {kind} are under way at once. Repeat this.", {"Retry-After": "1"})
+            raise Refusal(503, f"at most {most} {kind} are under way at once. Repeat this.", {"Retry-After": "1"})
         return kind
 
     async def _let_in(self, request: Request, receive: Receive) -> Receive:
-        """Raises a Problem, or returns where the app gets the body from."""
+        """Raises a Refusal, or returns where the app gets the body from."""
         require_host(request, self.settings.allowed_hosts)
         path, method = request.scope["path"], request.method  # by which a route is found
         is_open = path in _OPEN or path.startswith("/static/")
@@ -151,7 +151,7 @@ class Guard:
             visitor = await self.tokens.visitor(token.strip()) if kind.lower() == "bearer" else None
             if visitor is None:
                 self.rates.count(f"wrong tokens {request.client.host if request.client else ''}", known=False)
-                raise Problem(
+                raise Refusal(
                     401,
                     "the token is not known here, or it was revoked or has expired. Make one with "
                     "`dobandit token create`, and send it as Authorization: Bearer TOKEN.",
@@ -168,7 +168,7 @@ class Guard:
         """Whether who sent a request that takes long would be let in with it again."""
         try:
             return (await self._visitor(request))[0] is not None
-        except Problem:
+        except Refusal:
             return False
 
     async def _body(self, request: Request, receive: Receive, most: int) -> bytes:
@@ -181,7 +181,7 @@ class Guard:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Problem(400, "the request ended before its body did.")
+                        raise Refusal(400, "the request ended before its body did.")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     if size > most:
@@ -189,7 +189,7 @@ class Guard:
                     if not message.get("more_body", False):
                         return b"".join(parts)
         except TimeoutError:
-            raise Problem(
+            raise Refusal(
                 408,
                 f"a request's body arrives within {self.settings.body_seconds:g} seconds, but this one did not.",
                 {"Connection": "close"},
@@ -209,10 +209,10 @@ def cookie_of(request: Request, settings: Settings) -> str | None:
     return None if morsel is None else morsel.value
 
 
-def _who_are_you(request: Request) -> Problem:
+def _who_are_you(request: Request) -> Refusal:
     if request.method in _SAFE and "text/html" in request.headers.get("accept", ""):
-        return Problem(303, "Log in first.", {"Location": LOGIN})
-    return Problem(
+        return Refusal(303, "Log in first.", {"Location": LOGIN})
+    return Refusal(
         401,
         "nobody is let in without a token, or a login with a browser. Make a token with `dobandit token create`, and "
         "send it as Authorization: Bearer TOKEN.",
@@ -229,7 +229,7 @@ def _require_scope(visitor: Visitor, path: str, reads: bool) -> None:
         return
     of = _OF_EXPERIMENT.match(path)
     if of is None or int(of[1]) != visitor.experiment:
-        raise Problem(
+        raise Refusal(
             403,
             f"{visitor.name} may see the experiment with the id {visitor.experiment} only. Use a token that was made "
             "without --experiment.",
@@ -237,9 +237,9 @@ def _require_scope(visitor: Visitor, path: str, reads: bool) -> None:
 
 
 def require(visitor: Visitor, scope: str) -> None:
-    """Raises a Problem where the visitor may not do what needs `scope`."""
+    """Raises a Refusal where the visitor may not do what needs `scope`."""
     if not visitor.may(scope):
-        raise Problem(
+        raise Refusal(
             403,
             f"this needs the scope {scope!r}{'' if scope == SCOPES[-1] else ' or a wider one'}, but {visitor.name} has "
             f"{visitor.scope!r}. Use a token that was made with `dobandit token create --scope {scope}`.",
@@ -250,5 +250,5 @@ def _has_body(request: Request) -> bool:
     return "content-length" in request.headers or "transfer-encoding" in request.headers
 
 
-def _too_large(most: int) -> Problem:
-    return Problem(413, f"a request has at most {most:,} bytes, but this one has more. Send it in parts.")
+def _too_large(most: int) -> Refusal:
+    return Refusal(413, f"a request has at most {most:,} bytes, but this one has more. Send it in parts.")

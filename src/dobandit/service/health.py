@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from dobandit.errors import DobanditError
 from dobandit.service.guard import REQUESTS, STREAMS
-from dobandit.service.problems import Problem
+from dobandit.service.problems import Refusal
 from dobandit.service.requests import answer, house_of
 
 router = APIRouter(include_in_schema=False)
@@ -89,9 +89,9 @@ def ready(request: Request) -> Response:
     try:
         house_of(request).storage.find("")
     except DobanditError as error:
-        raise Problem(503, f"the storage cannot be reached ({type(error).__name__}).", {"Retry-After": "5"}) from None
+        raise Refusal(503, f"the storage cannot be reached ({type(error).__name__}).", {"Retry-After": "5"}) from None
     if not request.app.state.warmth.done.is_set():
-        raise Problem(503, "the kernels are being loaded.", {"Retry-After": "5"})
+        raise Refusal(503, "the kernels are being loaded.", {"Retry-After": "5"})
     return answer({"status": "ready"})
 
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 from fastapi import Request
 from starlette.types import Message, Receive
 
-from dobandit.service.problems import Problem
+from dobandit.service.problems import Refusal
 from dobandit.service.visitors import Visitor
 
 
@@ -16,7 +16,7 @@ def require_host(request: Request, allowed: tuple[str, ...]) -> None:
     """A name that somebody else made point here (DNS rebinding) is not ours."""
     hosts = request.headers.getlist("host")
     if len(hosts) != 1 or _without_port(hosts[0]) not in allowed:
-        raise Problem(
+        raise Refusal(
             421,
             f"this service goes by {' or '.join(allowed)}, but the request calls it "
             f"{', '.join(hosts)[:100]!r}. Start it with --allowed-host, if that is its name.",
@@ -31,7 +31,7 @@ def require_origin(request: Request, always: bool) -> None:
     own = urlsplit(f"//{request.headers['host']}").netloc.lower()
     parts = urlsplit(origin or "")
     if parts.scheme not in ("http", "https") or parts.netloc.lower() != own:
-        raise Problem(
+        raise Refusal(
             403,
             f"a change comes from a page of this service itself ({own}), but this one comes from "
             f"{(origin or 'nowhere')[:100]!r}. Programs send a token as Authorization: Bearer, and no cookie.",
@@ -44,7 +44,7 @@ def require_own_page(request: Request) -> None:
     site = request.headers.get("sec-fetch-site", "none")
     followed = request.method == "GET" and request.headers.get("sec-fetch-mode") == "navigate"
     if site not in ("same-origin", "none") and not followed:
-        raise Problem(403, "this request comes from a page of another site. Open the page of this service itself.")
+        raise Refusal(403, "this request comes from a page of another site. Open the page of this service itself.")
 
 
 async def require_csrf(request: Request, visitor: Visitor, body: bytes) -> None:
@@ -56,7 +56,7 @@ async def require_csrf(request: Request, visitor: Visitor, body: bytes) -> None:
         async with Request(request.scope, again(body, request.receive)).form() as form:
             given = str(form.get("csrf", ""))
     if not compare_digest((given or "").encode(), visitor.csrf.encode()):
-        raise Problem(
+        raise Refusal(
             403,
             "a form sends back the token of its page (the field csrf, or the header X-CSRF-Token), but this one did "
             "not. Reload the page, and send it again.",

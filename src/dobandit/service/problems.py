@@ -24,7 +24,7 @@ _IN_ITS_WORDS = re.compile(rf" \(.*\)(?=\. {re.escape(NOTHING_STORED)})", re.DOT
 _log = logging.getLogger(__name__)
 
 
-class Problem(Exception):  # noqa: N818 (it is the word of the RFC)
+class Refusal(Exception):  # noqa: N818 (no fault: an answer)
     """A request that is answered with a problem."""
 
     def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None, **more: Any) -> None:
@@ -39,17 +39,17 @@ class Problem(Exception):  # noqa: N818 (it is the word of the RFC)
         return {"type": "about:blank", "title": self.title, "status": self.status, "detail": self.detail, **self.more}
 
 
-def problem_of(error: DobanditError) -> Problem:
+def refusal_of(error: DobanditError) -> Refusal:
     """An error of dobandit's as the answer to a request; `error` names its class, for the client."""
     more: dict[str, Any] = {"error": type(error).__name__}
     if isinstance(error, ParseError):
         places = {"line": error.line, "column": error.column, "where": error.where}
         more |= {key: place for key, place in places.items() if place is not None}
     if isinstance(error, StorageError):
-        return Problem(503, str(error), _RETRY, **more)
+        return Refusal(503, str(error), _RETRY, **more)
     if isinstance(error, MissingError):
-        return Problem(404, str(error), **more)
-    return Problem(409 if isinstance(error, (ConflictError, TakenError)) else 422, str(error), **more)
+        return Refusal(404, str(error), **more)
+    return Refusal(409 if isinstance(error, (ConflictError, TakenError)) else 422, str(error), **more)
 
 
 def told_to_visitors(error: DobanditError, storage: Storage) -> str:
@@ -62,7 +62,7 @@ def told_to_visitors(error: DobanditError, storage: Storage) -> str:
     return _IN_ITS_WORDS.sub("", text)
 
 
-def respond(request: Request, problem: Problem) -> Response:
+def respond(request: Request, problem: Refusal) -> Response:
     """As JSON, or as a page where a browser asks for one."""
     wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
     if wants_page:
@@ -75,12 +75,12 @@ def respond(request: Request, problem: Problem) -> Response:
     )
 
 
-def nothing_at(request: Request) -> Problem:
+def nothing_at(request: Request) -> Refusal:
     hint = " See /api/v1/docs for what there is." if request.url.path.startswith("/api/") else ""
-    return Problem(404, f"there is nothing at {request.url.path}.{hint}")
+    return Refusal(404, f"there is nothing at {request.url.path}.{hint}")
 
 
-def _not_taken(fault: dict[str, Any]) -> Problem:
+def _not_taken(fault: dict[str, Any]) -> Refusal:
     """A parameter that is not as it should be, in our words."""
     place, limits = " ".join(map(str, fault["loc"])), fault.get("ctx", {})
     rules = {
@@ -92,7 +92,7 @@ def _not_taken(fault: dict[str, Any]) -> Problem:
     }
     rule = rules.get(fault["type"])
     said = f"{place} is {rule}, but got {shown(fault['input'])}." if rule else f"{place}: {fault['msg']}."
-    return Problem(422, said, where=place)
+    return Refusal(422, said, where=place)
 
 
 def _methods(request: Request) -> str:
@@ -108,19 +108,19 @@ def _methods(request: Request) -> str:
 def install(app: FastAPI) -> None:
     """Let every error of the app, the framework's own included, be answered in this form."""
 
-    @app.exception_handler(Problem)
-    def _problem(request: Request, error: Problem) -> Response:
+    @app.exception_handler(Refusal)
+    def _problem(request: Request, error: Refusal) -> Response:
         return respond(request, error)
 
     @app.exception_handler(DobanditError)
     def _known(request: Request, error: DobanditError) -> Response:
-        problem = problem_of(error)
+        problem = refusal_of(error)
         problem.detail = told_to_visitors(error, request.app.state.house.storage)
         return respond(request, problem)
 
     @app.exception_handler(HTTPException)
     def _framework(request: Request, error: HTTPException) -> Response:
-        problem = Problem(error.status_code, str(error.detail), dict(error.headers or {}))
+        problem = Refusal(error.status_code, str(error.detail), dict(error.headers or {}))
         if error.status_code == 404:
             problem = nothing_at(request)
         if error.status_code == 405:

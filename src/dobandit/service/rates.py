@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 
-from dobandit.service.problems import Problem
+from dobandit.service.problems import Refusal
 from dobandit.service.settings import Settings
 
 _BURST = 3.0  # seconds of requests that may come at once
@@ -20,12 +20,12 @@ class Rates:
         self._buckets: dict[str, tuple[float, float]] = {}  # what is left, and when that was
 
     def count(self, who: str, known: bool) -> None:
-        """Raises a Problem where this is one request too many."""
+        """Raises a Refusal where this is one request too many."""
         rate, now = self._rates[known], time.monotonic()
         left, since = self._buckets.get(who, (rate * _BURST, now))
         left = min(left + (now - since) * rate, rate * _BURST)
         if left < 1.0:
-            raise Problem(
+            raise Refusal(
                 429,
                 f"one may send {rate:g} requests a second here. Wait a moment, then repeat this.",
                 {"Retry-After": str(math.ceil((1.0 - left) / rate))},

@@ -16,7 +16,7 @@ from dobandit.errors import DobanditError, ObservationError, ParseError, closest
 from dobandit.graph.formats.json_text import load_json
 from dobandit.service.audited import AnsweredError, Deed, doing, dumped
 from dobandit.service.house import House
-from dobandit.service.problems import Problem
+from dobandit.service.problems import Refusal
 from dobandit.service.visitors import Visitor
 
 JSON, CSV = "application/json", "text/csv"
@@ -55,7 +55,7 @@ def text_of(body: bytes) -> str:
 def said(request: Request, body: bytes, *known: str) -> dict[str, Any]:
     """The JSON object of a request, with known keys only; {} where there is no body."""
     if kind_of(request) != JSON:
-        raise Problem(415, f"this takes {JSON}, but got {shown(kind_of(request))}. Set the Content-Type.")
+        raise Refusal(415, f"this takes {JSON}, but got {shown(kind_of(request))}. Set the Content-Type.")
     if not body.strip():
         return {}
     value = load_json(text_of(body))
@@ -143,7 +143,7 @@ def _answered(request: Request, deed: Deed, error: Exception) -> str | None:
 def _deed(request: Request, what: str, body: bytes, name: str | None, kept: Callable[[Any], Any] | None) -> Deed:
     key = request.headers.get("idempotency-key") if kept is not None else None
     if key is not None and not _KEY.fullmatch(key):
-        raise Problem(422, f"an Idempotency-Key has 1 to 200 visible ASCII characters, but got {shown(key)}.")
+        raise Refusal(422, f"an Idempotency-Key has 1 to 200 visible ASCII characters, but got {shown(key)}.")
     visitor = visitor_of(request)
     head = f"{request.method} {request.scope['path']} {kind_of(request)}\n"
     digest = hashlib.sha256(head.encode() + body).hexdigest() if key is not None else ""

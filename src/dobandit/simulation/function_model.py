@@ -148,7 +148,7 @@ class FunctionWorld(World):
 
 
 def _generator(uniforms: Array) -> np.random.Generator:
-    """The same numbers for the same round, whatever the policy does."""
+    """A generator for the round, which gives equal numbers whatever the policy does."""
     return np.random.default_rng(np.ascontiguousarray(uniforms[:2]).view(np.uint64).tolist())
 
 

@@ -48,7 +48,7 @@ class StudyResult:
 
     study: Study
     best: float  # the largest E[Y] of an allowed action; with context variables, on the average over contexts
-    best_do: dict[str, float]  # the action that has it; empty where it depends on the context
+    best_do: dict[str, float]  # the action that has it; empty where none is best in every context
     all_regret: Array
     all_reward: Array
     best_plays: NDArray[np.int64]
@@ -58,6 +58,7 @@ class StudyResult:
     name: str = ""  # what the study is called on its page
     finished: float | None = None  # when it was done, in seconds since 1970; None where that was not kept
     value_error: float = 0.0  # standard error of a regret per round, where values are estimated (a world is a function)
+    best_depends: bool = False  # whether no action is best in every context
 
     @property
     def labels(self) -> list[str]:
@@ -177,6 +178,7 @@ class StudyResult:
             "best": self.best,
             "best_set": list(self.best_set),
             "best_do": self.best_do,
+            "best_depends": self.best_depends,
             "elapsed": self.elapsed,
             "name": self.name,
             "finished": self.finished,
@@ -231,8 +233,9 @@ class StudyResult:
                 f"{VERSION}. Update dobandit."
             )
         try:
+            study = Study.from_document(document["study"])
             result = cls(
-                Study.from_document(document["study"]),
+                study,
                 float(document["best"]),
                 dict(document.get("best_do", dict.fromkeys(document["best_set"], 1))),
                 np.asarray(arrays["regret"], dtype=float),
@@ -243,6 +246,7 @@ class StudyResult:
                 float(document["elapsed"]),
                 str(document.get("name", "")),
                 None if document.get("finished") is None else float(document["finished"]),
+                best_depends=bool(document.get("best_depends", study.model.graph.context)),
             )
             result._check_shapes()
         except (DobanditError, LookupError, TypeError, ValueError, AttributeError) as error:

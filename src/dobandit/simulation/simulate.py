@@ -54,10 +54,11 @@ def run_study(
             f"{int((~collected.have).sum())} replications came back without a result. This is a fault of the executor."
         )
     truth = prepared.truth
+    everywhere = truth.best_everywhere()
     return StudyResult(
         study,
         float(truth.chance() @ truth.best),
-        truth.answers[0].do if len(truth.answers) == 1 else {},
+        everywhere or {},
         collected.regret,
         collected.reward,
         collected.best_plays,
@@ -66,6 +67,7 @@ def run_study(
         time.perf_counter() - start,
         finished=time.time(),
         value_error=truth.value_error,
+        best_depends=everywhere is None,
     )
 
 

@@ -16,6 +16,7 @@ from dobandit.oracle.result import OracleResult
 from dobandit.oracle.solve import solve
 from dobandit.policy.engine import no_context
 from dobandit.policy.problem import Problem
+from dobandit.policy.recording import SAME
 
 Array = NDArray[np.float64]
 _MOST_CONTEXT = 10  # variables: 2^10 patterns, each with a best action of its own
@@ -77,6 +78,19 @@ class Truth:
         if table.shape[1] > 1:  # an approximate oracle may have missed one of the list
             self.best = np.maximum(self.best, table[:, :-1].max(axis=1))
         return table
+
+    def best_everywhere(self) -> dict[str, float] | None:
+        """An action that is best in every context; None where there is none."""
+        if len(self.answers) == 1:
+            return self.answers[0].do
+        graph = self.problem.graph
+        for answer in self.answers:
+            to = {graph.index(name): float(value) for name, value in answer.do.items() if name in graph}
+            action = Action(tuple(sorted(to)), tuple(to[v] for v in sorted(to)))
+            values = [self.value(action, pattern) for pattern in self.patterns]
+            if len(to) == len(answer.do) and bool((np.array(values) >= self.best - SAME).all()):
+                return answer.do
+        return None
 
     def chance(self) -> Array:
         """(patterns,) how likely each context is."""

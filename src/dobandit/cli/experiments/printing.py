@@ -103,10 +103,12 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
     what = "a number from 0 to 1" if experiment.columns.continuous else "0 or 1"
     how = f"type this with {what} for each _, without what was not seen:"
     if trial.size > 1:
-        count = experiment.columns.count_key
+        from dobandit.experiment.export import seen_column
+
+        table, count = names([*map(seen_column, unset)], MOST_ON_A_LINE), experiment.columns.count_key
         how = (
-            f"write rows.csv with the columns {names(unset, MOST_ON_A_LINE)}, a line per round (or per distinct row, "
-            f"with a column {count}), and type this:"
+            f"write rows.csv with the columns {table}, a line per round (or per distinct row, with a column {count}), "
+            "and type this:"
         )
     elif len(unset) > MOST_ON_A_LINE:
         how = f"write what was seen to seen.json, as {{NAME: {what}, ...}}, and type this:"

@@ -71,7 +71,7 @@ def definition_rows(experiment: Experiment) -> list[tuple[str, str]]:
     settable = [
         name if levers.get(name, (1.0,)) == (1.0,) else f"{name} ({' or '.join(f'{to:g}' for to in levers[name])})"
         for name in graph.controllable
-        if name not in (*rules["forbid"], *problem.hidden)
+        if name not in (*rules["forbid"], *problem.hidden) and name in rules.get("available", graph.controllable)
     ]
     most = [] if rules["budget"] is None else [f"at most {rules['budget']}"]
     most += [] if rules["total_cost"] is None else [f"what costs at most {rules['total_cost']:g}"]

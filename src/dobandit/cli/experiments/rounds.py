@@ -180,10 +180,10 @@ def record_command(
 def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
     """Add rounds that happened elsewhere from FILE (.csv, .csv.gz, .parquet).
 
-    All of them, or none if one is wrong; - is CSV on standard input. A column per variable, empty where it was not seen;
-    a column do:NAME is what NAME was set to, empty where it was not set; a column count, how often the line was seen.
-    A line is one trial; lines with counts that stand next to each other and set the same are one together, so sort
-    sums by what was set. What `export` writes can be read, and gives the same trials again.
+    All of them, or none if one is wrong; - is CSV on standard input. A column per variable, empty where it was not
+    seen; a column do:NAME is what NAME was set to, empty where it was not set; a column count, how often the line was
+    seen. A line is one trial; lines with counts that stand next to each other and set the same are one together, so
+    sort sums by what was set. What `export` writes can be read, and gives the same trials again.
 
     \b
     Examples:

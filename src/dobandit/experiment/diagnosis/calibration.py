@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.estimation.confidence import wilson
+from dobandit.estimation.confidence import Z95, wilson
 from dobandit.experiment.diagnosis.parts import FAR, FEWEST, Array, Bin, Calibration
 
 
@@ -57,7 +57,7 @@ def _bin(p: Array, y: Array, continuous: bool) -> Bin:
     """Wilson's interval for 0/1 data, else the normal one."""
     n, mean = len(y), float(y.mean())
     if continuous:
-        reach = 1.959964 * float(y.std(ddof=1)) / math.sqrt(n) if n > 1 else 1.0
+        reach = Z95 * float(y.std(ddof=1)) / math.sqrt(n) if n > 1 else 1.0
         low, high = max(mean - reach, 0.0), min(mean + reach, 1.0)
     else:
         low, high = wilson(mean, n)

@@ -30,7 +30,7 @@ from dobandit.service.tagged import by_content
 from dobandit.service.threads import answering
 
 router = APIRouter(tags=["experiments"])
-_RULES = ("levers", "costs", "total_cost", "require", "forbid", "exclusive", "smaller", "always_set")
+_RULES = ("levers", "costs", "total_cost", "require", "forbid", "exclusive", "smaller", "always_set", "available")
 _WORDS = ("budget", "horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within")
 _MOST_LISTED = 1000
 

@@ -18,7 +18,7 @@ from dobandit.graph.formats.json_text import load_json
 from dobandit.model.base import CausalModel
 from dobandit.model.files import is_model_document, model_from_document
 from dobandit.service.api import schemas
-from dobandit.service.problems import Problem
+from dobandit.service.problems import Refusal
 from dobandit.service.requests import Body, answer, house_of, said
 from dobandit.service.settings import Settings
 
@@ -84,7 +84,7 @@ def names(value: object, what: str) -> list[str]:
 def _bounded(what: CausalGraph | CausalModel, settings: Settings) -> CausalGraph | CausalModel:
     graph = what if isinstance(what, CausalGraph) else what.structure
     if len(graph) > settings.most_nodes or graph.edge_count > settings.most_edges:
-        raise Problem(
+        raise Refusal(
             413,
             f"a graph has at most {settings.most_nodes:,} variables and {settings.most_edges:,} edges here, but this "
             f"one has {len(graph):,} and {graph.edge_count:,}. Create its experiment with the command line.",

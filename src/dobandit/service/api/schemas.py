@@ -29,6 +29,7 @@ _RULES = {
     "exclusive": {"type": "array", "items": _NAMES},
     "smaller": {"type": "boolean"},
     "always_set": _NAMES,
+    "available": _NAMES,
 }
 _CREATE = {
     "name": {"type": "string", "minLength": 1, "maxLength": 200},

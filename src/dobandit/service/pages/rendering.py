@@ -18,7 +18,7 @@ from dobandit.service.pages import words
 from dobandit.texts import printable
 
 if TYPE_CHECKING:
-    from dobandit.service.problems import Problem
+    from dobandit.service.problems import Refusal
 
 HERE = Path(__file__).parent
 _TITLES = {  # of pages that say what went wrong, in plain words
@@ -87,7 +87,7 @@ def page(request: Request, name: str, status: int = 200, **context: Any) -> Resp
     return templates.TemplateResponse(request, name, {"visitor": visitor, **context}, status_code=status)
 
 
-def error_page(request: Request, problem: Problem) -> Response:
+def error_page(request: Request, problem: Refusal) -> Response:
     """What a browser sees of a problem."""
     title = _TITLES.get(problem.status, problem.title)
     response = page(request, "error.html", problem.status, problem=problem, title=title)

@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from dobandit.errors import DobanditError, ObservationError
 from dobandit.experiment.experiment import Experiment
+from dobandit.experiment.export import seen_column
 from dobandit.experiment.storage.base import FAILED, PENDING, TOLD, StoredTrial
 from dobandit.experiment.storage.books import WORK
 from dobandit.service.guard import require
@@ -219,5 +220,5 @@ def _check_page(request: Request, number: int, experiment: Experiment, row: Stor
 def _csv_header(experiment: Experiment, row: StoredTrial | None) -> str:
     if row is None:
         return ""
-    names = [question.name for question in questions(experiment, row, FormData())]
+    names = [seen_column(question.name) for question in questions(experiment, row, FormData())]
     return ",".join([*names, experiment.columns.count_key])
