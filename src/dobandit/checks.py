@@ -48,9 +48,10 @@ def is_one_of(value: object, choices: tuple[str, ...]) -> bool:
 
 
 def listable(value: object) -> list[Any] | None:
-    """The items of a list, a set, an array, ...; None for a text and for a single value, such as an array without
-    dimensions."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+    """The items of a list, a set, an array, ...; None for a text, for a table, which would only give the names of its
+    columns, and for a single value, such as an array without dimensions."""
+    table = hasattr(value, "columns") or hasattr(value, "column_names")
+    if isinstance(value, (str, bytes)) or table or not isinstance(value, Iterable):
         return None
     try:
         return list(value)

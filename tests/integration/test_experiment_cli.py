@@ -161,7 +161,7 @@ def test_the_printed_command_can_be_typed_for_odd_names_and_storages(run, tmp_pa
 
 def test_ask_in_json(x):
     asked = json_of(x("ask", "spring", "--json"))
-    keys = "trial do predicted interval why lease_expires issued context size control"
+    keys = "trial do predicted interval why lease_expires issued context size control interval_words"
     assert list(asked) == keys.split()
     assert (asked["trial"], asked["issued"], asked["lease_expires"]) == (0, 1, None)
     low, high = asked["interval"]

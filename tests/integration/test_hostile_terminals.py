@@ -1,7 +1,11 @@
 """What one user stores or types never acts on the terminal of another; commands end in a line, never in a traceback."""
 
 import json
+import os
+import pty
 import shlex
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -219,3 +223,31 @@ def _file(folder, text):
     path = folder / "log.csv"
     path.write_text(text)
     return path
+
+
+def test_an_export_to_a_terminal_is_shown_and_to_a_file_kept(run, tmp_path):
+    run("experiment", "create", "e", "graph.txt", "-k", 1, "--policy", "ucb")
+    run("experiment", "ask", "e")
+    run("experiment", "fail", "e", 0, f"because {ODD}")
+    command = [sys.executable, "-m", "dobandit", "experiment", "export", "e", "-"]
+    kept = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path).stdout.decode()
+    assert f"because {ODD}" in kept
+    terminal, screen = pty.openpty()
+    subprocess.run(command, stdout=screen, check=True, cwd=tmp_path)
+    os.close(screen)
+    shown = os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    assert "because red\\x1b[31m" in shown
+    assert shown.replace("\r\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    "words", [["paper"], ["--help"], ["check", "graph.txt"], ["check", "graph.txt", "--json"]], ids=" ".join
+)
+def test_a_reader_who_has_left_is_no_error(words, run, tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "dobandit", *words]
+    with os.fdopen(writer, "wb") as pipe:
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")

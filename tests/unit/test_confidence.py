@@ -154,3 +154,9 @@ def test_the_horizon_is_a_number_of_rounds(horizon):
 def test_good_arguments_pass():
     assert c.checked_delta(0.05) == 0.05
     assert c.checked_horizon(np.int64(7)) == 7
+
+
+@pytest.mark.parametrize(("l2", "kappa"), [(1e300, 1.0), (1.0, 1e300), (1e200, 1e200), (1e160, 1e-3)])
+def test_links_beyond_all_numbers_promise_nothing(l2, kappa):
+    assert c.initial_lambda(3, l2, kappa, 0.05) == math.inf
+    assert c.constant_R(3, l2, kappa, 0.05) == math.inf

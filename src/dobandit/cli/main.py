@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -80,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     warnings.simplefilter("always", DobanditWarning)
     try:
         code = cli.main(args=arguments, prog_name="dobandit", standalone_mode=False)
+        sys.stdout.flush()  # now, where it can be said that it failed
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else "", err=True)
         sys.exit(2)
@@ -91,11 +94,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped.", err=True)
         sys.exit(130)
-    except BrokenPipeError:  # the reader of a pipe has left
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader of a pipe has left; nor will Python write what is left when it ends
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except SystemExit:
-        if type(sys.stdout).__name__ == "PacifyFlushWrapper":  # click's answer to a reader who has left the pipe
+        if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):  # click's answer to a reader who has left the pipe
             sys.exit(0)
         raise
     except OSError as error:

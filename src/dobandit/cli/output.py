@@ -56,6 +56,11 @@ def print_text(text: str) -> None:
     click.echo(text, nl=not text.endswith("\n"))
 
 
+def _reader_left() -> None:
+    """For `main` to answer, in place of rich, which would end with an exit code of 1."""
+    raise BrokenPipeError
+
+
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: Iterable[int] = ()
 ) -> None:
@@ -72,6 +77,7 @@ def print_table(
     heading = None if title is None else Text(printable(title), style="bold")
     table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     console, rows = Console(highlight=False, soft_wrap=False), [list(row) for row in rows]
+    console.on_broken_pipe = _reader_left  # type: ignore[method-assign]
     if _narrowest(columns, rows) > console.width:  # words would be cut in two
         above = [] if title is None else [printable(title), ""]
         click.echo("\n".join([*above, *stacked(columns, rows, console.width), ""]))

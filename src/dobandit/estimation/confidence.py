@@ -78,6 +78,8 @@ def radius_lemma11(t: int, d: int, delta: float, scale: float = 1.0) -> float:
 
 def initial_lambda(d: int, l2: float, kappa: float, delta: float) -> float:
     """What Eq. (3) of Lemma 1 asks of lambda_min(M_{t,X}): 512 d L2^2 / kappa^4 (d^2 + ln(1 / delta))."""
+    if l2 > 1e150 or kappa > 1e75:  # so bent or so steep that powers would be beyond all numbers
+        return math.inf
     if not (kappa**4):  # a flat link, or a nearly flat one with very many causes: more than rounds can give
         return math.inf if l2 or not kappa else 0.0
     return 512.0 * d * l2**2 / kappa**4 * (d**2 + math.log(1.0 / delta))

@@ -161,8 +161,9 @@ class BGLMOFU(Policy):
                     f"is {problem.horizon}: nothing would ever be set. Give initial=<rounds>{smaller}."
                 )
             if problem.horizon is None and most > 10_000:
+                rounds = "at least as many rounds" if math.isfinite(most) else "ever"
                 warnings.warn(
-                    f"Eq. (3) asks for lambda_min >= {most:.3g}, so nothing will be set for at least as many rounds. "
+                    f"Eq. (3) asks for lambda_min >= {most:.3g}, so nothing will be set for {rounds}. "
                     "Give initial=<rounds> or a smaller lambda_scale to begin earlier.",
                     DobanditWarning,
                     stacklevel=5,

@@ -18,6 +18,7 @@ from dobandit.checks import shown
 from dobandit.errors import ConflictError, DobanditError, MissingError, ParseError, StorageError, TakenError
 from dobandit.experiment.storage import Storage
 from dobandit.experiment.storage.engines import NOTHING_STORED
+from dobandit.texts import message
 
 _RETRY = {"Retry-After": "2"}
 _IN_ITS_WORDS = re.compile(rf" \(.*\)(?=\. {re.escape(NOTHING_STORED)})", re.DOTALL)
@@ -77,7 +78,7 @@ def respond(request: Request, problem: Refusal) -> Response:
 
 def nothing_at(request: Request) -> Refusal:
     hint = " See /api/v1/docs for what there is." if request.url.path.startswith("/api/") else ""
-    return Refusal(404, f"there is nothing at {request.url.path}.{hint}")
+    return Refusal(404, message(f"there is nothing at {request.url.path}.{hint}"))
 
 
 def _not_taken(fault: dict[str, Any]) -> Refusal:

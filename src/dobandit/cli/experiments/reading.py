@@ -16,6 +16,7 @@ from dobandit.cli.storage import opened
 from dobandit.documents import answers as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
+from dobandit.texts import printable
 
 _SHOWN = 50  # trials in a table that nobody asked to be longer
 
@@ -119,7 +120,7 @@ def explain_command(name: str, trial: int, storage: str, as_json: bool) -> None:
     with opened(name, storage) as experiment:
         told, words = experiment.explain(trial), experiment.interval_words
     if as_json:
-        print_json(documents.explanation_document(told))
+        print_json({**documents.explanation_document(told), "interval_words": words})
     else:
         out.print_explanation(experiment.graph.target, told, words)
 
@@ -225,8 +226,10 @@ def export_command(name: str, file: str, kind: str | None, force: bool, storage:
         raise ExperimentError(f"an export makes a new file, but {file} exists. Choose another name, or add --force.")
     with opened(name, storage) as experiment:
         if file == "-":
+            shown = sys.stdout.isatty()  # a terminal would obey what a file only holds
             for part in experiment.csv_parts():
-                sys.stdout.buffer.write(part.encode())
+                text = "\n".join(map(printable, part.split("\n"))) if shown else part
+                sys.stdout.buffer.write(text.encode(errors="backslashreplace" if shown else "strict"))
             sys.stdout.buffer.flush()
             return
         (experiment.to_csv if kind == "csv" else experiment.to_parquet)(file)

@@ -64,8 +64,9 @@ def ask_command(
             context=context_given(context),
         )
         trials = asked if isinstance(asked, list) else [asked]
+        words = {"interval_words": experiment.interval_words} if as_json else {}
     if as_json:
-        said = [documents.trial_document(trial) for trial in trials]
+        said = [{**documents.trial_document(trial), **words} for trial in trials]
         print_json(said if count > 1 else said[0])
         return
     for i, trial in enumerate(trials):
