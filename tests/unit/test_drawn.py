@@ -8,10 +8,12 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from dobandit import CausalGraph, paper
+from dobandit import UCB, CausalGraph, EpsilonGreedy, Random, paper, simulate
+from dobandit.report.curves import regret_figure
 from dobandit.report.drawn.axes import Frame, tick_text, ticks
 from dobandit.report.drawn.graph import Known, graph_svgs
-from dobandit.report.drawn.svg import element, number, text_of
+from dobandit.report.drawn.regret import regret_svgs
+from dobandit.report.drawn.svg import breadth_of, element, number, text_of
 from dobandit.report.picture import picture_of
 
 NASTY = ["<script>alert(1)</script>", "\"'>&", "a\x1b[31m\n\x00b", "right\u202eleft", "x" * 200]
@@ -164,3 +166,16 @@ def test_everything_drawn_is_inside_of_the_drawing(graph):
                 for x, y in re.findall(r"(-?[\d.]+),(-?[\d.]+)", line.get("d")):
                     assert 0 <= float(x) + shift[0] <= width
                     assert 0 <= float(y) + shift[1] <= height
+
+
+def test_names_at_the_ends_of_curves_stay_within_their_drawing():
+    policies = {"BLM-OFU WITH CAPITALS": Random(), "WWWWMMMM": UCB(), "eps-greedy (0.01)": EpsilonGreedy(0.01)}
+    figure = regret_figure(simulate(paper.G4, policies, 40, 2))
+    for markup in regret_svgs(figure):
+        wide = next(parsed(markup).iter("svg"))
+        width = float(wide.get("viewBox").split()[2])
+        labels = [text for text in wide.iter("text") if text.get("class") == "label"]
+        assert labels
+        for label in labels:
+            amount, name = label.iter("tspan")
+            assert float(label.get("x")) + breadth_of(amount.text, True) + 6.0 + breadth_of(name.text) <= width

@@ -6,11 +6,10 @@ import textwrap
 
 from dobandit.report.curves import COLOURS, LABEL_GAP, EndLabel, Panel, RegretFigure
 from dobandit.report.drawn.axes import TITLED, Frame
-from dobandit.report.drawn.svg import drawing, element, path_through, text_of, wide_and_narrow, words
-from dobandit.report.readable import columns
+from dobandit.report.drawn.svg import breadth_of, drawing, element, path_through, text_of, wide_and_narrow, words
 
 _WIDE, _NARROW, _PLOT = 570.0, 350.0, 240.0  # pixels
-_CHARACTER, _SAMPLE = 6.6, 26.0
+_SAMPLE = 26.0
 
 
 def regret_svgs(figure: RegretFigure) -> list[str]:
@@ -22,9 +21,9 @@ def regret_svgs(figure: RegretFigure) -> list[str]:
 
 
 def _panel(figure: RegretFigure, panel: Panel, width: float, below: bool) -> str:
-    names = max((columns(f"{label.amount}  {label.name}") for label in panel.labels), default=0)
+    names = max((breadth_of(label.amount, True) + breadth_of(label.name) for label in panel.labels), default=0.0)
     heading = textwrap.wrap(panel.title, int(width / 8.8))
-    room = 22.0 if below else 46.0 + _CHARACTER * names
+    room = 22.0 if below else 34.0 + _SAMPLE + names  # gaps before the sample, after it, within the label and at the end
     under = LABEL_GAP * 1.2 * len(panel.labels) + 10.0 if below else 0.0
     height = (_PLOT if below else figure.height) + 64.0 + under
     frame = Frame(
