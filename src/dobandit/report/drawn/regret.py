@@ -23,7 +23,7 @@ def regret_svgs(figure: RegretFigure) -> list[str]:
 def _panel(figure: RegretFigure, panel: Panel, width: float, below: bool) -> str:
     names = max((breadth_of(label.amount, True) + breadth_of(label.name) for label in panel.labels), default=0.0)
     heading = textwrap.wrap(panel.title, int(width / 8.8))
-    room = 22.0 if below else 34.0 + _SAMPLE + names  # gaps before the sample, after it, within the label and at the end
+    room = 22.0 if below else 34.0 + _SAMPLE + names  # with gaps around the sample, in the label and at the end
     under = LABEL_GAP * 1.2 * len(panel.labels) + 10.0 if below else 0.0
     height = (_PLOT if below else figure.height) + 64.0 + under
     frame = Frame(
