@@ -9,8 +9,11 @@ from dobandit import texts
 
 
 class DobanditError(Exception):
-    """Base of every error that dobandit raises on purpose. Its text is made harmless (`texts.message`), since it
-    repeats what users and files gave."""
+    """Base of every error that dobandit raises on purpose.
+
+    message  the rule, what was given, and what to do; it is made harmless (`texts.message`), since it repeats what
+             users and files gave
+    """
 
     def __init__(self, message: str = "") -> None:
         super().__init__(texts.message(message))
@@ -21,7 +24,11 @@ class GraphError(DobanditError, ValueError):
 
 
 class ModelError(DobanditError, ValueError):
-    """A model's weights, links or noise break a rule; `node` (and `parent`) say where, so that files can too."""
+    """A model's weights, links or noise break a rule.
+
+    message       what is wrong
+    node, parent  where, so that files can say so too
+    """
 
     def __init__(self, message: str, *, node: str | None = None, parent: str | None = None) -> None:
         super().__init__(message)
@@ -77,7 +84,12 @@ class ServiceError(DobanditError, RuntimeError):
 
 
 class ParseError(DobanditError, ValueError):
-    """A file is malformed; `line` and `column` (from 1) or `where` (a JSON path) tell the place."""
+    """A file is malformed.
+
+    message       what is wrong
+    line, column  the place, from 1;  where: a JSON path instead
+    source        the file
+    """
 
     def __init__(
         self,
@@ -94,7 +106,13 @@ class ParseError(DobanditError, ValueError):
         self.message, self.line, self.column, self.where, self.source = message, line, column, where, source
 
     def in_source(self, source: str) -> ParseError:
-        """A copy of this error that names the file it came from."""
+        """A copy of this error that names the file it came from.
+
+        source  the file
+
+        >>> str(ParseError("a row is missing.", line=2, column=1).in_source("data.csv"))
+        'data.csv: line 2, column 1: a row is missing.'
+        """
         return ParseError(self.message, line=self.line, column=self.column, where=self.where, source=source)
 
 

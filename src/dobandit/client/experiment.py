@@ -47,8 +47,9 @@ LOCAL_ONLY = {
 
 
 class RemoteExperiment:
-    """Made by `create_experiment` or `open_experiment` of a connection. What each method means is said at
-    `dobandit.Experiment`, and so are its answers and errors."""
+    """An experiment of a service. Made by `create_experiment` or `open_experiment` of a connection. What each method
+    means is said at `dobandit.Experiment`, with an example, and so are its answers and errors.
+    """
 
     def __init__(self, connection: Connection, number: int, name: str, definition: Mapping[str, Any]) -> None:
         self.id, self.name, self.definition = number, name, Definition(definition)
@@ -95,7 +96,13 @@ class RemoteExperiment:
         control: bool | None = None,
         context: Mapping[str, object] | None = None,
     ) -> Trial | list[Trial]:
-        """The next trial to carry out; a list of trials where n > 1."""
+        """The next trial to carry out; a list of trials where n > 1.
+
+        available, context   the variables that can be set in this round, and the value of each context variable
+        n, size              how many trials, and how many rounds each is planned for
+        lease                seconds, or a timedelta, after which an untold trial is handed out again
+        control              True: nothing is set; False: no control round; default: the experiment's share decides
+        """
         wish = {"available": available, "control": control, "context": context}
         said = {key: values.plain(value) for key, value in wish.items() if value is not None}
         said |= {"n": values.plain(n), "size": values.plain(size)}
@@ -106,7 +113,14 @@ class RemoteExperiment:
         return trials[0] if n == 1 else trials
 
     def tell(self, number: int | Trial, observation: Any, issued: int | None = None) -> Told:
-        """What was seen in a trial (its number, or the trial itself)."""
+        """What was seen in a trial.
+
+        number       the trial's, or the trial itself
+        observation  what was seen: a mapping, or rows, a frame or a file, which is read here
+        issued       of which hand-out it is, as the trial says
+
+        Returns what became of it: see `Told`.
+        """
         if isinstance(number, Trial):
             issued, number = number.issued if issued is None else issued, number.number
         holder = self._held.get(number, 1) if issued is None and is_whole(number) else issued
@@ -116,23 +130,24 @@ class RemoteExperiment:
         return told
 
     def tell_failed(self, number: int, reason: str = "") -> None:
-        """The trial was tried, but gave no valid observation."""
+        """The trial of this number was tried, but gave no valid observation; `reason` says why."""
         self._post(f"{self._trial(number)}/fail", {"reason": values.plain(reason)})
         self._held.pop(number, None)
 
     def abandon(self, number: int) -> None:
-        """Nobody will carry the trial out."""
+        """Nobody will carry the trial of this number out."""
         self._post(f"{self._trial(number)}/abandon", {})
         self._held.pop(number, None)
 
     def record(self, do: Do | None, observation: Any) -> int:
-        """A round that nobody asked for. Returns its number."""
+        """A round that nobody asked for: what was set (`do`), and what was seen (`observation`). Returns its number."""
         said = {"do": values.plain(do), **values.seen(observation)}
         return int(self._post("/record", said, once=True)["trial"])
 
     def import_history(self, source: Any) -> range:
-        """Many such rounds: all of them, or none if one is wrong. Files are read here, and rows that belong together
-        are one trial as in `Experiment.import_history`. Returns the numbers of the trials."""
+        """Many such rounds, `source`: all of them, or none if one is wrong. Files are read here, and rows that belong
+        together are one trial as in `Experiment.import_history`. Returns the numbers of the trials.
+        """
         rows = values.rounds(source, self.columns)
         said = self._post("/import", {"rows": rows}, once=True)
         return range(said["first"], said["last"] + 1)
@@ -142,22 +157,28 @@ class RemoteExperiment:
     def recommend(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
     ) -> Recommendation:
-        """The set that looks best under the model's estimate, and what speaks for and against it."""
+        """The set that looks best under the model's estimate, and what speaks for and against it.
+
+        available, context  the variables that can be set, and the value of each context variable
+        """
         return reading.recommendation_of(self._get("/recommend", available, context=context))
 
     def evaluate(self, do: Do | None, *, context: Mapping[str, object] | None = None) -> Recommendation:
-        """All that `recommend` says, of an action of your choice."""
+        """All that `recommend` says, of an action of your choice, `do`, in a `context` where the graph has one."""
         action = dict.fromkeys(do, 1) if do is not None and not isinstance(do, Mapping) else do or {}
         return reading.recommendation_of(self._get("/evaluate", do=action, context=context))
 
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
     ) -> BestObserved | None:
-        """The set that the data alone speak for."""
+        """The set that the data alone speak for; None where no round with an allowed set saw the target.
+
+        available, context  the variables that can be set, and what was so in the rounds that count
+        """
         return reading.best_observed_of(self._get("/best-observed", available, context=context))
 
     def explain(self, number: int) -> Explanation:
-        """Why a trial set what it set."""
+        """Why the trial of this number set what it set."""
         return reading.explanation_of(self._get(f"{self._trial(number)}/explain"))
 
     def estimates(self) -> list[EdgeEstimate]:
@@ -165,8 +186,9 @@ class RemoteExperiment:
         return reading.estimates_of(self._get("/estimates")["estimates"])
 
     def status(self, progress: Progress | None = None) -> Status:
-        """How far the experiment is. What is called as a long log is added up is not called here: the service does the
-        adding, and answers when it is done."""
+        """How far the experiment is. `progress` is never called here: where a long log has to be added up, the service
+        does it, and answers when it is done.
+        """
         return reading.status_of(self._get("/status"), self._connection.url)
 
     def diagnose(self) -> Diagnosis:
@@ -211,12 +233,12 @@ class RemoteExperiment:
         return found
 
     def trial(self, number: int) -> dict[str, Any]:
-        """One row of the log."""
+        """The row of the log with this number."""
         row: dict[str, Any] = self._get(self._trial(number))
         return row
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """The log as CSV, into a file or as text."""
+        """The log as CSV, into the file `path`; None: return the text."""
         checked_path(path)
         text = self._connection.send("GET", f"{self._at}/export.csv").text
         if path is None:
@@ -235,7 +257,7 @@ class RemoteExperiment:
         return to_pandas((reading.stored_trial_of(row, self.columns) for row in self.trials()), self.columns)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """The log as a Parquet file."""
+        """The log as a Parquet file, written to `path`."""
         checked_path(path)
         write_atomically(path, self._connection.send("GET", f"{self._at}/export.parquet").content)
 

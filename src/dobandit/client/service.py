@@ -41,7 +41,14 @@ def connect(url: str, token: str | None = None, *, timeout: float = 60.0, patien
 
 
 class Service:
-    """What `dobandit` itself has for a storage: create, open, list, rename and delete experiments."""
+    """What `dobandit` itself has for a storage: create, open, list, rename and delete experiments. Made by `connect`;
+    `close` it, or use it in a `with` block. The functions of the same names have examples.
+
+    >>> import dobandit as dob
+    >>> with dob.connect("http://127.0.0.1:8765", "token") as service:
+    ...     service
+    Service('http://127.0.0.1:8765')
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -61,7 +68,11 @@ class Service:
         history: Any = None,
         **words: Any,
     ) -> RemoteExperiment:
-        """A new experiment on the service; the words are those of `dobandit.create_experiment`, without storage."""
+        """A new experiment on the service.
+
+        name, graph, budget, policy, lease, links, history  as in `dobandit.create_experiment`
+        words                                               its other arguments, but for storage and clock
+        """
         allowed = rules_of(budget, {word: words.pop(word) for word in list(words) if word in _RULES})
         said = {"name": name, **_graph(graph), **_rules(allowed), **words}
         if policy is not None:
@@ -76,12 +87,15 @@ class Service:
         return RemoteExperiment(self._connection, made["id"], made["experiment"], made["definition"])
 
     def open_experiment(self, name: str) -> RemoteExperiment:
-        """The experiment of that name."""
+        """The experiment of that name. Raises MissingError where there is none, with one that is near.
+
+        name  as it was created
+        """
         shown_ = self._connection.get(f"/experiments/{self._id(name)}")
         return RemoteExperiment(self._connection, shown_["id"], shown_["name"], shown_["definition"])
 
     def list_experiments(self) -> list[StoredExperiment]:
-        """Name, creation time and numbers of trials, by name."""
+        """The experiments of the service by name, as `dobandit.list_experiments` gives them."""
         found: list[StoredExperiment] = []
         while True:
             after = {"after": found[-1].name} if found else {}
@@ -91,11 +105,18 @@ class Service:
                 return found
 
     def delete_experiment(self, name: str) -> None:
-        """Delete an experiment with its whole log, for good."""
+        """Delete an experiment with its whole log, for good.
+
+        name  which
+        """
         self._connection.send("DELETE", f"/experiments/{self._id(name)}")
 
     def rename_experiment(self, name: str, new: str) -> None:
-        """Give an experiment another name; whoever holds it goes on undisturbed."""
+        """Give an experiment another name; whoever holds it goes on undisturbed.
+
+        name  as it is called now
+        new   as it will be called
+        """
         self._connection.send("PATCH", f"/experiments/{self._id(name)}", document={"name": values.plain(new)})
 
     def _id(self, name: str) -> int:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 class BestObserved(NamedTuple):
-    """A set that was tried, with the mean of the target in its rounds. The model has no part in it."""
+    """A set that was tried, with the mean of the target in its rounds. The model has no part in it.
+
+    do        what was set
+    mean      of the target;  interval: its interval, which holds at this round with probability `level`
+    rounds    how many there were that saw the target
+    """
 
     do: dict[str, float]
     mean: float
@@ -28,10 +33,18 @@ class BestObserved(NamedTuple):
 
 
 class EdgeEstimate(NamedTuple):
-    """cause is None for the bias: how likely the effect is by itself. status as in `Learner.estimate`; outside: the
-    estimate lies outside of what the policy takes for granted, such as a harm where effects should do none; form: what
-    the effect looks like by the data, where that is learned; radius: how many standard errors the interval reaches,
-    which is as far as the policy's optimism does."""
+    """What is known of the weight of an edge, or of a bias.
+
+    cause      None for the bias: how likely the effect is by itself
+    effect     the node that it is a cause of
+    value      the estimate;  low, high: its confidence interval
+    rows       how many rounds it rests on
+    status     as in `NodeEstimate`
+    outside    whether the estimate lies outside of what the policy takes for granted, such as a harm where effects
+               should do none
+    form       what the effect looks like by the data, where that is learned
+    radius     how many standard errors the interval reaches, which is as far as the policy's optimism does
+    """
 
     cause: str | None
     effect: str

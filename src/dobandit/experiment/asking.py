@@ -58,6 +58,7 @@ class AskedLog(KnownLog):
         """The next trial to carry out; a list of trials where n > 1.
 
         available  the variables that can be set in this round; default: all that the rules allow
+        n          how many trials to hand out
         lease      seconds, or a timedelta, after which an untold trial is handed out again; default: the experiment's
         size       how many rounds will be carried out with what the trial says, such as the people who are shown it
         control    True: nothing is set, required variables neither; False: no control round; default: the
@@ -67,6 +68,12 @@ class AskedLog(KnownLog):
         A pending trial whose lease ran out comes first, under its old number, where it fits: the same size, context
         and wish for a control round. Otherwise the policy chooses, with the news that pending trials are expected to
         bring counted in, so that parallel workers try different things.
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("several", graph, budget=1, storage="memory", policy="random")
+        >>> [trial.number for trial in experiment.ask(n=2)]
+        [0, 1]
         """
         if not is_whole(n) or not 1 <= n <= _MOST_AT_ONCE:
             raise ExperimentError(f"n must be a whole number from 1 to {_MOST_AT_ONCE:,}, but got {shown(n)}.")

@@ -138,9 +138,11 @@ def open_experiment(
 
 
 def list_experiments(storage: StorageLike = DEFAULT_STORAGE) -> list[StoredExperiment]:
-    """Name, creation time and numbers of trials, by name.
+    """The experiments of a storage, by name.
 
     storage  where they are kept, as in `create_experiment`
+
+    Returns a tuple for each, with its name, its creation time (created_at) and its numbers of trials (trials, closed).
 
     >>> import dobandit as dob
     >>> graph = dob.CausalGraph([("email", "buy")], target="buy")

@@ -40,6 +40,12 @@ class Experiment(AskedLog):
     False
     >>> experiment.recommend().nothing is not None
     True
+    >>> experiment.abandon(experiment.ask().number)
+    >>> experiment.trial(1)["state"]
+    'abandoned'
+    >>> "".join(experiment.csv_parts()) == experiment.to_csv()
+    True
+    >>> experiment.close()
     """
 
     _diagnosed: tuple[int, Diagnosis] | None = None  # the position in the log, and the diagnosis there
@@ -47,8 +53,12 @@ class Experiment(AskedLog):
     # -- tell ----------------------------------------------------------------------------------------------------
 
     def tell(self, number: int | Trial, observation: Seen, issued: int | None = None) -> Told:
-        """What was seen in a trial (its number, or the trial itself): {"visit": 1, "buy": 0}. Variables left out were
-        not seen, but for those without any cause: where nobody sets them, they are 0.
+        """What was seen in a trial.
+
+        number       the trial's, or the trial itself
+        observation  what was seen: {"visit": 1, "buy": 0}. Variables left out were not seen, but for those without any
+                     cause: where nobody sets them, they are 0
+        issued       of which hand-out it is, as the trial says
 
         A trial that was carried out many times has a row per round: a list of mappings, a pandas.DataFrame, the path of
         a CSV file or an open text file. Equal rows may be summed up, with how often each was seen as `count`. All of
@@ -58,6 +68,14 @@ class Experiment(AskedLog):
         A tell after the lease ran out is accepted and flagged as late. Where a trial was handed out again, it matters
         who tells: pass the trial itself, or `issued` as it says. Otherwise the last hand-out by this object counts, or
         the first of all if there is none.
+
+        Returns what became of it: see `Told`.
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("told", graph, budget=1, storage="memory", policy="random")
+        >>> experiment.tell(experiment.ask(size=50), [{"buy": 1, "count": 20}, {"buy": 0, "count": 30}]).rounds
+        50
         """
         if isinstance(number, Trial):
             issued, number = number.issued if issued is None else issued, number.number
@@ -126,9 +144,16 @@ class Experiment(AskedLog):
         available  the variables that can be set; default: all that the rules allow
         context    the value of each context variable, where the graph has some
 
-        E[target] with its interval, that of doing nothing and the uplift, what the rounds with exactly this set say by
-        themselves, how likely it is to be the best, by how much another may be better at most, and a verdict on the
-        model: see `Recommendation`.
+        Returns E[target] with its interval, that of doing nothing and the uplift, what the rounds with exactly this set
+        say by themselves, how likely it is to be the best, by how much another may be better at most, and a verdict on
+        the model: see `Recommendation`.
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy"), ("mail", "buy")], target="buy")
+        >>> rows = [{"do:ad": 1, "mail": 0, "buy": 1, "count": 30}, {"ad": 0, "do:mail": 1, "buy": 0, "count": 30}]
+        >>> experiment = dob.create_experiment("recommended", graph, budget=1, storage="memory", history=rows)
+        >>> experiment.recommend().do
+        {'ad': 1}
         """
         return self._assessed(None, available, context)
 
@@ -137,6 +162,13 @@ class Experiment(AskedLog):
 
         do       what is set: {"coupon": 1}; {} is doing nothing
         context  the value of each context variable, where the graph has some
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> rows = [{"do:ad": 1, "buy": 1, "count": 15}, {"do:ad": 1, "buy": 0, "count": 15}]
+        >>> experiment = dob.create_experiment("evaluated", graph, budget=1, storage="memory", history=rows)
+        >>> experiment.evaluate({"ad": 1}).observed.mean
+        0.5
         """
         return self._assessed({} if do is None else do, None, context)
 
@@ -190,6 +222,13 @@ class Experiment(AskedLog):
 
         available  the variables that can be set; default: all that the rules allow
         context    only rounds in which these variables of the context had these values; default: all rounds
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> rows = [{"do:ad": 1, "buy": 1, "count": 15}, {"ad": 0, "buy": 0, "count": 30}]
+        >>> experiment = dob.create_experiment("seen", graph, budget=1, storage="memory", history=rows)
+        >>> experiment.best_observed()[:2]
+        ({'ad': 1}, 1.0)
         """
         from dobandit.experiment.answers import best_observed
 
@@ -203,7 +242,14 @@ class Experiment(AskedLog):
 
         number  the trial's
 
-        Returns the estimate, the optimism on top of it, what each causal path contributes, and the runner-up.
+        Returns the estimate, the optimism on top of it, what each causal path contributes, and the runner-up: see
+        `Explanation`.
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy"), ("mail", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("explained", graph, budget=1, storage="memory", seed=1)
+        >>> experiment.explain(experiment.ask().number).margin  # two sets of which nothing is known yet
+        0.0
         """
         from dobandit.experiment.explanation import explain
 
@@ -211,7 +257,14 @@ class Experiment(AskedLog):
             return explain(self, number)
 
     def estimates(self) -> list[EdgeEstimate]:
-        """Every edge's weight with its confidence interval."""
+        """Every edge's weight with its confidence interval, and every bias: see `EdgeEstimate`.
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy", bias=["buy"])
+        >>> experiment = dob.create_experiment("estimated", graph, budget=1, storage="memory")
+        >>> [(edge.cause, edge.effect, edge.rows) for edge in experiment.estimates()]
+        [(None, 'buy', 0), ('ad', 'buy', 0)]
+        """
         from dobandit.experiment.answers import edge_estimates
 
         with self._reading:
@@ -219,10 +272,17 @@ class Experiment(AskedLog):
             return edge_estimates(self._view().learner)
 
     def status(self, progress: Progress | None = None) -> Status:
-        """How far the experiment is.
+        """How far the experiment is: trials by state, rounds, and the mean of the target. See `Status`.
 
         progress  called with how many closed trials were added up, and how many there are, where a long log has to be
                   added up: that of an older version, when it is first looked at
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("begun", graph, budget=1, storage="memory")
+        >>> number = experiment.record({"ad": 1}, {"buy": 1})
+        >>> experiment.status().told, experiment.status().mean_target
+        (1, 1.0)
         """
         from dobandit.experiment.status import status_of
 
@@ -236,7 +296,13 @@ class Experiment(AskedLog):
             return status_of(self, tally, trials, pending, self._created_at, self._clock(), gap, doubted)
 
     def diagnose(self) -> Diagnosis:
-        """Whether the data agree with the model: calibration, links, assumptions, the graph."""
+        """Whether the data agree with the model: calibration, links, assumptions, the graph. See `Diagnosis`.
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> dob.create_experiment("diagnosed", graph, budget=1, storage="memory").diagnose().lines()
+        ['0 rounds with CausalUCB.', 'There are no rounds yet.']
+        """
         with self._reading:
             self._require_there()
             return self._diagnosis(self._view())

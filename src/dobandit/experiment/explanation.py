@@ -32,19 +32,24 @@ class RunnerUp(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """bonus = optimistic - predicted: what the policy hopes for beyond the estimate; None where nothing was compared.
+    """Why a trial set what it set.
 
+    number      the trial's;  do: what it set
+    predicted   E[target] under the estimate of then;  interval: its confidence interval
     optimistic  an index: above 1 while too little is known to bound E[target]; so are bonus and margin
-    paths     what each causal path adds to the estimate, largest first, less than 0 where an estimated weight is;
-              `other_paths`: what is not listed, and what cutting means to [0, 1] takes away (linear models, as long
-              as the learner reckons with no cause that the graph lacks)
-    shares    by how much the estimate would fall without each variable that was set
-    margin    optimistic - runner_up.optimistic, None where the action has no index of its own; 0: a tie, broken by the
-              trial's random numbers (the paper's policies, where sets may be smaller, look first at how many variables
-              are set); below 0: the choice was not the best, because a search stopped early and this explanation looked
-              further, which `why` says too
-    rounds    how many rounds were known; pending: how many trials were under way
-    context   what was known before it was asked
+    bonus       optimistic - predicted: what the policy hopes for beyond the estimate; None where nothing was compared
+    paths       what each causal path adds to the estimate, largest first, less than 0 where an estimated weight is;
+                `other_paths`: what is not listed, and what cutting means to [0, 1] takes away (linear models, as long
+                as the learner reckons with no cause that the graph lacks)
+    shares      by how much the estimate would fall without each variable that was set
+    runner_up   the action that came next
+    margin      optimistic - runner_up.optimistic, None where the action has no index of its own; 0: a tie, broken by
+                the trial's random numbers (the paper's policies, where sets may be smaller, look first at how many
+                variables are set); below 0: the choice was not the best, because a search stopped early and this
+                explanation looked further, which `why` says too
+    rounds      how many rounds were known; pending: how many trials were under way
+    why         the whole in a sentence
+    context     what was known before it was asked
     """
 
     number: int

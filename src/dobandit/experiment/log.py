@@ -81,6 +81,13 @@ class ExperimentLog:
 
         number  the trial's
         reason  why, for whoever reads the log
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("failed", graph, budget=1, storage="memory", policy="random")
+        >>> experiment.tell_failed(experiment.ask().number, "the page was down")
+        >>> experiment.status().failed
+        1
         """
         if not isinstance(reason, str):
             raise ExperimentError(f"a reason is a text, but got {shown(reason)}.")
@@ -89,7 +96,10 @@ class ExperimentLog:
         self._close(number, FAILED, reason)
 
     def abandon(self, number: int) -> None:
-        """Nobody will carry the trial of this number out. The learner takes nothing from it."""
+        """Nobody will carry the trial out. The learner takes nothing from it.
+
+        number  the trial's
+        """
         self._close(number, ABANDONED, None)
 
     def _close(self, number: int, state: str, reason: str | None) -> None:
@@ -139,6 +149,12 @@ class ExperimentLog:
 
         do           what was set: {"coupon": 1}, names that were set to 1, or None for nothing
         observation  what was seen, as in `tell`: a mapping, with a `count` where it was seen more than once, or rows
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("recorded", graph, budget=1, storage="memory")
+        >>> experiment.record({"ad": 1}, {"buy": 1}), experiment.record(None, {"buy": 0, "count": 20})
+        (0, 1)
         """
         row = self.columns.do_row(do)
         seen = batch_of(at_hand(observation), self.columns, row)
@@ -160,6 +176,12 @@ class ExperimentLog:
         A row is one trial, in its order. Rows that were summed up have no order, and are one trial together: those
         that stand next to each other, set the same (in the same context) and have a count above 1 somewhere. So are
         the rows that have one trial.number in a table that `to_csv` wrote.
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("imported", graph, budget=1, storage="memory")
+        >>> experiment.import_history([({"ad": 1}, {"buy": 1}), ({}, {"ad": 0, "buy": 0})])
+        range(0, 2)
         """
         told, now = read_history(source, self.columns), self._clock()
         distinct = dict(zip(map(id, told), told, strict=True))  # equal rows of a file are one object
@@ -188,7 +210,16 @@ class ExperimentLog:
         """Called when many trials have entered the log, closed, from `position` on."""
 
     def rounds_in(self, numbers: range) -> int:
-        """How many rounds an import brought, by the numbers of its trials."""
+        """How many rounds an import brought, counts included.
+
+        numbers  those of its trials, as `import_history` returned them
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("counted", graph, budget=1, storage="memory")
+        >>> experiment.rounds_in(experiment.import_history([{"ad": 1, "buy": 1, "count": 30}]))
+        30
+        """
         position = self.stored_trial(numbers[0]).position or 0
         stop = position + len(numbers)
         parts = ((first, min(_PART, stop - first)) for first in range(position, stop, _PART))
@@ -237,6 +268,13 @@ class ExperimentLog:
         limit  at most so many: with `after`, a page
         state  only those that are pending, told, failed or abandoned
         last   only the last so many, instead of a page
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("logged", graph, budget=1, storage="memory")
+        >>> number = experiment.record({"ad": 1}, {"buy": 1})
+        >>> [(row["do"], row["observation"]) for row in experiment.trials(state="told")]
+        [({'ad': 1}, {'ad': 1, 'buy': 1})]
         """
         from dobandit.experiment.export import row_of
 
@@ -248,7 +286,10 @@ class ExperimentLog:
         return [row_of(trial, self.columns) for trial in rows]
 
     def trial(self, number: int) -> dict[str, Any]:
-        """One row of the log, by its number, as `trials` gives all of them."""
+        """One row of the log, as `trials` gives all of them. Raises MissingError where there is none.
+
+        number  the trial's
+        """
         from dobandit.experiment.export import row_of
 
         return row_of(self.stored_trial(number), self.columns)
@@ -257,6 +298,13 @@ class ExperimentLog:
         """The log as CSV, into a file or as text, a line per distinct row of a trial; `import_history` reads it.
 
         path  the file; None: return the text
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("written", graph, budget=1, storage="memory")
+        >>> number = experiment.record({"ad": 1}, {"buy": 1})
+        >>> experiment.to_csv().splitlines()[0].split(",")[:4]
+        ['trial.number', 'trial.state', 'trial.source', 'do:ad']
         """
         from dobandit.experiment.export import write_csv
 
@@ -269,13 +317,22 @@ class ExperimentLog:
         return csv_parts(self.stored_trials(), self.columns)
 
     def to_parquet(self, path: Any) -> None:
-        """The log as a Parquet file at `path` (needs pyarrow)."""
+        """The log as a Parquet file (needs pyarrow), with the rows of `to_csv`.
+
+        path  the file
+
+        >>> import dobandit as dob
+        >>> import tempfile
+        >>> experiment = dob.create_experiment("kept", dob.paper.G4, budget=1, storage="memory")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     experiment.to_parquet(f"{folder}/log.parquet")
+        """
         from dobandit.experiment.export import write_parquet
 
         write_parquet(self.stored_trials(), self.columns, self._outside(path))
 
     def to_pandas(self) -> Any:
-        """The log as a pandas frame (needs pandas)."""
+        """The log as a pandas frame (needs pandas), with the rows of `to_csv`."""
         from dobandit.experiment.export import to_pandas
 
         return to_pandas(self.stored_trials(), self.columns)

@@ -25,7 +25,23 @@ class Mean(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Trials by state, and what the next ask would meet. Times are seconds since 1970."""
+    """Trials by state, and what the next ask would meet. Times are seconds since 1970.
+
+    name, policy, target       of the experiment, and where it is kept: storage
+    budget, horizon, seed      as it was created with them
+    trials                     all of them: pending, told, failed or abandoned
+    late, partial              told trials that were late, or in which some variable was not seen
+    expired                    pending trials whose lease ran out: the next asks hand them out again
+    mean_target                over the told rounds that saw it
+    created_at, last_told_at   when
+    rounds                     told, counts included
+    untaught                   in how many told rounds nothing was learned about a variable, for want of a value
+    control                    asked rounds in which nothing was set, for the comparison; None where there are none
+    treated                    the other asked rounds
+    stop_within                how much better another action may be when the experiment stops
+    gap                        how much better one can be now; None where stop_within is not given, or a context decides
+    may_stop                   gap is at or below stop_within, and no round speaks against the graph; None as gap
+    """
 
     name: str
     policy: str
@@ -40,20 +56,18 @@ class Status(NamedTuple):
     abandoned: int
     late: int
     partial: int
-    expired: int  # pending trials whose lease ran out: the next asks hand them out again
-    mean_target: float | None  # over the told rounds that saw it
+    expired: int
+    mean_target: float | None
     created_at: float
     last_told_at: float | None
     storage: str
-    rounds: int  # told, counts included
-    untaught: dict[str, int]  # in how many told rounds nothing was learned about a variable, for want of a value
-    control: Mean | None  # asked rounds in which nothing was set, for the comparison; None where there are none
-    treated: Mean | None  # the other asked rounds
-    stop_within: float | None = None  # how much better another action may be when the experiment stops
-    gap: float | None = (
-        None  # how much better one can be now; None where stop_within is not given, or a context decides
-    )
-    may_stop: bool | None = None  # gap is at or below stop_within, and no round speaks against the graph; None as gap
+    rounds: int
+    untaught: dict[str, int]
+    control: Mean | None
+    treated: Mean | None
+    stop_within: float | None = None
+    gap: float | None = None
+    may_stop: bool | None = None
 
 
 def mean_of(total: float, rounds: int, continuous: bool) -> Mean:

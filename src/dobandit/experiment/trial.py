@@ -34,6 +34,9 @@ class Trial(NamedTuple):
 class Told(NamedTuple):
     """What became of a tell.
 
+    number    the trial's
+    late      it was told after its lease ran out
+    partial   some variable was not seen
     repeated  the same was told before, and nothing was changed
     rounds    how many rounds were told, counts included
     missing   variables whose values were not told in some round, and would have taught more

@@ -101,6 +101,11 @@ class Fit:
 
         do       what is set: {"coupon": 1}, or names that are set to 1
         context  the value of each context variable, where the graph has some
+
+        >>> import dobandit as dob
+        >>> rows = [{"ad": 1, "buy": 1, "count": 30}, {"ad": 0, "buy": 0, "count": 50}]
+        >>> dob.fit(dob.CausalGraph([("ad", "buy")], target="buy"), rows).expect({"ad": 1}).value > 0.9
+        True
         """
         value, low, high = self.learner.predict(do, context)
         return Worth(value, Interval(low, high))
@@ -132,7 +137,13 @@ class Fit:
         return TableModel(graph, {name: np.clip(table, 0.0, 1.0) for name, table in by_node.items()})
 
     def to_document(self) -> dict[str, Any]:
-        """As JSON."""
+        """As JSON: the target, the rounds, the nodes and the warnings.
+
+        >>> import dobandit as dob
+        >>> rows = [{"ad": 1, "buy": 1, "count": 30}, {"ad": 0, "buy": 0, "count": 50}]
+        >>> dob.fit(dob.CausalGraph([("ad", "buy")], target="buy"), rows).to_document()["rounds"]
+        80
+        """
         return {
             "target": self.graph.target,
             "rounds": self.rounds,
@@ -167,6 +178,7 @@ def fit(
 ) -> Fit:
     """What `data` say of every node of `graph`, and of E[target] under any action.
 
+    graph  what causes what; of a model the structure and the links are used, never the weights
     data   a frame (pandas, polars, Arrow), the path of a CSV (.csv, .csv.gz) or Parquet file, or rows (mappings): a
            column per variable, 0 or 1, empty where it was not seen. Variables that were set in a row are named in its
            column `intervention_targets` or `do`, or have their value in do:NAME; `count`: how often the row was seen
@@ -174,6 +186,8 @@ def fit(
            node. A promise narrows the intervals; a choice does not, since the rows that made it cannot vouch for it
     hide   observed variables that count as hidden, or "auto", as in `create_experiment`: their columns may be missing
     always_set   variables whose hidden causes do no harm, as only rows in which they were set are used
+
+    Returns a `Fit`.
 
     >>> import dobandit as dob
     >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")

@@ -17,8 +17,12 @@ _FREE = -1  # not set
 
 
 class Ranked(NamedTuple):
-    """An action with E[target] and its interval, what it adds to doing nothing (None: where a variable is always set,
-    nothing is known of that), and what the rounds with exactly this action say by themselves (None: there are none).
+    """An action with what it would bring.
+
+    do        what is set
+    value     E[target];  interval: its confidence interval
+    uplift    what it adds to doing nothing; None where a variable is always set: nothing is known of that
+    observed  what the rounds with exactly this action say by themselves; None: there are none
     """
 
     do: dict[str, float]
@@ -45,6 +49,7 @@ class Ranking:
 
     @property
     def best(self) -> Ranked:
+        """The first of the actions."""
         return self.actions[0]
 
     @property
@@ -54,6 +59,7 @@ class Ranking:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """What speaks against the graph or the links, in sentences."""
         return self.fit.warnings
 
     @property
@@ -79,7 +85,16 @@ class Ranking:
         return f"{found} No other set can be better." if len(self.actions) > 1 else found
 
     def to_document(self, top: int | None = None) -> dict[str, Any]:
-        """As JSON, best first; top: only so many."""
+        """As JSON, best first.
+
+        top  only so many actions; default: all
+
+        >>> import dobandit as dob
+        >>> rows = [{"ad": 1, "buy": 1, "count": 30}, {"ad": 0, "buy": 0, "count": 50}]
+        >>> ranking = dob.rank(dob.CausalGraph([("ad", "buy")], target="buy"), rows, budget=1)
+        >>> ranking.to_document(top=1)["actions"][0]["do"]
+        {'ad': 1}
+        """
         return {
             "target": self.target,
             "rounds": self.rounds,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dobandit.checks import listable, shown
 from dobandit.errors import DobanditWarning, GraphError, closest, listed
 from dobandit.graph.context import refuse_bad_context
-from dobandit.graph.ordering import csr, find_cycle, natural_key, topological_order
+from dobandit.graph.ordering import csr, find_cycle, natural_key, refuse_loops_and_duplicates, topological_order
 
 Edge = tuple[str, str]
 
@@ -51,8 +51,12 @@ class CausalGraph:
     context       variables that are observed before acting, and never set; their causes are context too
 
     >>> graph = CausalGraph([("ad", "visit"), ("visit", "buy")], target="buy")
-    >>> graph.parents("buy")
-    ('visit',)
+    >>> graph.parents("buy"), graph.children("ad")
+    (('visit',), ('visit',))
+    >>> graph.ancestors("buy"), graph.descendants("ad")
+    (('ad', 'visit'), ('visit', 'buy'))
+    >>> graph.index("visit"), graph.has_bias("visit")
+    (2, True)
     """
 
     nodes: tuple[str, ...]
@@ -107,7 +111,13 @@ class CausalGraph:
         bias: Iterable[str] | None = None,
         context: Iterable[str] = (),
     ) -> CausalGraph:
-        """A large graph from edge arrays: edge i goes from names[sources[i]] to names[destinations[i]]."""
+        """A large graph from edge arrays: edge i goes from names[sources[i]] to names[destinations[i]].
+
+        target, latent, controllable, bias, context  as in `CausalGraph`
+
+        >>> CausalGraph.from_arrays(["ad", "buy"], [0], [1], target="buy").edges
+        (('ad', 'buy'),)
+        """
         named = _names(names, "names")
         if len(set(named)) != len(named):
             raise GraphError("names must differ, but some name stands twice. Name each node once.")
@@ -143,7 +153,7 @@ class CausalGraph:
         context: Iterable[str],
     ) -> None:
         """`names` in natural order; `sources` and `destinations` are positions in it."""
-        _refuse_loops_and_duplicates(names, sources, destinations)
+        refuse_loops_and_duplicates(names, sources, destinations)
         order, leftover = topological_order(sources, destinations, len(names))
         if len(leftover):
             cycle = [repr(names[i]) for i in find_cycle(sources, destinations, leftover)]
@@ -251,7 +261,7 @@ class CausalGraph:
         return self.nodes
 
     def index(self, name: str) -> int:
-        """The node's id in `arrays` (from 1)."""
+        """The id of the node `name` in `arrays` (from 1)."""
         return self._index[self._known(name, "a name")]
 
     def parents(self, name: str) -> tuple[str, ...]:
@@ -383,16 +393,3 @@ def _names(names: Iterable[str], role: str) -> list[str]:
     if given is None:
         raise GraphError(f"{role} is a list of names, but got {shown(names)}.")
     return [_name(name, role) for name in given]
-
-
-def _refuse_loops_and_duplicates(names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]) -> None:
-    loops = np.flatnonzero(sources == destinations)
-    if len(loops):
-        name = names[sources[loops[0]]]
-        raise GraphError(f"a node does not cause itself, but {name!r} -> {name!r} is an edge. Remove it.")
-    codes, first, counts = np.unique(sources * len(names) + destinations, return_index=True, return_counts=True)
-    if len(codes) < len(sources):
-        twice = first[counts > 1].min()
-        edge = f"{names[sources[twice]]!r} -> {names[destinations[twice]]!r}"
-        times = counts[first == twice][0]
-        raise GraphError(f"each edge is listed once, but {edge} is listed {times} times. Keep one.")

@@ -43,7 +43,11 @@ class Witness:
 
 @dataclass(frozen=True)
 class Admissibility:
-    """Whether the hidden variables can be removed; true or false in an `if`, with the witness against it."""
+    """Whether the hidden variables can be removed; true or false in an `if`. Made by `admissible`.
+
+    admissible  whether they can
+    witness     what speaks against it: a hidden node and its two paths; None where nothing does
+    """
 
     admissible: bool
     witness: Witness | None = None

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.errors import GraphError
+
 _DIGITS = re.compile(r"([0-9]+)")
 # Beyond this many edges compiling pays for itself; below it the same function runs interpreted.
 _COMPILE_FROM = 200_000
@@ -91,3 +93,17 @@ def find_cycle(
     start = cycle.index(min(cycle))
     cycle = cycle[start:] + cycle[:start]
     return [*cycle, cycle[0]]
+
+
+def refuse_loops_and_duplicates(names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]) -> None:
+    """Raises GraphError where an edge leads from a node to itself, or is listed twice."""
+    loops = np.flatnonzero(sources == destinations)
+    if len(loops):
+        name = names[sources[loops[0]]]
+        raise GraphError(f"a node does not cause itself, but {name!r} -> {name!r} is an edge. Remove it.")
+    codes, first, counts = np.unique(sources * len(names) + destinations, return_index=True, return_counts=True)
+    if len(codes) < len(sources):
+        twice = first[counts > 1].min()
+        edge = f"{names[sources[twice]]!r} -> {names[destinations[twice]]!r}"
+        times = counts[first == twice][0]
+        raise GraphError(f"each edge is listed once, but {edge} is listed {times} times. Keep one.")

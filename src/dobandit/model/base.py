@@ -90,7 +90,11 @@ class CausalModel(ABC):
 
     @abstractmethod
     def free_node(self, v: int, fixed: Array) -> FreeNode:
-        """Node v where the nodes with a value in `fixed` (by id, NaN: free) are set."""
+        """Node v where some nodes are set.
+
+        v      the node's id
+        fixed  by id, the values of the nodes that are set; NaN: free
+        """
 
     @abstractmethod
     def node_arrays(self) -> NodeArrays:
@@ -117,6 +121,10 @@ class CausalModel(ABC):
 
         The random numbers used for a node do not depend on `do`, so two calls with equally seeded generators
         compare interventions on common random numbers.
+
+        >>> import dobandit as dob
+        >>> dob.paper.G4.sample({"X2": 1}, size=3, rng=0)["X2"]
+        array([1, 1, 1], dtype=uint8)
         """
         if not is_whole(size) or size < 0:
             raise ModelError(f"size must be a whole number from 0, but got {size!r}.")
@@ -136,7 +144,14 @@ class CausalModel(ABC):
         return {name: out[self.graph.index(name)] for name in shown}
 
     def draw(self, fixed: Array, size: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
-        """Blocks of draws (ids, block): the values, and each node's mean given its parents. Buffers are reused."""
+        """Draws in blocks, for loops over very many.
+
+        fixed  by id, the values of the nodes that are set; NaN: free
+        size   how many draws
+        rng    a NumPy generator
+
+        Gives pairs of arrays (ids, block): the values, and each node's mean given its parents. Buffers are reused.
+        """
         ids = len(self.graph) + 1
         most = max(1, min(_CHUNK, _MOST_AT_ONCE // ids))
         buffers = np.empty((2, ids, min(most, size)))
@@ -165,7 +180,10 @@ class CausalModel(ABC):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model of this kind from a model file (JSON); errors tell the JSON path."""
+        """Read a model of this kind from a model file (JSON); errors tell the JSON path. `read_model` reads any kind.
+
+        path  the file
+        """
         from dobandit.model.files import read_model
 
         model = read_model(path)
@@ -174,7 +192,17 @@ class CausalModel(ABC):
         return model
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file (JSON) that every command reads, to `path`."""
+        """Write the model file (JSON) that every command reads.
+
+        path  the file
+
+        >>> import dobandit as dob
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     dob.paper.G4.save(f"{folder}/model.json")
+        ...     dob.BinaryGLM.from_file(f"{folder}/model.json") == dob.paper.G4
+        True
+        """
         from dobandit.model.files import write_model
 
         write_model(self, path)

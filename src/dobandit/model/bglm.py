@@ -40,7 +40,7 @@ LinkLike = Link | str | Mapping[str, object]
 class WeightedModel(CausalModel):
     """A graph with a weight for every edge and bias; the part that binary and continuous models share."""
 
-    theta: NDArray[np.float64]  # one weight a slot of graph.arrays.parent
+    theta: NDArray[np.float64]  # one weight per slot of graph.arrays.parent
     links: tuple[Link, ...]  # by node, in the graph's order
 
     def __init__(
@@ -100,7 +100,14 @@ class WeightedModel(CausalModel):
         return reach_of(self.graph, self.theta)
 
     def link(self, name: str) -> Link:
-        """The link of the node `name`."""
+        """The link of a node.
+
+        name  the node's
+
+        >>> import dobandit as dob
+        >>> dob.paper.G4.link("Y").name
+        'identity'
+        """
         return self.links[self.graph.index(name) - 1]
 
     @cached_property
@@ -109,7 +116,14 @@ class WeightedModel(CausalModel):
         return dict(zip(keys_in_order(self.graph), self.theta.tolist(), strict=True))
 
     def parent_weights(self, name: str) -> tuple[float, dict[str, float]]:
-        """(bias, weight by parent) of a node; the bias is 0 where it has none."""
+        """(bias, weight by parent) of a node; the bias is 0 where it has none.
+
+        name  the node's
+
+        >>> import dobandit as dob
+        >>> dob.paper.G4.parent_weights("Y")
+        (0.0, {'X2': 0.2, 'X3': 0.2, 'X4': 0.1, 'X5': 0.1})
+        """
         bias = self.weights.get(name, 0.0)
         return bias, {parent: self.weights[parent, name] for parent in self.graph.parents(name)}
 
@@ -163,6 +177,7 @@ class WeightedModel(CausalModel):
 class BinaryGLM(WeightedModel):
     """A binary generalized linear model.
 
+    graph    what causes what
     weights  {("X2", "Y"): 0.1} for edges and {"X2": 0.3} for biases. A negative weight says that the cause makes its
              effect less likely; probabilities must stay within [0, 1] whatever the parents are, and the exponential
              and rational links take none. Large models may give an array with one weight per slot of
@@ -172,6 +187,8 @@ class BinaryGLM(WeightedModel):
 
     >>> graph = CausalGraph([("ad", "buy")], target="buy")
     >>> model = BinaryGLM(graph, {"ad": 0.2, "buy": 0.1, ("ad", "buy"): 0.5})
+    >>> model.is_linear, model.weights["ad", "buy"]
+    (True, 0.5)
     """
 
     def __init__(
@@ -213,10 +230,15 @@ class BinaryGLM(WeightedModel):
         controllable: Iterable[str] | None = None,
         context: Iterable[str] = (),
     ) -> BinaryGLM:
-        """The linear threshold model: a node turns 1 when the weight of its active parents reaches a uniform
-        threshold. On a DAG this is the BLM with the same weights (paper, Section 2).
+        """The linear threshold model: a node turns 1 when the weight of its active parents reaches a uniform threshold.
+        On a DAG this is the BLM with the same weights (paper, Section 2).
 
-        Weights are nonnegative here: an active parent never makes a node less likely. `BinaryGLM.blm` takes both signs.
+        weights                                as in `BinaryGLM`, but nonnegative: an active parent never makes a node
+                                               less likely. `BinaryGLM.blm` takes both signs
+        target, latent, controllable, context  as in `CausalGraph`
+
+        >>> BinaryGLM.linear_threshold({"ad": 0.2, ("ad", "buy"): 0.5}, target="buy").is_linear
+        True
         """
         for key, value in weights.items() if isinstance(weights, Mapping) else ():
             if number(value, edge_name(key)) < 0:
@@ -237,8 +259,14 @@ class BinaryGLM(WeightedModel):
     ) -> BinaryGLM:
         """The independent cascade model: each active parent turns its child 1 with its edge's probability.
 
-        It is the BGLM with f(x) = 1 - exp(-x) and theta = -ln(1 - p), which is never negative; a bias entry is the
-        probability that the node turns 1 by itself.
+        probabilities                          by edge, and by node: that it turns 1 by itself
+        target, latent, controllable, context  as in `CausalGraph`
+
+        It is the BGLM with f(x) = 1 - exp(-x) and theta = -ln(1 - p), which is never negative.
+
+        >>> model = BinaryGLM.independent_cascade({"ad": 0.2, ("ad", "buy"): 0.5}, target="buy")
+        >>> model.link("buy").name
+        'exponential'
         """
         graph = graph_of_weights(probabilities, target, latent, controllable, context)
         weights: dict[str | Edge, float] = {}
@@ -269,7 +297,7 @@ def graph_of_weights(
 
 
 def links_by_node(graph: CausalGraph, links: LinkLike | Mapping[str, LinkLike] | None) -> tuple[Link, ...]:
-    """One link a node, in the graph's order."""
+    """One link per node, in the graph's order."""
     if not isinstance(graph, CausalGraph):
         raise ModelError(f"a model stands on a CausalGraph, but got {shown(graph)}. Make one first.")
     if links is None:

@@ -45,6 +45,11 @@ class Expectation(Mapping[str, float]):
     standard_error   the largest standard error (0 where exact)
     standard_errors  by name, where means were drawn
     samples          how many draws there were (0 where exact)
+
+    >>> import dobandit as dob
+    >>> found = dob.expect(dob.paper.G4, {"X2": 1})
+    >>> round(found.value, 3), found["X3"], found.method
+    (0.36, 0.2, 'linear')
     """
 
     means: dict[str, float]

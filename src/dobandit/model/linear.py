@@ -50,7 +50,14 @@ class LinearModel(WeightedModel):
         noise: float | Mapping[str, float] | None = 0.5,
         context: Iterable[str] = (),
     ) -> LinearModel:
-        """The model whose graph is read off the weights."""
+        """The model whose graph is read off the weights (a bias entry gives the node the constant).
+
+        weights                                       as in `LinearModel`
+        target, latent, controllable, noise, context  as in `CausalGraph` and `LinearModel`
+
+        >>> LinearModel.of_weights({"share": 0.2, ("share", "sales"): 0.5}, target="sales").graph.parents("sales")
+        ('share',)
+        """
         return cls(graph_of_weights(weights, target, latent, controllable, context), weights, noise)
 
     def _realise(

@@ -27,7 +27,7 @@ _STRAY = 30.0  # how far an estimate may stray: the length of the largest weight
 
 
 class LinkArrays(NamedTuple):
-    """One link a node id (slot 0, the constant, is unused). code >= 100: row code - 100 of the tables."""
+    """One link per node id (slot 0, the constant, is unused). code >= 100: row code - 100 of the tables."""
 
     code: NDArray[np.int64]  # (n + 1,)
     parameter: NDArray[np.float64]  # (n + 1,)

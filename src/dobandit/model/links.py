@@ -86,13 +86,22 @@ class Link:
         """f(x), free of rounding: x is cut to the domain and f(x) to [0, 1].
 
         Weights of both signs that add up to the end of a domain miss it by rounding, where f may not be defined.
+
+        >>> float(identity.probability(1.0 + 1e-16)), float(identity.probability(-0.1))
+        (1.0, 0.0)
         """
         inside = np.clip(np.asarray(x, dtype=float), *self.domain)
         p: Array = np.clip(np.asarray(self.value(inside), dtype=float), 0.0, 1.0)
         return p
 
     def bounds(self, low: float, high: float) -> LinkBounds:
-        """L1, L2 and kappa over [low, high], cut to the link's domain."""
+        """L1 = sup f', L2 = sup |f''| and kappa = inf f' over a range of weighted sums.
+
+        low, high  its ends, cut to the link's domain
+
+        >>> identity.bounds(0.0, 1.0)
+        LinkBounds(l1=1.0, l2=0.0, kappa=1.0)
+        """
         if self.given_bounds is not None:
             return self.given_bounds
         low, high = (min(max(end, self.domain[0]), self.domain[1]) for end in (low, high))
@@ -112,7 +121,11 @@ class Link:
         return (Link, tuple(getattr(self, name) for name in self.__dataclass_fields__))
 
     def to_document(self) -> str | dict[str, object]:
-        """The link as it stands in a model file."""
+        """The link as it stands in a model file: its name, with its parameters where it has some.
+
+        >>> logistic(2.0).to_document()
+        {'name': 'logistic', 'shift': 2.0}
+        """
         return {"name": self.name, **dict(self.parameters)} if self.parameters else self.name
 
 
@@ -134,7 +147,13 @@ auto = Link("auto", _same, _ones, _zeros, domain=(0.0, 1.0), weight_range=(-1.0,
 
 
 def logistic(shift: float = 0.0) -> Link:
-    """f(x) = 1 / (1 + exp(shift - x)); the shift sets how likely the node is with every parent at 0."""
+    """The link f(x) = 1 / (1 + exp(shift - x)).
+
+    shift  sets how likely the node is with every parent at 0
+
+    >>> float(logistic(shift=2.0).value(2.0))
+    0.5
+    """
     shift = _parameter("logistic", "shift", shift)
 
     def value(x: Any) -> Any:
@@ -164,7 +183,13 @@ def logistic(shift: float = 0.0) -> Link:
 
 
 def probit(shift: float = 0.0) -> Link:
-    """f(x) = Phi(x - shift), Phi the standard normal distribution function."""
+    """The link f(x) = Phi(x - shift), Phi the standard normal distribution function.
+
+    shift  sets how likely the node is with every parent at 0
+
+    >>> float(probit(shift=2.0).value(2.0))
+    0.5
+    """
     shift = _parameter("probit", "shift", shift)
 
     def value(x: Any) -> Any:
@@ -201,7 +226,13 @@ exponential = Link(
 
 
 def rational(a: float = 1.0) -> Link:
-    """f(x) = 1 - 1 / (a x + 1) with a > 0."""
+    """The link f(x) = 1 - 1 / (a x + 1).
+
+    a  how steep it is, above 0
+
+    >>> float(rational(a=3.0).value(1.0))
+    0.75
+    """
     a = _parameter("rational", "a", a)
     if a <= 0:
         raise ModelError(f"the rational link needs a > 0, but got a = {a}.")
@@ -229,10 +260,20 @@ def custom(
     domain: tuple[float, float] = (-math.inf, math.inf),
     weight_range: tuple[float, float] = (0.0, math.inf),
 ) -> Link:
-    """Your own nondecreasing link: f, f', f'' (on floats and arrays) and bounds = (sup f', sup |f''|, inf f').
+    """A nondecreasing link of your own.
 
-    `weight_range` may go below 0, for causes that make their effect less likely; `domain` must then hold the sums.
+    name                how files and messages call it
+    value, slope, bend  f, f' and f'', on floats and arrays
+    bounds              (sup f', sup |f''|, inf f')
+    domain              where f is defined
+    weight_range        what one weight may be; below 0 for causes that make their effect less likely, and `domain` must
+                        then hold the sums
+
     The derivatives are compared with numerical ones here, so that a slip does not spoil weeks of learning.
+
+    >>> curves = (lambda x: x / 2, lambda x: 0.5 + 0 * x, lambda x: 0 * x)
+    >>> custom("half", *curves, bounds=(0.5, 0.0, 0.5), domain=(0.0, 2.0)).value(1.0)
+    0.5
     """
     given = LinkBounds(*(float(b) for b in bounds))
     if not name.strip() or name in BUILDERS:
@@ -277,7 +318,13 @@ _ALIASES = {"1-exp(-x)": "exponential", "linear": "identity", "1-1/(ax+1)": "rat
 
 
 def link_from_document(document: object) -> Link:
-    """A link from a name, or from an object such as {"name": "logistic", "shift": 2.0}; a Link is kept."""
+    """A link from a model file.
+
+    document  a name, or an object such as {"name": "logistic", "shift": 2.0}; a Link is kept
+
+    >>> link_from_document("linear").name
+    'identity'
+    """
     if isinstance(document, Link):
         return document
     given: dict[str, object] = {"name": document} if isinstance(document, str) else {}

@@ -94,12 +94,24 @@ class Network:
 
     @classmethod
     def from_bif(cls, text: str) -> Network:
-        """A network from the text of a BIF file."""
+        """A network from the text of a BIF file.
+
+        text  what stands in it; `from_file` reads a file
+
+        >>> text = '''network n {}
+        ... variable buy { type discrete [ 2 ] { no, yes }; }
+        ... probability ( buy ) { table 0.9, 0.1; }'''
+        >>> Network.from_bif(text).states
+        {'buy': ('no', 'yes')}
+        """
         return cls.of_text(network_of(plain_text(text)))
 
     @classmethod
     def of_text(cls, said: NetworkText) -> Network:
-        """A network from what a BIF text says."""
+        """A network from what a BIF text says.
+
+        said  the text, read
+        """
         try:
             return cls(said.states, said.parents, said.tables, draft=said.draft)
         except ModelError as error:
@@ -108,7 +120,10 @@ class Network:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Network:
-        """A network from a BIF file (.bif, .bif.gz)."""
+        """A network from a BIF file; `save` has an example.
+
+        path  the file (.bif, .bif.gz)
+        """
         try:
             return cls.from_bif(read_text(path))
         except ParseError as error:
@@ -116,8 +131,17 @@ class Network:
 
     @classmethod
     def from_pgmpy(cls, network: Any) -> Network:
-        """A network from pgmpy's `DiscreteBayesianNetwork`, or anything that offers what it does: `nodes()` and
-        `get_cpds()`, each with `variable`, `variables` (itself and its parents), `values` and `state_names`."""
+        """A network from pgmpy.
+
+        network  a `DiscreteBayesianNetwork`, or anything that offers what it does: `nodes()` and `get_cpds()`, each
+                 with `variable`, `variables` (itself and its parents), `values` and `state_names`
+
+        >>> from types import SimpleNamespace
+        >>> states = {"buy": ["no", "yes"]}
+        >>> cpd = SimpleNamespace(variable="buy", variables=["buy"], values=[0.9, 0.1], state_names=states)
+        >>> Network.from_pgmpy(SimpleNamespace(nodes=lambda: ["buy"], get_cpds=lambda: [cpd])).states
+        {'buy': ('no', 'yes')}
+        """
         states: dict[str, tuple[str, ...]] = {}
         parents, tables = {}, {}
         try:
@@ -140,11 +164,26 @@ class Network:
         return made
 
     def to_bif(self) -> str:
-        """The network as BIF, numbers in full; the roles of variables (target, latent, ...) are not part of it."""
+        """The network as BIF, numbers in full; the roles of variables (target, latent, ...) are not part of it.
+
+        >>> network = Network({"buy": ("no", "yes")}, {}, {"buy": [0.9, 0.1]})
+        >>> Network.from_bif(network.to_bif()) == network
+        True
+        """
         return tables_text(self.states, self.parents, self.tables)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a BIF file, compressed where the path ends in .gz."""
+        """Write a BIF file.
+
+        path  the file, compressed where it ends in .gz
+
+        >>> import tempfile
+        >>> network = Network({"buy": ("no", "yes")}, {}, {"buy": [0.9, 0.1]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     network.save(f"{folder}/network.bif")
+        ...     Network.from_file(f"{folder}/network.bif") == network
+        True
+        """
         write_atomically(path, self.to_bif())
 
     def __eq__(self, other: object) -> bool:
@@ -169,7 +208,16 @@ class Network:
         controllable: Iterable[str] | None = None,
         context: Iterable[str] = (),
     ) -> CausalGraph:
-        """The structure: what causes what, however many states there are."""
+        """The structure: what causes what, however many states there are.
+
+        target                         the variable to make likely; default: what the network's file says
+        latent, controllable, context  as in `CausalGraph`
+
+        >>> states = {"ad": ("no", "yes"), "buy": ("no", "once", "often")}
+        >>> tables = {"ad": [0.5, 0.5], "buy": [[0.8, 0.1, 0.1], [0.6, 0.2, 0.2]]}
+        >>> Network(states, {"buy": ("ad",)}, tables).graph(target="buy").edges
+        (('ad', 'buy'),)
+        """
         return build(self._draft or self._new_draft(), target, latent, controllable, None, context)
 
     def binary(

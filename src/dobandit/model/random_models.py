@@ -46,6 +46,7 @@ def random_model(
 
     shape       one of SHAPES
     nodes       observed nodes, Y among them
+    seed        of the random numbers
     parents     the most observed causes of a node (parallel: Y has all)
     link        one link for all nodes
     latent      hidden nodes, in addition: half of them confounders U -> A, U -> B of nodes neither of which causes the

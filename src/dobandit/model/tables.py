@@ -37,6 +37,7 @@ _SAME = 1e-12  # a step down this small is rounding
 class TableModel(CausalModel):
     """A model of binary variables by conditional probability tables.
 
+    graph   what causes what
     tables  by node, P(node = 1 | parents): an array with one axis of length 2 per parent, in the order of
             `graph.parents(node)`, a number for a node without parents; or a mapping from the parents' values in that
             order, {(0, 0): 0.1, (0, 1): 0.1, (1, 0): 0.1, (1, 1): 0.9}
@@ -76,7 +77,14 @@ class TableModel(CausalModel):
 
     @classmethod
     def of(cls, model: WeightedModel) -> TableModel:
-        """The tables of a binary model with weights: the same distribution of all variables."""
+        """The tables of a binary model with weights: the same distribution of all variables.
+
+        model  a `BinaryGLM`, whose nodes have few parents
+
+        >>> import dobandit as dob
+        >>> TableModel.of(dob.paper.G5).probability("X2", {})
+        0.1
+        """
         if model.continuous:
             raise ModelError("tables are of variables of 0 and 1, but the model is continuous. Give a BinaryGLM.")
         free = np.full(len(model.graph) + 1, math.nan)
@@ -88,16 +96,24 @@ class TableModel(CausalModel):
 
     @classmethod
     def from_bif(cls, path: str | os.PathLike[str], target: str | None = None, **roles: Any) -> TableModel:
-        """The model in a BIF file (.bif, .bif.gz); `roles` are the further arguments of `Network.binary`: binarise,
-        latent, controllable, context."""
+        """The model in a BIF file; `Network.from_bif` has an example.
+
+        path    the file (.bif, .bif.gz)
+        target  the variable to make likely; default: what the file says
+        roles   the further arguments of `Network.binary`: binarise, latent, controllable, context
+        """
         from dobandit.model.files import read_model
 
         return read_model(path, format="bif", target=target, **roles)  # type: ignore[return-value]
 
     @classmethod
     def from_pgmpy(cls, network: Any, target: str | None = None, **roles: Any) -> TableModel:
-        """The model of a pgmpy `DiscreteBayesianNetwork`, which need not be installed here; `roles` are the further
-        arguments of `Network.binary`: binarise, latent, controllable, context."""
+        """The model of a network of pgmpy, which need not be installed here; `Network.from_pgmpy` has an example.
+
+        network  a `DiscreteBayesianNetwork`
+        target   the variable to make likely
+        roles    the further arguments of `Network.binary`: binarise, latent, controllable, context
+        """
         from dobandit.model.network import Network
 
         return Network.from_pgmpy(network).binary(target, **roles)
@@ -125,6 +141,7 @@ class TableModel(CausalModel):
 
     @cached_property
     def nonnegative(self) -> bool:
+        """Whether no parent ever makes its child less likely, in any row of the tables."""
         return all(
             bool(np.all(np.diff(table, axis=axis) >= -_SAME))
             for table in self.tables.values()
@@ -132,11 +149,27 @@ class TableModel(CausalModel):
         )
 
     def probability(self, name: str, parents: Mapping[str, float]) -> float:
-        """P(name = 1 | parents): values of its parents by name."""
+        """P(name = 1 | parents).
+
+        name     the node
+        parents  the values of its parents, by name
+
+        >>> graph = CausalGraph([("mail", "buy")], target="buy")
+        >>> TableModel(graph, {"mail": 0.5, "buy": [0.1, 0.3]}).probability("buy", {"mail": 1})
+        0.3
+        """
         return float(self.tables[name][tuple(int(parents[parent]) for parent in self.graph.parents(name))])
 
     def knowing(self, context: Mapping[str, float]) -> TableModel:
-        """The model in which these variables are known and gone; their causes must be among them."""
+        """The model in which some variables are known and gone.
+
+        context  their values; their causes must be among them
+
+        >>> graph = CausalGraph([("rain", "buy"), ("mail", "buy")], target="buy", context=["rain"])
+        >>> model = TableModel(graph, {"rain": 0.5, "mail": 0.5, "buy": [[0.1, 0.2], [0.3, 0.4]]})
+        >>> model.knowing({"rain": 1}).graph.nodes
+        ('mail', 'buy')
+        """
         graph = self.graph
         left = [name for name in graph.nodes if name not in context]
         place = {name: i for i, name in enumerate(left)}

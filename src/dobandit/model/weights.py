@@ -45,7 +45,7 @@ def keys_in_order(graph: CausalGraph) -> list[str | Edge]:
 
 
 def weight_array(graph: CausalGraph, weights: Weights | NDArray[np.float64]) -> NDArray[np.float64]:
-    """One weight a slot of `graph.arrays.parent`; every edge and bias of the graph has exactly one."""
+    """One weight per slot of `graph.arrays.parent`; every edge and bias of the graph has exactly one."""
     if isinstance(weights, np.ndarray):
         if weights.dtype.kind not in "iuf":
             raise ModelError(f"an array of weights holds numbers, but got entries of type {weights.dtype}.")

@@ -20,10 +20,13 @@ def possibly_optimal(
     graph: CausalGraph, budget: int | Rules | None = None, **rules: Unpack[RuleWords]
 ) -> list[tuple[str, ...]]:
     """The sets of variables of which one is best in every model of 0 and 1 with this graph, hidden causes included: for
-    every other allowed set, setting one of these is no worse. The smallest sets first; () is doing nothing.
+    every other allowed set, setting one of these is no worse.
 
+    graph          what causes what, hidden variables included
     budget, rules  as in `solve`; default: every set of controllable variables. Each variable can be set to 0 and to 1
                    unless `levers` (or Rules, which are taken as they are) say otherwise
+
+    Returns the sets, the smallest first; () is doing nothing.
 
     Where every set is allowed, these are the POMIS of Lee and Bareinboim (2018; 2019 for variables that cannot be set):
     each of them is better than all others in some model. With a budget, costs, groups or levers of fewer values the

@@ -16,6 +16,11 @@ class OracleResult:
               factor is known
     oracle    which one found it, in how many `seconds`
     explored  actions looked at;  top: the best actions with their values, best first, as many as were asked for
+
+    >>> import dobandit as dob
+    >>> found = dob.solve(dob.paper.G4, budget=1)
+    >>> found.set, found.status, found.bound == found.value
+    (('X2',), 'optimal', True)
     """
 
     do: dict[str, float]

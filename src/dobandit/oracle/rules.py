@@ -45,8 +45,13 @@ class Rules:
                 round sets them: what would cause them otherwise, hidden causes too, is then of no account, and rounds
                 in which they were not set teach a model nothing
 
-    >>> Rules(2, levers={"price": [0, 1]}, forbid=["email"]).values_of("price")
-    (0.0, 1.0)
+    >>> rules = Rules(2, levers={"price": [0, 1]}, costs={"email": 3}, total_cost=4)
+    >>> rules.values_of("price"), rules.cost("email"), rules.unit_cost("price")
+    ((0.0, 1.0), 3.0, 1.0)
+    >>> rules.allows(["price", "email"]), rules.limited(["price"]).available
+    (True, ('price',))
+    >>> rules.to_document()["costs"]
+    {'email': 3.0}
     """
 
     budget: int | None = None
@@ -82,7 +87,7 @@ class Rules:
     # -- one variable --------------------------------------------------------------------------------------------
 
     def values_of(self, name: str) -> tuple[float, ...]:
-        """What a variable may be set to."""
+        """What the variable `name` may be set to."""
         return self.levers.get(name, (1.0,))
 
     @property
@@ -95,13 +100,21 @@ class Rules:
         return float(self.costs.get(name, 1.0))
 
     def unit_cost(self, name: str) -> float:
-        """What a variable uses up of `money`."""
+        """What the variable `name` uses up of `money`."""
         return 1.0 if self.total_cost is None else self.cost(name)
 
     # -- sets of variables ---------------------------------------------------------------------------------------
 
     def candidates(self, graph: CausalGraph) -> tuple[str, ...]:
-        """Variables that may be set besides the required ones; checks that some action is allowed at all."""
+        """Variables that may be set besides the required ones; checks that some action is allowed at all.
+
+        graph  what causes what
+
+        >>> graph = CausalGraph([("ad", "buy"), ("mail", "buy")], target="buy")
+        >>> rules = Rules(1, forbid=["mail"])
+        >>> rules.candidates(graph), rules.most(["ad"]), rules.budget_alone(["ad"]), rules.groups(["ad"])
+        (('ad',), 1, True, ())
+        """
         self._check_names(graph)
         if self.budget is None and self.total_cost is None:
             raise InterventionError("a problem needs a budget or a total cost, but got neither. Give one of them.")
@@ -115,7 +128,7 @@ class Rules:
         return tuple(name for name in graph.controllable if name in allowed and name not in out)
 
     def limited(self, available: Iterable[str]) -> Rules:
-        """These rules where only `available` variables can be set."""
+        """These rules where only `available` variables can be set, of those that could be before."""
         names = tuple(dict.fromkeys(available))
         return replace(self, available=tuple(n for n in names if self.available is None or n in self.available))
 

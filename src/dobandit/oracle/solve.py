@@ -46,7 +46,9 @@ def solve(
     top            how many of the best actions to list in the result (greedy lists one)
     time_limit     seconds, and node_limit actions, after which the best action found is given, with the bound that is
                    left: never less than the greedy one where branch and bound is stopped
-    Raises InterventionError where the rules allow nothing, and InferenceError for an oracle that does not fit.
+
+    Returns an `OracleResult`. Raises InterventionError where the rules allow nothing, and InferenceError for an oracle
+    that does not fit.
 
     >>> from dobandit import paper
     >>> solve(paper.G1, budget=3).set

@@ -10,8 +10,10 @@ from dobandit.policy.engine import Interval
 class WeightEstimate(NamedTuple):
     """A weight's estimate with its confidence interval, cut to the weights that the link allows.
 
-    outside: the estimate lies outside of what the policy takes for granted (a harm, where effects should do none); it
-    and its interval are then shown as they are
+    value      the estimate
+    low, high  the interval
+    outside    the estimate lies outside of what the policy takes for granted (a harm, where effects should do none); it
+               and its interval are then shown as they are
     """
 
     value: float
@@ -21,11 +23,16 @@ class WeightEstimate(NamedTuple):
 
 
 class NodeEstimate(NamedTuple):
-    """What is known of a node: the weight of each parent and of the constant (bias; None where it has none).
+    """What is known of a node.
 
-    status: "solved", "singular" (some combination of parents was never seen) or "separable" (the data alone would ask
-    for infinite weights). radius: rho, of {theta: ||theta - estimate||_M <= rho}. form: what the node looks like by the
-    data, such as "a table by pattern (97%)", where that is learned; the weights are then those of a straight line.
+    parents  the weight of each parent
+    bias     the weight of the constant; None where it has none
+    rows     how many rounds tell of it
+    status   "solved", "singular" (some combination of parents was never seen) or "separable" (the data alone would ask
+             for infinite weights)
+    radius   rho, of {theta: ||theta - estimate||_M <= rho}
+    form     what the node looks like by the data, such as "a table by pattern (97%)", where that is learned; the
+             weights are then those of a straight line
     """
 
     parents: dict[str, WeightEstimate]
@@ -37,15 +44,23 @@ class NodeEstimate(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """E[target], or a difference of two, with its interval."""
+    """A value with its interval.
+
+    value     E[target], or a difference of two
+    interval  its confidence interval
+    """
 
     value: float
     interval: Interval
 
 
 class Observed(NamedTuple):
-    """The mean of the target in the rounds that carried out exactly one action, with its 95% interval at this round
-    (Wilson's; Hoeffding's for numbers). The model has no part in it."""
+    """The mean of the target in the rounds that carried out exactly one action. The model has no part in it.
+
+    mean      of the target
+    rounds    how many there were
+    interval  Wilson's (Hoeffding's for numbers), which holds at this round with probability `level`
+    """
 
     mean: float
     rounds: int

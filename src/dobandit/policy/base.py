@@ -88,7 +88,10 @@ class Policy(ABC):
         """
 
     def require_learnable(self, problem: Problem) -> None:
-        """Refuse a problem whose hidden causes cannot be removed, unless the policy keeps no model."""
+        """Raises where hidden causes cannot be removed, unless the policy keeps no model.
+
+        problem  the one to work on
+        """
         if problem.obstacle is not None and not self.any_graph:
             raise type(problem.obstacle)(*problem.obstacle.args)
 
@@ -115,6 +118,10 @@ class Policy(ABC):
         value that it stood for, so that a policy whose defaults change still makes the choices that a log was made by.
 
         stored  what `settings` gave then
+
+        >>> import dobandit as dob
+        >>> dob.UCB.settings_then({"scale": 0.5})
+        {'scale': 0.5}
         """
         return stored
 
@@ -130,8 +137,10 @@ class Policy(ABC):
         hide: Hide = (),
         **rules: Unpack[RuleWords],
     ) -> Learner:
-        """A learner on `graph` that sets at most `budget` variables per round.
+        """A policy at work: a `Learner` on a graph.
 
+        graph       what causes what
+        budget      how many variables may be set in a round at most, or Rules
         horizon     how many rounds there will be, if that is known: the confidence levels are tuned to it
         seed        of the random numbers that ties and sampling policies use
         links       one link for all nodes, or by node; "auto": learned from the data; default, also for nodes that are
@@ -142,6 +151,10 @@ class Policy(ABC):
         hide        observed variables that count as hidden, so that hidden causes of theirs do no harm; "auto": the
                     fewest of those that cannot be set which make a model learnable
         rules       levers, costs, total_cost, require, forbid, exclusive, smaller, always_set, available: see `Rules`
+
+        >>> import dobandit as dob
+        >>> dob.UCB().start(dob.paper.G4.graph, budget=2, seed=1)
+        Learner(UCB, 0 rounds, CausalGraph(5 nodes, 4 edges, target='Y'))
         """
         from dobandit.policy.learner import Learner
 

@@ -77,7 +77,7 @@ class CausalUCB(Policy):
 
     @classmethod
     def settings_then(cls, stored: dict[str, Any]) -> dict[str, Any]:
-        """Before there was a leeway, the largest upper end was played."""
+        """What `stored` says, completed: before there was a leeway, the largest upper end was played."""
         return {"leeway": 0.0, **stored} if stored.get("guarantee") is True else stored
 
     def engine(self, problem: Problem) -> Engine:

@@ -28,13 +28,17 @@ _ROUNDING = 1e-9
 
 
 class Learner:
-    """A policy started on a problem. `propose` says what to set, `update` takes in what was seen.
+    """A policy started on a problem. `propose` says what to set, `update` takes in what was seen. Made by `start` of
+    a policy, such as `CausalUCB`.
 
     >>> import dobandit as dob
-    >>> learner = dob.BLMLR(radius_scale=0.1).start(dob.paper.G1.graph, budget=3, horizon=100, seed=0)
+    >>> graph = dob.CausalGraph([("ad", "buy"), ("mail", "buy")], target="buy", bias=["buy"])
+    >>> learner = dob.BLMLR(radius_scale=0.1).start(graph, budget=1, horizon=100, seed=0)
     >>> action = learner.propose()
-    >>> len(action)
-    3
+    >>> learner.update(action, {"ad": 0, "mail": 0, "buy": 1, **action})
+    >>> twin = learner.copy()
+    >>> twin.rounds, twin.expected(action) == learner.expected(action), twin.interval(action).high
+    (1, True, 1.0)
     """
 
     def __init__(self, policy: Policy, problem: Problem) -> None:
@@ -64,12 +68,15 @@ class Learner:
     ) -> dict[str, float]:
         """What to set in the next round: {"X3": 1, ...}; empty while observing without intervening.
 
+        draws      the round's random numbers; default: they depend on the seed and the number of rounds told or
+                   pending, so that asking twice gives the same answer
         context    the values of the graph's context variables in this round
         available  the variables that can be set in this round; default: all that are controllable
         pending    what is being tried elsewhere right now (in the same context): the news expected of it is counted
 
-        Asking twice gives the same answer: the round's random numbers depend on the seed and the number of rounds
-        told or pending. `draws` replaces them.
+        >>> import dobandit as dob
+        >>> dob.UCB().start(dob.paper.G4.graph, budget=1).propose(available=["X3"])
+        {'X3': 1}
         """
         known = self.context(context)
         under_way = tuple(Pending(self.action(do), known) for do in pending)
@@ -103,7 +110,7 @@ class Learner:
         return known
 
     def action(self, do: Do | None) -> Action:
-        """An action from names: any variables but the target and the context, set to 0 or 1."""
+        """The action in ids of what is set by name, `do`: any variables but the target and the context, to 0 or 1."""
         action = action_of(fixed_values(self.graph, do, continuous=self.problem.continuous))
         self._require_free(action)
         if self.graph.arrays.target in action.ids:
@@ -156,7 +163,16 @@ class Learner:
         return f"Learner({self.label}, {self.rounds} rounds, {self.graph!r})"
 
     def update_many(self, rows: Iterable[tuple[Do, Observation]]) -> None:
-        """Take in many rounds; all are checked before the first is taken in."""
+        """Take in many rounds; all are checked before the first is taken in.
+
+        rows  (action, observation) pairs, as `update` takes them
+
+        >>> import dobandit as dob
+        >>> learner = dob.UCB().start(dob.CausalGraph([("ad", "buy")], target="buy"), budget=1)
+        >>> learner.update_many([({"ad": 1}, {"buy": 1}), ({}, {"ad": 0, "buy": 0})])
+        >>> learner.rounds
+        2
+        """
         if not isinstance(rows, Iterable) or isinstance(rows, Mapping):
             raise ObservationError("rows is a list of (action, observation) pairs.")
         pairs = list(rows)
@@ -201,7 +217,15 @@ class Learner:
     # -- what it has learned ------------------------------------------------------------------------------------
 
     def estimate(self, name: str) -> NodeEstimate:
-        """The weights of a node's parents, with intervals; `name` is the node's."""
+        """What is known of a node: the weights of its parents, with intervals (see `NodeEstimate`).
+
+        name  the node's
+
+        >>> import dobandit as dob
+        >>> learner = dob.CausalUCB().start(dob.paper.G4.graph, budget=1)
+        >>> learner.estimate("Y").rows, list(learner.estimate("Y").parents)
+        (0, ['X2', 'X3', 'X4', 'X5'])
+        """
         node = self._beliefs("estimate").node(self.graph.index(name))
         # A direction never seen is not bounded by the data at all, only by the box.
         unbounded = (np.diag(node.null) > 1e-9) | (node.status == "separable")
@@ -235,15 +259,23 @@ class Learner:
         return tuple(name for name in self.graph.nodes if name not in out)
 
     def interval(self, do: Do | None = None, context: Context | None = None) -> Interval:
-        """The confidence interval of E[target | do(...)], in a context where the graph has one."""
+        """The confidence interval of E[target | do(...)]; `do` and `context` as in `predict`."""
         return Interval(*self.predict(do, context)[1:])
 
     def expected(self, do: Do | None = None, context: Context | None = None) -> float:
-        """E[target | do(...)] under the estimate, in a context where the graph has one."""
+        """E[target | do(...)] under the estimate; `do` and `context` as in `predict`."""
         return self.predict(do, context).value
 
     def predict(self, do: Do | None = None, context: Context | None = None) -> Estimate:
-        """E[target | do(...)] under the estimate, with the ends of its interval, in a context where there is one."""
+        """E[target | do(...)] under the estimate, with the ends of its interval.
+
+        do       what is set: {"coupon": 1}, or names that are set to 1; default: nothing
+        context  the values of the graph's context variables, which may also stand in `do`
+
+        >>> import dobandit as dob
+        >>> dob.UCB().start(dob.paper.G4.graph, budget=1).predict({"X2": 1})  # before the first round
+        Estimate(value=0.5, low=0.0, high=1.0)
+        """
         if context is None and self.graph.context:
             context = {name: value for name, value in _mapping(do).items() if name in self.graph.context}
             do = {name: value for name, value in _mapping(do).items() if name not in self.graph.context}
@@ -271,6 +303,14 @@ class Learner:
 
         available  the variables that can be set; default: all that are controllable
         context    the values of the graph's context variables
+
+        Returns a `Recommendation` with the action, its value and its interval.
+
+        >>> import dobandit as dob
+        >>> learner = dob.UCB().start(dob.paper.G4.graph, budget=1)
+        >>> learner.update({"X3": 1}, {"Y": 1})
+        >>> learner.best().do
+        {'X3': 1}
         """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         action = self.problem.checked(self.engine.best(now).action, self.label)
@@ -284,6 +324,12 @@ class Learner:
         do         the action; None: the best
         available  the variables that can be set; default: all that are controllable
         context    the values of the graph's context variables
+
+        >>> import dobandit as dob
+        >>> learner = dob.UCB().start(dob.paper.G4.graph, budget=1)
+        >>> learner.update_many([({"X3": 1}, {"Y": 1}), ({}, {"Y": 0})])
+        >>> learner.assess({"X3": 1}).uplift.value
+        1.0
         """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         action = self.problem.checked(self.engine.best(now).action, self.label) if do is None else self.action(do)
@@ -309,6 +355,10 @@ class Learner:
 
         available  the variables that can be set; default: all that are controllable
         context    the values of the graph's context variables
+
+        >>> import dobandit as dob
+        >>> dob.LUCB(epsilon=0.1, delta=0.1).start(dob.paper.G4.graph, budget=1).gap()
+        1.0
         """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         return self.engine.gap(self.engine.best(now).action, now)

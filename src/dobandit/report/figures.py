@@ -18,7 +18,7 @@ from dobandit.errors import ReportError
 from dobandit.text_files import path_of, write_atomically
 from dobandit.texts import printable
 
-_SCALE = 2.0  # PNG pixels a unit
+_SCALE = 2.0  # PNG pixels per unit
 
 
 def altair() -> Any:
@@ -39,16 +39,30 @@ def _package(name: str) -> Any:
 
 
 class Figure:
-    """A chart that saves itself; `chart` is the Altair chart, for further work on it."""
+    """A chart that saves itself, and shows itself in a notebook. Made by `chart` of a result.
+
+    chart  the Altair chart, for further work on it
+    """
 
     def __init__(self, chart: Any) -> None:
         self.chart = chart
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write .png, .svg, .pdf, .html or .json."""
+        """Write the picture, in the format of the path's suffix; the file appears whole or not at all.
+
+        path  ends in .png, .svg, .pdf, .html or .json
+
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Figure(altair().Chart().mark_point()).save(f"{folder}/point.json")
+        ...     [path.name for path in Path(folder).iterdir()]
+        ['point.json']
+        """
         save_chart(self.chart, path)
 
     def svg(self) -> str:
+        """The picture as SVG text."""
         return svg_of(self.chart)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

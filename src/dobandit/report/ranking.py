@@ -25,10 +25,26 @@ MOST_RANKED = 200_000
 
 
 class RankingResult(Ranking):
-    """A ranking that can be drawn."""
+    """Every allowed action, best first, with a picture. Made by `rank`.
+
+    actions   see `Ranked`; of equals the one that sets fewer variables comes first
+    nothing   E[target] of doing nothing; None where a variable is always set
+    fit       what the data say of each node
+    context   the values for which this holds, where the graph has context variables
+    """
 
     def chart(self, top: int = 20) -> Figure:
-        """The best `top` actions as dots with their intervals, beside doing nothing; `.save("ranking.png")`."""
+        """The best actions as dots with their intervals, beside doing nothing.
+
+        top  how many of them
+
+        Returns a `Figure`; `.save("ranking.png")` writes it.
+
+        >>> import dobandit as dob
+        >>> rows = [{"ad": 1, "buy": 1, "count": 30}, {"ad": 0, "buy": 0, "count": 50}]
+        >>> dob.rank(dob.CausalGraph([("ad", "buy")], target="buy"), rows, budget=1).chart().chart.title.text
+        ['ad looks best for buy: +0.615 against doing nothing']
+        """
         return Figure(ranking_chart(self, top))
 
 
@@ -52,8 +68,8 @@ def rank(
     hide     observed variables that count as hidden, or "auto", as in `create_experiment`: their columns may be missing
     rules    levers, costs, total_cost, require, forbid, exclusive, smaller, always_set, available: see `Rules`
 
-    `experiment.evaluate(do)` of an experiment that is created with history=data and the same rules says the same of
-    each action, to the last digit.
+    Returns a `RankingResult`. `experiment.evaluate(do)` of an experiment that is created with history=data and the same
+    rules says the same of each action, to the last digit.
 
     >>> import dobandit as dob
     >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")

@@ -27,18 +27,24 @@ from dobandit.simulation.study import Policies, study_of
 
 
 class StudySummary:
-    """The numbers of a study; print it, or show it in a notebook."""
+    """The numbers of a study; print it, or show it in a notebook. Made by `summary` of a result.
+
+    rows  a row per policy, as `SimulationResult.table` gives them
+    """
 
     def __init__(self, result: StudyResult) -> None:
         self._result = result
         self.rows = summary_table(result)
 
     def to_document(self) -> dict[str, Any]:
-        """As JSON."""
+        """As JSON: rounds, budget, seed, the best action, and the numbers of each policy."""
         return summary_document(self._result)
 
     def text(self, width: int | None = None) -> str:
-        """As text; on a screen of fewer characters than its table needs, cells stand under each other."""
+        """As text.
+
+        width  of the screen in characters: where its table needs more, cells stand under each other; default: any width
+        """
         return summary_text(self._result, width)
 
     def __str__(self) -> str:
@@ -65,6 +71,11 @@ class SimulationResult(StudyResult):
     seconds      of each run;  elapsed: wall time of the whole study
     name         what the study is called, and finished: when it ended, in seconds since 1970
     value_error  standard error of a regret per round, where values are estimated (a world is a function)
+
+    >>> import dobandit as dob
+    >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+    >>> study.labels, study.best_set
+    (['UCB', 'Random'], ('X2', 'X3'))
     """
 
     @classmethod
@@ -73,22 +84,52 @@ class SimulationResult(StudyResult):
         return cls(**{field.name: getattr(result, field.name) for field in fields(StudyResult)})
 
     def summary(self) -> StudySummary:
-        """Regret, intervals, quantiles and paired differences of every policy."""
+        """Regret, intervals, quantiles and paired differences of every policy, to print.
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+        >>> study.summary().text().splitlines()[0]
+        'G4: No clear winner after 20 rounds and 3 runs'
+        >>> list(study.summary().to_document())
+        ['rounds', 'budget', 'replications', 'seed', 'seconds', 'best_set', 'best_do', 'best_value', 'policies']
+        """
         return StudySummary(self)
 
     def table(self) -> list[dict[str, Any]]:
-        """The summary's numbers, a row a policy."""
+        """The summary's numbers, a row per policy.
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+        >>> [row["policy"] for row in study.table()]
+        ['UCB', 'Random']
+        """
         return summary_table(self)
 
     def chart(self, *, title: str | None = None, subtitle: str | None = None) -> Any:
-        """The regret curves; `.save("regret.png")` writes PNG, SVG, PDF, HTML or JSON."""
+        """The regret curves.
+
+        title     over them; default: what the study found, in a sentence; "" leaves it out
+        subtitle  below it; default: what the curves are
+
+        Returns a `Figure`; `.save("regret.png")` writes PNG, SVG, PDF, HTML or JSON.
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+        >>> study.chart(title="A first look").chart.title.text
+        ['A first look']
+        """
         from dobandit.report.charts import regret_chart
         from dobandit.report.figures import Figure
 
         return Figure(regret_chart(self, title=title, subtitle=subtitle))
 
     def report(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
-        """Write figures, tables and a page that opens offline; the paths by file name."""
+        """Write figures (PNG, SVG), tables (Markdown, JSON) and report.html, a page that opens offline.
+
+        folder  where to write them; it is made where it does not exist
+
+        Returns the paths by file name.
+        """
         from dobandit.report.html import study_report
 
         return dict(study_report(self, folder))
@@ -165,8 +206,12 @@ def simulate_many(
     seed: int = 0,
     **how: Any,
 ) -> dict[str, SimulationResult]:
-    """One study on each of the models, with the same policies: the results by name. `how` holds the further arguments
-    of `simulate`.
+    """One study on each of many models, with the same policies.
+
+    models    by name
+    how       the further arguments of `simulate`;  policies, rounds, replications, budget and seed are as there
+
+    Returns the results by name.
 
     >>> from dobandit import random_model
     >>> models = {f"seed {seed}": random_model("layered", 6, seed=seed) for seed in range(2)}
@@ -209,6 +254,8 @@ def load_result(path: str | os.PathLike[str]) -> SimulationResult:
     """Read a saved study.
 
     path  the file, or the folder that holds it, as `dobandit simulate --out` or `result.save` wrote it
+
+    Returns a `SimulationResult`.
 
     >>> import dobandit as dob
     >>> import tempfile

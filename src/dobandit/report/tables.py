@@ -41,7 +41,7 @@ def best_label(result: StudyResult) -> str:
 
 
 def summary_table(result: StudyResult) -> list[dict[str, Any]]:
-    """A row a policy, in the study's order; numbers as they are.
+    """A row per policy, in the study's order; numbers as they are.
 
     The difference is this policy's regret minus that of the best, pair by pair; None for the best itself. Time is
     that of the median run, since the first one may wait for the compiler.

@@ -100,7 +100,10 @@ class FunctionModel(CausalModel):
         return found
 
     def draw_context(self, rng: np.random.Generator) -> dict[str, float]:
-        """The context variables of a round, which do not depend on what is set."""
+        """The context variables of a round, which do not depend on what is set; empty where the graph has none.
+
+        rng  a NumPy generator, which the function draws from
+        """
         if not self.graph.context:
             return {}
         seen = self.observe({}, {}, rng)

@@ -75,6 +75,11 @@ class StudyResult:
 
         label        the policy's, one of `labels`
         alpha, beta  below 1: the (alpha, beta)-approximation regret of Eq. (2), for policies with an approximate oracle
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+        >>> study.regret("Random").shape == (3, len(study.grid))
+        True
         """
         for name, value in (("alpha", alpha), ("beta", beta)):
             if not 0 < value <= 1:
@@ -83,31 +88,70 @@ class StudyResult:
         return curve
 
     def reward(self, label: str) -> Array:
-        """(replications, grid): cumulative Y as it came out, of the policy with this label."""
+        """(replications, grid): cumulative Y as it came out.
+
+        label  the policy's, one of `labels`
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+        >>> study.reward("Random").shape == study.regret("Random").shape
+        True
+        """
         curve: Array = self.all_reward[self._row(label)]
         return curve
 
     def summary_of(self, label: str, round_number: int | None = None) -> Summary:
-        """Statistics of the cumulative regret of one policy.
+        """Statistics of the cumulative regret of one policy: see `Summary`.
 
         label         the policy's
         round_number  a recorded round (default: the last)
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+        >>> study.summary_of("Random").size
+        3
         """
         return summarise(self.regret(label)[:, self._column(round_number)])
 
     def difference(self, label: str, other: str, round_number: int | None = None) -> Difference:
-        """Regret of `label` minus that of `other`, replication by replication on common random numbers."""
+        """Regret of one policy minus that of another, run by run on common random numbers: see `Difference`.
+
+        label, other  the policies'
+        round_number  a recorded round (default: the last)
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+        >>> study.difference("Random", "Random").mean
+        0.0
+        """
         column = self._column(round_number)
         return paired_difference(self.regret(label)[:, column], self.regret(other)[:, column])
 
     def grouped(self, label: str, groups: int = 20, size: int = 30) -> tuple[float, float, float]:
-        """The paper's layout: (mean, low, high) of the last regret from averages of groups of runs."""
+        """The paper's layout: (mean, low, high) of the last regret, from averages of groups of runs.
+
+        label         the policy's
+        groups, size  how many groups, and how many runs in each: together the study's replications
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+        >>> mean, low, high = study.grouped("Random", groups=3, size=1)
+        >>> low < mean < high
+        True
+        """
         return grouped_interval(self.regret(label)[:, -1], groups, size)
 
     def bound(self, label: str) -> Array | None:
-        """(grid,): what the paper's theorem promises at most for this policy on this model; None where it says nothing.
+        """(grid,): what the paper's theorem promises at most for a policy on this model; None where it says nothing.
+
+        label  the policy's
 
         The constants in the proofs are large: at usual horizons the bound exceeds the number of rounds.
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+        >>> study.bound("UCB") is None
+        True
         """
         name = self.study.policies[self.labels[self._row(label)]].name
         if not isinstance(self.study.model, (BinaryGLM, LinearModel)) or self.study.view != TRUTHFUL:
@@ -127,7 +171,14 @@ class StudyResult:
         """How often each action was played: by its variables ("price=0" where one is not set to 1), a count per
         replication; () is setting nothing.
 
+        label  the policy's
+
         Empty where the actions are too many to keep (more than 256), or are not listed (branch and bound, greedy).
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+        >>> study.plays("Random")[()].tolist()
+        [0, 0, 0]
         """
         row, problem = self._row(label), self.study.problem_for(self.study.policies[label])
         actions = self.study.policies[label].engine(problem).actions()
@@ -143,11 +194,27 @@ class StudyResult:
         return named
 
     def best_share(self, label: str) -> float:
-        """The share of rounds in which the policy with this label played an optimal action."""
+        """The share of rounds in which a policy played an optimal action.
+
+        label  the policy's
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["oracle"], rounds=20, replications=3)
+        >>> study.best_share("Oracle")
+        1.0
+        """
         return float(self.best_plays[self._row(label)].mean() / self.study.rounds)
 
     def microseconds_per_round(self, label: str) -> float:
-        """What a round of the policy with this label took, on the average."""
+        """What a round of a policy took, on the average.
+
+        label  the policy's
+
+        >>> import dobandit as dob
+        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
+        >>> study.microseconds_per_round("Random") > 0
+        True
+        """
         return float(self.seconds[self._row(label)].mean() / self.study.rounds * 1e6)
 
     def _row(self, label: str) -> int:
@@ -168,8 +235,13 @@ class StudyResult:
     # -- files --------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write `folder`/study.npz; the file appears whole or not at all. Unfinished work of this study that was kept
-        in the folder is then removed."""
+        """Write study.npz; the file appears whole or not at all. Unfinished work of this study that was kept in the
+        folder is then removed.
+
+        folder  where to write it; it is made where it does not exist
+
+        Returns the path of the file, which `load_result` reads: there is an example.
+        """
         path = Path(folder) / FILE_NAME
         document = {
             "format": FORMAT,
@@ -203,7 +275,10 @@ class StudyResult:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> StudyResult:
-        """Read a saved study: the file, or the folder that holds it."""
+        """A saved study; `load_result` reads one with its pictures and tables, and has an example.
+
+        path  the file, or the folder that holds it
+        """
         if not isinstance(path, (str, os.PathLike)):
             raise SimulationError(f"a saved study is given by its path, but got {shown(path)}. Write the path as text.")
         file = Path(path)

@@ -21,17 +21,31 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 
 class Summary(NamedTuple):
+    """Statistics of a sample, such as the regrets of all runs.
+
+    mean            with its 95% interval: low, high
+    method          of the interval: "normal", "skewed" (it holds less often) or "none" (one replication)
+    standard_error  of the mean
+    quantiles       by probability: those of QUANTILES
+    size            how many there are
+    """
+
     mean: float
-    low: float  # 95% interval of the mean
+    low: float
     high: float
-    method: str  # "normal", "skewed" (the interval holds less often) or "none" (one replication)
+    method: str
     standard_error: float
     quantiles: dict[float, float]
     size: int
 
 
 class Difference(NamedTuple):
-    """Of paired samples: mean with its 95% interval, and the share of pairs in which the first is smaller."""
+    """Of paired samples, the first minus the second.
+
+    mean           with its 95% interval: low, high
+    method         of the interval, as in `Summary`
+    smaller_share  the share of pairs in which the first is smaller
+    """
 
     mean: float
     low: float

@@ -173,7 +173,24 @@ Within = Callable[[StoredExperiment, Books], None]  # called inside a transactio
 
 
 class Storage(ABC):
-    """Experiments by name. Every method is one transaction; errors of the database become StorageError."""
+    """Experiments by name. Every method is one transaction; errors of the database become StorageError.
+
+    What the arguments of its methods are:
+    experiment       an experiment's id;  name: its name;  document: its definition, as JSON
+    number           a trial's;  position: its place among the closed trials, from 0;  most: how many at most
+    within           called inside the transaction, to enter something with it
+    now, until, created_at   seconds since 1970
+
+    >>> from dobandit.experiment.storage import MemoryStorage
+    >>> storage = MemoryStorage()
+    >>> made = storage.create("spring", "{}", created_at=0.0)
+    >>> storage.rename("spring", "summer")
+    >>> storage.find("summer").id == made.id, storage.counters(made.id), storage.files()
+    (True, (0, 0), ())
+    >>> storage.delete("summer")
+    >>> storage.experiments()
+    []
+    """
 
     url: str  # for people: without a password
 
@@ -186,7 +203,7 @@ class Storage(ABC):
         trials: Sequence[StoredTrial] = (),
         within: Within | None = None,
     ) -> StoredExperiment:
-        """With the trials that its log begins with. Raises TakenError where the name is taken."""
+        """A new experiment, whose log begins with `trials`. Raises TakenError where the name is taken."""
 
     @abstractmethod
     def experiments(self) -> Sequence[StoredExperiment]:
@@ -207,19 +224,19 @@ class Storage(ABC):
 
     @abstractmethod
     def find(self, name: str) -> StoredExperiment | None:
-        """By name."""
+        """The experiment of that name; None where there is none."""
 
     @abstractmethod
     def by_id(self, experiment: int) -> StoredExperiment | None:
-        """By the id that is never used twice, whatever its name is now."""
+        """The experiment of that id, which is never used twice, whatever its name is now; None where there is none."""
 
     @abstractmethod
     def rename(self, name: str, new: str, within: Within | None = None) -> None:
-        """Raises MissingError where there is none, TakenError where the new name is taken."""
+        """Give it the name `new`. Raises MissingError where there is none, TakenError where that name is taken."""
 
     @abstractmethod
     def delete(self, name: str, within: Within | None = None) -> None:
-        """With all its trials. Raises MissingError where there is none."""
+        """Delete it with all its trials. Raises MissingError where there is none."""
 
     @abstractmethod
     def writing(self, experiment: int) -> AbstractContextManager[Writer]:
@@ -241,7 +258,7 @@ class Storage(ABC):
         return shared_in(self) is not None
 
     def once_stored(self, act: Callable[[], None]) -> None:
-        """Do something when what this thread wrote is stored: at once, but for `together`."""
+        """Call `act` when what this thread wrote is stored: at once, but for `together`."""
         shared = shared_in(self)
         if shared is None:
             act()
@@ -256,7 +273,7 @@ class Storage(ABC):
         return Arrival(trials, sum(trial.rounds for trial in trials))
 
     def discard(self, arrival: Arrival) -> None:  # noqa: B027 (where nothing is kept, nothing is to be done)
-        """Forget trials that were staged, unless they were published."""
+        """Forget trials that were staged, `arrival`, unless they were published."""
 
     @abstractmethod
     def counters(self, experiment: int) -> tuple[int, int]:
@@ -301,7 +318,7 @@ class Storage(ABC):
 
     @abstractmethod
     def trial(self, experiment: int, number: int) -> StoredTrial | None:
-        """One trial."""
+        """The trial of that number; None where there is none."""
 
     @abstractmethod
     def rows(
@@ -346,11 +363,11 @@ class Storage(ABC):
 
     @abstractmethod
     def answer(self, owner: str, key: str) -> KeptAnswer | None:
-        """What was answered under a key."""
+        """What was answered under a key of its owner; None where nothing was."""
 
     @abstractmethod
     def token(self, token: int) -> StoredToken | None:
-        """By id."""
+        """The token of that id; None where there is none."""
 
     @abstractmethod
     def tokens(self) -> Sequence[StoredToken]:
@@ -358,7 +375,7 @@ class Storage(ABC):
 
     @abstractmethod
     def audit(self, after: int = 0, most: int = 1000, experiment: int | None = None) -> Sequence[AuditLine]:
-        """The lines with larger numbers, in order; of one experiment, or of all."""
+        """At most `most` lines with numbers larger than `after`, in order; of one experiment, or of all."""
 
     def files(self) -> tuple[str, ...]:
         """The files that hold the log, which nothing else may write."""

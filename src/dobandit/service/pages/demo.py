@@ -78,7 +78,7 @@ class Shop:
     """Plays an experiment's rounds, in a thread of its own while it is open."""
 
     def __init__(self, experiment: Experiment, pace: float) -> None:
-        """pace: rounds a second; 0: none"""
+        """pace: rounds per second; 0: none"""
         self.experiment, self.pace = experiment, pace
         self._closing = threading.Event()
 
