@@ -60,6 +60,11 @@ def signed(value: float) -> str:
     return f"{round(value, 3) + 0.0:+.3f}"  # never -0.000
 
 
+def reach_words(far: str) -> str:
+    """What the interval of a weight is."""
+    return f"reaches {far} standard errors, as the policy's optimism does: it has no level of its own"
+
+
 def many(count: int, what: str) -> str:
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
@@ -302,7 +307,7 @@ def print_estimates(rows: Sequence[EdgeEstimate]) -> None:
     reach = sorted({round(row.radius, 3) for row in rows})
     if reach:
         far = f"{reach[0]:g}" if len(reach) == 1 else f"{reach[0]:g} to {reach[-1]:g}"
-        say(f"an interval reaches {far} standard errors, as the policy's optimism does: it has no level of its own")
+        say(f"an interval {reach_words(far)}")
     forms = {row.effect: row.form for row in rows if row.form and row.cause is not None}
     if forms:
         say("what each looks like by the rounds so far; its weights above are those of a straight line")

@@ -141,7 +141,12 @@ def estimates_command(name: str, storage: str, as_json: bool) -> None:
     with opened(name, storage) as experiment:
         rows = experiment.estimates()
     if as_json:
-        print_json(documents.estimates_document(rows))
+        print_json(
+            [
+                {**row, "interval_words": out.reach_words(f"{row['radius']:g}")}
+                for row in documents.estimates_document(rows)
+            ]
+        )
     else:
         out.print_estimates(rows)
 
@@ -175,6 +180,9 @@ def trials_command(
     name: str, state: str | None, last: int | None, everything: bool, storage: str, as_json: bool
 ) -> None:
     """List the trials.
+
+    With --json, predictions and their intervals are those of the moment of asking; `explain` says of each trial what
+    its interval promises.
 
     \b
     Examples:
