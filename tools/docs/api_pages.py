@@ -68,6 +68,12 @@ PAGES = {
         ("testing.policies.PolicySuite", "testing.storage.StorageSuite"),
     ),
 }
+# Methods that the parts of an experiment have for each other.
+EXPERIMENT = "dobandit.experiment.experiment.Experiment"
+INSIDE = (
+    *("after_fork", "closed_numbers", "handed_out", "known_now", "known_on_the_way", "learn_from", "locks"),
+    *("pending_trials", "read_so_far", "remember_the_way", "replica_after", "stored_trial", "stored_trials"),
+)
 ERRORS = (
     "DobanditError",
     "GraphError",
@@ -117,6 +123,12 @@ def navigation() -> list[dict[str, str]]:
 
 
 def _text(page: Page, names: list[str]) -> str:
-    options = "" if page.inherited else "    options:\n      inherited_members: false\n"
-    blocks = "\n".join(f"::: {name}\n{options}" for name in names)
+    blocks = "\n".join(f"::: {name}\n{_options(page, name)}" for name in names)
     return f"# {page.title}\n\n{page.says}\n\n{blocks}"
+
+
+def _options(page: Page, name: str) -> str:
+    lines = [] if page.inherited else ["inherited_members: false"]
+    if name == EXPERIMENT:
+        lines.append(f'filters: ["!^_", "!^({"|".join(INSIDE)})$"]')
+    return "".join(["    options:\n", *(f"      {line}\n" for line in lines)]) if lines else ""
