@@ -322,3 +322,14 @@ def test_importing_dobandit_needs_no_web_package():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_rules_say_the_same_on_both_sides(service):
+    for i, available in enumerate((None, [], ["email"])):
+        words = {"budget": 1, "policy": "random", "seed": 3, "available": available}
+        here = dob.create_experiment(f"here {i}", GRAPH, storage=MemoryStorage(), **words)
+        there = service.create_experiment(f"there {i}", GRAPH, **words)
+        assert there.definition.document["rules"] == here.definition.document["rules"]
+        asked = [set(there.ask().do) for _ in range(5)]
+        assert asked == [set(here.ask().do) for _ in range(5)]
+        assert available is None or all(names <= set(available) for names in asked)

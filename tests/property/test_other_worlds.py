@@ -218,6 +218,10 @@ def test_the_learner_believes_what_is_true_unless_told_otherwise():
     logistic, graph, budget = WORLDS["fits-logistic"]
     assert study_of(logistic, "ucb", 10, 1, budget).problem.links == logistic.links
     assert study_of(logistic, "ucb", 10, 1, budget, links="identity").problem.is_linear
+    named, *others = logistic.graph.nodes
+    some = study_of(logistic, "ucb", 10, 1, budget, links={named: "probit"}).problem.links
+    assert (some[0].name, some[1:]) == ("probit", logistic.links[1:])
+    assert others
     table, graph, budget = WORLDS["random-tables"]
     assert study_of(table, "ucb", 10, 1, budget).problem.is_linear
     rising = TableModel.of(paper.G4)

@@ -41,7 +41,7 @@ def refuse_other_study(folder: str, study: Study) -> None:
     "links",
     multiple=True,
     metavar="[NODE=]LINK",
-    help="How the learner takes causes to add up: auto, identity, logistic, ... Default: as they do.",
+    help="How the learner takes causes to add up: auto, identity, ... Default, for other nodes too: as they do.",
 )
 @effects_option("as it is")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)

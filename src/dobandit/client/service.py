@@ -145,7 +145,8 @@ _RULES = ("levers", "costs", "total_cost", "require", "forbid", "exclusive", "sm
 
 
 def _rules(rules: Rules) -> dict[str, Any]:
-    said = {key: value for key, value in rules.to_document().items() if value not in (None, [], {}, ())}
+    given = rules.to_document().items()
+    said = {key: value for key, value in given if key == "available" or value not in (None, [], {}, ())}
     return said if rules.budget is None else {**said, "budget": rules.budget}  # as it came: the service checks it
 
 

@@ -177,8 +177,9 @@ def simulate(
     The policies need not know what the world is made of. Regret is measured by the world in any case.
     graph       the learner's graph: some or all of the world's observed variables, among them the target, the context
                 and all that can be set; default: the world's own
-    links       the learner's links, one for all nodes or by node; default: the world's; where that has none (tables, a
-                function), what each policy takes for granted
+    links       the learner's links, one for all nodes or by node; default, also for nodes that are not named: the
+                world's; where that has none (tables, a function), what each policy takes for granted, and identity
+                beside nodes that are named
     effects     what the learner is promised: "nonnegative" or "any"; default: what is true, and "any" on another graph
     hide        observed variables that count as hidden for the learner, or "auto", as in `create_experiment`
 

@@ -96,7 +96,13 @@ def view_of(world: CausalModel, graph: CausalGraph | None, links: Links, effects
     if names is None and not isinstance(hide, str):
         raise SimulationError(f"hide is a list of names or 'auto', but got {shown(hide)}.")
     hidden = hide if isinstance(hide, str) else tuple(names or ())
-    return View(graph, None if links is None else links_by_node(own, links), effects, hidden)
+    if links is None:
+        return View(graph, None, effects, hidden)
+    given = links_by_node(own, links)
+    if isinstance(links, Mapping) and links.keys() <= set(own.nodes):  # of nodes that are not named: what is true
+        true = View(graph).links_in(world)
+        given = tuple(one if name in links else other for name, one, other in zip(own.nodes, given, true, strict=True))
+    return View(graph, given, effects, hidden)
 
 
 def _check_graph(world: CausalGraph, graph: CausalGraph) -> None:
