@@ -1,7 +1,7 @@
 """Truth for the tests, written as plainly as the definitions are, and random models to try it on.
 
 Nothing here computes with the code under test: graphs and models are read by name, and everything else is loops over
-dictionaries. `joint` visits every world; `hidden_paths` lists every path.
+dictionaries. `joint` visits every world; `plain_paths` lists every path.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 from hypothesis import settings
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from dobandit import BinaryGLM, CausalGraph, LinearModel
 from dobandit.errors import DobanditWarning
 from dobandit.model.links import custom, link_from_document
+from plain_paths import plain_descendants, plainly_admissible
 
 World = dict[str, int]
 THOROUGH = int(os.environ.get("DOBANDIT_THOROUGH", "1"))  # `make thorough`: so many times the examples, kills and races
@@ -137,54 +137,6 @@ def conditionals(
         zero, one = table.get((*pattern, 0), 0.0), table.get((*pattern, 1), 0.0)
         answer[pattern] = (one / (zero + one), zero + one)
     return answer
-
-
-# -- paths, listed one by one ---------------------------------------------------------------------------------
-
-
-def hidden_paths(edges, latent, start: str) -> Iterator[tuple[str, ...]]:
-    """Every path from `start` to an observed node with only hidden nodes inside."""
-    stack: list[tuple[str, ...]] = [(start,)]
-    while stack:
-        path = stack.pop()
-        for a, b in edges:
-            if a == path[-1]:
-                if b in latent:
-                    stack.append((*path, b))
-                else:
-                    yield (*path, b)
-
-
-def plain_descendants(edges, node: str) -> set[str]:
-    found: set[str] = set()
-    stack = [node]
-    while stack:
-        v = stack.pop()
-        for a, b in edges:
-            if a == v and b not in found:
-                found.add(b)
-                stack.append(b)
-    return found
-
-
-def plainly_admissible(edges, latent) -> bool:
-    """No hidden node has hidden-only paths to some X_i and to a descendant X_j of it (paper, Section 4.1)."""
-    for hidden in latent:
-        ends = {path[-1] for path in hidden_paths(edges, latent, hidden)}
-        if any(ends & plain_descendants(edges, end) for end in ends):
-            return False
-    return True
-
-
-def plain_path_sums(weights: Mapping, latent) -> dict[tuple[str, str], float]:
-    """Sum over hidden paths of the product of weights, by (source, sink); the constant's name is ''."""
-    edges = [("", key) if isinstance(key, str) else key for key in weights]
-    sums: dict[tuple[str, str], float] = {}
-    for start in {a for a, _ in edges} - set(latent):
-        for path in hidden_paths(edges, latent, start):
-            product = math.prod(weights[b if a == "" else (a, b)] for a, b in pairwise(path))
-            sums[start, path[-1]] = sums.get((start, path[-1]), 0.0) + product
-    return sums
 
 
 # -- random graphs and models: Hypothesis strategies ----------------------------------------------------------

@@ -26,13 +26,18 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else _shown(c) for c in text)
 
 
+def printable_lines(text: str) -> str:
+    """`printable`, where the ends of lines stay."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def _shown(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
 def message(text: str) -> str:
     """An error's text: printable, and without more than some 200 characters of any one thing that came."""
-    lines = "\n".join(map(printable, text.split("\n")))
+    lines = printable_lines(text)
     if len(lines) <= MOST_ECHOED:
         return lines
     lines = _WORD.sub(_cut, _QUOTED.sub(_cut, _collections_cut(lines)))

@@ -17,7 +17,8 @@ from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import GraphEvidence
 from dobandit.policy.hidden_causes import visible
 from enumeration import confounded_graph, fitted, mean, random_tables
-from worlds import brute_force_means, hidden_paths, hidden_structure, quietly, random_shares
+from plain_paths import hidden_paths
+from worlds import brute_force_means, hidden_structure, quietly, random_shares
 
 SHOP = CausalGraph(
     [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("season", "visit"), ("season", "buy")],

@@ -10,17 +10,14 @@ from dobandit.errors import GraphError, ModelError
 from dobandit.graph import latent
 from dobandit.graph.latent import admissible, hidden_path_sums, require_admissible
 from dobandit.model.projection import project
+from plain_paths import hidden_paths, plain_descendants, plain_path_sums, plainly_admissible
 from worlds import (
     admissible_structure,
     brute_force_means,
     conditionals,
     hidden_blm,
-    hidden_paths,
     hidden_structure,
     joint,
-    plain_descendants,
-    plain_path_sums,
-    plainly_admissible,
     quietly,
     random_do,
     random_shares,

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import plain_paths
 import worlds
 from dobandit.errors import ModelError
 from dobandit.graph.latent import admissible
@@ -53,7 +54,7 @@ def test_hidden_nodes_matter_and_can_be_projected_away(shape, seed, nodes, paren
     model = random_model(shape, nodes, seed=seed, parents=parents, latent=latent)
     graph = model.graph
     assert admissible(graph)
-    assert worlds.plainly_admissible(graph.edges, graph.latent)
+    assert plain_paths.plainly_admissible(graph.edges, graph.latent)
     assert all(graph.children(name) for name in graph.latent)
     do = list(graph.controllable[::2])
     assert expect(project(model), do).value == pytest.approx(expect(model, do).value, abs=1e-12)

@@ -20,13 +20,13 @@ from dobandit.model.files import parse_model, print_model
 from dobandit.model.link_kernels import link_arrays, link_value
 from dobandit.model.links import BUILDERS, custom, logistic
 from dobandit.model.random_models import SHAPES
+from plain_paths import plain_path_sums
 from worlds import (
     SIGNED_ARCTAN,
     brute_force_means,
     conditionals,
     hidden_blm,
     joint,
-    plain_path_sums,
     quietly,
     random_do,
     relaxed,

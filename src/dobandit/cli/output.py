@@ -12,7 +12,7 @@ import click
 
 from dobandit.report.readable import columns as width_of
 from dobandit.report.readable import stacked
-from dobandit.texts import printable
+from dobandit.texts import printable, printable_lines
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,7 +52,7 @@ def answer(as_json: bool, document: object, text: str) -> None:
 def print_text(text: str) -> None:
     """A file's text: as it stands into a pipe or file, and harmless at a terminal."""
     if sys.stdout.isatty():
-        text = "\n".join(map(printable, text.split("\n")))
+        text = printable_lines(text)
     click.echo(text, nl=not text.endswith("\n"))
 
 

@@ -9,7 +9,7 @@ import click
 from dobandit.cli.experiments.inputs import context_given, links_of
 from dobandit.cli.networks import graph_options_but_context, hide_of, read_structure
 from dobandit.cli.output import json_option, print_json, print_table, say
-from dobandit.cli.rules import rule_options, rule_words, shown_action
+from dobandit.cli.rules import link_option, rule_options, rule_words, shown_action
 from dobandit.oracle.rules import rules_of
 from dobandit.texts import printable
 
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     metavar="NAME=VALUE",
     help="A variable that is observed before acting, and its value for this ranking; may be repeated.",
 )
-@click.option(
-    "--link", "links", multiple=True, metavar="[NODE=]LINK", help="Promise a link. Default: chosen by held-out rows."
-)
+@link_option("Promise a link. Default: chosen by held-out rows.")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many of the best to show.")
 @click.option("--chart", type=click.Path(), metavar="FILE", help="Draw them into a .png, .svg, .pdf or .html file.")
 @json_option

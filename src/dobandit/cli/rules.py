@@ -50,6 +50,11 @@ def rule_options(command: F) -> F:
     return command
 
 
+def link_option(says: str) -> Callable[[F], F]:
+    """How causes add up; `links_of` reads it."""
+    return click.option("--link", "links", multiple=True, metavar="[NODE=]LINK", help=says)
+
+
 def effects_option(default: str) -> Callable[[F], F]:
     """What a learner is promised of all effects. default: what it is where nothing is said."""
     said = f"Whether some cause may do harm. Default: {default}."

@@ -12,7 +12,7 @@ from dobandit.cli.experiments.inputs import links_of
 from dobandit.cli.networks import hide_of, hide_option, network_options, read_world
 from dobandit.cli.output import json_option, print_json, print_table, say, screen_width
 from dobandit.cli.progress import quiet
-from dobandit.cli.rules import effects_option, rule_options, rule_words
+from dobandit.cli.rules import effects_option, link_option, rule_options, rule_words
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import FILE_NAME, StudyResult
 from dobandit.simulation.study import DEFAULTS, Study, study_of
@@ -36,13 +36,7 @@ def refuse_other_study(folder: str, study: Study) -> None:
 @click.option("--replications", type=click.IntRange(min=1), default=100, show_default=True, help="Runs of each policy.")
 @rule_options
 @hide_option
-@click.option(
-    "--link",
-    "links",
-    multiple=True,
-    metavar="[NODE=]LINK",
-    help="How the learner takes causes to add up: auto, identity, ... Default, for other nodes too: as they do.",
-)
+@link_option("How the learner takes causes to add up: auto, identity, ... Default, for other nodes too: as they do.")
 @effects_option("as it is")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--out", type=click.Path(), help="Folder for the saved study, figures and tables.")

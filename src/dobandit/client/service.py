@@ -18,7 +18,7 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, print_graph
 from dobandit.model.base import CausalModel
 from dobandit.model.links import Link
-from dobandit.oracle.rules import Rules, rules_of
+from dobandit.oracle.rules import RULE_WORDS, Rules, rules_of
 from dobandit.policy.base import Policy
 
 
@@ -73,7 +73,7 @@ class Service:
         name, graph, budget, policy, lease, links, history  as in `dobandit.create_experiment`
         words                                               its other arguments, but for storage and clock
         """
-        allowed = rules_of(budget, {word: words.pop(word) for word in list(words) if word in _RULES})
+        allowed = rules_of(budget, {word: words.pop(word) for word in list(words) if word in RULE_WORDS})
         said = {"name": name, **_graph(graph), **_rules(allowed), **words}
         if policy is not None:
             said["policy"] = _policy(policy)
@@ -141,7 +141,6 @@ class Service:
 
 
 _PAGE = 1000
-_RULES = ("levers", "costs", "total_cost", "require", "forbid", "exclusive", "smaller", "always_set", "available")
 
 
 def _rules(rules: Rules) -> dict[str, Any]:

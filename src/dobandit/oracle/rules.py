@@ -29,6 +29,9 @@ class RuleWords(TypedDict, total=False):
     available: Iterable[str] | None
 
 
+RULE_WORDS = tuple(RuleWords.__annotations__)
+
+
 @dataclass(frozen=True)
 class Rules:
     """Which actions are allowed: which variables may be set together, and to what.

@@ -16,7 +16,7 @@ from typing import Any
 
 from dobandit.errors import ReportError
 from dobandit.text_files import path_of, write_atomically
-from dobandit.texts import printable
+from dobandit.texts import printable_lines
 
 _SCALE = 2.0  # PNG pixels per unit
 
@@ -93,7 +93,7 @@ def specification(chart: Any) -> Any:
 def _printable(part: Any) -> Any:
     if isinstance(part, str):
         # A note may have several lines.
-        return part if part.isprintable() else "\n".join(map(printable, part.split("\n")))
+        return part if part.isprintable() else printable_lines(part)
     if isinstance(part, dict):
         return {_printable(key): _printable(value) for key, value in part.items()}
     return list(map(_printable, part)) if isinstance(part, (list, tuple)) else part

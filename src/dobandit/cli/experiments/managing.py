@@ -15,7 +15,7 @@ from dobandit.cli.models import MEDIATORS
 from dobandit.cli.networks import graph_options, hide_of, read_structure
 from dobandit.cli.output import answer, names, print_json, print_table, say
 from dobandit.cli.progress import progress_of_a_log
-from dobandit.cli.rules import effects_option, rule_options, rule_words
+from dobandit.cli.rules import effects_option, link_option, rule_options, rule_words
 from dobandit.cli.storage import kept, opened
 from dobandit.documents import experiments as documents
 from dobandit.errors import ExperimentError
@@ -31,13 +31,7 @@ from dobandit.texts import printable
 @click.option("--seed", type=click.IntRange(min=0), help="Default: drawn at random, and kept.")
 @click.option("--lease", metavar="TIME", help=LEASE_HELP + " Default: never.")
 @graph_options
-@click.option(
-    "--link",
-    "links",
-    multiple=True,
-    metavar="[NODE=]LINK",
-    help="How causes add up: auto, identity, logistic, ... Default, for other nodes too: auto with causal-ucb.",
-)
+@link_option("How causes add up: auto, identity, logistic, ... Default, for other nodes too: auto with causal-ucb.")
 @effects_option("as the policy takes it")
 @click.option("--continuous", is_flag=True, help="Values are numbers from 0 to 1, not only 0 and 1.")
 @click.option(

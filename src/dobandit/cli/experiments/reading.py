@@ -16,7 +16,7 @@ from dobandit.cli.storage import opened
 from dobandit.documents import answers as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
-from dobandit.texts import printable
+from dobandit.texts import printable_lines
 
 _SHOWN = 50  # trials in a table that nobody asked to be longer
 
@@ -236,7 +236,7 @@ def export_command(name: str, file: str, kind: str | None, force: bool, storage:
         if file == "-":
             shown = sys.stdout.isatty()  # a terminal would obey what a file only holds
             for part in experiment.csv_parts():
-                text = "\n".join(map(printable, part.split("\n"))) if shown else part
+                text = printable_lines(part) if shown else part
                 sys.stdout.buffer.write(text.encode(errors="backslashreplace" if shown else "strict"))
             sys.stdout.buffer.flush()
             return

@@ -21,6 +21,7 @@ from dobandit.errors import ExperimentError, ParseError, PolicyError
 from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.storage.books import MANAGE
+from dobandit.oracle.rules import RULE_WORDS
 from dobandit.policy.base import Policy
 from dobandit.service.api import schemas
 from dobandit.service.api.graphs import ROLES, graph_given, names
@@ -30,7 +31,6 @@ from dobandit.service.tagged import by_content
 from dobandit.service.threads import answering
 
 router = APIRouter(tags=["experiments"])
-_RULES = ("levers", "costs", "total_cost", "require", "forbid", "exclusive", "smaller", "always_set", "available")
 _WORDS = ("budget", "horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within")
 _MOST_LISTED = 1000
 
@@ -57,7 +57,7 @@ def create(request: Request, body: Body) -> Response:
     """A new experiment."""
     visitor = visitor_of(request)
     require(visitor, MANAGE)
-    given = said(request, body, "name", "graph", "policy", "history", "if_exists", *ROLES, *_WORDS, *_RULES)
+    given = said(request, body, "name", "graph", "policy", "history", "if_exists", *ROLES, *_WORDS, *RULE_WORDS)
     for needed in ("name", "graph"):
         if needed not in given:
             raise ParseError(f"an experiment has a {needed}, but the request has none. Add {needed!r}.")
@@ -65,7 +65,7 @@ def create(request: Request, body: Body) -> Response:
         raise ExperimentError(f"an experiment's name is a text, but got {shown(given['name'])}.")
     house = house_of(request)
     graph = graph_given(given, house.settings)
-    words = {key: given[key] for key in (*_WORDS, *_RULES) if key in given}
+    words = {key: given[key] for key in (*_WORDS, *RULE_WORDS) if key in given}
     if words.get("hide", "auto") != "auto":
         words["hide"] = names(words["hide"], "hide")
 

@@ -13,7 +13,7 @@ from dobandit.errors import DobanditError, ExperimentError, InterventionError
 from dobandit.experiment.definition import checked_share, checked_within
 from dobandit.experiment.storage.refusals import checked_name
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.rules import Rules, require_budget
+from dobandit.oracle.rules import RULE_WORDS, Rules, require_budget
 from dobandit.policy.problem import checked_horizon
 from dobandit.service.pages.forms import text
 from dobandit.service.pages.parts import ALWAYS, CAN_BE_SET, FORBIDDEN, REQUIRED, Row, field_of
@@ -76,8 +76,7 @@ def words_of(form: FormData, sketch: Sketch, graph: CausalGraph, policy: str) ->
 
 def _fit(words: dict[str, Any], graph: CausalGraph) -> None:
     """Whether some set is allowed by all of it together."""
-    kinds = ("budget", "levers", "costs", "total_cost", "require", "forbid", "exclusive", "smaller", "always_set")
-    Rules(**{word: words[word] for word in kinds}).candidates(graph)
+    Rules(**{word: words[word] for word in ("budget", *RULE_WORDS) if word in words}).candidates(graph)
 
 
 def _budget(form: FormData, graph: CausalGraph) -> int | None:

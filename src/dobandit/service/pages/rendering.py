@@ -15,7 +15,7 @@ from starlette.templating import Jinja2Templates
 
 from dobandit.report.readable import action_words, shortened
 from dobandit.service.pages import words
-from dobandit.texts import printable
+from dobandit.texts import printable, printable_lines
 
 if TYPE_CHECKING:
     from dobandit.service.problems import Refusal
@@ -34,7 +34,7 @@ _TITLES = {  # of pages that say what went wrong, in plain words
 
 def _shown(value: Any) -> Any:
     """Control characters, and those that turn the direction of a text, are shown and not obeyed; lines stay lines."""
-    return "\n".join(map(printable, value.split("\n"))) if type(value) is str else value
+    return printable_lines(value) if type(value) is str else value
 
 
 def as_typed(text: str) -> Markup:
