@@ -67,6 +67,12 @@ def layout_of(graph: CausalGraph) -> Layout:
     return Layout(ptr, graph.arrays.parent, square, graph.arrays.target)
 
 
+def named_parents(layout: Layout) -> NDArray[np.int64]:
+    """(n + 1,) how many parents each node has, the constant not counted."""
+    before = np.concatenate([[0], np.cumsum(layout.parent != 0)])
+    return np.diff(before[layout.ptr])
+
+
 def start_statistics(layout: Layout, ridge: float) -> Statistics:
     """Empty statistics with M = ridge * I; ridge = 0 is plain least squares."""
     sizes = np.diff(layout.ptr)

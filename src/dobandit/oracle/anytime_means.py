@@ -3,7 +3,8 @@
 m_X: the mean of X under do(S), in [low, high]; middle and half: the centre and half the width of a parent's interval.
 line    m_X = theta . m, whose theta . middle runs over its ends over C_t, and theta . (m - middle) is at most
         sum_j half_j max |theta_j|
-curve   f(theta . V) for every pattern V: the same with free parents anywhere in [0, 1], then f
+curve   E[f(theta . V)]: theta . V has a mean as a line does, and runs over the same with free parents anywhere in
+        [0, 1]; the envelopes of f over that range, at that mean (`oracle.envelopes`)
 table   the lowest and highest end of the patterns that what is set and known allows; [0, 1] where they are too many.
         A pattern's ends are the same for every action, and kept from one to the next (`Kept`)
 Wider than the exact passes, which use that a pattern's probability is the same wherever it occurs.
@@ -12,7 +13,6 @@ Wider than the exact passes, which use that a pattern's probability is the same 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from dobandit.compiled import by_type, kernel
 from dobandit.estimation.anytime import NonePromised, SomePromised, find_centre, highest, table_interval
 from dobandit.estimation.mle import find_pattern
-from dobandit.estimation.statistics import Layout
-from dobandit.model.link_kernels import IDENTITY, link_value
+from dobandit.estimation.statistics import Layout, named_parents
+from dobandit.model.link_kernels import IDENTITY
+from dobandit.oracle.envelopes import envelope
 
 _MOST_FREE = 12
 
@@ -36,8 +37,7 @@ class Kept(NamedTuple):
 
 def nothing_kept(layout: Layout) -> Kept:
     """Room for the patterns of every node that does not have too many."""
-    named = np.diff(layout.ptr) - [int(0 in layout.parent[a:b]) for a, b in pairwise(layout.ptr.tolist())]
-    sizes = [1 << count if count <= _MOST_FREE else 0 for count in named.tolist()]
+    sizes = [1 << count if count <= _MOST_FREE else 0 for count in named_parents(layout).tolist()]
     start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return Kept(start, np.full((int(start[-1]), 2), math.nan))
 
@@ -157,27 +157,35 @@ def pattern_ends(sets: Any, state: Any, v: int, d: int, first: int, nats: float)
 @kernel
 def bound_sum(layout: Any, sets: Any, state: Any, v: int, centre: Any, fixed: Any, low: Any, high: Any) -> None:
     """The ends of a line's or a curve's mean."""
-    start, d, links = layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v], sets.links
+    links = sets.links
     straight = links.code[v] == IDENTITY
-    beside = 0.0
-    for j in range(d):
-        parent = layout.parent[start + j]
-        known = parent == 0 or not math.isnan(fixed[parent])
-        least, most = (low[parent], high[parent]) if straight or known else (0.0, 1.0)
-        sets.row[j] = 0.5 * (least + most)
-        beside += 0.5 * (most - least) * sets.sizes[j]
-    size = 0.0
-    for j in range(d):
-        size += abs(sets.row[j])
     for end in range(2):
-        sign = 2.0 * end - 1.0
-        x = 0.0
-        if size > 0.0:
-            for j in range(d):
-                sets.along[j] = sign * sets.row[j]
-            x = sign * (highest(layout, sets, state, v, centre, -1) + beside)
-        p = min(max(link_value(links, v, x), 0.0), 1.0)
+        p = mean = end_of_sum(layout, sets, state, v, centre, fixed, low, high, end, False)
+        if not straight:
+            least = end_of_sum(layout, sets, state, v, centre, fixed, low, high, 0, True)
+            most = end_of_sum(layout, sets, state, v, centre, fixed, low, high, 1, True)
+            p = envelope(links, v, least, most, mean, end)
+        p = min(max(p, 0.0), 1.0)
         if end:
             high[v] = p
         else:
             low[v] = p
+
+
+@kernel
+def end_of_sum(
+    layout: Any, sets: Any, state: Any, v: int, centre: Any, fixed: Any, low: Any, high: Any, end: int, anywhere: bool
+) -> float:
+    """The lowest (end = 0) or highest (end = 1) theta . m over C_t and all means m of the parents, or over all of their
+    values, if they may be `anywhere`."""
+    start, d = layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v]
+    sign = 2.0 * end - 1.0
+    beside = size = 0.0
+    for j in range(d):
+        parent = layout.parent[start + j]
+        free = anywhere and parent > 0 and math.isnan(fixed[parent])
+        least, most = (0.0, 1.0) if free else (low[parent], high[parent])
+        sets.along[j] = sign * 0.5 * (least + most)
+        beside += 0.5 * (most - least) * sets.sizes[j]
+        size += abs(sets.along[j])
+    return sign * (highest(layout, sets, state, v, centre, -1) + beside) if size > 0.0 else 0.0
