@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dobandit import BLMLR, UCB, BinaryGLM, CausalGraph, create_experiment, open_experiment, simulate, solve
-from dobandit.errors import InterventionError, PolicyError
+from dobandit.errors import DobanditWarning, InterventionError, PolicyError
+from dobandit.experiment.storage.memory import MemoryStorage
 from dobandit.oracle.actions import Action
 from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Choice
@@ -42,6 +43,20 @@ def test_an_experiment_keeps_to_what_is_available_at_all(said, tmp_path):
     assert kept.ask(available=["a"]).do == {}
     assert set(kept.recommend().do) <= {"b"}
     assert simulate(HARM, ["random"], 30, 2, **said).best_do == solve(HARM, **said).do
+
+
+@pytest.mark.parametrize(
+    "said", [{"available": []}, {"available": ["a"], "forbid": ["a"]}, {"total_cost": 0.5}], ids=str
+)
+def test_rules_that_leave_nothing_to_set_are_pointed_out(said):
+    with pytest.warns(DobanditWarning, match="leave nothing to set"):
+        create_experiment("idle", GRAPH, None if "total_cost" in said else 1, **said, storage=MemoryStorage())
+
+
+def test_what_is_hidden_on_purpose_is_called_so():
+    chain = CausalGraph([("a", "m"), ("m", "y")], target="y")
+    with pytest.raises(InterventionError, match=r"'m' counts as hidden.* do not hide it"):
+        create_experiment("both", chain, 1, available=["m"], hide=["m"], storage=MemoryStorage())
 
 
 @dataclass(frozen=True)

@@ -196,6 +196,13 @@ def define(
     links = links_for(graph, links, chosen.links)
     promised = chosen.effects if effects is None else effects
     problem = problem_of(graph, rules, checked_horizon(horizon), seed, links, continuous, promised, hide)
+    if rules.budget != 0 and not problem.idle().ids and not rules.most(rules.candidates(problem.graph)):
+        warnings.warn(
+            "the rules leave nothing to set, so that every round will set nothing. See what is available, forbidden "
+            "and affordable.",
+            DobanditWarning,
+            stacklevel=3,
+        )
     settled = dict(zip(problem.graph.nodes, problem.links, strict=True))
     by_node = settled if graph.latent or problem.hidden else named_links(graph, links)
     kept_links = {name: _link_document(link) for name, link in by_node.items() if link != identity}

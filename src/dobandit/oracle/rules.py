@@ -108,17 +108,18 @@ class Rules:
 
     # -- sets of variables ---------------------------------------------------------------------------------------
 
-    def candidates(self, graph: CausalGraph) -> tuple[str, ...]:
+    def candidates(self, graph: CausalGraph, hidden: Sequence[str] = ()) -> tuple[str, ...]:
         """Variables that may be set besides the required ones; checks that some action is allowed at all.
 
-        graph  what causes what
+        graph   what causes what
+        hidden  its variables that only count as hidden
 
         >>> graph = CausalGraph([("ad", "buy"), ("mail", "buy")], target="buy")
         >>> rules = Rules(1, forbid=["mail"])
         >>> rules.candidates(graph), rules.most(["ad"]), rules.budget_alone(["ad"]), rules.groups(["ad"])
         (('ad',), 1, True, ())
         """
-        self._check_names(graph)
+        self._check_names(graph, hidden)
         if self.budget is None and self.total_cost is None:
             raise InterventionError("a problem needs a budget or a total cost, but got neither. Give one of them.")
         if self.budget is not None:
@@ -235,7 +236,7 @@ class Rules:
                     f"{listed(clash)} are required, but exclude each other. No set is allowed. Require one of them."
                 )
 
-    def _check_names(self, graph: CausalGraph) -> None:
+    def _check_names(self, graph: CausalGraph, hidden: Sequence[str]) -> None:
         groups = [name for group in self.exclusive for name in group]
         roles: dict[str, Iterable[str]] = {
             "what is always set are": self.always_set,
@@ -250,7 +251,7 @@ class Rules:
         for role, names in roles.items():
             for name in names:
                 if name not in known:
-                    raise InterventionError(f"{role} controllable variables, but {_what_is(graph, name)}")
+                    raise InterventionError(f"{role} controllable variables, but {_what_is(graph, name, hidden)}")
 
     def _check_costs(self) -> None:
         if self.costs and self.total_cost is None:
@@ -291,8 +292,10 @@ def _cost_rule(cost: object) -> str:
     return f"at most {_MOST_COST:g}" if too_large else "a number, 0 or more"
 
 
-def _what_is(graph: CausalGraph, name: object) -> str:
+def _what_is(graph: CausalGraph, name: object, hidden: Sequence[str]) -> str:
     """Why a name cannot be set, as the end of a sentence."""
+    if name in hidden:
+        return f"{name!r} counts as hidden, and what is hidden is not set. Leave it out, or do not hide it."
     if name == graph.target:
         return f"{name!r} is the target. Leave it out."
     if name in graph.latent:

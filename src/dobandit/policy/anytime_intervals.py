@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import PolicyError
-from dobandit.estimation.anytime import find_centre, likelihood_sets
+from dobandit.estimation.anytime import likelihood_sets
 from dobandit.estimation.confidence import checked_delta
 from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import layout_of
@@ -108,11 +108,6 @@ class AnytimeIntervals:
         others = [float(bounds.high[i]) for i in order if bounds.actions.row(int(i)) != action]
         return max(max(others, default=-math.inf) - low, 0.0)
 
-    def refuted(self, state: Mixed, delta: float) -> list[int]:
-        """Ids of the nodes whose promised link the rows refute: no weights at all are in the set. Tables stand in."""
-        nodes = [v for v in self.problem.order if self._sets.promised[v]]
-        return [v for v in nodes if find_centre(self._layout, self._sets, state, v, self._nats(delta)).status == 0]
-
     def _kept_oracle(self, actions: Actions) -> AnytimeValues | None:
         key = id(actions.ids)
         if key not in self._kept or self._kept[key][0].ids is not actions.ids:
@@ -149,15 +144,3 @@ def _both(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, 
     low, high = np.maximum(one[0], other[0]), np.minimum(one[1], other[1])
     middle = 0.5 * (low + high)
     return np.where(low > high, middle, low), np.where(low > high, middle, high)
-
-
-def anytime_interval(engine: Any, action: Action, context: Array, delta: float) -> Interval:
-    """The interval of E[target] of an action, from what the engine of a policy has learned; see `AnytimeIntervals`."""
-    return AnytimeIntervals(engine.problem, engine.plan.estimator).interval(engine.state, action, context, delta)
-
-
-def anytime_bounds(engine: Any, context: Array, delta: float) -> Bounds:
-    """The ends of E[target] of every action that the engine may choose."""
-    return AnytimeIntervals(engine.problem, engine.plan.estimator).bounds(
-        engine.state, engine.actions(), context, delta
-    )

@@ -211,7 +211,7 @@ def problem_of(
                     "experiments and models that are continuous."
                 )
     seen = visible(graph, by_node, hide, rules.always_set)
-    rules.candidates(seen.graph)  # what is hidden cannot be set
+    rules.candidates(seen.graph, seen.hidden)
     known = None if horizon is None else int(horizon)
     left = (seen.whole, seen.hidden, seen.obstacle)
     return Problem(seen.graph, rules, known, int(seed), seen.links, bool(continuous), effects, *left)
