@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.anytime import LikelihoodSets, likelihood_sets, pattern_intervals
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.columns import columns_for, ends_of_target, hold_block
 from dobandit.oracle.frontier import Frontier, frontier_of
 from dobandit.oracle.joint_pattern import JointPattern
-from dobandit.oracle.listing import Listing, hold, pick_best, propose, score
+from dobandit.oracle.listing import Listing, pick_best, propose, score
 
 
 class AnytimeValues(NamedTuple):
@@ -30,9 +31,10 @@ class AnytimeValues(NamedTuple):
     frontier: Frontier
     low: NDArray[np.float64]  # (patterns,)
     high: NDArray[np.float64]  # (patterns,)
-    lowest: NDArray[np.float64]  # by state
-    highest: NDArray[np.float64]  # by state
-    known: NDArray[np.float64]  # (depths,) value given to a node, NaN: free
+    lowest: NDArray[np.float64]  # (states, columns)
+    highest: NDArray[np.float64]  # (states, columns)
+    known: NDArray[np.float64]  # (depths, columns) value given to a node, NaN: free
+    target: NDArray[np.float64]  # (2, columns) E[Y] where Y is 0 and where it is 1
     lower: NDArray[np.float64]  # (count,) of each action; listing.values holds the upper ones
     joint: JointPattern | None  # what scores actions where no guarantee is asked for
 
@@ -45,15 +47,17 @@ def anytime_values(
     if frontier is None:
         return None
     patterns, states = int(frontier.table_ptr[-1]), int(frontier.state_ptr[-1])
+    columns = columns_for(len(listing.values), states)
     return AnytimeValues(
         listing,
         likelihood_sets(layout, mix),
         frontier,
         low=np.zeros(patterns),
         high=np.zeros(patterns),
-        lowest=np.zeros(states),
-        highest=np.zeros(states),
-        known=np.full(len(listing.order), math.nan),
+        lowest=np.zeros((states, columns)),
+        highest=np.zeros((states, columns)),
+        known=np.full((len(listing.order), columns), math.nan),
+        target=ends_of_target(columns),
         lower=np.zeros(len(listing.values)),
         joint=joint,
     )
@@ -72,32 +76,39 @@ def fill_intervals(layout: Any, oracle: Any, state: Any, nats: float, fixed: Any
 
 
 @inlined
-def bound_states(oracle: Any, depth: int, last: bool) -> None:
-    """The pass backwards over the node at `depth`."""
-    frontier, lowest, highest, known = oracle.frontier, oracle.lowest, oracle.highest, oracle.known[depth]
+def bound_state(out: Any, known: Any, low: float, high: float, one: Any, zero: Any, end: int) -> None:
+    """A state's highest E[Y] (end = 1), or its lowest, from those of the states with the node at 1 and at 0."""
+    for c in range(len(out)):
+        free = math.isnan(known[c])
+        least, most = low if free else known[c], high if free else known[c]
+        p = (most if end else least) if one[c] >= zero[c] else (least if end else most)
+        out[c] = p * one[c] + (1.0 - p) * zero[c]
+
+
+@kernel
+def bound_states(oracle: Any, states: Any, depth: int, end: int) -> None:
+    """The pass backwards over the node at `depth`, for the ends in `states`."""
+    frontier, known, last = oracle.frontier, oracle.known[depth], depth == len(oracle.known) - 1
     here, after, base = frontier.state_ptr[depth], frontier.state_ptr[depth + 1], frontier.table_ptr[depth]
     for s in range(here, after):
-        low = oracle.low[base + frontier.pattern[s]] if math.isnan(known) else known
-        high = oracle.high[base + frontier.pattern[s]] if math.isnan(known) else known
-        one, zero = after + frontier.next_one[s], after + frontier.next_zero[s]
-        up, down = (1.0, 0.0) if last else (highest[one], highest[zero])
-        p = high if up >= down else low
-        highest[s] = p * up + (1.0 - p) * down
-        up, down = (1.0, 0.0) if last else (lowest[one], lowest[zero])
-        p = low if up >= down else high
-        lowest[s] = p * up + (1.0 - p) * down
+        low, high = oracle.low[base + frontier.pattern[s]], oracle.high[base + frontier.pattern[s]]
+        one = oracle.target[1] if last else states[after + frontier.next_one[s]]
+        zero = oracle.target[0] if last else states[after + frontier.next_zero[s]]
+        bound_state(states[s], known, low, high, one, zero, end)
 
 
 @kernel
 def bound_actions(oracle: Any, fixed: Any) -> None:
     """oracle.lower[i] and oracle.listing.values[i]: the ends of E[Y] of action i, from the intervals as they stand."""
     listing, known = oracle.listing, oracle.known
-    depths = len(listing.order)
-    for i in range(len(listing.values)):
-        hold(listing, i, listing.first[i], fixed, known)
-        for depth in range(depths - 1, -1, -1):
-            bound_states(oracle, depth, depth == depths - 1)
-        oracle.lower[i], listing.values[i] = oracle.lowest[0], oracle.highest[0]
+    columns = known.shape[1]
+    for start in range(0, len(listing.values), columns):
+        hold_block(listing, start, fixed, known)
+        for depth in range(len(known) - 1, -1, -1):
+            bound_states(oracle, oracle.lowest, depth, 0)
+            bound_states(oracle, oracle.highest, depth, 1)
+        for c in range(min(columns, len(listing.values) - start)):
+            oracle.lower[start + c], listing.values[start + c] = oracle.lowest[0, c], oracle.highest[0, c]
 
 
 @kernel

@@ -8,9 +8,8 @@ Values are not clipped at 1: clipping makes ties that ruin exploration. But a va
 then never be worth setting to 1: where sets may be smaller, or variables set to other values, the means of all
 variables but the target stop at `highest` = 1, which still bounds the true ones.
 
-The recursion runs for a block of actions at once, a column each: a step is the same arithmetic for all of them, which
-processors do several at a time. What one action shares with the next is not worth keeping then: passes that took over
-what was known from the action before took two to five times as long.
+The recursion runs for a block of actions at once, a column each (`columns`). What one action shares with the next is
+not worth keeping then: passes that took over what was known from the action before took two to five times as long.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.columns import fill, whole_columns
 from dobandit.oracle.listing import Listing, pick_best, propose, score
 
-_AT_ONCE = 8  # columns that a processor may work on at once: rows are filled up to a multiple of it
 _BLOCK = 256  # columns, of which the rows of some dozen nodes fit into a core's nearest memory
 
 
@@ -51,7 +50,7 @@ class ClosedForm(NamedTuple):
 
 def closed_form(graph: CausalGraph, listing: Listing, highest: float = math.inf) -> ClosedForm:
     """The oracle for the actions of a list. highest: what the mean of a variable but the target may be at most."""
-    columns = min(-(-max(len(listing.values), 1) // _AT_ONCE) * _AT_ONCE, _BLOCK)
+    columns = min(whole_columns(len(listing.values)), _BLOCK)
     means, (cross, lin, quad) = np.ones((len(graph) + 1, columns)), np.zeros((3, columns))
     return ClosedForm(listing, held_by_depth(listing, columns), means, cross, lin, quad, highest)
 
@@ -66,15 +65,6 @@ def held_by_depth(listing: Listing, columns: int) -> Held:
     ptr = np.zeros(blocks * depths + 1, dtype=np.int64)
     np.cumsum(np.bincount(place, minlength=blocks * depths), out=ptr[1:])
     return Held(ptr, (rows % columns)[ranking], listing.member_to[rows, which][ranking])
-
-
-# Rows are handed over as arrays of their own, so that the loops over them are as simple as a compiler wants them.
-
-
-@inlined
-def fill(row: Any, value: float) -> None:
-    for s in range(len(row)):
-        row[s] = value
 
 
 @inlined

@@ -5,6 +5,9 @@ weight, value: of each state of the frontier (decided nodes that still have effe
 there and E[Y] from there on; one pass forwards, one backwards.
 D_X(v) = dE[Y] / dp_X(v): the sum over the states with that pattern of weight (value with X = 1 - value with X = 0).
 The variance of E[Y] is the sum over nodes, whose errors are independent, of what `pattern_tables` makes of D_X.
+
+The passes run for a block of actions at once, a column each (`columns`); the value alone needs only the one
+backwards.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
+from dobandit.compiled import inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.columns import columns_for, ends_of_target, fill, forwards, hold_block
 from dobandit.oracle.frontier import Frontier
-from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, propose, score
+from dobandit.oracle.listing import Listing, pick_best, propose, score
 from dobandit.oracle.pattern_tables import PatternTables, fill_tables, node_variance, pattern_tables
 
 
@@ -27,75 +31,92 @@ class JointPattern(NamedTuple):
 
     listing: Listing
     frontier: Frontier
-    weight: NDArray[np.float64]  # by state
-    value: NDArray[np.float64]  # by state
-    known: NDArray[np.float64]  # (depths,) value given to a node, NaN: free
+    weight: NDArray[np.float64]  # (states, columns)
+    value: NDArray[np.float64]  # (states, columns)
+    influence: NDArray[np.float64]  # (patterns of the widest node, columns) D of one node
+    known: NDArray[np.float64]  # (depths, columns) value given to a node, NaN: free
+    variance: NDArray[np.float64]  # (columns,)
+    target: NDArray[np.float64]  # (2, columns) E[Y] where Y is 0 and where it is 1
     tables: PatternTables
 
 
 def joint_pattern(graph: CausalGraph, listing: Listing, mix: Any, frontier: Frontier) -> JointPattern:
     """The oracle for the actions of a list."""
     widest, states = int(np.diff(graph.arrays.parent_ptr).max(initial=1)), int(frontier.state_ptr[-1])
-    weight, value = np.zeros((2, states))
-    known = np.full(len(listing.order), math.nan)
-    return JointPattern(listing, frontier, weight, value, known, pattern_tables(mix, frontier.table_ptr, widest))
+    columns = columns_for(len(listing.values), states)
+    weight, value = np.zeros((2, states, columns))
+    influence = np.zeros((int(np.diff(frontier.table_ptr).max(initial=1)), columns))
+    known = np.full((len(listing.order), columns), math.nan)
+    variance, target = np.zeros(columns), ends_of_target(columns)
+    tables = pattern_tables(mix, frontier.table_ptr, widest)
+    return JointPattern(listing, frontier, weight, value, influence, known, variance, target, tables)
+
+
+@inlined
+def expect(value: Any, known: Any, p: float, one: Any, zero: Any) -> None:
+    """A state's E[Y], from those of the states with the node at 1 and at 0."""
+    for c in range(len(value)):
+        q = p if math.isnan(known[c]) else known[c]
+        value[c] = q * one[c] + (1.0 - q) * zero[c]
+
+
+@inlined
+def matter(influence: Any, weight: Any, one: Any, zero: Any) -> None:
+    """What a state adds to D of the pattern that it has."""
+    for c in range(len(influence)):
+        influence[c] += weight[c] * (one[c] - zero[c])
 
 
 @kernel
-def forwards(oracle: Any, depth: int, last: bool) -> None:
-    """Carry the weights of the frontier's states past the node at `depth`."""
-    frontier, weight, known = oracle.frontier, oracle.weight, oracle.known[depth]
-    here, after = frontier.state_ptr[depth], frontier.state_ptr[depth + 1]
-    if last:
-        return
-    for s in range(after, frontier.state_ptr[depth + 2]):
-        weight[s] = 0.0
-    base = frontier.table_ptr[depth]
-    for s in range(here, after):
-        p = oracle.tables.mean[base + frontier.pattern[s]] if math.isnan(known) else known
-        weight[after + frontier.next_one[s]] += weight[s] * p
-        weight[after + frontier.next_zero[s]] += weight[s] * (1.0 - p)
-
-
-@kernel
-def backwards(oracle: Any, depth: int, last: bool) -> None:
-    """E[Y] from each state on, and D of every pattern of the node at `depth` where it is free."""
-    frontier, weight, value, known = oracle.frontier, oracle.weight, oracle.value, oracle.known[depth]
+def backwards(oracle: Any, depth: int, weighed: bool) -> None:
+    """E[Y] from each state on, and, where states were weighed, D of every pattern of the node at `depth`."""
+    frontier, value, known, influence = oracle.frontier, oracle.value, oracle.known[depth], oracle.influence
     here, after, base = frontier.state_ptr[depth], frontier.state_ptr[depth + 1], frontier.table_ptr[depth]
-    for at in range(base, frontier.table_ptr[depth + 1]):
-        oracle.tables.influence[at] = 0.0
+    last = depth == len(oracle.known) - 1
+    for at in range(frontier.table_ptr[depth + 1] - base if weighed else 0):
+        fill(influence[at], 0.0)
     for s in range(here, after):
-        at = base + frontier.pattern[s]
-        p = oracle.tables.mean[at] if math.isnan(known) else known
-        one = 1.0 if last else value[after + frontier.next_one[s]]
-        zero = 0.0 if last else value[after + frontier.next_zero[s]]
-        value[s] = p * one + (1.0 - p) * zero
-        if math.isnan(known):
-            oracle.tables.influence[at] += weight[s] * (one - zero)
+        at = frontier.pattern[s]
+        one = oracle.target[1] if last else value[after + frontier.next_one[s]]
+        zero = oracle.target[0] if last else value[after + frontier.next_zero[s]]
+        expect(value[s], known, oracle.tables.mean[base + at], one, zero)
+        if weighed:
+            matter(influence[at], oracle.weight[s], one, zero)
+
+
+@inlined
+def add_variances(oracle: Any, layout: Any, state: Any, depth: int, count: int) -> None:
+    """What the node at `depth` adds to the variance of each of the first columns, where it is free."""
+    tables, base = oracle.tables, oracle.frontier.table_ptr[depth]
+    for c in range(count):
+        if math.isnan(oracle.known[depth, c]):
+            for at in range(oracle.frontier.table_ptr[depth + 1] - base):
+                tables.influence[base + at] = oracle.influence[at, c]
+            oracle.variance[c] += node_variance(layout, tables, state, oracle.listing.order[depth], depth)
 
 
 @kernel
 def walk_patterns(oracle: Any, layout: Any, state: Any, bonus: float, fixed: Any) -> None:
-    """Both passes for every action; forwards only from where it differs from the action before."""
-    listing, known = oracle.listing, oracle.known
-    depths = len(listing.order)
-    oracle.weight[0] = 1.0
-    for i in range(len(listing.values)):
-        at = members_before(listing.member, i, listing.first[i])
-        for depth in range(listing.first[i], depths):
-            known[depth], at = held_at(listing, i, depth, at, fixed)
-            forwards(oracle, depth, depth == depths - 1)
-        variance = 0.0
+    """The index of every action, one block after the other."""
+    values, depths, columns = oracle.listing.values, len(oracle.known), oracle.known.shape[1]
+    fill(oracle.weight[0], 1.0)
+    for start in range(0, len(values), columns):
+        count = min(columns, len(values) - start)
+        hold_block(oracle.listing, start, fixed, oracle.known)
+        fill(oracle.variance, 0.0)
+        for depth in range(depths - 1 if bonus > 0.0 else 0):
+            forwards(oracle.frontier, oracle.tables.mean, oracle.weight, oracle.known, depth)
         for depth in range(depths - 1, -1, -1):
-            backwards(oracle, depth, depth == depths - 1)
-            if bonus > 0.0 and math.isnan(known[depth]):
-                variance += node_variance(layout, oracle.tables, state, listing.order[depth], depth)
-        listing.values[i] = oracle.value[0] + bonus * math.sqrt(variance)
+            backwards(oracle, depth, bonus > 0.0)
+            if bonus > 0.0:
+                add_variances(oracle, layout, state, depth, count)
+        for c in range(count):
+            values[start + c] = oracle.value[0, c] + bonus * math.sqrt(oracle.variance[c])
 
 
 @score.of(JointPattern)
 def score_joint_pattern(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """Tables once, then both passes for every action."""
+    """Tables once, then the passes for every action."""
     fill_tables(layout, oracle.listing.order, oracle.tables, state)
     walk_patterns(oracle, layout, state, rho[layout.target], fixed)
 

@@ -8,7 +8,8 @@ arg max of the paper's line 9 (docs/oracles.md has the two-line proof), and it n
 Exact: a table over the frontier (decided nodes that still have effects to come) is carried from node to node.
 Monte Carlo, where a table would be too large: the same fixed uniforms for every set, so differences are sharp; one
 world after another, so that sets which leave a node with the same pattern share its g (`recent_patterns`).
-Either way sets that agree on their first variables share the work done for them.
+Tables are carried for a block of sets at once (`columns`); worlds are drawn anew only from where a set differs from the
+one before it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.link_kernels import LinkArrays
+from dobandit.oracle.columns import columns_for, fill, forwards, hold_block
 from dobandit.oracle.frontier import MOST_PARENTS, Frontier, frontier_of, parents_by_depth
 from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, propose, score
 from dobandit.oracle.recent_patterns import (
@@ -40,7 +42,9 @@ class PerPattern(NamedTuple):
     sampled: bool  # Monte Carlo instead of frontier tables
     frontier: Frontier  # without states where it is sampled, and without patterns where a node has too many parents
     table: NDArray[np.float64]  # g_X by pattern
-    weight: NDArray[np.float64]  # probability of each state
+    weight: NDArray[np.float64]  # (states, columns) their probabilities
+    known: NDArray[np.float64]  # (depths, columns) value given to a node, NaN: free
+    total: NDArray[np.float64]  # (columns,)
     row: NDArray[np.float64]  # (D,)
     along: NDArray[np.float64]  # (D,)
     # sampled
@@ -62,13 +66,17 @@ def per_pattern(
         np.cumsum([1 << len(p) if len(p) <= MOST_PARENTS else 0 for p in parents], out=table_ptr[1:])
         empty = np.zeros(0, dtype=np.int64)
         frontier = Frontier(table_ptr, np.zeros(len(parents) + 2, dtype=np.int64), empty, empty, empty)
+    states = int(frontier.state_ptr[-1])
+    columns = columns_for(len(listing.values), states)
     return PerPattern(
         listing,
         links,
         count > 0,
         frontier,
         np.zeros(int(frontier.table_ptr[-1])),
-        np.zeros(int(frontier.state_ptr[-1])),
+        np.zeros((states, columns)),
+        np.full((len(parents), columns), math.nan),
+        np.zeros(columns),
         np.zeros(max(widest, 1)),
         np.zeros(max(widest, 1)),
         np.ascontiguousarray(rng.random((len(parents) if count else 0, count)).T),
@@ -108,26 +116,28 @@ def fill_table(layout: Any, links: Any, plan: Any, theta: Any, inverse: Any, rho
 
 
 @inlined
-def carry(plan: Any, depth: int, known: float, last: bool) -> float:
-    """Take the frontier past the node at `depth`; at the target returns its probability of being 1. known: the value
-    that the node has been given (NaN: none)."""
-    frontier, weight = plan.frontier, plan.weight
-    here, after = frontier.state_ptr[depth], frontier.state_ptr[depth + 1]
-    for s in range(after, frontier.state_ptr[depth + 2]):
-        weight[s] = 0.0
-    base, total = frontier.table_ptr[depth], 0.0
-    if known == 0.0 or known == 1.0:
-        for s in range(here, after):
-            weight[after + (frontier.next_one[s] if known else frontier.next_zero[s])] += weight[s]
-            total += weight[s] * known
-        return total
-    for s in range(here, after):
-        p = plan.table[base + frontier.pattern[s]] if math.isnan(known) else known
-        total += weight[s] * p
-        if not last:
-            weight[after + frontier.next_one[s]] += weight[s] * p
-            weight[after + frontier.next_zero[s]] += weight[s] * (1.0 - p)
-    return total
+def add_shares(total: Any, weight: Any, known: Any, p: float) -> None:
+    """What a state adds to the probability that the target is 1."""
+    for c in range(len(total)):
+        total[c] += weight[c] * (p if math.isnan(known[c]) else known[c])
+
+
+@kernel
+def score_exactly(plan: Any, fixed: Any) -> None:
+    """The frontier is carried to the target, for one block of actions after the other."""
+    frontier, weight, known, total = plan.frontier, plan.weight, plan.known, plan.total
+    values, columns, last = plan.listing.values, plan.known.shape[1], len(plan.known) - 1
+    fill(weight[0], 1.0)
+    for start in range(0, len(values), columns):
+        hold_block(plan.listing, start, fixed, known)
+        for depth in range(last):
+            forwards(frontier, plan.table, weight, known, depth)
+        fill(total, 0.0)
+        for s in range(frontier.state_ptr[last], frontier.state_ptr[last + 1]):
+            p = plan.table[frontier.table_ptr[last] + frontier.pattern[s]]
+            add_shares(total, weight[s], known[last], p)
+        for c in range(min(columns, len(values) - start)):
+            values[start + c] = total[c]
 
 
 @kernel
@@ -178,15 +188,8 @@ def score_per_pattern(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) 
             fill_table(layout, plan.links, plan, state.theta, state.stats.inverse, rho[v], v, depth)
     if plan.sampled:
         score_sampled(plan, layout, state, rho, fixed)
-        return
-    plan.weight[0] = 1.0
-    value = 0.0
-    for i in range(len(listing.values)):
-        at = members_before(listing.member, i, listing.first[i])
-        for depth in range(listing.first[i], depths):
-            known, at = held_at(listing, i, depth, at, fixed)
-            value = carry(plan, depth, known, depth == depths - 1)
-        listing.values[i] = value
+    else:
+        score_exactly(plan, fixed)
 
 
 propose.of(PerPattern)(pick_best)

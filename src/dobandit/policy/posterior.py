@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
+from dobandit.compiled import inlined, kernel
 from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, Mixture
 from dobandit.estimation.mle import find_pattern
 from dobandit.estimation.statistics import Layout
 from dobandit.model.links import auto, logistic
 from dobandit.oracle.actions import Action, actions_of
+from dobandit.oracle.columns import columns_for, ends_of_target
 from dobandit.oracle.frontier import Frontier, frontier_of
-from dobandit.oracle.listing import Listing, listing_of
+from dobandit.oracle.listing import Listing, hold, listing_of
 from dobandit.policy.engine import Chance
 from dobandit.policy.problem import Problem
 
@@ -74,9 +75,15 @@ class Posterior:
             theta = self._weights(state, rng, draws)
             draw_means(self.layout, listing, theta, context, np.zeros(len(self.layout.ptr) - 1), out)
         else:
-            tables, scratch = self._tables(state, rng, draws), np.zeros(int(self.frontier.state_ptr[-1]))
-            known = np.full(len(self.problem.order), math.nan)
-            draw_values(self.frontier, listing, tables, context, scratch, known, out)
+            tables = self._tables(state, rng, draws)
+            states = int(self.frontier.state_ptr[-1])
+            columns = columns_for(draws, states)
+            scratch = np.zeros((states, columns)), ends_of_target(columns), np.full(len(self.problem.order), math.nan)
+            for start in range(0, draws, columns):
+                part = out[start : start + columns]
+                table = np.zeros((int(self.frontier.table_ptr[-1]), columns))
+                table[:, : len(part)] = tables[start : start + columns].T
+                draw_values(self.frontier, listing, table, context, *scratch, part)
         row_of = {listing.actions.row(i): i for i in range(len(actions))}  # a list may be in another order
         return out[:, [row_of[action] for action in actions]]
 
@@ -174,31 +181,30 @@ def count_patterns(patterns: Any, v: int, d: int, rows: Any, seen: Any, ones: An
             seen[i], ones[i] = patterns.seen[patterns.first[v] + k], patterns.total[patterns.first[v] + k]
 
 
+@inlined
+def expect_drawn(value: Any, known: float, p: Any, one: Any, zero: Any) -> None:
+    """A state's E[Y] under every draw, from those of the states with the node at 1 and at 0."""
+    for d in range(len(value)):
+        q = p[d] if math.isnan(known) else known
+        value[d] = q * one[d] + (1.0 - q) * zero[d]
+
+
 @kernel
 def draw_values(
-    frontier: Frontier, listing: Listing, tables: Any, fixed: Any, value: Any, known: Any, out: Any
+    frontier: Frontier, listing: Listing, tables: Any, fixed: Any, value: Any, target: Any, known: Any, out: Any
 ) -> None:
-    """out[d, i] = E[Y] of action i under draw d: a pass backwards over the frontier."""
-    depths, member = len(listing.order), listing.member
+    """out[d, i] = E[Y] of action i under draw d: a pass backwards over the frontier, a column for each draw."""
+    last = len(listing.order) - 1
     for i in range(out.shape[1]):
-        at = 0
-        for depth in range(depths):
-            known[depth] = fixed[listing.order[depth]]
-            if at < member.shape[1] and member[i, at] == depth:
-                known[depth] = listing.member_to[i, at]
-                at += 1
+        hold(listing, i, 0, fixed, known)
+        for depth in range(last, -1, -1):
+            after, base = frontier.state_ptr[depth + 1], frontier.table_ptr[depth]
+            for s in range(frontier.state_ptr[depth], after):
+                one = target[1] if depth == last else value[after + frontier.next_one[s]]
+                zero = target[0] if depth == last else value[after + frontier.next_zero[s]]
+                expect_drawn(value[s], known[depth], tables[base + frontier.pattern[s]], one, zero)
         for d in range(out.shape[0]):
-            for depth in range(depths - 1, -1, -1):
-                here, after = frontier.state_ptr[depth], frontier.state_ptr[depth + 1]
-                base, given = frontier.table_ptr[depth], known[depth]
-                for s in range(here, after):
-                    p = tables[d, base + frontier.pattern[s]] if math.isnan(given) else given
-                    if depth == depths - 1:
-                        value[s] = p
-                    else:
-                        one, zero = value[after + frontier.next_one[s]], value[after + frontier.next_zero[s]]
-                        value[s] = p * one + (1.0 - p) * zero
-            out[d, i] = value[0]
+            out[d, i] = value[0, d]
 
 
 @kernel
