@@ -25,8 +25,9 @@ def whole_columns(wanted: int) -> int:
 
 
 def columns_for(actions: int, states: int) -> int:
-    """How many columns a pass over so many states of a frontier has at once."""
-    return whole_columns(min(actions, _MOST, _NEAR // max(states, 1)))
+    """How many columns a pass over so many states of a frontier has at once: few where there are very many states."""
+    wanted = max(min(actions, _MOST, _NEAR // max(states, 1)), 1)
+    return wanted if wanted < _AT_ONCE else whole_columns(wanted)
 
 
 def ends_of_target(columns: int) -> NDArray[np.float64]:
