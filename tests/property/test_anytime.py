@@ -18,7 +18,7 @@ from dobandit.oracle.anytime_values import anytime_values, fill_intervals
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.anytime_intervals import AnytimeIntervals
 from dobandit.policy.causal_engine import causal_engine
-from dobandit.policy.engine import Rounds, no_context
+from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.problem import problem_of
 
 LINKS = {"identity": identity, "logistic": logistic(0.3), "probit": probit(-0.2), "exponential": exponential}
@@ -370,6 +370,23 @@ def seen_by_pattern(state, name, rows):
     kept = [tuple(patterns.rows[patterns.row_ptr[v] + k * d :][:d]) for k in range(patterns.used[v])]
     at = [patterns.first[v] + kept.index(tuple(row)) for row in rows]
     return patterns.seen[at], patterns.total[at]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_model_within_the_intervals_is_beyond_the_gap(seed):
+    engine, found = lived("t", seed, rounds=400)
+    context, rng = no_context(4), np.random.default_rng(seed)
+    actions = [engine.actions().row(i) for i in range(len(engine.actions().ids))]
+    intervals = [anytime_interval(engine, action, context, 0.05) for action in actions]
+    for i, action in enumerate(actions):
+        gap = engine.gap(action, Situation(np.zeros(3), context))
+        assert gap <= max(other.high for j, other in enumerate(intervals) if j != i) - intervals[i].low + 1e-12
+        for _ in range(60):  # corners, at which differences are largest
+            tables = {name: np.where(rng.random(len(low)) < 0.5, low, high) for name, (low, high) in found.items()}
+            means = [
+                mean_of(tables, {GRAPH.nodes[v - 1]: int(to) for v, to in zip(*one, strict=True)}) for one in actions
+            ]
+            assert max(means) - means[i] <= gap + 1e-9
 
 
 def test_setting_the_target_leaves_no_doubt():

@@ -23,6 +23,7 @@ from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.link_kernels import IDENTITY
 from dobandit.oracle.actions import Action, Actions, actions_of
+from dobandit.oracle.advantages import advantage, advantages_of
 from dobandit.oracle.anytime_means import bound_listed, nothing_kept
 from dobandit.oracle.anytime_values import AnytimeValues, anytime_values, bound_actions, fill_intervals
 from dobandit.oracle.listing import listing_of
@@ -102,11 +103,20 @@ class AnytimeIntervals:
         return Bounds(actions, *_both(ends, (oracle.lower, oracle.listing.values)))
 
     def gap(self, state: Mixed, action: Action, actions: Actions, context: Array, delta: float) -> float:
-        """By how much the best of the other actions of a list can be better than `action` at most; at least 0."""
+        """By how much the best of the other actions of a list can be better than `action` at most; at least 0. Two
+        listed actions share the nodes that nobody knows well (`oracle.advantages`), where the frontier is narrow."""
         bounds, low = self.bounds(state, actions, context, delta), self.interval(state, action, context, delta).low
-        order = np.argsort(-bounds.high, kind="stable")[:2]
-        others = [float(bounds.high[i]) for i in order if bounds.actions.row(int(i)) != action]
-        return max(max(others, default=-math.inf) - low, 0.0)
+        oracle, rows = self._kept_oracle(actions), [bounds.actions.row(i) for i in range(len(bounds.high))]
+        work = None if oracle is None or action not in rows else advantages_of(oracle)
+        most = 0.0
+        for i in np.argsort(-bounds.high, kind="stable").tolist():
+            ahead = float(bounds.high[i]) - low
+            if ahead <= most:
+                break
+            if rows[i] != action:
+                shared = math.inf if work is None else advantage(oracle, work, context, i, rows.index(action))
+                most = max(most, min(ahead, float(shared)))
+        return most
 
     def _kept_oracle(self, actions: Actions) -> AnytimeValues | None:
         key = id(actions.ids)
