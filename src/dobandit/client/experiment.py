@@ -193,8 +193,7 @@ class RemoteExperiment:
 
     def diagnose(self) -> Diagnosis:
         """Whether the data agree with the model."""
-        found: Diagnosis = reading.diagnosis_of(self._get("/diagnose"))
-        return found
+        return reading.diagnosis_of(self._get("/diagnose"))
 
     @property
     def interval_words(self) -> str:

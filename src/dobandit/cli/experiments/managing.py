@@ -17,7 +17,7 @@ from dobandit.cli.output import answer, names, print_json, print_table, say
 from dobandit.cli.progress import progress_of_a_log
 from dobandit.cli.rules import effects_option, link_option, rule_options, rule_words
 from dobandit.cli.storage import kept, opened
-from dobandit.documents import experiments as documents
+from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.catalogue import create_experiment, delete_experiment, list_experiments, rename_experiment
 from dobandit.texts import printable

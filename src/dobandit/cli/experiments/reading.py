@@ -13,7 +13,7 @@ from dobandit.cli.experiments.inputs import context_given
 from dobandit.cli.output import answer, print_json, say
 from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
-from dobandit.documents import answers as documents
+from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
 from dobandit.texts import printable_lines
@@ -74,7 +74,7 @@ def evaluate_command(
         told = experiment.evaluate(parse_settings(settings), context=context_given(context))
         causal = experiment.learner.keeps_model
     if as_json:
-        print_json(documents.evaluation_document(told))
+        print_json(documents.document(told))
     else:
         out.print_recommendation(experiment, told, causal)
 
@@ -99,7 +99,7 @@ def best_observed_command(
     with opened(name, storage) as experiment:
         observed = experiment.best_observed(available or None, context=context_given(context))
     if as_json:
-        print_json(documents.observed_document(observed))
+        print_json(documents.document(observed))
     else:
         out.print_observed(experiment.graph.target, observed)
 
@@ -120,7 +120,7 @@ def explain_command(name: str, trial: int, storage: str, as_json: bool) -> None:
     with opened(name, storage) as experiment:
         told, words = experiment.explain(trial), experiment.interval_words
     if as_json:
-        print_json({**documents.explanation_document(told), "interval_words": words})
+        print_json({**documents.numbered_document(told), "interval_words": words})
     else:
         out.print_explanation(experiment.graph.target, told, words)
 
@@ -142,10 +142,7 @@ def estimates_command(name: str, storage: str, as_json: bool) -> None:
         rows = experiment.estimates()
     if as_json:
         print_json(
-            [
-                {**row, "interval_words": out.reach_words(f"{row['radius']:g}")}
-                for row in documents.estimates_document(rows)
-            ]
+            [{**row, "interval_words": out.reach_words(f"{row['radius']:g}")} for row in documents.document(rows)]
         )
     else:
         out.print_estimates(rows)
@@ -164,7 +161,7 @@ def diagnose_command(name: str, storage: str, as_json: bool) -> None:
     with opened(name, storage) as experiment:
         diagnosis = experiment.diagnose()
     if as_json:
-        print_json(documents.diagnosis_document(diagnosis))
+        print_json(diagnosis.to_document())
     else:
         for line in diagnosis.lines():
             say(line)

@@ -12,7 +12,7 @@ from dobandit.cli.experiments.inputs import LEASE_HELP, context_given, lease_of,
 from dobandit.cli.output import answer, print_json
 from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
-from dobandit.documents import rounds as documents
+from dobandit.documents import live as documents
 
 
 @click.command("ask")
@@ -107,7 +107,7 @@ def tell_command(
     with opened(name, storage) as experiment:
         told = experiment.tell(trial, observation, issued)
     if as_json:
-        print_json(documents.told_document(told))
+        print_json(documents.numbered_document(told))
     else:
         out.print_told(told)
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from dobandit.checks import shown
-from dobandit.documents.experiments import (
+from dobandit.documents.live import (
     deleted_document,
     listed_document,
     renamed_document,

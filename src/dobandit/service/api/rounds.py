@@ -9,12 +9,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from dobandit.documents.rounds import (
+from dobandit.documents.live import (
     abandoned_document,
     failed_document,
     imported_document,
+    numbered_document,
     recorded_document,
-    told_document,
     trial_document,
 )
 from dobandit.errors import ExperimentError
@@ -62,7 +62,7 @@ def tell(request: Request, experiment: int, number: int, body: Body) -> Act:
         found = house_of(request).at_work(experiment)
 
         def told() -> dict[str, Any]:
-            return told_document(found.tell(number, seen, given["issued"]))
+            return numbered_document(found.tell(number, seen, given["issued"]))
 
         return perform(request, "tell", told, name=found.name)
 
