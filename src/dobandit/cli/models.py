@@ -19,6 +19,7 @@ from dobandit.graph.formats import print_graph, write_graph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.files import print_model, write_model
 from dobandit.model.projection import project
+from dobandit.report.readable import counted
 
 _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 
@@ -82,7 +83,7 @@ def said(count: int | float | None) -> str:
     if count is None:
         return "more than 10^300 sets"
     if isinstance(count, int):
-        return f"{count:,} set" + ("" if count == 1 else "s")
+        return counted(count, "set")
     return f"about {count:.1e} sets"
 
 

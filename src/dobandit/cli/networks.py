@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dobandit.cli.rules import with_options
 from dobandit.errors import GraphError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS
@@ -58,23 +59,17 @@ _GRAPH_WORDS = (*_NETWORK_WORDS, "context", "format", "structure_only")
 
 def network_options(command: Any) -> Any:
     """Add the options of a model; the command gets them as keywords, for `read_world`."""
-    return _with(command, _NETWORK_OPTIONS)
+    return with_options(command, _NETWORK_OPTIONS)
 
 
 def graph_options(command: Any) -> Any:
     """Add --hide and the options of a graph; the command gets these as keywords, for `read_structure`."""
-    return _with(command, _GRAPH_OPTIONS)
+    return with_options(command, _GRAPH_OPTIONS)
 
 
 def graph_options_but_context(command: Any) -> Any:
     """For a command whose --context has values."""
-    return _with(command, [option for option in _GRAPH_OPTIONS if option is not _CONTEXT])
-
-
-def _with(command: Any, options: Sequence[Any]) -> Any:
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, [option for option in _GRAPH_OPTIONS if option is not _CONTEXT])
 
 
 def hide_of(given: Sequence[str]) -> str | tuple[str, ...]:

@@ -41,10 +41,12 @@ def _escaped(character: str) -> str:
     return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]  # DEL is ASCII, which JSON leaves alone
 
 
-def answer(as_json: bool, document: object, text: str) -> None:
-    """What a command has to say: JSON for machines, a line for people."""
+def answer(as_json: bool, document: object, text: str | Callable[[], None]) -> None:
+    """What a command has to say: JSON for machines; for people a line, or what a function prints."""
     if as_json:
         print_json(document)
+    elif callable(text):
+        text()
     else:
         say(text)
 

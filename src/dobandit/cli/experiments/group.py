@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,7 +10,7 @@ import click
 
 from dobandit.cli.lazy import LazyGroup
 from dobandit.cli.output import json_option
-from dobandit.cli.storage import group_storage_option, storage_option
+from dobandit.cli.storage import group_storage_option, opened, storage_option
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -49,6 +50,22 @@ _HOMES = {
 
 def common(command: F) -> F:
     return storage_option(json_option(command))
+
+
+def of_experiment(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The argument NAME, for which the command is given the experiment, as long as it runs."""
+
+    @functools.wraps(command)
+    def with_experiment(name: str, storage: str, **words: Any) -> Any:
+        with opened(name, storage) as experiment:
+            return command(experiment, **words)
+
+    return click.argument("name")(with_experiment)
+
+
+available_option = click.option(
+    "--available", multiple=True, metavar="NAME", help="What can be set; may be repeated. Default: all."
+)
 
 
 def seen_options(command: F) -> F:

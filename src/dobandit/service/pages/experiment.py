@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.answers import Recommendation
-from dobandit.report.readable import shortened
+from dobandit.report.readable import counted, shortened
 from dobandit.service.pages import graphs, words
 from dobandit.service.pages.charts import node_views, rewards_picture, tried_picture, values_picture
 from dobandit.service.pages.course import Known
@@ -167,7 +167,7 @@ def _then(known: Known, context: Mapping[str, float]) -> Recommendation | None:
 
 
 def _sentence(known: Known, told: Recommendation | None, target: str) -> str:
-    after = f"After {words.many(known.position, 'closed trial')}"
+    after = f"After {counted(known.position, 'closed trial')}"
     if told is None or not known.learner.rounds:
         return f"{after}, nothing was known."
     if math.isnan(told.value):

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
-from dobandit.report.readable import action_words, shortened
+from dobandit.report.readable import action_words, counted, shortened
 from dobandit.service.pages import words
 from dobandit.texts import printable, printable_lines
 
@@ -67,7 +67,7 @@ environment.filters |= {
     "digits": words.digits,
     "signed": words.signed,
     "span": words.span,
-    "many": words.many,
+    "many": counted,
     "level": words.level,
     "promise": words.promise,
     "moment": words.moment,
