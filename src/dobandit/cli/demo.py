@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import signal
 import tempfile
+from contextlib import closing, suppress
 from pathlib import Path
 
 import click
 
-from dobandit.cli.serving import require_free, server
+from dobandit.cli.serving import require_free, serve, serving_packages
 from dobandit.experiment.storage import open_storage
 
 HOST = "127.0.0.1"
@@ -44,10 +45,11 @@ def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
       dobandit demo
       dobandit demo --port 9000 --rounds-per-second 10
     """
-    run = server()
-    from dobandit.service.app import create_app
-    from dobandit.service.pages.demo import Shop, begin
-    from dobandit.service.settings import Settings
+    with serving_packages("serving"):
+        from dobandit.service.app import create_app
+        from dobandit.service.pages.demo import Shop, begin
+        from dobandit.service.server import run
+        from dobandit.service.settings import Settings
 
     require_free(HOST, port)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a demo that is ended throws its database away too
@@ -58,23 +60,8 @@ def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
         app = create_app(storage, Settings(port=port))
         shop = Shop(begin(storage, seed), pace)
         shop.play(rounds)
-        link = f"http://{HOST}:{port}"
-
-        def say_link() -> None:
-            click.echo(f"log in once with: {link}/login?code={app.state.login.code}")
-
-        def listening() -> None:
-            click.echo(f"serving it at {link}; Ctrl+C stops it, and throws everything away")
-            say_link()
-
-        app.state.used_login = say_link
-        try:
-            with shop.open():
-                run(app, HOST, port, listening)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            storage.close()
+        with closing(storage), suppress(KeyboardInterrupt), shop.open():
+            serve(run, app, HOST, "it", end=", and throws everything away")
         click.echo("the shop is closed.")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

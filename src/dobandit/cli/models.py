@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from dobandit.cli.hidden import hidden_rows
 from dobandit.cli.networks import graph_options, hide_of, read_structure
 from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say
 from dobandit.cli.spelling import as_command
-from dobandit.documents.graphs import check_document
+from dobandit.documents.graphs import check_document, policies
 from dobandit.errors import DobanditError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import print_graph, write_graph
@@ -166,6 +165,39 @@ def print_report(file: str, report: dict[str, Any]) -> None:
     shown = [(name, str(count), "yes" if name in biased else "no") for name, count in busiest[:20]]
     title = "parents per node" + (f" (the 20 with the most, of {len(busiest)})" if len(busiest) > 20 else "")
     print_table(["node", "parents", "bias"], shown, title=title, right=[1])
+
+
+def hidden_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Of hidden causes: whether they can be removed, what it takes, and which sets can be best at all."""
+    witness = report["witness"]
+    if witness:
+        first, second = (" -> ".join(path) for path in witness["paths"])
+        said = (
+            f"not admissible: hidden {witness['hidden']} reaches {witness['paths'][0][-1]} ({first}) and its "
+            f"descendant {witness['paths'][1][-1]} ({second})"
+        )
+    elif report["latent"] or report["hide"]:
+        said = "admissible: a linear model's hidden variables can be removed (dobandit project)"
+    else:
+        said = "no hidden variables"
+    rows = [("hidden structure", said)]
+    if report["hide_note"]:
+        rows.append(("counts as hidden", report["hide_note"]))
+    if report["hide"]:
+        rows.append(("counts as hidden", f"{names(report['hide'])}: kept in a log, but not learned from, and not set"))
+        rows += [
+            (f"{n} is learned", f"from {names(p) or 'nothing'} directly") for n, p in report["learned_directly"].items()
+        ]
+    if report["always_set"]:
+        rows.append(("always set", f"{names(report['always_set'])}: rounds in which it is not teach nothing"))
+    if witness:
+        refuse, take = (", ".join(policies(any_graph)) for any_graph in (False, True))
+        rows.append(("refused by", f"project and rank, and simulate and experiment create with {refuse}"))
+        rows.append(("taken by", f"simulate and experiment create with {take}"))
+    if report["possibly_optimal"] is not None:
+        sets = ["{" + ", ".join(chosen) + "}" for chosen in report["possibly_optimal"]]
+        rows.append(("sets that can be best", f"{names(sets)}, with each variable set to 0 or 1"))
+    return rows
 
 
 @click.command("project")

@@ -7,8 +7,9 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from dobandit.cli.output import json_option, print_json
 from dobandit.cli.storage import group_storage_option, kept
 from dobandit.errors import DobanditError, ExperimentError
 from dobandit.experiment.storage import Storage
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]")
 
@@ -47,9 +51,10 @@ def serve_command(
       dobandit serve --storage sqlite:///spring.db --port 8000
       dobandit serve --host 0.0.0.0 --allowed-host experiments.example.org --https
     """
-    run = server()
-    from dobandit.service.app import create_app
-    from dobandit.service.settings import LOOPBACK, Settings
+    with serving_packages("serving"):
+        from dobandit.service.app import create_app
+        from dobandit.service.server import run
+        from dobandit.service.settings import LOOPBACK, Settings
 
     local = _is_loopback(host)
     for name in allowed_hosts:
@@ -63,27 +68,48 @@ def serve_command(
             https=https,
             login=local,
         )
-        app = create_app(place, settings)
-        link = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        require_free(host, port)
+        serve(run, create_app(place, settings), host, place.url, as_json=as_json)
 
-        def login() -> str | None:
-            return f"{link}/login?code={app.state.login.code}" if local else None
 
-        def say_link() -> None:
+@contextmanager
+def serving_packages(what: str) -> Iterator[None]:
+    """While the packages of a service are imported. what: needs them"""
+    try:
+        yield
+    except ImportError as error:
+        raise DobanditError(
+            f"{what} needs the package {error.name}, which is not installed. Install it with: "
+            "pip install 'dobandit[server]'"
+        ) from None
+
+
+def serve(run: Callable[..., None], app: FastAPI, host: str, what: str, end: str = "", as_json: bool = False) -> None:
+    """Run an app until it is stopped; say where it is, and how to log in once where one may.
+
+    run        that of the service, which is imported where its packages may be missing
+    what, end  what it serves, and what else stopping it does
+    """
+    port = app.state.settings.port
+    link = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def login() -> str | None:
+        return None if app.state.login is None else f"{link}/login?code={app.state.login.code}"
+
+    def say_login() -> None:
+        if app.state.login is not None:
             click.echo(f"log in once with: {login()}", err=as_json)
 
-        def listening() -> None:
-            if as_json:
-                print_json({"url": link, "storage": place.url, "login": login()})
-            else:
-                click.echo(f"serving {place.url} at {link}; Ctrl+C stops it")
-                if local:
-                    say_link()
-            sys.stdout.flush()  # a program that started this one waits for the link
+    def listening() -> None:
+        if as_json:
+            print_json({"url": link, "storage": what, "login": login()})
+        else:
+            click.echo(f"serving {what} at {link}; Ctrl+C stops it{end}")
+            say_login()
+        sys.stdout.flush()  # a program that started this one waits for the link
 
-        require_free(host, port)
-        app.state.used_login = say_link if local else app.state.used_login
-        run(app, host, port, listening)
+    app.state.used_login = say_login
+    run(app, host, port, listening)
 
 
 def _require_name(name: str) -> None:
@@ -107,19 +133,6 @@ def _require_guarded(host: str, place: Storage, allowed_hosts: tuple[str, ...]) 
             f"a service that others can reach ({host}) needs to know its name, so that no other name leads to it. Add "
             "--allowed-host experiments.example.org."
         )
-
-
-def server() -> Callable[[Any, str, int, Callable[[], None]], None]:
-    """What runs an app, where the packages for it are installed."""
-    try:
-        from dobandit.service import app  # noqa: F401 - whatever it needs must be there
-        from dobandit.service.server import run
-    except ImportError as error:
-        raise DobanditError(
-            f"serving needs the package {error.name}, which is not installed. Install it with: "
-            "pip install 'dobandit[server]'"
-        ) from None
-    return run
 
 
 def _is_loopback(host: str) -> bool:

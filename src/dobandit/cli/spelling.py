@@ -17,7 +17,10 @@ OPTIONS = {
             *("stop_within", "total_cost"),
         )
     },
-    "budget": "-k", "costs": "--cost", "levers": "--lever", "links": "--link",
+    "budget": "-k",
+    "costs": "--cost",
+    "levers": "--lever",
+    "links": "--link",
 }
 FLAGS = {
     ("continuous", "True"): "--continuous",

@@ -165,7 +165,7 @@ def reproduce_command(
     """
     from dobandit import paper
     from dobandit.report.reproduction import reproduction_document, write_reproduction
-    from dobandit.report.result import progress_bar
+    from dobandit.report.result import shown_progress
     from dobandit.simulation.executors import executor_of
     from dobandit.simulation.reproduce import paper_study
     from dobandit.simulation.simulate import run_study
@@ -188,11 +188,9 @@ def reproduce_command(
     results = {}
     try:
         for name, study in studies.items():
-            if quiet(as_json):
-                results[name] = run_study(study, executor=runner)
-            else:
-                with progress_bar(f"{name}: {study.rounds:,} rounds", study.replications) as progress:
-                    results[name] = run_study(study, executor=runner, progress=progress)
+            what = f"{name}: {study.rounds:,} rounds"
+            with shown_progress(not quiet(as_json), what, study.replications) as progress:
+                results[name] = run_study(study, executor=runner, progress=progress)
     finally:
         if hasattr(runner, "close"):
             runner.close()

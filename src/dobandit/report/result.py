@@ -193,7 +193,7 @@ def simulate(
     allowed = study_rules(model, budget, rules)
     believed: Any = {"graph": graph, "links": links, "effects": effects, "hide": hide}
     study = study_of(model, policies, rounds, replications, allowed, seed, record, **believed)
-    with _progress(progress, study.replications) as report:
+    with shown_progress(progress, "Simulating", study.replications) as report:
         result = run_study(study, executor=executor, workers=workers, checkpoint=checkpoint, progress=report)
     return SimulationResult.of(replace(result, name=str(name) or paper_name(study.model) or ""))
 
@@ -284,7 +284,10 @@ def study_rules(model: object, budget: int | Rules | None, words: Mapping[str, A
 
 
 @contextmanager
-def _progress(wanted: bool | Callable[[int], None], total: int) -> Iterator[Callable[[int], None] | None]:
+def shown_progress(
+    wanted: bool | Callable[[int], None], description: str, total: int
+) -> Iterator[Callable[[int], None] | None]:
+    """What is to be called with a count: a bar's, a function that was given, or nothing."""
     if not isinstance(wanted, bool):
         if not callable(wanted):
             raise SimulationError(f"progress is True, False or a function of a count, but got {shown(wanted)}.")
@@ -292,7 +295,7 @@ def _progress(wanted: bool | Callable[[int], None], total: int) -> Iterator[Call
     elif not wanted:
         yield None
     else:
-        with progress_bar("Simulating", total) as report:
+        with progress_bar(description, total) as report:
             yield report
 
 

@@ -9,8 +9,9 @@ import click
 
 from dobandit.cli.experiments.group import common
 from dobandit.cli.output import answer
+from dobandit.cli.serving import serving_packages
 from dobandit.cli.storage import opened
-from dobandit.errors import DobanditError, ExperimentError
+from dobandit.errors import ExperimentError
 from dobandit.text_files import write_atomically
 
 
@@ -29,13 +30,8 @@ def snapshot_command(name: str, file: str | None, force: bool, storage: str, as_
       dobandit experiment snapshot spring
       dobandit experiment snapshot spring -o monday.html --force
     """
-    try:
+    with serving_packages("a snapshot"):
         from dobandit.service.pages.snapshot import file_name, snapshot_of
-    except ImportError as error:
-        raise DobanditError(
-            f"a snapshot needs the package {error.name}, which is not installed. Install it with: "
-            "pip install 'dobandit[server]'"
-        ) from None
     with opened(name, storage) as experiment:
         path = f"{file_name(name)}.html" if file is None else file
         if os.path.lexists(path) and not force:
