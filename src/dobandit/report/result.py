@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,7 +15,7 @@ from dobandit.checks import shown
 from dobandit.errors import SimulationError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.base import CausalModel
-from dobandit.oracle.rules import Rules, RuleWords, rules_of
+from dobandit.oracle.rules import RULE_WORDS, Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
 from dobandit.report.curves import message, paper_name
@@ -221,34 +222,15 @@ def simulate_many(
     """
     if not isinstance(models, Mapping) or not models:
         raise SimulationError("models is a mapping from names to models, with at least one.")
-    known = (
-        "executor",
-        "workers",
-        "record",
-        "checkpoint",
-        "progress",
-        "graph",
-        "links",
-        "effects",
-        "hide",
-        "name",
-        *RuleWords.__annotations__,
-    )
-    unknown = [key for key in how if key not in known]
+    known = [one.name for one in signature(simulate).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    unknown = [key for key in how if key not in (*known, *RULE_WORDS)]
     if unknown:
         raise SimulationError(f"simulate_many takes the arguments of simulate, but got {unknown[0]!r}.")
-    if how.get("checkpoint") is not None:
-        home = Path(how.pop("checkpoint"))
-        return {
-            name: simulate(
-                model, policies, rounds, replications, budget, seed, checkpoint=home / f"{i:04d}", name=str(name), **how
-            )
-            for i, (name, model) in enumerate(models.items())
-        }
-    return {
-        name: simulate(model, policies, rounds, replications, budget, seed, **{"name": str(name), **how})
-        for name, model in models.items()
-    }
+    results, home = {}, how.pop("checkpoint", None)
+    for i, (name, model) in enumerate(models.items()):
+        own = {"name": str(name), "checkpoint": None if home is None else Path(home) / f"{i:04d}"}
+        results[name] = simulate(model, policies, rounds, replications, budget, seed, **{**own, **how})
+    return results
 
 
 def load_result(path: str | os.PathLike[str]) -> SimulationResult:
