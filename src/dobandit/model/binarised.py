@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import ModelError
-from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.causal_graph import CausalGraph, changed
 from dobandit.graph.formats.states import Binarise, refuse_unknown, states_of_one
 from dobandit.model.tables import MOST_PARENTS, TableModel
 
@@ -54,10 +54,8 @@ def binary_model(network: Network, graph: CausalGraph, binarise: Binarise) -> Ta
             tables[bit], parents[bit] = table, given
             if bit != name:
                 parts[bit] = name
-    place = {bit: i for i, bit in enumerate(tables)}
-    ends = np.array([(place[p], place[bit]) for bit in tables for p in parents[bit]], dtype=np.int64).reshape(-1, 2)
-    roles = (graph.target, [*graph.latent, *parts], graph.controllable, list(tables), graph.context)
-    made = CausalGraph.from_arrays(list(tables), ends[:, 0], ends[:, 1], *roles)  # warned about in `graph`
+    edges = [(parent, bit) for bit in tables for parent in parents[bit]]
+    made = changed(graph, nodes=tables, edges=edges, latent=[*graph.latent, *parts], bias=tables)
     ordered = {
         bit: table.transpose([parents[bit].index(parent) for parent in made.parents(bit)])
         for bit, table in tables.items()

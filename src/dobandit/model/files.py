@@ -37,6 +37,7 @@ from dobandit.text_files import path_of, read_text, write_atomically
 
 Model = BinaryGLM | LinearModel | TableModel
 PathLike = str | os.PathLike[str]
+Roles = dict[str, Any]  # of variables, as a caller gives them
 T = TypeVar("T")
 _MODEL = "a model has nodes with bias and parents"
 
@@ -71,13 +72,13 @@ def read_model(
     'Y'
     """
 
+    roles: Roles = {"target": target, "latent": latent, "controllable": controllable, "context": context}
+
     def read() -> Model:
         text = read_text(path)
         kind = format or format_of_path(path)
         if kind == "bif" or (kind is None and sniff(text) == "bif"):
-            return Network.from_bif(text).binary(
-                target, binarise=binarise, latent=latent, controllable=controllable, context=context
-            )
+            return Network.from_bif(text).binary(**roles, binarise=binarise)
         if target is not None or latent or controllable is not None or context or binarise:
             raise GraphError("a model file says its target and the other roles itself; drop the options.")
         if format is None and _begins_like_a_graph(text):
@@ -112,6 +113,7 @@ def read_graph_or_model(
     graph, unless it has `tables` and these are asked for; `binarise` and `structure_only` are those of `read_graph`.
     """
     latent, context = tuple(latent), tuple(context)
+    roles: Roles = {"target": target, "latent": latent, "controllable": controllable, "context": context}
 
     def read() -> CausalGraph | Model:
         text = read_text(path)
@@ -130,21 +132,10 @@ def read_graph_or_model(
             if said.tables:
                 whole = Network.of_text(said)
                 try:
-                    return whole.binary(
-                        target, binarise=binarise, latent=latent, controllable=controllable, context=context
-                    )
+                    return whole.binary(**roles, binarise=binarise)
                 except ManyStatesError as error:
                     raise ManyStatesError(f"{error}{STRUCTURE}") from None
-        return parse_graph(
-            text,
-            kind,
-            target=target,
-            latent=latent,
-            controllable=controllable,
-            context=context,
-            binarise=binarise,
-            structure_only=structure_only,
-        )
+        return parse_graph(text, kind, **roles, binarise=binarise, structure_only=structure_only)
 
     return _located(path, read)
 
@@ -263,53 +254,32 @@ def _place(error: ModelError) -> str:
 
 def model_to_document(model: Any) -> dict[str, Any]:
     """The JSON document of a model; nodes in topological order."""
-    graph = model.graph
-    if isinstance(model, TableModel):
-        return _table_document(model)
-    if model.links is None:
+    graph, tabular = model.graph, isinstance(model, TableModel)
+    if not tabular and model.links is None:
         raise ModelError(
             f"a file holds models with weights or tables, but a {type(model).__name__} is neither. Keep it in code."
         )
-    foreign = sorted({link.name for link in model.links if link.name not in BUILDERS})
+    foreign = [] if tabular else sorted({link.name for link in model.links if link.name not in BUILDERS})
     if foreign:
         raise ModelError(f"a file can hold built-in links only, but {foreign[0]!r} is your own. Keep it in code.")
     hidden, biased, given = set(graph.latent), set(graph.bias), set(graph.context)
     nodes: dict[str, Any] = {}
     for name in graph.nodes:
-        bias, parents = model.parent_weights(name)
-        link, noise = model.link(name), float(model.noise[graph.index(name)])
-        nodes[name] = {
-            **({"latent": True} if name in hidden else {}),
-            **({"context": True} if name in given else {}),
-            **({"link": link.to_document()} if link is not identity else {}),
-            **({"bias": bias} if name in biased else {}),
-            **({"parents": parents} if parents else {}),
-            **({"noise": noise} if noise else {}),
-        }
+        said: dict[str, Any] = {"latent": name in hidden or None}  # None: is not said
+        said |= {"part_of": model.parts.get(name) if tabular else None, "context": name in given or None}
+        if tabular:
+            usual = (name in biased) != (name in hidden)
+            said |= {"bias": None if usual else name in biased, "parents": list(graph.parents(name)) or None}
+            said["table"] = model.tables[name].tolist()
+        else:
+            bias, parents = model.parent_weights(name)
+            link, noise = model.link(name), float(model.noise[graph.index(name)])
+            said |= {"link": None if link is identity else link.to_document(), "bias": bias if name in biased else None}
+            said |= {"parents": parents or None, "noise": noise or None}
+        nodes[name] = {key: value for key, value in said.items() if value is not None}
     return {
         "target": graph.target,
         **({"kind": "continuous"} if model.continuous else {}),
-        **({} if usual_controllable(graph) else {"controllable": list(graph.controllable)}),
-        "nodes": nodes,
-    }
-
-
-def _table_document(model: TableModel) -> dict[str, Any]:
-    graph = model.graph
-    hidden, biased, given = set(graph.latent), set(graph.bias), set(graph.context)
-    nodes = {
-        name: {
-            **({"latent": True} if name in hidden else {}),
-            **({"part_of": model.parts[name]} if name in model.parts else {}),
-            **({"context": True} if name in given else {}),
-            **({"bias": name in biased} if (name in biased) == (name in hidden) else {}),
-            **({"parents": list(graph.parents(name))} if graph.parents(name) else {}),
-            "table": model.tables[name].tolist(),
-        }
-        for name in graph.nodes
-    }
-    return {
-        "target": graph.target,
         **({} if usual_controllable(graph) else {"controllable": list(graph.controllable)}),
         "nodes": nodes,
     }
