@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from dobandit.graph.formats import format_of_path, parse_graph, sniff
 from dobandit.graph.formats.bif_tables import network_of
 from dobandit.graph.formats.files import plain_text
 from dobandit.graph.formats.json_format import graph_of_model_document
-from dobandit.graph.formats.json_text import json_path, load_json
+from dobandit.graph.formats.json_text import fault_at, load_json
 from dobandit.graph.formats.roles import usual_controllable
 from dobandit.graph.formats.states import STRUCTURE, Binarise, ManyStatesError
 from dobandit.model.bglm import BinaryGLM
@@ -170,12 +171,12 @@ def is_model_document(document: object) -> bool:
 def model_from_document(document: object) -> Model:
     """A model from the parsed JSON."""
     if not isinstance(document, Mapping):
-        raise ParseError(f"a model is an object with target and nodes, but got {document!r:.60}.", where="$")
+        raise fault_at(f"a model is an object with target and nodes, but got {document!r:.60}.")
     if "edges" in document:
-        raise ParseError(f"this is a graph, which has no weights; {_MODEL}.", where="$.edges")
+        raise fault_at(f"this is a graph, which has no weights; {_MODEL}.", "edges")
     kind = document.get("kind", "binary")
     if kind not in ("binary", "continuous"):
-        raise ParseError(f'kind is "binary" or "continuous", but got {kind!r}.', where="$.kind")
+        raise fault_at(f'kind is "binary" or "continuous", but got {kind!r}.', "kind")
     graph = graph_of_model_document(dict(document))
     if any("table" in node for node in document["nodes"].values()):
         return _table_model(graph, document["nodes"], kind)
@@ -184,72 +185,64 @@ def model_from_document(document: object) -> Model:
     links: dict[str, Link] = {}
     for name, node in document["nodes"].items():
         if "bias" in node:
-            weights[name] = _checked(number, node["bias"], "the bias", "nodes", name, "bias")
+            weights[name] = _number(node["bias"], "the bias", name, "bias")
         for parent, weight in node.get("parents", {}).items():
-            weights[parent, name] = _checked(number, weight, "a weight", "nodes", name, "parents", parent)
+            weights[parent, name] = _number(weight, "a weight", name, "parents", parent)
         if "noise" in node:
-            noise[name] = _checked(number, node["noise"], "the noise", "nodes", name, "noise")
-        links[name] = _checked(
-            lambda link, _: link_from_document(link), node.get("link", "identity"), "", "nodes", name, "link"
-        )
-    try:
+            noise[name] = _number(node["noise"], "the noise", name, "noise")
+        with _placed("nodes", name, "link"):
+            links[name] = link_from_document(node.get("link", "identity"))
+    with _placed():
         if kind == "continuous":
             _require_identity(links)
             return LinearModel(graph, weights, noise=noise)
         return BinaryGLM(graph, weights, links=links, noise=noise)
-    except ModelError as error:
-        raise ParseError(str(error), where=_place(error)) from None
 
 
 def _table_model(graph: CausalGraph, nodes: Mapping[str, Any], kind: str) -> TableModel:
     if kind != "binary":
-        raise ParseError("tables are of variables of 0 and 1, but the kind is continuous.", where="$.kind")
+        raise fault_at("tables are of variables of 0 and 1, but the kind is continuous.", "kind")
     tables: dict[str, Any] = {}
     for name, node in nodes.items():
         if "table" not in node:
-            raise ParseError(
-                "a model has a table at every node or at none, but this one has none.", where=json_path("nodes", name)
-            )
+            raise fault_at("a model has a table at every node or at none, but this one has none.", "nodes", name)
         if not isinstance(node.get("bias", False), bool):
-            raise ParseError("the bias of a table is true or false.", where=json_path("nodes", name, "bias"))
+            raise fault_at("the bias of a table is true or false.", "nodes", name, "bias")
         parents = node.get("parents", [])
         try:
             table = np.asarray(node["table"])
         except ValueError:
             table = np.asarray(None)
         if table.shape != (2,) * len(parents) or table.dtype.kind not in "iuf":
-            raise ParseError(
-                f"a table is a number with one level of lists of length 2 per parent, here {len(parents)}.",
-                where=json_path("nodes", name, "table"),
-            )
+            message = f"a table is a number with one level of lists of length 2 per parent, here {len(parents)}."
+            raise fault_at(message, "nodes", name, "table")
         tables[name] = table.transpose([parents.index(parent) for parent in graph.parents(name)])
     parts = {name: str(node["part_of"]) for name, node in nodes.items() if "part_of" in node}
-    try:
+    with _placed():
         return TableModel(graph, tables, parts=parts)
-    except ModelError as error:
-        raise ParseError(str(error), where=_place(error)) from None
 
 
 def _require_identity(links: dict[str, Link]) -> None:
     for name, link in links.items():
         if link is not identity:
-            message = f"a continuous model is linear, but the link is {link.name}."
-            raise ParseError(message, where=json_path("nodes", name, "link"))
+            raise fault_at(f"a continuous model is linear, but the link is {link.name}.", "nodes", name, "link")
 
 
-def _checked(check: Any, value: object, what: str, *path: str) -> Any:
+def _number(value: object, what: str, *path: str) -> float:
     try:
-        return check(value, what)
+        return number(value, what)
     except ModelError as error:
-        raise ParseError(str(error), where=json_path(*path)) from None
+        raise fault_at(str(error), "nodes", *path) from None
 
 
-def _place(error: ModelError) -> str:
-    if error.node is None:
-        return "$"
-    if error.parent is not None:
-        return json_path("nodes", error.node, "parents", error.parent)
-    return json_path("nodes", error.node)
+@contextmanager
+def _placed(*path: str) -> Iterator[None]:
+    """What is wrong with a model is wrong at this place of its file, or at the node that the error names."""
+    try:
+        yield
+    except ModelError as error:
+        edge = () if error.parent is None else ("parents", error.parent)
+        raise fault_at(str(error), *(path if error.node is None else ("nodes", error.node, *edge))) from None
 
 
 def model_to_document(model: Any) -> dict[str, Any]:

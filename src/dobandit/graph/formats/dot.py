@@ -109,8 +109,7 @@ class _DotParser(BraceParser):
             raise tokens.error(f"{tokens.value!r} is a keyword of DOT. Put a node's name in double quotes.")
         name = self.name("a node, an edge or '}'")
         for _ in range(2):
-            if tokens.kind == ":":
-                tokens.advance()
+            if tokens.skip(":"):
                 self.name("a port")
         return name
 

@@ -108,6 +108,11 @@ def _is_plain(word: str) -> bool:
         return False
 
 
+def fault_at(message: str, *steps: str | int) -> ParseError:
+    """An error that tells the place of a value."""
+    return ParseError(message, where=json_path(*steps))
+
+
 def json_path(*steps: str | int) -> str:
     """The place of a value: `$.edges[3][1]`, `$.nodes["a b"].bias`."""
     path = "$"

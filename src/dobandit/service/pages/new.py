@@ -81,7 +81,6 @@ def new(request: Request, form: Form) -> Response:
 
 
 def _require_format(form: FormData) -> None:
-    """A format's name becomes that of a module: it is one of ours."""
     given = text(form, "format")
     if given and given not in FORMATS:
         raise GraphError(f"formats are {', '.join(FORMATS)}, but got {given[:40]!r}.{closest(given, FORMATS)}")

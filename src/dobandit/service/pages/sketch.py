@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import pairwise
 
 from markupsafe import Markup
@@ -15,7 +14,7 @@ from dobandit.errors import DobanditError, GraphError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats import load_json, parse_graph, sniff
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.files import plain_text
+from dobandit.graph.formats.files import draft_of, plain_text
 from dobandit.graph.hiding import smallest_to_hide, ways_out, without_causes
 from dobandit.graph.latent import admissible
 from dobandit.model.base import CausalModel
@@ -124,7 +123,7 @@ def _parsed(sketch: Sketch, form: FormData) -> tuple[CausalGraph, bool]:
     except ParseError:
         raise
     except GraphError:  # the text says no target: it is chosen, or the page asks for it
-        draft, target = _draft(sketch), target_wanted(form)
+        draft, target = draft_of(sketch.text, sketch.kind), target_wanted(form)
         chosen = target if target in draft.ids else _likely_target(draft)
         return parse_graph(sketch.text, sketch.kind, target=chosen, structure_only=True), False
 
@@ -135,13 +134,6 @@ def _bound(graph: CausalGraph, settings: Settings) -> None:
             f"a graph has at most {settings.most_nodes:,} variables and {settings.most_edges:,} edges here, but this "
             f"one has {len(graph):,} and {graph.edge_count:,}. Create its experiment with the command line."
         )
-
-
-def _draft(sketch: Sketch) -> GraphDraft:
-    """What the text says, before anything is made of it. Each format has a module that drafts its graphs."""
-    module = import_module(f"dobandit.graph.formats.{'json_format' if sketch.kind == 'json' else sketch.kind}")
-    draft: GraphDraft = module.draft_of(plain_text(sketch.text))
-    return draft
 
 
 def _likely_target(draft: GraphDraft) -> str:
