@@ -1,16 +1,20 @@
-"""Threads of their own for what may take long, so that an `ask` always finds one that is free."""
+"""How handlers are run: threads of their own for what may take long, so that an `ask` always finds one that is free;
+and changes without the framework's reading of what a request says, which takes as long as all else that it does."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Request
+from fastapi.routing import APIRoute
 from starlette.responses import Response
 
+from dobandit.service.problems import nothing_at
 from dobandit.service.requests import house_of
 
 P = ParamSpec("P")
@@ -18,6 +22,7 @@ T = TypeVar("T")
 Act = Callable[[], Response]
 
 _LONG = 64 * 1024  # bytes of a body
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _MOST_ANSWERS = 8  # worked out at the same time; others wait
 
 
@@ -64,3 +69,25 @@ def changing(asks: bool = False) -> Callable[[Callable[..., Act]], Callable[...,
         return changed
 
     return decorated
+
+
+class PlainRoute(APIRoute):
+    """A route whose handler is given the request, the numbers in its address by name, and the body. Its signature says
+    so, for the API's description."""
+
+    def __init__(self, *arguments: Any, **words: Any) -> None:
+        super().__init__(*arguments, **{**words, "response_model": None})
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = self.endpoint
+
+        async def handle(request: Request) -> Response:
+            numbers: dict[str, str] = request.path_params
+            if not all(map(_NUMBER.fullmatch, numbers.values())):
+                raise nothing_at(request)
+            answered: Response = await handler(
+                request, body=await request.body(), **{name: int(number) for name, number in numbers.items()}
+            )
+            return answered
+
+        return handle

@@ -15,8 +15,7 @@ from dobandit.documents import live as documents
 from dobandit.experiment.experiment import Experiment
 from dobandit.service.api import schemas
 from dobandit.service.house import Answered
-from dobandit.service.requests import house_of, parameter
-from dobandit.service.tagged import by_content, matches, tagged
+from dobandit.service.requests import by_content, has, house_of, parameter, tagged
 from dobandit.service.threads import answering
 
 router = APIRouter(tags=["answers"])
@@ -57,7 +56,7 @@ def explain(request: Request, experiment: int, number: int) -> Response:
     """Why a trial set what it set. That never changes."""
     house, question = house_of(request), f"explain {number}"
     tag = f"{request.app.version}.{experiment}.explain.{number}"
-    if matches(request, f'"{tag}"'):
+    if has(request, tag):
         house.experiment(experiment).stored_trial(number)
         return tagged(request, Answered("", tag))
     found = house.answered(experiment, question, lambda one: documents.numbered_document(one.explain(number)))

@@ -22,8 +22,7 @@ from dobandit.experiment.storage.base import StoredTrial
 from dobandit.service.api import schemas
 from dobandit.service.audited import Imported
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
-from dobandit.service.routes import PlainRoute
-from dobandit.service.threads import Act, changing, in_a_thread
+from dobandit.service.threads import Act, PlainRoute, changing, in_a_thread
 
 router = APIRouter(tags=["rounds"], route_class=PlainRoute)
 _ASK = ("available", "n", "lease", "size", "control", "context")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -41,14 +41,8 @@ class Stretch:
     tried: Counter[str] = field(default_factory=Counter)  # trials by what was set, as the log keeps it
 
     def add(self, other: Stretch) -> None:
-        self.trials += other.trials
-        self.rounds += other.rounds
-        self.total += other.total
-        self.foretold += other.foretold
-        self.predicted += other.predicted
-        self.low += other.low
-        self.high += other.high
-        self.tried.update(other.tried)
+        for sum_ in fields(self):
+            setattr(self, sum_.name, getattr(self, sum_.name) + getattr(other, sum_.name))
 
 
 class Known:

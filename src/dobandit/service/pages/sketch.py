@@ -103,12 +103,12 @@ def _fault(source: str, line: int | None, column: int | None) -> tuple[str, str]
 def _read(sketch: Sketch, form: FormData, settings: Settings) -> None:
     if sketch.kind == "json" and is_model_document(document := load_json(plain_text(sketch.text))):
         model = model_from_document(document)
-        _bound(model.graph, settings)
+        _require_small(settings, model.graph)
         sketch.what, sketch.graph, sketch.chosen = model, model.graph, parts_of_model(model.graph, form)
         sketch.rows = rows_of(model.graph, sketch.chosen, form)
     else:
         base, named = _parsed(sketch, form)
-        _bound(base, settings)
+        _require_small(settings, base)
         sketch.chosen = chosen_parts(base, form, named)
         sketch.faults |= sketch.chosen.faults
         sketch.rows = rows_of(base, sketch.chosen, form)
@@ -128,12 +128,9 @@ def _parsed(sketch: Sketch, form: FormData) -> tuple[CausalGraph, bool]:
         return parse_graph(sketch.text, sketch.kind, target=chosen, structure_only=True), False
 
 
-def _bound(graph: CausalGraph, settings: Settings) -> None:
-    if len(graph) > settings.most_nodes or graph.edge_count > settings.most_edges:
-        raise GraphError(
-            f"a graph has at most {settings.most_nodes:,} variables and {settings.most_edges:,} edges here, but this "
-            f"one has {len(graph):,} and {graph.edge_count:,}. Create its experiment with the command line."
-        )
+def _require_small(settings: Settings, graph: CausalGraph) -> None:
+    if said := settings.too_large(graph):
+        raise GraphError(said)
 
 
 def _likely_target(draft: GraphDraft) -> str:
