@@ -46,12 +46,8 @@ def refuse_other_study(folder: str, study: Study) -> None:
 def simulate_command(
     file: str,
     policies: tuple[str, ...],
-    rounds: int,
-    replications: int,
     hide: tuple[str, ...],
     links: tuple[str, ...],
-    effects: str | None,
-    seed: int,
     out: str | None,
     workers: int | None,
     executor: str,
@@ -77,23 +73,18 @@ def simulate_command(
     model = read_world(file, given)
     words = rule_words(given)
     rules = study_rules(model, words.pop("budget"), words)
-    believed: Any = {"hide": hide_of(hide), "links": links_of(links, model.structure), "effects": effects}
+    given |= {"policies": list(policies or DEFAULTS), "hide": hide_of(hide), "links": links_of(links, model.structure)}
     if out is not None:
-        chosen = list(policies or DEFAULTS)
-        refuse_other_study(out, study_of(model, chosen, rounds, replications, rules, seed, **believed))
+        refuse_other_study(out, study_of(model, rules=rules, **given))
     result = simulate(
         model,
-        list(policies or DEFAULTS),
-        rounds,
-        replications,
-        rules,
-        seed,
+        budget=rules,
         executor=executor,
         workers=workers,
         checkpoint=out,
         progress=not quiet(as_json),
-        **believed,
         name=without_gz(file).stem,
+        **given,
     )
     if out is not None:
         result.save(out)

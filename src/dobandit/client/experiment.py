@@ -12,7 +12,7 @@ from dobandit.client import values
 from dobandit.client.connection import Connection
 from dobandit.documents import reading
 from dobandit.errors import MissingError
-from dobandit.experiment.definition import Definition
+from dobandit.experiment.definition import Definition, lease_seconds
 from dobandit.experiment.log import check_page, checked_path
 from dobandit.experiment.past import columns_of
 from dobandit.experiment.trial import Told, Trial
@@ -107,7 +107,7 @@ class RemoteExperiment:
         said = {key: values.plain(value) for key, value in wish.items() if value is not None}
         said |= {"n": values.plain(n), "size": values.plain(size)}
         if lease is not None:
-            said["lease"] = values.lease(lease)
+            said["lease"] = lease_seconds(lease)
         trials = [reading.trial_of(one) for one in self._post("/ask", said, once=True)["trials"]]
         self._held |= {trial.number: trial.issued for trial in trials}
         return trials[0] if n == 1 else trials

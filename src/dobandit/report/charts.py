@@ -108,7 +108,7 @@ def graph_chart(
     layers = [*_arrow_layers(alt, picture, x, y), *_box_layers(alt, picture, x, y)]
     chart = alt.layer(*layers, width=picture.width, height=picture.height)
     heading = f"What causes {graph.target}" if title is None else title
-    legend = _legend(graph, picture, isinstance(model, WeightedModel)) if subtitle is None else subtitle
+    legend = graph_legend(model, picture) if subtitle is None else subtitle
     return finished(alt, chart, heading, legend, max(36, int(picture.width / 7.6)))
 
 
@@ -194,13 +194,9 @@ def _box_row(box: Box) -> dict[str, Any]:
     }
 
 
-def graph_legend(model: WeightedModel | CausalGraph, chosen: Do = ()) -> str:
+def graph_legend(model: WeightedModel | CausalGraph, picture: Picture) -> str:
     """How to read a graph's picture."""
     graph = model if isinstance(model, CausalGraph) else model.graph
-    return _legend(graph, picture_of(model, chosen), isinstance(model, WeightedModel))
-
-
-def _legend(graph: CausalGraph, picture: Picture, weighted: bool) -> str:
     parts = ["Filled: the target."]
     if any(box.kind == "chosen" for box in picture.boxes):
         parts.append("Shaded: the best set.")
@@ -210,7 +206,7 @@ def _legend(graph: CausalGraph, picture: Picture, weighted: bool) -> str:
         parts.append("Square: known before acting.")
     if any(arrow.harmful for arrow in picture.arrows):
         parts.append("Red: makes its effect less likely.")
-    if weighted:
+    if isinstance(model, WeightedModel):
         parts.append(
             "On an arrow: its weight." if picture.weights_shown else "The thicker an arrow, the larger its weight."
         )
