@@ -1,14 +1,18 @@
-"""The command serve."""
+"""The commands serve and demo."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
+import shutil
+import signal
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,11 +20,12 @@ import click
 from dobandit.cli.output import json_option, print_json
 from dobandit.cli.storage import group_storage_option, kept
 from dobandit.errors import DobanditError, ExperimentError
-from dobandit.experiment.storage import Storage
+from dobandit.experiment.storage import Storage, open_storage
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+_DEMO_HOST = "127.0.0.1"
 _NAME = re.compile(r"[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -70,6 +75,57 @@ def serve_command(
         )
         require_free(host, port)
         serve(run, create_app(place, settings), host, place.url, as_json=as_json)
+
+
+@click.command("demo")
+@click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True)
+@click.option(
+    "--rounds-per-second",
+    "pace",
+    type=click.FloatRange(0.0, 100.0),
+    default=2.0,
+    show_default=True,
+    help="How quickly the simulated shop plays; 0: not at all.",
+)
+@click.option(
+    "--begin-with",
+    "rounds",
+    type=click.IntRange(0, 100_000),
+    default=60,
+    show_default=True,
+    help="Rounds played first.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
+    """Show the pages with an experiment that runs while you look.
+
+    A simulated shop carries out each round and tells what was seen. The database is thrown away at the end.
+
+    \b
+    Examples:
+      dobandit demo
+      dobandit demo --port 9000 --rounds-per-second 10
+    """
+    with serving_packages("serving"):
+        from dobandit.service.app import create_app
+        from dobandit.service.pages.demo import Shop, begin
+        from dobandit.service.server import run
+        from dobandit.service.settings import Settings
+
+    require_free(_DEMO_HOST, port)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a demo that is ended throws its database away too
+    folder = Path(tempfile.mkdtemp(prefix="dobandit-demo-"))
+    try:
+        storage = open_storage(f"sqlite:///{folder / 'demo.db'}")
+        click.echo(f"a shop opens; its first {rounds:,} rounds are played ...")
+        app = create_app(storage, Settings(port=port))
+        shop = Shop(begin(storage, seed), pace)
+        shop.play(rounds)
+        with closing(storage), suppress(KeyboardInterrupt), shop.open():
+            serve(run, app, _DEMO_HOST, "it", end=", and throws everything away")
+        click.echo("the shop is closed.")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

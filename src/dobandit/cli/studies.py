@@ -10,8 +10,7 @@ import click
 
 from dobandit.cli.experiments.inputs import links_of
 from dobandit.cli.networks import hide_of, hide_option, network_options, read_world
-from dobandit.cli.output import json_option, print_json, print_table, say, screen_width
-from dobandit.cli.progress import quiet
+from dobandit.cli.output import json_option, print_json, print_table, quiet, say, screen_width
 from dobandit.cli.rules import effects_option, link_option, rule_options, rule_words
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import FILE_NAME, StudyResult

@@ -87,10 +87,9 @@ class CausalGraph:
             names[name] = None
         if not names:
             raise GraphError("a causal graph needs nodes, but no edge and no node was given. List some edges.")
-        ordered = sorted(names, key=natural_key)
-        number = {name: i for i, name in enumerate(ordered)}
+        number = {name: i for i, name in enumerate(names)}
         ends = np.array([(number[a], number[b]) for a, b in pairs], dtype=np.int64).reshape(-1, 2)
-        self._build(ordered, ends[:, 0], ends[:, 1], target, latent, controllable, bias, context)
+        self._build(list(names), ends[:, 0], ends[:, 1], target, latent, controllable, bias, context)
         if self.irrelevant:
             warnings.warn(
                 f"setting {listed(self.irrelevant)} cannot change {self.target!r}: there is no path to it. "
@@ -121,9 +120,6 @@ class CausalGraph:
         named = _names(names, "names")
         if len(set(named)) != len(named):
             raise GraphError("names must differ, but some name stands twice. Name each node once.")
-        rank = np.empty(len(named), dtype=np.int64)
-        by_name = sorted(range(len(named)), key=lambda i: natural_key(named[i]))
-        rank[by_name] = np.arange(len(named))
         ends = [np.asarray(side) for side in (sources, destinations)]
         ends = [side.astype(np.int64) if side.size == 0 else side for side in ends]
         if ends[0].shape != ends[1].shape or any(
@@ -137,8 +133,7 @@ class CausalGraph:
                 f"{len(named) - 1}. Check that they index into names."
             )
         graph = cls.__new__(cls)
-        ordered = [named[i] for i in by_name]
-        graph._build(ordered, rank[ends[0]], rank[ends[1]], target, latent, controllable, bias, context)
+        graph._build(named, ends[0], ends[1], target, latent, controllable, bias, context)
         return graph
 
     def _build(
@@ -152,7 +147,11 @@ class CausalGraph:
         bias: Iterable[str] | None,
         context: Iterable[str],
     ) -> None:
-        """`names` in natural order; `sources` and `destinations` are positions in it."""
+        """`sources` and `destinations` are positions in `names`, which are put in their natural order first."""
+        by_name = sorted(range(len(names)), key=lambda i: natural_key(names[i]))
+        rank = np.empty(len(names), dtype=np.int64)
+        rank[by_name] = np.arange(len(names))
+        names, sources, destinations = [names[i] for i in by_name], rank[sources], rank[destinations]
         refuse_loops_and_duplicates(names, sources, destinations)
         order, leftover = topological_order(sources, destinations, len(names))
         if len(leftover):

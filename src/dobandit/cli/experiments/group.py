@@ -41,8 +41,6 @@ _HOMES = {
         "diagnose": "Say whether the data agree with the model.",
         "trials": "List the trials.",
         "export": "Write the whole log to a FILE.",
-    },
-    "experiments.sharing": {
         "snapshot": "Write one HTML file that says everything about an experiment, to send by mail.",
     },
 }

@@ -13,8 +13,7 @@ from dobandit.cli.experiments.group import common, count_of
 from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, links_of
 from dobandit.cli.models import MEDIATORS
 from dobandit.cli.networks import graph_options, hide_of, read_structure
-from dobandit.cli.output import answer, names, print_json, print_table, say
-from dobandit.cli.progress import progress_of_a_log
+from dobandit.cli.output import answer, names, print_json, print_table, progress_of_a_log, say
 from dobandit.cli.rules import effects_option, link_option, rule_options, rule_words
 from dobandit.cli.storage import kept, opened
 from dobandit.documents import live as documents

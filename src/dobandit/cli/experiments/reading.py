@@ -1,9 +1,10 @@
-"""The commands recommend, best-observed, explain, estimates, diagnose, trials and export."""
+"""The commands recommend, best-observed, explain, estimates, diagnose, trials, export and snapshot."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -13,11 +14,13 @@ from dobandit.cli.experiments.group import available_option, common, context_opt
 from dobandit.cli.experiments.inputs import context_given
 from dobandit.cli.output import answer, print_json, say
 from dobandit.cli.rules import parse_settings
+from dobandit.cli.serving import serving_packages
 from dobandit.cli.storage import opened
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
 from dobandit.report.readable import counted
+from dobandit.text_files import write_atomically
 from dobandit.texts import printable_lines
 
 if TYPE_CHECKING:
@@ -225,3 +228,33 @@ def export_command(name: str, file: str, kind: str | None, force: bool, storage:
         trials = count_of(experiment)
     said = f"wrote {counted(trials, 'trial')} to {file}"
     answer(as_json, {"file": file, "format": kind, "trials": trials}, said)
+
+
+@click.command("snapshot")
+@click.argument("name")
+@click.option("-o", "--out", "file", type=click.Path(), help="The file to write. Default: NAME.html.")
+@click.option("--force", is_flag=True, help="Replace a file of that name.")
+@common
+def snapshot_command(name: str, file: str | None, force: bool, storage: str, as_json: bool) -> None:
+    """Write one HTML file that says everything about an experiment, to send by mail.
+
+    It opens in any browser, without a network.
+
+    \b
+    Examples:
+      dobandit experiment snapshot spring
+      dobandit experiment snapshot spring -o monday.html --force
+    """
+    with serving_packages("a snapshot"):
+        from dobandit.service.pages.snapshot import file_name, snapshot_of
+    with opened(name, storage) as experiment:
+        path = f"{file_name(name)}.html" if file is None else file
+        if os.path.lexists(path) and not force:
+            raise ExperimentError(f"{path} exists. Choose another name, or add --force.")
+        stored = experiment.storage.find(experiment.name)
+        if stored is None:
+            raise ExperimentError(f"experiment {name!r} was deleted.")
+        text = snapshot_of(experiment, stored, time.time())
+    write_atomically(path, text)
+    size = len(text.encode())
+    answer(as_json, {"file": path, "bytes": size}, f"wrote {path} ({max(size // 1024, 1):,} kB)")

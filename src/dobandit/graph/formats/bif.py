@@ -51,7 +51,6 @@ class NetworkReader:
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
         self.draft = GraphDraft(lambda place, message: tokens.error(message, place))
-        self.variables: dict[str, None] = {}  # a dict keeps the order, and so the hints
         self.conditioned: dict[str, int] = {}
         self.parents_at: dict[str, int] = {}
         self.parents: dict[str, list[str]] = {}  # in the order of the file, which is that of tables
@@ -66,8 +65,8 @@ class NetworkReader:
             tokens.advance()
             block()
         for name, place in {**self.conditioned, **self.parents_at}.items():
-            if name not in self.variables:
-                hint = closest(name, self.variables)
+            if name not in self.draft.states:
+                hint = closest(name, self.draft.states)
                 raise tokens.error(f"a probability names variables, but {name[:40]!r} is none.{hint}", place)
 
     def _network(self) -> None:
@@ -84,10 +83,9 @@ class NetworkReader:
     def _variable(self) -> None:
         tokens, at = self.tokens, self.tokens.at
         name = take_name(tokens)
-        if name in self.variables:
+        if name in self.draft.states:
             raise tokens.error(f"a variable is declared once, but {name[:40]!r} is declared before.", at)
         self.draft.node(name, at)
-        self.variables[name] = None
         states: tuple[str, ...] = ()
         tokens.take("{", "'{'")
         while tokens.kind != "}":
