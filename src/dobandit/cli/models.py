@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +13,7 @@ from dobandit.cli.spelling import as_command
 from dobandit.documents.graphs import check_document, policies
 from dobandit.errors import DobanditError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import print_graph, write_graph
+from dobandit.graph.formats import format_of_path, print_graph, write_graph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.files import print_model, write_model
 from dobandit.model.projection import project
@@ -220,11 +219,11 @@ def project_command(file: str, hide: tuple[str, ...], output: str | None, as_jso
     what = read_structure(file, given)
     if isinstance(what, CausalGraph):
         graph = project(what, hide_of(hide))
-        text = print_graph(graph, file_format or format_of_suffix(file) or "edgelist")
+        text = print_graph(graph, file_format or format_of_path(file) or "edgelist")
         if output:
-            write_graph(graph, output, format=None if format_of_suffix(output) else file_format)
+            write_graph(graph, output, format=None if format_of_path(output) else file_format)
     else:
-        if output and format_of_suffix(output) not in (None, "json"):
+        if output and format_of_path(output) not in (None, "json"):
             raise ModelError(f"a model file is JSON, but {output} names another format. Use an ending such as .json.")
         if not isinstance(what, WeightedModel):
             raise ModelError(
@@ -251,9 +250,3 @@ def project_command(file: str, hide: tuple[str, ...], output: str | None, as_jso
         say(f"removed {names(removed)}; wrote {len(graph)} nodes, {graph.edge_count} edges to {output}")
     else:
         print_text(text)
-
-
-def format_of_suffix(path: str) -> str | None:
-    from dobandit.graph.formats import format_of_path
-
-    return format_of_path(Path(path))

@@ -8,7 +8,6 @@ import click
 
 from dobandit.cli.networks import network_options, read_world
 from dobandit.cli.output import json_option, print_json, print_table
-from dobandit.cli.rules import parse_costs as parse_costs
 from dobandit.cli.rules import rule_options, rule_words, shown_action
 from dobandit.oracle.rules import rules_of
 from dobandit.oracle.solve import MOST_LISTED, ORACLES, sizes_in_words, solve

@@ -50,7 +50,7 @@ def binary_model(network: Network, graph: CausalGraph, binarise: Binarise) -> Ta
     codes = {name: _code(network, graph, name, binarise) for name in graph.nodes}
     tables, parents, parts = {}, {}, {}
     for name in graph.nodes:
-        for bit, given, table in _bits(network, graph, name, codes):
+        for bit, given, table in _bits(network, name, codes):
             tables[bit], parents[bit] = table, given
             if bit != name:
                 parts[bit] = name
@@ -97,9 +97,7 @@ def _unused(name: str, network: Network) -> str:
     return name
 
 
-def _bits(
-    network: Network, graph: CausalGraph, name: str, codes: dict[str, Code]
-) -> list[tuple[str, tuple[str, ...], Array]]:
+def _bits(network: Network, name: str, codes: dict[str, Code]) -> list[tuple[str, tuple[str, ...], Array]]:
     """(bit, its parents, P(bit = 1 | parents)) of each bit of a variable."""
     code, above = codes[name], [codes[parent] for parent in network.parents[name]]
     given = tuple(bit for parent in above for bit in parent.bits)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -14,12 +14,12 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
+from dobandit.experiment.experiment import Experiment
 from dobandit.service.problems import nothing_at
-from dobandit.service.requests import house_of
+from dobandit.service.requests import house_of, perform
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Act = Callable[[], Response]
 
 _LONG = 64 * 1024  # bytes of a body
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -51,20 +51,37 @@ def in_a_thread(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     return handled
 
 
-def changing(asks: bool = False) -> Callable[[Callable[..., Act]], Callable[..., Awaitable[Response]]]:
+class Change(NamedTuple):
+    """What a request does to an experiment. act, kept: see `perform`"""
+
+    act: Callable[[Experiment], Any]
+    kept: Callable[[Experiment, Any], Any] | None = None
+
+
+def changing(
+    what: str, status: int = 200, asks: bool = False
+) -> Callable[[Callable[..., Change]], Callable[..., Awaitable[Response]]]:
     """A route's handler that reads what a request says, and returns what is then done: a change of an experiment,
     together with others at the same time. What is long to read is read, and done, in a thread of its own.
 
-    asks  see `Changes.make`
+    what, status  see `perform`
+    asks          see `Changes.make`
     """
 
-    def decorated(handler: Callable[..., Act]) -> Callable[..., Awaitable[Response]]:
+    def decorated(handler: Callable[..., Change]) -> Callable[..., Awaitable[Response]]:
         @functools.wraps(handler)
         async def changed(request: Request, experiment: int, body: bytes, **words: Any) -> Response:
+            read = functools.partial(handler, request, experiment=experiment, body=body, **words)
+
+            def done(change: Change) -> Response:
+                found = house_of(request).at_work(experiment)
+                act = functools.partial(change.act, found)
+                kept = None if change.kept is None else functools.partial(change.kept, found)
+                return perform(request, what, act, body=body, name=found.name, kept=kept, status=status)
+
             if len(body) > _LONG:
-                return await run_sync(lambda: handler(request, experiment=experiment, body=body, **words)())
-            act = handler(request, experiment=experiment, body=body, **words)
-            return await house_of(request).changes.make(experiment, act, asks)
+                return await run_sync(lambda: done(read()))
+            return await house_of(request).changes.make(experiment, functools.partial(done, read()), asks)
 
         return changed
 

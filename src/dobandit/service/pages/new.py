@@ -131,7 +131,7 @@ def _words(form: FormData, sketch: Sketch, faults: dict[str, str]) -> dict[str, 
         raise GraphError("an experiment has a target, but none is chosen. Choose it in the table.")
     way, policy = text(form, "way"), text(form, "policy") or POLICIES[0][0]
     policy = "ucb" if way == "ucb" else policy
-    words, found = words_of(form, sketch, sketch.graph, policy)
+    words, found = words_of(form, sketch, sketch.graph)
     faults |= found
     if way.startswith("set:"):
         words["always_set"] = list(dict.fromkeys([*words["always_set"], unquote(way.removeprefix("set:"))]))

@@ -37,11 +37,6 @@ def _shown(value: Any) -> Any:
     return printable_lines(value) if type(value) is str else value
 
 
-def as_typed(text: str) -> Markup:
-    """A text that goes back into the field in which it was typed: escaped, with its line breaks."""
-    return escape(text)
-
-
 def cut(text: str, most: int) -> str:
     """At most so many characters of a text; where some are missing, pointing at it shows the whole."""
     return _pointed(shortened(text, most), printable(text))
@@ -75,7 +70,7 @@ environment.filters |= {
     "sets": _sets,
     "short": shortened,
     "cut": cut,
-    "as_typed": as_typed,
+    "as_typed": escape,  # a text that goes back into the field in which it was typed, with its line breaks
     "token": lambda name: quote(name, safe=""),
 }
 templates = Jinja2Templates(env=environment)
