@@ -101,7 +101,7 @@ class Service:
         while True:
             after = {"after": found[-1].name} if found else {}
             page = self._connection.get("/experiments", {"limit": _PAGE, **after})["experiments"]
-            found += [reading.listed_of(one) for one in page]
+            found += [reading.read(StoredExperiment, one, document="") for one in page]
             if len(page) < _PAGE:
                 return found
 
