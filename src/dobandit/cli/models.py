@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dobandit.cli.networks import graph_options, hide_of, read_structure
-from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say
+from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say, several
 from dobandit.cli.spelling import as_command
 from dobandit.documents.graphs import check_document, policies
 from dobandit.errors import DobanditError, ModelError
@@ -28,7 +28,7 @@ MEDIATORS = "if nobody can set it, say what can be set: --controllable, or contr
 @click.argument("file", type=click.Path())
 @graph_options
 @click.option("-k", "--budget", type=click.IntRange(min=0), help="How many variables may be set at once.")
-@click.option("--always-set", multiple=True, metavar="NAME", help="A variable that every round sets; may be repeated.")
+@several("--always-set", help="A variable that every round sets; may be repeated.")
 @click.option("--horizon", type=click.IntRange(min=1), default=10_000, show_default=True, help="Rounds to learn in.")
 @json_option
 @click.pass_context

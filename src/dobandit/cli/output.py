@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -16,6 +17,7 @@ from dobandit.report.readable import stacked
 from dobandit.texts import printable, printable_lines
 
 F = TypeVar("F", bound=Callable[..., Any])
+several = partial(click.option, multiple=True, metavar="NAME")  # an option that may be repeated
 
 
 def json_option(command: F) -> F:

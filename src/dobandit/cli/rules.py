@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from dobandit.cli.output import several
 from dobandit.documents.typed import names_in, number
 from dobandit.errors import InterventionError
 from dobandit.oracle.rules import RULE_WORDS
@@ -15,27 +16,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("-k", "--budget", type=click.IntRange(min=0), help="How many variables may be set at most."),
-    click.option(
+    several(
         "--lever",
         "levers",
-        multiple=True,
         metavar="NAME=VALUE,...",
         help="What a variable may be set to, such as price=0,1; 1 where not given.",
     ),
-    click.option("--cost", "costs", multiple=True, metavar="NAME=COST", help="Cost of a variable; 1 where not given."),
+    several("--cost", "costs", metavar="NAME=COST", help="Cost of a variable; 1 where not given."),
     click.option("--total-cost", type=float, help="How much a set may cost at most."),
-    click.option("--require", multiple=True, metavar="NAME", help="A variable that every set holds."),
-    click.option(
-        "--always-set",
-        multiple=True,
-        metavar="NAME",
-        help="A variable that every round sets, to 0 or 1: hidden causes of it do no harm then.",
-    ),
-    click.option("--forbid", multiple=True, metavar="NAME", help="A variable that no set holds."),
-    click.option(
-        "--available", multiple=True, metavar="NAME", help="A variable that can be set; default: all controllable ones."
-    ),
-    click.option("--exclusive", multiple=True, metavar="A,B,...", help="Variables of which a set holds at most one."),
+    several("--require", help="A variable that every set holds."),
+    several("--always-set", help="A variable that every round sets, to 0 or 1: hidden causes of it do no harm then."),
+    several("--forbid", help="A variable that no set holds."),
+    several("--available", help="A variable that can be set; default: all controllable ones."),
+    several("--exclusive", metavar="A,B,...", help="Variables of which a set holds at most one."),
     click.option(
         "--smaller/--full-size",
         default=None,
@@ -58,7 +51,7 @@ def rule_options(command: F) -> F:
 
 def link_option(says: str) -> Callable[[F], F]:
     """How causes add up; `links_of` reads it."""
-    return click.option("--link", "links", multiple=True, metavar="[NODE=]LINK", help=says)
+    return several("--link", "links", metavar="[NODE=]LINK", help=says)
 
 
 def effects_option(default: str) -> Callable[[F], F]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dobandit.cli.output import json_option, print_json
+from dobandit.cli.output import json_option, print_json, several
 from dobandit.cli.storage import group_storage_option, kept
 from dobandit.errors import DobanditError, ExperimentError
 from dobandit.experiment.storage import Storage, open_storage
@@ -33,11 +33,9 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]")
 @group_storage_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True)
-@click.option(
+@several(
     "--allowed-host",
     "allowed_hosts",
-    multiple=True,
-    metavar="NAME",
     help="A name under which the service is reached, such as experiments.example.org; may be repeated.",
 )
 @click.option("--https", is_flag=True, help="A reverse proxy in front of it speaks HTTPS: cookies need that then.")

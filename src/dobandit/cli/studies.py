@@ -10,7 +10,7 @@ import click
 
 from dobandit.cli.experiments.inputs import links_of
 from dobandit.cli.networks import hide_of, hide_option, network_options, read_world
-from dobandit.cli.output import json_option, print_json, print_table, quiet, say, screen_width
+from dobandit.cli.output import json_option, print_json, print_table, quiet, say, screen_width, several
 from dobandit.cli.rules import effects_option, link_option, rule_options, rule_words
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import FILE_NAME, StudyResult
@@ -30,7 +30,7 @@ def refuse_other_study(folder: str, study: Study) -> None:
 @click.command("simulate")
 @click.argument("file", type=click.Path())
 @network_options
-@click.option("--policy", "policies", multiple=True, metavar="NAME[:KEY=VALUE,...]", help="A policy; may be repeated.")
+@several("--policy", "policies", metavar="NAME[:KEY=VALUE,...]", help="A policy; may be repeated.")
 @click.option("--rounds", type=click.IntRange(min=1), required=True, help="Rounds of each run.")
 @click.option("--replications", type=click.IntRange(min=1), default=100, show_default=True, help="Runs of each policy.")
 @rule_options

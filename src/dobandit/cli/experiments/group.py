@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dobandit.cli.lazy import LazyGroup
-from dobandit.cli.output import json_option
+from dobandit.cli.output import json_option, several
 from dobandit.cli.storage import group_storage_option, opened, storage_option
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ def of_experiment(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("name")(with_experiment)
 
 
-available_option = click.option(
-    "--available", multiple=True, metavar="NAME", help="What can be set; may be repeated. Default: all."
-)
+available_option = several("--available", help="What can be set; may be repeated. Default: all.")
 
 
 def seen_options(command: F) -> F:
@@ -77,9 +75,7 @@ def seen_options(command: F) -> F:
 
 
 def context_option(command: F) -> F:
-    return click.option(
-        "--context", multiple=True, metavar="NAME=VALUE", help="What is known before the round; may be repeated."
-    )(command)
+    return several("--context", metavar="NAME=VALUE", help="What is known before the round; may be repeated.")(command)
 
 
 @click.group("experiment", cls=LazyGroup, homes=_HOMES)

@@ -12,7 +12,7 @@ import click
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import available_option, common, context_option, count_of, of_experiment
 from dobandit.cli.experiments.inputs import context_given
-from dobandit.cli.output import answer, print_json, say
+from dobandit.cli.output import answer, print_json, say, several
 from dobandit.cli.rules import parse_settings
 from dobandit.cli.serving import serving_packages
 from dobandit.cli.storage import opened
@@ -60,7 +60,7 @@ def recommend_command(
 
 @click.command("evaluate")
 @of_experiment
-@click.option("--do", "settings", multiple=True, metavar="NAME=VALUE", help="What is set; may be repeated.")
+@several("--do", "settings", metavar="NAME=VALUE", help="What is set; may be repeated.")
 @context_option
 @common
 def evaluate_command(

@@ -10,7 +10,7 @@ import click
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import common, context_option, of_experiment, seen_options
 from dobandit.cli.experiments.inputs import LEASE_HELP, context_given, lease_of, observation_of, standard_input
-from dobandit.cli.output import answer, print_json
+from dobandit.cli.output import answer, print_json, several
 from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
 from dobandit.documents import live as documents
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command("ask")
 @of_experiment
 @click.option("-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="How many rounds.")
-@click.option("--available", multiple=True, metavar="NAME", help="What can be set now; may be repeated. Default: all.")
+@several("--available", help="What can be set now; may be repeated. Default: all.")
 @click.option("--lease", metavar="TIME", help=LEASE_HELP + " Default: the experiment's.")
 @click.option(
     "--size", type=click.IntRange(min=1), default=1, show_default=True, help="Rounds that a trial is planned for."
@@ -139,7 +139,7 @@ def abandon_command(experiment: Experiment, trial: int, as_json: bool) -> None:
 @click.command("record")
 @click.argument("name")
 @click.argument("seen", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--do", "settings", multiple=True, metavar="NAME=VALUE", help="What was set; may be repeated.")
+@several("--do", "settings", metavar="NAME=VALUE", help="What was set; may be repeated.")
 @seen_options
 @common
 def record_command(
