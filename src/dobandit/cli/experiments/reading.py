@@ -14,7 +14,6 @@ from dobandit.cli.experiments.group import available_option, common, context_opt
 from dobandit.cli.experiments.inputs import context_given
 from dobandit.cli.output import answer, print_json, say, several
 from dobandit.cli.rules import parse_settings
-from dobandit.cli.serving import serving_packages
 from dobandit.cli.storage import opened
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
@@ -245,6 +244,8 @@ def snapshot_command(name: str, file: str | None, force: bool, storage: str, as_
       dobandit experiment snapshot spring
       dobandit experiment snapshot spring -o monday.html --force
     """
+    from dobandit.cli.serving import serving_packages  # for sockets, which no other command here needs
+
     with serving_packages("a snapshot"):
         from dobandit.service.pages.snapshot import file_name, snapshot_of
     with opened(name, storage) as experiment:
