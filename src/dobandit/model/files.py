@@ -194,7 +194,9 @@ def model_from_document(document: object) -> Model:
             links[name] = link_from_document(node.get("link", "identity"))
     with _placed():
         if kind == "continuous":
-            _require_identity(links)
+            for name, link in links.items():
+                if link is not identity:
+                    raise fault_at(f"a continuous model is linear, but the link is {link.name}.", "nodes", name, "link")
             return LinearModel(graph, weights, noise=noise)
         return BinaryGLM(graph, weights, links=links, noise=noise)
 
@@ -220,12 +222,6 @@ def _table_model(graph: CausalGraph, nodes: Mapping[str, Any], kind: str) -> Tab
     parts = {name: str(node["part_of"]) for name, node in nodes.items() if "part_of" in node}
     with _placed():
         return TableModel(graph, tables, parts=parts)
-
-
-def _require_identity(links: dict[str, Link]) -> None:
-    for name, link in links.items():
-        if link is not identity:
-            raise fault_at(f"a continuous model is linear, but the link is {link.name}.", "nodes", name, "link")
 
 
 def _number(value: object, what: str, *path: str) -> float:

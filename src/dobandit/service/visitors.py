@@ -83,33 +83,28 @@ class Tokens:
             self._known[key] = (token, time.monotonic() + self._settings.token_seconds)
 
 
-class _Session(NamedTuple):
-    visitor: Visitor
-    expires: float
-
-
 class Sessions:
     """Sessions by the hash of their cookies. They end with the process."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._lock = settings, threading.Lock()
-        self._by_hash: dict[str, _Session] = {}
+        self._by_hash: dict[str, tuple[Visitor, float]] = {}  # whose it is, and until when
 
     def open(self, visitor: Visitor) -> str:
         """The cookie of a new session."""
         cookie = secrets.token_urlsafe(32)
         now = self._settings.clock()
         with self._lock:
-            self._by_hash = {key: one for key, one in self._by_hash.items() if one.expires > now}
+            self._by_hash = {key: one for key, one in self._by_hash.items() if one[1] > now}
             if len(self._by_hash) >= _MOST_SESSIONS:
-                del self._by_hash[min(self._by_hash, key=lambda key: self._by_hash[key].expires)]
-            session = _Session(visitor._replace(csrf=secrets.token_urlsafe(32)), now + self._settings.session_seconds)
-            self._by_hash[_hashed(cookie)] = session
+                del self._by_hash[min(self._by_hash, key=lambda key: self._by_hash[key][1])]
+            guarded = visitor._replace(csrf=secrets.token_urlsafe(32))
+            self._by_hash[_hashed(cookie)] = guarded, now + self._settings.session_seconds
         return cookie
 
     def find(self, cookie: str) -> Visitor | None:
-        session = self._by_hash.get(_hashed(cookie))
-        return None if session is None or session.expires <= self._settings.clock() else session.visitor
+        visitor, until = self._by_hash.get(_hashed(cookie), (None, 0.0))
+        return visitor if self._settings.clock() < until else None
 
     def close(self, cookie: str) -> None:
         with self._lock:

@@ -156,12 +156,9 @@ def _tried(rows: Sequence[Row], last: int, label: str, width: float, longest: fl
                 )
     floor = height - 26.0
     parts.append(element("line", class_="axis", x1=left, x2=width - frame.right_room, y1=floor, y2=floor))
-    parts += [words(frame.x(at), floor + 16, text, class_=f"tick {side}") for at, text, side in _ends(last)]
+    parts.append(words(frame.x(0.0), floor + 16, "first trial", class_="tick "))
+    parts.append(words(frame.x(max(last, 1)), floor + 16, f"{last:,} closed", class_="tick end"))
     return drawing(width, height, "".join(parts), label, "chart", interactive=bool(hrefs))
-
-
-def _ends(last: int) -> list[tuple[float, str, str]]:
-    return [(0.0, "first trial", ""), (float(max(last, 1)), f"{last:,} closed", "end")]
 
 
 def interval_chart(points: Sequence[tuple[int, float, float, float]], label: str, reach: tuple[float, float]) -> str:
