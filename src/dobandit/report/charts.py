@@ -115,27 +115,14 @@ def graph_chart(
 def _arrow_layers(alt: Any, picture: Picture, x: dict[str, Any], y: dict[str, Any]) -> list[Any]:
     points, heads, texts = [], [], []
     for number, arrow in enumerate(picture.arrows):
-        thickness = 0.8 + 2.0 * arrow.strength if arrow.text else 1.2
+        line, head = (_HARM, _HARM) if arrow.harmful else ("#8a8a8a", "#5a5a5a")
+        look = {"thickness": 0.8 + 2.0 * arrow.strength if arrow.text else 1.2, "line": line}
         points += [
-            {
-                "edge": number,
-                "order": k,
-                "x": round(px, 1),
-                "y": round(py, 1),
-                "thickness": thickness,
-                "line": _HARM if arrow.harmful else "#8a8a8a",
-            }
+            {"edge": number, "order": k, "x": round(px, 1), "y": round(py, 1), **look}
             for k, (px, py) in enumerate(arrow.points.tolist())
         ]
-        tip = arrow.tip
-        heads.append(
-            {
-                "x": round(tip[0], 1),
-                "y": round(tip[1], 1),
-                "angle": round(arrow.angle, 1),
-                "tip": _HARM if arrow.harmful else "#5a5a5a",
-            }
-        )
+        across, down = (round(place, 1) for place in arrow.tip)
+        heads.append({"x": across, "y": down, "angle": round(arrow.angle, 1), "tip": head})
         texts.append({"x": arrow.text_at[0], "y": arrow.text_at[1], "text": arrow.text})
     where = {"x": alt.X("x:Q", **x), "y": alt.Y("y:Q", **y)}
     lines = alt.Chart(alt.InlineData(values=points)).mark_line()

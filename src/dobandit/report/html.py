@@ -193,11 +193,9 @@ def study_section(result: StudyResult, *, heading: str | None = None, remarks: S
 def study_lead(result: StudyResult) -> str:
     """What was run, and when: the study's name, its date and its sizes."""
     study, rules = result.study, result.study.rules
-    when = (
-        ""
-        if result.finished is None
-        else f", {datetime.fromtimestamp(result.finished, UTC):%d %B %Y}".replace(" 0", " ")
-    )
+    when = ""
+    if result.finished is not None:
+        when = f", {datetime.fromtimestamp(result.finished, UTC):%d %B %Y}".replace(" 0", " ")
     said = {key: value for key, value in rules.to_document().items() if value not in (None, [], {}, ())}
     rest = "".join(f", {key.replace('_', ' ')} {value}" for key, value in said.items() if key != "budget")
     return (

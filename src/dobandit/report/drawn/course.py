@@ -93,9 +93,8 @@ def _rewards(
             said = (
                 f"trials {stage.first:,} to {stage.last - 1:,}: {stage.mean:.3f} ({stage.low:.3f} to {stage.high:.3f})"
             )
-            whisker = element(
-                "line", class_="whisker", x1=x, x2=x, y1=frame.y(stage.low or 0.0), y2=frame.y(stage.high or 0)
-            )
+            low, high = frame.y(stage.low or 0.0), frame.y(stage.high or 0.0)
+            whisker = element("line", class_="whisker", x1=x, x2=x, y1=low, y2=high)
             dot = element("circle", class_="dot", cx=x, cy=frame.y(stage.mean), r=3.2)
             parts.append(element("g", element("title", text_of(said)) + whisker + dot))
     left = frame.left_room
