@@ -39,18 +39,13 @@ def _value(kind: Any, said: Any, end: float | None = None) -> Any:
         return None if said is None else _value(next(one for one in get_args(kind) if one is not NoneType), said)
     if kind is float and said is None:
         return math.nan if end is None else end
-    if kind is float:
-        return seconds_of(said) if isinstance(said, str) else said
+    if kind is float:  # or a time, in seconds since 1970
+        return datetime.fromisoformat(said).timestamp() if isinstance(said, str) else said
     if get_origin(kind) is tuple:
         return tuple(_value(get_args(kind)[0], one) for one in said)
     if isinstance(kind, type) and kind.__module__.startswith("dobandit."):
         return read(kind, said if isinstance(said, Mapping) else dict(zip(_fields(kind), said, strict=False)))
     return said
-
-
-def seconds_of(text: str | None) -> float | None:
-    """ISO 8601 as seconds since 1970."""
-    return None if text is None else datetime.fromisoformat(text).timestamp()
 
 
 def stored_trial_of(row: Document, columns: Columns) -> StoredTrial:
@@ -65,20 +60,15 @@ def stored_trial_of(row: Document, columns: Columns) -> StoredTrial:
     elif seen is not None:
         seen, counts = batch_text({encoded(one): one[columns.count_key] for one in seen})
     low, high = row["interval"] or (None, None)
-    times = {key: seconds_of(row[key]) for key in ("asked_at", "lease_expires", "closed_at")}
-    kept = {key: value for key, value in row.items() if key in StoredTrial._fields}
-    return StoredTrial(
-        **{
-            **kept,
-            **times,
-            "number": row["trial"],
-            "do": encoded(row["do"]),
-            "observation": seen,
-            "counts": counts,
-            "low": low,
-            "high": high,
-            "available": None if row["available"] is None else json.dumps(row["available"], ensure_ascii=False),
-            "context": None if row["context"] is None else encoded(row["context"]),
-            "rounds": 1 if row["rounds"] is None else row["rounds"],
-        }
+    return read(
+        StoredTrial,
+        row,
+        do=encoded(row["do"]),
+        observation=seen,
+        counts=counts,
+        low=low,
+        high=high,
+        available=None if row["available"] is None else json.dumps(row["available"], ensure_ascii=False),
+        context=None if row["context"] is None else encoded(row["context"]),
+        rounds=1 if row["rounds"] is None else row["rounds"],
     )

@@ -72,21 +72,12 @@ def read_graph(
     ('visit',)
     """
     name = path_of(source)
+    roles: dict[str, Any] = {"target": target, "latent": latent, "controllable": controllable, "context": context}
     kind = None if format is None else _known(format)
     try:
         text = read_text(name)
         kind = kind or format_of_path(name) or sniff(text)
-        return parse_graph(
-            text,
-            kind,
-            target=target,
-            latent=latent,
-            controllable=controllable,
-            bias=bias,
-            context=context,
-            binarise=binarise,
-            structure_only=structure_only,
-        )
+        return parse_graph(text, kind, **roles, bias=bias, binarise=binarise, structure_only=structure_only)
     except ParseError as error:
         raise error.in_source(name) from None
     except GraphError as error:
