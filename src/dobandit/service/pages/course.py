@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -41,8 +41,9 @@ class Stretch:
     tried: Counter[str] = field(default_factory=Counter)  # trials by what was set, as the log keeps it
 
     def add(self, other: Stretch) -> None:
-        for sum_ in fields(self):
-            setattr(self, sum_.name, getattr(self, sum_.name) + getattr(other, sum_.name))
+        for name in ("trials", "rounds", "total", "foretold", "predicted", "low", "high"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.tried.update(other.tried)
 
 
 class Known:
