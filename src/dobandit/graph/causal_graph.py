@@ -377,25 +377,6 @@ class CausalGraph:
         return f"CausalGraph({len(self.nodes)} nodes{hidden}, {self.edge_count} edges, target={self.target!r})"
 
 
-def changed(
-    graph: CausalGraph,
-    *,
-    nodes: Iterable[str] | None = None,
-    edges: Iterable[Edge] | None = None,
-    **roles: Iterable[str],
-) -> CausalGraph:
-    """The graph with other nodes, edges or roles. Nobody is warned once more of variables that cannot matter.
-
-    roles  latent, controllable, bias, context
-    """
-    names = list(graph.nodes if nodes is None else nodes)
-    place = {name: i for i, name in enumerate(names)}
-    pairs = [(place[a], place[b]) for a, b in (graph.edges if edges is None else edges)]
-    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    kept = {role: roles.get(role, getattr(graph, role)) for role in ("latent", "controllable", "bias", "context")}
-    return CausalGraph.from_arrays(names, ends[:, 0], ends[:, 1], graph.target, **kept)
-
-
 def _edge(edge: Sequence[str]) -> Edge:
     if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
         raise GraphError(f"an edge is a pair (cause, effect) of names, but got {edge!r}.")

@@ -16,7 +16,7 @@ import numpy as np
 
 from dobandit.checks import listable, shown
 from dobandit.errors import GraphError, closest, listed
-from dobandit.graph.causal_graph import CausalGraph, changed
+from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.latent import Admissibility, Witness, admissible, path_between, projected_edges
 
 AUTO = "auto"
@@ -184,6 +184,25 @@ def reduced(graph: CausalGraph, beside: Sequence[str] = ()) -> CausalGraph:
     return CausalGraph.from_arrays(
         names, tails, heads, graph.target, (), graph.controllable, [*started, *beside], graph.context
     )
+
+
+def changed(
+    graph: CausalGraph,
+    *,
+    nodes: Iterable[str] | None = None,
+    edges: Iterable[Edge] | None = None,
+    **roles: Iterable[str],
+) -> CausalGraph:
+    """The graph with other nodes, edges or roles. Nobody is warned once more of variables that cannot matter.
+
+    roles  latent, controllable, bias, context
+    """
+    names = list(graph.nodes if nodes is None else nodes)
+    place = {name: i for i, name in enumerate(names)}
+    pairs = [(place[a], place[b]) for a, b in (graph.edges if edges is None else edges)]
+    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    kept = {role: roles.get(role, getattr(graph, role)) for role in ("latent", "controllable", "bias", "context")}
+    return CausalGraph.from_arrays(names, ends[:, 0], ends[:, 1], graph.target, **kept)
 
 
 def ways_out(graph: CausalGraph, witness: Witness, rules: Sequence[Rule] = (admissible,), learner: bool = True) -> str:

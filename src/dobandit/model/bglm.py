@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from dobandit.checks import shown
 from dobandit.errors import ModelError, closest
-from dobandit.graph.causal_graph import CausalGraph, Edge, changed
+from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats.networkx_format import as_graph
+from dobandit.graph.hiding import changed
 from dobandit.model.base import CausalModel
 from dobandit.model.extremes import Reach, reach_of, refuse_bad_weights
 from dobandit.model.free_nodes import WeightedNode

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import ModelError
-from dobandit.graph.causal_graph import CausalGraph, changed
+from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.states import Binarise, refuse_unknown, states_of_one
+from dobandit.graph.hiding import changed
 from dobandit.model.tables import MOST_PARENTS, TableModel
 
 if TYPE_CHECKING:
