@@ -83,9 +83,7 @@ class CausalGraph:
         if listed_edges is None:
             raise GraphError(f"edges is a list of (cause, effect) pairs, but got {type(edges).__name__}.")
         pairs = [_edge(edge) for edge in listed_edges]
-        names = dict.fromkeys(name for pair in pairs for name in pair)
-        for name in _names(nodes, "nodes"):
-            names[name] = None
+        names = dict.fromkeys([*(name for pair in pairs for name in pair), *_names(nodes, "nodes")])
         if not names:
             raise GraphError("a causal graph needs nodes, but no edge and no node was given. List some edges.")
         number = {name: i for i, name in enumerate(names)}
