@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from dobandit.cli.experiments import inputs, managing
-from dobandit.documents.rounds import trial_document
+from dobandit.documents.live import trial_document
 from dobandit.experiment.trial import Trial
 from dobandit.policy.engine import Interval
 from experiment_commands import PAPER, json_of, refused

@@ -96,7 +96,7 @@ def test_storage_trouble_on_the_list_is_said_for_its_line_alone(shop, monkeypatc
     def broken(desk):
         raise StorageError(f"{shop.storage.url}: the log is damaged")
 
-    monkeypatch.setattr(listing, "_usual_context", broken)
+    monkeypatch.setattr(listing, "_spark", broken)
     assert "the storage: the log is damaged" in shop.get("/").text
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dobandit import UCB, CausalGraph
-from dobandit.cli.progress import progress_of_a_log
+from dobandit.cli.output import progress_of_a_log
 from dobandit.errors import ExperimentError, StorageError
 from dobandit.experiment import known, replica
 from dobandit.experiment.replica import Replica

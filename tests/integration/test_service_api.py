@@ -9,7 +9,7 @@ import time
 import pytest
 
 import dobandit as dob
-from dobandit.documents.answers import diagnosis_document, recommendation_document
+from dobandit.documents.live import recommendation_document
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.tokens import create_token, revoke_token
 from serving import FUNNEL, served
@@ -57,9 +57,7 @@ def test_a_round_over_http_is_a_round(house):
         local.tell(trial, seen_after(said))
     recommended = house.call("GET", f"{house.at}/recommend", scope="read").json()
     assert recommended == json.loads(json.dumps(recommendation_document(local.recommend(), local.best_observed())))
-    assert house.call("GET", f"{house.at}/diagnose").json() == json.loads(
-        json.dumps(diagnosis_document(local.diagnose()))
-    )
+    assert house.call("GET", f"{house.at}/diagnose").json() == json.loads(json.dumps(local.diagnose().to_document()))
     rows = house.call("GET", f"{house.at}/trials").json()["trials"]
     times = ("asked_at", "closed_at")
     assert [{**row, **dict.fromkeys(times)} for row in rows] == [

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dobandit.cli.networks import network_options, read_world
-from dobandit.cli.output import json_option, print_json, print_table
+from dobandit.cli.output import json_option, print_json, print_table, several
 from dobandit.cli.rules import parse_settings
 from dobandit.model.inference import METHODS, expect
 
@@ -16,7 +16,7 @@ from dobandit.model.inference import METHODS, expect
 @click.command("expect")
 @click.argument("file", type=click.Path())
 @network_options
-@click.option("--do", "settings", multiple=True, metavar="NAME=VALUE", help="Set a variable; may be repeated.")
+@several("--do", "settings", metavar="NAME=VALUE", help="Set a variable; may be repeated.")
 @click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True)
 @click.option("--samples", type=click.IntRange(min=2), default=100_000, show_default=True, help="For Monte Carlo.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For Monte Carlo.")

@@ -39,9 +39,11 @@ _HOMES = {
     },
     "experiments.group": {"experiment": "Run an experiment: ask what to set, carry it out, tell what was seen."},
     "storage": {"storage": "Look after the place where experiments are kept."},
-    "serving": {"serve": "Let browsers and programs in: pages for people, and an API at /api/v1."},
+    "serving": {
+        "serve": "Let browsers and programs in: pages for people, and an API at /api/v1.",
+        "demo": "Show the pages with an experiment that runs while you look.",
+    },
     "tokens": {"token": "Say who may come in to `dobandit serve`."},
-    "demo": {"demo": "Show the pages with an experiment that runs while you look."},
 }
 
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import click
 
-from dobandit.cli.hidden import hidden_rows
 from dobandit.cli.networks import graph_options, hide_of, read_structure
-from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say
+from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say, several
 from dobandit.cli.spelling import as_command
-from dobandit.documents.graphs import check_document
+from dobandit.documents.graphs import check_document, policies
 from dobandit.errors import DobanditError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import print_graph, write_graph
+from dobandit.graph.formats import format_of_path, print_graph, write_graph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.files import print_model, write_model
 from dobandit.model.projection import project
+from dobandit.report.readable import counted
 
 _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 
@@ -29,7 +28,7 @@ MEDIATORS = "if nobody can set it, say what can be set: --controllable, or contr
 @click.argument("file", type=click.Path())
 @graph_options
 @click.option("-k", "--budget", type=click.IntRange(min=0), help="How many variables may be set at once.")
-@click.option("--always-set", multiple=True, metavar="NAME", help="A variable that every round sets; may be repeated.")
+@several("--always-set", help="A variable that every round sets; may be repeated.")
 @click.option("--horizon", type=click.IntRange(min=1), default=10_000, show_default=True, help="Rounds to learn in.")
 @json_option
 @click.pass_context
@@ -82,7 +81,7 @@ def said(count: int | float | None) -> str:
     if count is None:
         return "more than 10^300 sets"
     if isinstance(count, int):
-        return f"{count:,} set" + ("" if count == 1 else "s")
+        return counted(count, "set")
     return f"about {count:.1e} sets"
 
 
@@ -167,6 +166,39 @@ def print_report(file: str, report: dict[str, Any]) -> None:
     print_table(["node", "parents", "bias"], shown, title=title, right=[1])
 
 
+def hidden_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Of hidden causes: whether they can be removed, what it takes, and which sets can be best at all."""
+    witness = report["witness"]
+    if witness:
+        first, second = (" -> ".join(path) for path in witness["paths"])
+        said = (
+            f"not admissible: hidden {witness['hidden']} reaches {witness['paths'][0][-1]} ({first}) and its "
+            f"descendant {witness['paths'][1][-1]} ({second})"
+        )
+    elif report["latent"] or report["hide"]:
+        said = "admissible: a linear model's hidden variables can be removed (dobandit project)"
+    else:
+        said = "no hidden variables"
+    rows = [("hidden structure", said)]
+    if report["hide_note"]:
+        rows.append(("counts as hidden", report["hide_note"]))
+    if report["hide"]:
+        rows.append(("counts as hidden", f"{names(report['hide'])}: kept in a log, but not learned from, and not set"))
+        rows += [
+            (f"{n} is learned", f"from {names(p) or 'nothing'} directly") for n, p in report["learned_directly"].items()
+        ]
+    if report["always_set"]:
+        rows.append(("always set", f"{names(report['always_set'])}: rounds in which it is not teach nothing"))
+    if witness:
+        refuse, take = (", ".join(policies(any_graph)) for any_graph in (False, True))
+        rows.append(("refused by", f"project and rank, and simulate and experiment create with {refuse}"))
+        rows.append(("taken by", f"simulate and experiment create with {take}"))
+    if report["possibly_optimal"] is not None:
+        sets = ["{" + ", ".join(chosen) + "}" for chosen in report["possibly_optimal"]]
+        rows.append(("sets that can be best", f"{names(sets)}, with each variable set to 0 or 1"))
+    return rows
+
+
 @click.command("project")
 @click.argument("file", type=click.Path())
 @graph_options
@@ -187,11 +219,11 @@ def project_command(file: str, hide: tuple[str, ...], output: str | None, as_jso
     what = read_structure(file, given)
     if isinstance(what, CausalGraph):
         graph = project(what, hide_of(hide))
-        text = print_graph(graph, file_format or format_of_suffix(file) or "edgelist")
+        text = print_graph(graph, file_format or format_of_path(file) or "edgelist")
         if output:
-            write_graph(graph, output, format=None if format_of_suffix(output) else file_format)
+            write_graph(graph, output, format=None if format_of_path(output) else file_format)
     else:
-        if output and format_of_suffix(output) not in (None, "json"):
+        if output and format_of_path(output) not in (None, "json"):
             raise ModelError(f"a model file is JSON, but {output} names another format. Use an ending such as .json.")
         if not isinstance(what, WeightedModel):
             raise ModelError(
@@ -218,9 +250,3 @@ def project_command(file: str, hide: tuple[str, ...], output: str | None, as_jso
         say(f"removed {names(removed)}; wrote {len(graph)} nodes, {graph.edge_count} edges to {output}")
     else:
         print_text(text)
-
-
-def format_of_suffix(path: str) -> str | None:
-    from dobandit.graph.formats import format_of_path
-
-    return format_of_path(Path(path))

@@ -8,43 +8,37 @@ from typing import Any
 
 import click
 
+from dobandit.cli.output import several
+from dobandit.cli.rules import with_options
 from dobandit.errors import GraphError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS
 from dobandit.graph.hiding import AUTO
 from dobandit.model.files import Model, read_graph_or_model, read_model
 
-_BINARISE = click.option(
+_BINARISE = several(
     "--binarise",
-    multiple=True,
     metavar="NAME=STATE[,STATE...]",
     help="BIF: the states of a variable that count as 1; may be repeated.",
 )
-hide_option = click.option(
+hide_option = several(
     "--hide",
-    multiple=True,
     metavar="NAME|auto",
     help="A variable that counts as hidden, so that hidden causes of it do no harm; auto: the fewest that help.",
 )
 _NETWORK_OPTIONS = [
     click.option("--target", help="BIF: the variable to make likely."),
-    click.option("--latent", multiple=True, metavar="NAME", help="BIF: a hidden variable; may be repeated."),
-    click.option(
-        "--controllable", multiple=True, metavar="NAME", help="BIF: a variable that can be set; default: all. Repeat."
-    ),
+    several("--latent", help="BIF: a hidden variable; may be repeated."),
+    several("--controllable", help="BIF: a variable that can be set; default: all. Repeat."),
     _BINARISE,
 ]
-_CONTEXT = click.option(
-    "--context", multiple=True, metavar="NAME", help="A variable that is observed before acting; may be repeated."
-)
+_CONTEXT = several("--context", help="A variable that is observed before acting; may be repeated.")
 _GRAPH_OPTIONS = [
     click.option("--target", help="The variable to make likely (overrides the file)."),
-    click.option("--latent", multiple=True, metavar="NAME", help="A hidden variable; may be repeated."),
+    several("--latent", help="A hidden variable; may be repeated."),
     _CONTEXT,
-    click.option(
+    several(
         "--controllable",
-        multiple=True,
-        metavar="NAME",
         help="A variable that can be set; may be repeated. Default: as the file says, or all but the target.",
     ),
     hide_option,
@@ -58,23 +52,17 @@ _GRAPH_WORDS = (*_NETWORK_WORDS, "context", "format", "structure_only")
 
 def network_options(command: Any) -> Any:
     """Add the options of a model; the command gets them as keywords, for `read_world`."""
-    return _with(command, _NETWORK_OPTIONS)
+    return with_options(command, _NETWORK_OPTIONS)
 
 
 def graph_options(command: Any) -> Any:
     """Add --hide and the options of a graph; the command gets these as keywords, for `read_structure`."""
-    return _with(command, _GRAPH_OPTIONS)
+    return with_options(command, _GRAPH_OPTIONS)
 
 
 def graph_options_but_context(command: Any) -> Any:
     """For a command whose --context has values."""
-    return _with(command, [option for option in _GRAPH_OPTIONS if option is not _CONTEXT])
-
-
-def _with(command: Any, options: Sequence[Any]) -> Any:
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, [option for option in _GRAPH_OPTIONS if option is not _CONTEXT])
 
 
 def hide_of(given: Sequence[str]) -> str | tuple[str, ...]:

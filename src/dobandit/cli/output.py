@@ -1,11 +1,13 @@
-"""What commands print: JSON for machines, tables for people."""
+"""What commands print: JSON for machines, tables for people, and bars for work that takes a while."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -15,6 +17,7 @@ from dobandit.report.readable import stacked
 from dobandit.texts import printable, printable_lines
 
 F = TypeVar("F", bound=Callable[..., Any])
+several = partial(click.option, multiple=True, metavar="NAME")  # an option that may be repeated
 
 
 def json_option(command: F) -> F:
@@ -41,10 +44,12 @@ def _escaped(character: str) -> str:
     return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]  # DEL is ASCII, which JSON leaves alone
 
 
-def answer(as_json: bool, document: object, text: str) -> None:
-    """What a command has to say: JSON for machines, a line for people."""
+def answer(as_json: bool, document: object, text: str | Callable[[], None]) -> None:
+    """What a command has to say: JSON for machines; for people a line, or what a function prints."""
     if as_json:
         print_json(document)
+    elif callable(text):
+        text()
     else:
         say(text)
 
@@ -107,3 +112,31 @@ def names(items: Sequence[str], most: int = 12) -> str:
     if not items:
         return "none"
     return ", ".join(items[:most]) + (f" and {len(items) - most} more" if len(items) > most else "")
+
+
+def quiet(as_json: bool) -> bool:
+    """No progress bar where nobody looks: in JSON mode, or when standard error is not a terminal."""
+    return as_json or not sys.stderr.isatty()
+
+
+@contextmanager
+def progress_of_a_log(description: str, as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar that appears where the work takes a while: when (trials done, trials in all) are reported for the first
+    time. None where nobody looks."""
+    if quiet(as_json):
+        yield None
+        return
+    with ExitStack() as stack:
+        shown: list[Callable[[int], None]] = []
+        reached = 0
+
+        def report(done: int, in_all: int) -> None:
+            nonlocal reached
+            if not shown:
+                from dobandit.report.result import progress_bar
+
+                shown.append(stack.enter_context(progress_bar(description, in_all)))
+            shown[0](done - reached)
+            reached = done
+
+        yield report

@@ -8,7 +8,7 @@ import click
 
 from dobandit.cli.experiments.inputs import context_given, links_of
 from dobandit.cli.networks import graph_options_but_context, hide_of, read_structure
-from dobandit.cli.output import json_option, print_json, print_table, say
+from dobandit.cli.output import json_option, print_json, print_table, say, several
 from dobandit.cli.rules import link_option, rule_options, rule_words, shown_action
 from dobandit.oracle.rules import rules_of
 from dobandit.texts import printable
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 @click.argument("file", metavar="GRAPH_OR_MODEL_FILE", type=click.Path())
 @rule_options
 @graph_options_but_context
-@click.option(
+@several(
     "--context",
-    multiple=True,
     metavar="NAME=VALUE",
     help="A variable that is observed before acting, and its value for this ranking; may be repeated.",
 )

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
+from dobandit.cli.output import several
 from dobandit.documents.typed import names_in, number
 from dobandit.errors import InterventionError
+from dobandit.oracle.rules import RULE_WORDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("-k", "--budget", type=click.IntRange(min=0), help="How many variables may be set at most."),
-    click.option(
+    several(
         "--lever",
         "levers",
-        multiple=True,
         metavar="NAME=VALUE,...",
         help="What a variable may be set to, such as price=0,1; 1 where not given.",
     ),
-    click.option("--cost", "costs", multiple=True, metavar="NAME=COST", help="Cost of a variable; 1 where not given."),
+    several("--cost", "costs", metavar="NAME=COST", help="Cost of a variable; 1 where not given."),
     click.option("--total-cost", type=float, help="How much a set may cost at most."),
-    click.option("--require", multiple=True, metavar="NAME", help="A variable that every set holds."),
-    click.option(
-        "--always-set",
-        multiple=True,
-        metavar="NAME",
-        help="A variable that every round sets, to 0 or 1: hidden causes of it do no harm then.",
-    ),
-    click.option("--forbid", multiple=True, metavar="NAME", help="A variable that no set holds."),
-    click.option(
-        "--available", multiple=True, metavar="NAME", help="A variable that can be set; default: all controllable ones."
-    ),
-    click.option("--exclusive", multiple=True, metavar="A,B,...", help="Variables of which a set holds at most one."),
+    several("--require", help="A variable that every set holds."),
+    several("--always-set", help="A variable that every round sets, to 0 or 1: hidden causes of it do no harm then."),
+    several("--forbid", help="A variable that no set holds."),
+    several("--available", help="A variable that can be set; default: all controllable ones."),
+    several("--exclusive", metavar="A,B,...", help="Variables of which a set holds at most one."),
     click.option(
         "--smaller/--full-size",
         default=None,
@@ -43,16 +37,21 @@ _OPTIONS = (
 )
 
 
-def rule_options(command: F) -> F:
-    """Add the options of `Rules`; the command gets them as keywords, for `rule_words`."""
-    for option in reversed(_OPTIONS):
+def with_options(command: F, options: Sequence[Callable[[F], F]]) -> F:
+    """Add options, in this order."""
+    for option in reversed(options):
         command = option(command)
     return command
 
 
+def rule_options(command: F) -> F:
+    """Add the options of `Rules`; the command gets them as keywords, for `rule_words`."""
+    return with_options(command, _OPTIONS)
+
+
 def link_option(says: str) -> Callable[[F], F]:
     """How causes add up; `links_of` reads it."""
-    return click.option("--link", "links", multiple=True, metavar="[NODE=]LINK", help=says)
+    return several("--link", "links", metavar="[NODE=]LINK", help=says)
 
 
 def effects_option(default: str) -> Callable[[F], F]:
@@ -61,22 +60,14 @@ def effects_option(default: str) -> Callable[[F], F]:
     return click.option("--effects", type=click.Choice(["nonnegative", "any"]), help=said)
 
 
-def rule_words(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The rules among a command's keywords, as `rules_of`, `solve` and `create_experiment` take them: the budget, and
-    of the others those that were said."""
-    words = {
-        "levers": parse_levers(given["levers"]),
-        "costs": parse_costs(given["costs"]),
-        "total_cost": given["total_cost"],
-        "require": given["require"],
-        "forbid": given["forbid"],
-        "exclusive": [_group(group) for group in given["exclusive"]],
-        "smaller": given["smaller"],
-        "always_set": given["always_set"],
-        "available": given["available"],
-    }
+def rule_words(given: dict[str, Any]) -> dict[str, Any]:
+    """The rules, which are taken out of a command's keywords, as `rules_of`, `solve` and `create_experiment` take them:
+    the budget, and of the others those that were said."""
+    words = {word: given.pop(word) for word in RULE_WORDS}
+    words |= {"levers": parse_levers(words["levers"]), "costs": parse_costs(words["costs"])}
+    words["exclusive"] = [_group(group) for group in words["exclusive"]]
     said = {word: value for word, value in words.items() if value is not None and value not in ({}, [], ())}
-    return {"budget": given["budget"], **said}
+    return {"budget": given.pop("budget"), **said}
 
 
 def parse_costs(costs: Iterable[str]) -> dict[str, float]:

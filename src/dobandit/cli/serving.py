@@ -1,22 +1,31 @@
-"""The command serve."""
+"""The commands serve and demo."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
+import shutil
+import signal
 import socket
 import sys
+import tempfile
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dobandit.cli.output import json_option, print_json
+from dobandit.cli.output import json_option, print_json, several
 from dobandit.cli.storage import group_storage_option, kept
 from dobandit.errors import DobanditError, ExperimentError
-from dobandit.experiment.storage import Storage
+from dobandit.experiment.storage import Storage, open_storage
 
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+_DEMO_HOST = "127.0.0.1"
 _NAME = re.compile(r"[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -24,11 +33,9 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]")
 @group_storage_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True)
-@click.option(
+@several(
     "--allowed-host",
     "allowed_hosts",
-    multiple=True,
-    metavar="NAME",
     help="A name under which the service is reached, such as experiments.example.org; may be repeated.",
 )
 @click.option("--https", is_flag=True, help="A reverse proxy in front of it speaks HTTPS: cookies need that then.")
@@ -47,9 +54,10 @@ def serve_command(
       dobandit serve --storage sqlite:///spring.db --port 8000
       dobandit serve --host 0.0.0.0 --allowed-host experiments.example.org --https
     """
-    run = server()
-    from dobandit.service.app import create_app
-    from dobandit.service.settings import LOOPBACK, Settings
+    with serving_packages("serving"):
+        from dobandit.service.app import create_app
+        from dobandit.service.server import run
+        from dobandit.service.settings import LOOPBACK, Settings
 
     local = _is_loopback(host)
     for name in allowed_hosts:
@@ -63,27 +71,99 @@ def serve_command(
             https=https,
             login=local,
         )
-        app = create_app(place, settings)
-        link = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        require_free(host, port)
+        serve(run, create_app(place, settings), host, place.url, as_json=as_json)
 
-        def login() -> str | None:
-            return f"{link}/login?code={app.state.login.code}" if local else None
 
-        def say_link() -> None:
+@click.command("demo")
+@click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True)
+@click.option(
+    "--rounds-per-second",
+    "pace",
+    type=click.FloatRange(0.0, 100.0),
+    default=2.0,
+    show_default=True,
+    help="How quickly the simulated shop plays; 0: not at all.",
+)
+@click.option(
+    "--begin-with",
+    "rounds",
+    type=click.IntRange(0, 100_000),
+    default=60,
+    show_default=True,
+    help="Rounds played first.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
+    """Show the pages with an experiment that runs while you look.
+
+    A simulated shop carries out each round and tells what was seen. The database is thrown away at the end.
+
+    \b
+    Examples:
+      dobandit demo
+      dobandit demo --port 9000 --rounds-per-second 10
+    """
+    with serving_packages("serving"):
+        from dobandit.service.app import create_app
+        from dobandit.service.pages.demo import Shop, begin
+        from dobandit.service.server import run
+        from dobandit.service.settings import Settings
+
+    require_free(_DEMO_HOST, port)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a demo that is ended throws its database away too
+    folder = Path(tempfile.mkdtemp(prefix="dobandit-demo-"))
+    try:
+        storage = open_storage(f"sqlite:///{folder / 'demo.db'}")
+        click.echo(f"a shop opens; its first {rounds:,} rounds are played ...")
+        app = create_app(storage, Settings(port=port))
+        shop = Shop(begin(storage, seed), pace)
+        shop.play(rounds)
+        with closing(storage), suppress(KeyboardInterrupt), shop.open():
+            serve(run, app, _DEMO_HOST, "it", end=", and throws everything away")
+        click.echo("the shop is closed.")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def serving_packages(what: str) -> Iterator[None]:
+    """While the packages of a service are imported. what: needs them"""
+    try:
+        yield
+    except ImportError as error:
+        raise DobanditError(
+            f"{what} needs the package {error.name}, which is not installed. Install it with: "
+            "pip install 'dobandit[server]'"
+        ) from None
+
+
+def serve(run: Callable[..., None], app: FastAPI, host: str, what: str, end: str = "", as_json: bool = False) -> None:
+    """Run an app until it is stopped; say where it is, and how to log in once where one may.
+
+    run        that of the service, which is imported where its packages may be missing
+    what, end  what it serves, and what else stopping it does
+    """
+    port = app.state.settings.port
+    link = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def login() -> str | None:
+        return None if app.state.login is None else f"{link}/login?code={app.state.login.code}"
+
+    def say_login() -> None:
+        if app.state.login is not None:
             click.echo(f"log in once with: {login()}", err=as_json)
 
-        def listening() -> None:
-            if as_json:
-                print_json({"url": link, "storage": place.url, "login": login()})
-            else:
-                click.echo(f"serving {place.url} at {link}; Ctrl+C stops it")
-                if local:
-                    say_link()
-            sys.stdout.flush()  # a program that started this one waits for the link
+    def listening() -> None:
+        if as_json:
+            print_json({"url": link, "storage": what, "login": login()})
+        else:
+            click.echo(f"serving {what} at {link}; Ctrl+C stops it{end}")
+            say_login()
+        sys.stdout.flush()  # a program that started this one waits for the link
 
-        require_free(host, port)
-        app.state.used_login = say_link if local else app.state.used_login
-        run(app, host, port, listening)
+    app.state.used_login = say_login
+    run(app, host, port, listening)
 
 
 def _require_name(name: str) -> None:
@@ -107,19 +187,6 @@ def _require_guarded(host: str, place: Storage, allowed_hosts: tuple[str, ...]) 
             f"a service that others can reach ({host}) needs to know its name, so that no other name leads to it. Add "
             "--allowed-host experiments.example.org."
         )
-
-
-def server() -> Callable[[Any, str, int, Callable[[], None]], None]:
-    """What runs an app, where the packages for it are installed."""
-    try:
-        from dobandit.service import app  # noqa: F401 - whatever it needs must be there
-        from dobandit.service.server import run
-    except ImportError as error:
-        raise DobanditError(
-            f"serving needs the package {error.name}, which is not installed. Install it with: "
-            "pip install 'dobandit[server]'"
-        ) from None
-    return run
 
 
 def _is_loopback(host: str) -> bool:

@@ -8,7 +8,6 @@ import click
 
 from dobandit.cli.networks import network_options, read_world
 from dobandit.cli.output import json_option, print_json, print_table
-from dobandit.cli.rules import parse_costs as parse_costs
 from dobandit.cli.rules import rule_options, rule_words, shown_action
 from dobandit.oracle.rules import rules_of
 from dobandit.oracle.solve import MOST_LISTED, ORACLES, sizes_in_words, solve
@@ -48,20 +47,9 @@ def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as
     model = read_world(file, given)
     result = solve(model, rules, oracle=oracle, top=top, time_limit=time_limit)
     if as_json:
-        document = {
-            "set": list(result.set),
-            "do": result.do,
-            "value": result.value,
-            "bound": result.bound,
-            "status": result.status,
-            "oracle": result.oracle,
-            "seconds": result.seconds,
-            "factor": result.factor,
-            "explored": result.explored,
-        }
-        if top > 1:
-            document["top"] = [{"set": list(do), "do": do, "value": value} for do, value in result.top]
-        print_json(document)
+        best = [{"set": list(do), "do": do, "value": value} for do, value in result.top]
+        certificate = {key: value for key, value in vars(result).items() if key != "top"}
+        print_json({"set": list(result.set), **certificate, **({"top": best} if top > 1 else {})})
         return
     rows = [(str(i), shown_action(do), f"{value:.6f}") for i, (do, value) in enumerate(result.top, 1)]
     print_table(["", "set", f"E[{model.graph.target}]"], rows, right=[0, 2])

@@ -9,30 +9,18 @@ from __future__ import annotations
 import re
 
 OPTIONS = {
-    "always_set": "--always-set",
-    "available": "--available",
-    "binarise": "--binarise",
+    **{
+        word: f"--{word.replace('_', '-')}"
+        for word in (
+            *("always_set", "available", "binarise", "context", "effects", "exclusive", "executor", "forbid", "hide"),
+            *("history", "horizon", "issued", "latent", "method", "policy", "replications", "require", "samples"),
+            *("stop_within", "total_cost"),
+        )
+    },
     "budget": "-k",
-    "context": "--context",
     "costs": "--cost",
-    "effects": "--effects",
-    "exclusive": "--exclusive",
-    "executor": "--executor",
-    "forbid": "--forbid",
-    "hide": "--hide",
-    "history": "--history",
-    "horizon": "--horizon",
-    "issued": "--issued",
-    "latent": "--latent",
     "levers": "--lever",
     "links": "--link",
-    "method": "--method",
-    "policy": "--policy",
-    "replications": "--replications",
-    "require": "--require",
-    "samples": "--samples",
-    "stop_within": "--stop-within",
-    "total_cost": "--total-cost",
 }
 FLAGS = {
     ("continuous", "True"): "--continuous",
@@ -43,19 +31,8 @@ FLAGS = {
 }
 # Settings of policies, which stand in --policy NAME:KEY=VALUE.
 SETTINGS = (
-    "clipped",
-    "delta",
-    "guarantee",
-    "initial",
-    "kappa",
-    "lambda_scale",
-    "leeway",
-    "oracle",
-    "prune",
-    "radius_scale",
-    "region",
-    "safe",
-    "zeta",
+    *("clipped", "delta", "guarantee", "initial", "kappa", "lambda_scale", "leeway", "oracle", "prune", "radius_scale"),
+    *("region", "safe", "zeta"),
 )
 POLICIES = {"CausalUCB": "causal-ucb", "CausalTS": "causal-ts", "BLMLR": "blm-lr", "BGLMOFU": "bglm-ofu"}
 

@@ -159,7 +159,7 @@ def audit_command(after: int, experiment: str | None, storage: str, as_json: boo
       dobandit storage audit
       dobandit storage audit --experiment spring --json
     """
-    from dobandit.documents.audit import audit_document
+    from dobandit.documents.live import audit_document
     from dobandit.experiment.export import iso_time
 
     with kept(storage) as place:

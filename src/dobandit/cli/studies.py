@@ -10,8 +10,7 @@ import click
 
 from dobandit.cli.experiments.inputs import links_of
 from dobandit.cli.networks import hide_of, hide_option, network_options, read_world
-from dobandit.cli.output import json_option, print_json, print_table, say, screen_width
-from dobandit.cli.progress import quiet
+from dobandit.cli.output import json_option, print_json, print_table, quiet, say, screen_width, several
 from dobandit.cli.rules import effects_option, link_option, rule_options, rule_words
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import FILE_NAME, StudyResult
@@ -31,7 +30,7 @@ def refuse_other_study(folder: str, study: Study) -> None:
 @click.command("simulate")
 @click.argument("file", type=click.Path())
 @network_options
-@click.option("--policy", "policies", multiple=True, metavar="NAME[:KEY=VALUE,...]", help="A policy; may be repeated.")
+@several("--policy", "policies", metavar="NAME[:KEY=VALUE,...]", help="A policy; may be repeated.")
 @click.option("--rounds", type=click.IntRange(min=1), required=True, help="Rounds of each run.")
 @click.option("--replications", type=click.IntRange(min=1), default=100, show_default=True, help="Runs of each policy.")
 @rule_options
@@ -46,12 +45,8 @@ def refuse_other_study(folder: str, study: Study) -> None:
 def simulate_command(
     file: str,
     policies: tuple[str, ...],
-    rounds: int,
-    replications: int,
     hide: tuple[str, ...],
     links: tuple[str, ...],
-    effects: str | None,
-    seed: int,
     out: str | None,
     workers: int | None,
     executor: str,
@@ -77,23 +72,18 @@ def simulate_command(
     model = read_world(file, given)
     words = rule_words(given)
     rules = study_rules(model, words.pop("budget"), words)
-    believed: Any = {"hide": hide_of(hide), "links": links_of(links, model.structure), "effects": effects}
+    given |= {"policies": list(policies or DEFAULTS), "hide": hide_of(hide), "links": links_of(links, model.structure)}
     if out is not None:
-        chosen = list(policies or DEFAULTS)
-        refuse_other_study(out, study_of(model, chosen, rounds, replications, rules, seed, **believed))
+        refuse_other_study(out, study_of(model, rules=rules, **given))
     result = simulate(
         model,
-        list(policies or DEFAULTS),
-        rounds,
-        replications,
-        rules,
-        seed,
+        budget=rules,
         executor=executor,
         workers=workers,
         checkpoint=out,
         progress=not quiet(as_json),
-        **believed,
         name=without_gz(file).stem,
+        **given,
     )
     if out is not None:
         result.save(out)
@@ -165,7 +155,7 @@ def reproduce_command(
     """
     from dobandit import paper
     from dobandit.report.reproduction import reproduction_document, write_reproduction
-    from dobandit.report.result import progress_bar
+    from dobandit.report.result import shown_progress
     from dobandit.simulation.executors import executor_of
     from dobandit.simulation.reproduce import paper_study
     from dobandit.simulation.simulate import run_study
@@ -188,11 +178,9 @@ def reproduce_command(
     results = {}
     try:
         for name, study in studies.items():
-            if quiet(as_json):
-                results[name] = run_study(study, executor=runner)
-            else:
-                with progress_bar(f"{name}: {study.rounds:,} rounds", study.replications) as progress:
-                    results[name] = run_study(study, executor=runner, progress=progress)
+            what = f"{name}: {study.rounds:,} rounds"
+            with shown_progress(not quiet(as_json), what, study.replications) as progress:
+                results[name] = run_study(study, executor=runner, progress=progress)
     finally:
         if hasattr(runner, "close"):
             runner.close()

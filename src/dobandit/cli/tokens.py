@@ -10,7 +10,7 @@ import click
 from dobandit.cli.experiments.inputs import lease_of
 from dobandit.cli.output import answer, json_option, print_json, print_table
 from dobandit.cli.storage import group_storage_option, kept, storage_option
-from dobandit.documents.audit import token_document
+from dobandit.documents.live import token_document
 from dobandit.experiment.export import iso_time
 from dobandit.experiment.storage.books import SCOPES
 from dobandit.experiment.tokens import create_token, revoke_token

@@ -12,20 +12,20 @@ from dobandit.client import values
 from dobandit.client.connection import Connection
 from dobandit.documents import reading
 from dobandit.errors import MissingError
-from dobandit.experiment.definition import Definition
+from dobandit.experiment.answers import BestObserved, EdgeEstimate
+from dobandit.experiment.definition import Definition, lease_seconds
+from dobandit.experiment.diagnosis import Diagnosis
+from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.log import check_page, checked_path
 from dobandit.experiment.past import columns_of
+from dobandit.experiment.status import Status
 from dobandit.experiment.trial import Told, Trial
+from dobandit.policy.answers import Recommendation
 from dobandit.text_files import write_atomically
 
 if TYPE_CHECKING:
-    from dobandit.experiment.answers import BestObserved, EdgeEstimate
-    from dobandit.experiment.diagnosis import Diagnosis
-    from dobandit.experiment.explanation import Explanation
-    from dobandit.experiment.status import Status
     from dobandit.experiment.tally import Progress
     from dobandit.model.weights import Do
-    from dobandit.policy.answers import Recommendation
 
 _PAGE = 1000
 _INSIDE = "The log as it is stored stays with the service; `trials` and `to_csv` give all of it."
@@ -107,8 +107,8 @@ class RemoteExperiment:
         said = {key: values.plain(value) for key, value in wish.items() if value is not None}
         said |= {"n": values.plain(n), "size": values.plain(size)}
         if lease is not None:
-            said["lease"] = values.lease(lease)
-        trials = [reading.trial_of(one) for one in self._post("/ask", said, once=True)["trials"]]
+            said["lease"] = lease_seconds(lease)
+        trials = [reading.read(Trial, one) for one in self._post("/ask", said, once=True)["trials"]]
         self._held |= {trial.number: trial.issued for trial in trials}
         return trials[0] if n == 1 else trials
 
@@ -125,7 +125,7 @@ class RemoteExperiment:
             issued, number = number.issued if issued is None else issued, number.number
         holder = self._held.get(number, 1) if issued is None and is_whole(number) else issued
         said = {**values.seen(observation), "issued": values.plain(holder)}
-        told = reading.told_of(self._post(f"{self._trial(number)}/tell", said))
+        told = reading.read(Told, self._post(f"{self._trial(number)}/tell", said))
         self._held.pop(told.number, None)
         return told
 
@@ -161,12 +161,12 @@ class RemoteExperiment:
 
         available, context  the variables that can be set, and the value of each context variable
         """
-        return reading.recommendation_of(self._get("/recommend", available, context=context))
+        return reading.read(Recommendation, self._get("/recommend", available, context=context))
 
     def evaluate(self, do: Do | None, *, context: Mapping[str, object] | None = None) -> Recommendation:
         """All that `recommend` says, of an action of your choice, `do`, in a `context` where the graph has one."""
         action = dict.fromkeys(do, 1) if do is not None and not isinstance(do, Mapping) else do or {}
-        return reading.recommendation_of(self._get("/evaluate", do=action, context=context))
+        return reading.read(Recommendation, self._get("/evaluate", do=action, context=context))
 
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
@@ -175,26 +175,26 @@ class RemoteExperiment:
 
         available, context  the variables that can be set, and what was so in the rounds that count
         """
-        return reading.best_observed_of(self._get("/best-observed", available, context=context))
+        said = self._get("/best-observed", available, context=context)
+        return None if said is None else reading.read(BestObserved, said)
 
     def explain(self, number: int) -> Explanation:
         """Why the trial of this number set what it set."""
-        return reading.explanation_of(self._get(f"{self._trial(number)}/explain"))
+        return reading.read(Explanation, self._get(f"{self._trial(number)}/explain"))
 
     def estimates(self) -> list[EdgeEstimate]:
         """Every edge's weight with its confidence interval."""
-        return reading.estimates_of(self._get("/estimates")["estimates"])
+        return [reading.read(EdgeEstimate, row) for row in self._get("/estimates")["estimates"]]
 
     def status(self, progress: Progress | None = None) -> Status:
         """How far the experiment is. `progress` is never called here: where a long log has to be added up, the service
         does it, and answers when it is done.
         """
-        return reading.status_of(self._get("/status"), self._connection.url)
+        return reading.read(Status, self._get("/status"), storage=self._connection.url)
 
     def diagnose(self) -> Diagnosis:
         """Whether the data agree with the model."""
-        found: Diagnosis = reading.diagnosis_of(self._get("/diagnose"))
-        return found
+        return reading.read(Diagnosis, self._get("/diagnose"))
 
     @property
     def interval_words(self) -> str:

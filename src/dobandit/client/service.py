@@ -12,6 +12,7 @@ from dobandit.client.connection import Connection
 from dobandit.client.experiment import RemoteExperiment
 from dobandit.documents import reading
 from dobandit.errors import ExperimentError, GraphError, MissingError, closest
+from dobandit.experiment.definition import lease_seconds
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.storage.refusals import storable
 from dobandit.graph.causal_graph import CausalGraph
@@ -78,7 +79,7 @@ class Service:
         if policy is not None:
             said["policy"] = _policy(policy)
         if lease is not None:
-            said["lease"] = values.lease(lease)
+            said["lease"] = lease_seconds(lease)
         if links is not None:
             said["links"] = _links(links)
         if history is not None:
@@ -100,7 +101,7 @@ class Service:
         while True:
             after = {"after": found[-1].name} if found else {}
             page = self._connection.get("/experiments", {"limit": _PAGE, **after})["experiments"]
-            found += [reading.listed_of(one) for one in page]
+            found += [reading.read(StoredExperiment, one, document="") for one in page]
             if len(page) < _PAGE:
                 return found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from dobandit.checks import absent, shown
 from dobandit.errors import ExperimentError, ObservationError
 from dobandit.experiment.batches import at_hand
 from dobandit.experiment.columnar import cells_of, is_frame, is_parquet, read_parquet
-from dobandit.experiment.definition import lease_seconds
 from dobandit.experiment.export import seen_column
 from dobandit.experiment.history import read_history
 from dobandit.experiment.rounds import Columns
@@ -110,10 +108,6 @@ def _observed(trial: Rounds, columns: Columns) -> dict[str, Any] | list[dict[str
 
 def decoded(row: list[float | None], columns: Columns) -> dict[str, float]:
     return {name: value for name, value in zip(columns.names, row, strict=True) if value is not None}
-
-
-def lease(given: float | timedelta | None) -> float | None:
-    return lease_seconds(given)
 
 
 def text(value: Any) -> str:

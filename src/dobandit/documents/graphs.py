@@ -9,7 +9,7 @@ from typing import Any
 from dobandit.errors import InferenceError, InterventionError, closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.hiding import AUTO, names_to_hide, reduced, ways_out, why_none, with_hidden, without_causes
-from dobandit.graph.latent import Admissibility, admissible
+from dobandit.graph.latent import admissible
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.tables import TableModel
@@ -95,22 +95,19 @@ def _hidden(graph: CausalGraph, hide: Hide, always_set: Sequence[str], budget: i
         "admissible": bool(answer),
         "witness": None,
         "hide": chosen,
-        "hide_note": _found_nothing(free, answer) if hide == AUTO and not chosen else None,
+        "hide_note": None,
         "always_set": list(always_set),
         "learned_directly": {name: list(seen.parents(name)) for name in changed},
         "refused_by": [] if answer else ["project", "rank", *(f"--policy {name}" for name in policies(False))],
         "ways_on": None,
         "possibly_optimal": _possible(whole, budget) if whole.latent else None,
     }
+    if hide == AUTO and not chosen:
+        report["hide_note"] = "hide='auto' hides nothing: nothing has to be hidden." if answer else why_none(free)
     if answer.witness is not None:
         report["witness"] = {"hidden": answer.witness.hidden, "paths": [list(path) for path in answer.witness.paths]}
         report["ways_on"] = ways_out(whole, answer.witness)
     return report
-
-
-def _found_nothing(graph: CausalGraph, answer: Admissibility) -> str:
-    """Why hide="auto" hides nothing."""
-    return "hide='auto' hides nothing: nothing has to be hidden." if answer else why_none(graph)
 
 
 def policies(any_graph: bool) -> list[str]:

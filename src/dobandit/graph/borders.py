@@ -13,7 +13,8 @@ another in every model: the best of its values are no worse than the other's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 from dobandit.errors import InferenceError
 from dobandit.graph.causal_graph import CausalGraph
@@ -72,10 +73,7 @@ class Borders:
         found = {}
         for v in bits(stay):
             up = self.above(1 << v, stay & ~(1 << v))
-            around = 0
-            for w in bits(up):
-                around |= self._parents[w]
-            found[v] = around & stay, up & ~(1 << v)
+            found[v] = union(self._parents[w] for w in bits(up)) & stay, up & ~(1 << v)
         return found
 
     def border(self, chosen: Mask) -> tuple[Mask, Mask]:
@@ -94,10 +92,7 @@ class Borders:
             outer |= self._seen_from[v][1] if free >> v & 1 else 0
             related = sum(1 << w for w in bits(free & ~inside) if self._seen_from[w][1] & outer)
             new |= (children[v] | related) & ~inside
-        around = 0
-        for v in bits(inside):
-            around |= self._seen_from[v][0]
-        return around & ~inside, inside
+        return union(self._seen_from[v][0] for v in bits(inside)) & ~inside, inside
 
     def _relevant(self, chosen: Mask) -> Mask:
         """The target and its ancestors among the nodes that stay, where the arrows into `chosen` are cut."""
@@ -143,10 +138,7 @@ class Borders:
         """
         either, added = better | worse, better & ~worse
         near = self.above(self._target, either)
-        around = 0
-        for v in bits(near):
-            around |= self._parents[v]
-        if around & worse & ~better:
+        if union(self._parents[v] for v in bits(near)) & worse & ~better:
             return False
         return not near & self.above(added, either)
 
@@ -169,6 +161,10 @@ class Borders:
             if not any(better & ~mask & ~whole == 0 and self.dominates(better, mask) for better in kept):
                 kept.append(mask)
         return sorted(kept, key=lambda mask: (mask.bit_count(), bits(mask)))
+
+
+def union(masks: Iterable[Mask]) -> Mask:
+    return reduce(or_, masks, 0)
 
 
 def bits(mask: Mask) -> list[int]:

@@ -20,6 +20,7 @@ from dobandit.graph.context import refuse_bad_context
 from dobandit.graph.ordering import csr, find_cycle, natural_key, refuse_loops_and_duplicates, topological_order
 
 Edge = tuple[str, str]
+Names = Iterable[str]
 
 
 class GraphArrays(NamedTuple):
@@ -82,15 +83,12 @@ class CausalGraph:
         if listed_edges is None:
             raise GraphError(f"edges is a list of (cause, effect) pairs, but got {type(edges).__name__}.")
         pairs = [_edge(edge) for edge in listed_edges]
-        names = dict.fromkeys(name for pair in pairs for name in pair)
-        for name in _names(nodes, "nodes"):
-            names[name] = None
+        names = dict.fromkeys([*(name for pair in pairs for name in pair), *_names(nodes, "nodes")])
         if not names:
             raise GraphError("a causal graph needs nodes, but no edge and no node was given. List some edges.")
-        ordered = sorted(names, key=natural_key)
-        number = {name: i for i, name in enumerate(ordered)}
+        number = {name: i for i, name in enumerate(names)}
         ends = np.array([(number[a], number[b]) for a, b in pairs], dtype=np.int64).reshape(-1, 2)
-        self._build(ordered, ends[:, 0], ends[:, 1], target, latent, controllable, bias, context)
+        self._build(list(names), ends[:, 0], ends[:, 1], target, latent, controllable, bias, context)
         if self.irrelevant:
             warnings.warn(
                 f"setting {listed(self.irrelevant)} cannot change {self.target!r}: there is no path to it. "
@@ -121,9 +119,6 @@ class CausalGraph:
         named = _names(names, "names")
         if len(set(named)) != len(named):
             raise GraphError("names must differ, but some name stands twice. Name each node once.")
-        rank = np.empty(len(named), dtype=np.int64)
-        by_name = sorted(range(len(named)), key=lambda i: natural_key(named[i]))
-        rank[by_name] = np.arange(len(named))
         ends = [np.asarray(side) for side in (sources, destinations)]
         ends = [side.astype(np.int64) if side.size == 0 else side for side in ends]
         if ends[0].shape != ends[1].shape or any(
@@ -137,8 +132,7 @@ class CausalGraph:
                 f"{len(named) - 1}. Check that they index into names."
             )
         graph = cls.__new__(cls)
-        ordered = [named[i] for i in by_name]
-        graph._build(ordered, rank[ends[0]], rank[ends[1]], target, latent, controllable, bias, context)
+        graph._build(named, ends[0], ends[1], target, latent, controllable, bias, context)
         return graph
 
     def _build(
@@ -152,7 +146,11 @@ class CausalGraph:
         bias: Iterable[str] | None,
         context: Iterable[str],
     ) -> None:
-        """`names` in natural order; `sources` and `destinations` are positions in it."""
+        """`sources` and `destinations` are positions in `names`, which are put in their natural order first."""
+        by_name = sorted(range(len(names)), key=lambda i: natural_key(names[i]))
+        rank = np.empty(len(names), dtype=np.int64)
+        rank[by_name] = np.arange(len(names))
+        names, sources, destinations = [names[i] for i in by_name], rank[sources], rank[destinations]
         refuse_loops_and_duplicates(names, sources, destinations)
         order, leftover = topological_order(sources, destinations, len(names))
         if len(leftover):
@@ -166,44 +164,50 @@ class CausalGraph:
         position = np.empty(len(names), dtype=np.int64)
         position[order] = np.arange(1, len(names) + 1)
 
+        self._take_roles(target, latent, controllable, bias, context)
+
+        def ids(names: Sequence[str]) -> NDArray[np.int32]:
+            return np.array([self._index[name] for name in names], dtype=np.int32)
+
+        tails = np.concatenate([np.zeros(len(self.bias), dtype=np.int64), position[sources]])
+        heads = np.concatenate([ids(self.bias), position[destinations]])
+        is_latent = np.zeros(len(names) + 1, dtype=np.bool_)
+        is_latent[ids(self.latent)] = True
+        lists = (*csr(heads, tails, len(names) + 1), *csr(tails, heads, len(names) + 1))
+        settable, given = ids(self.controllable), ids(self.context)
+        for array in (*lists, is_latent, settable, given):
+            array.setflags(write=False)
+        self.arrays = GraphArrays(*lists, is_latent, settable, self._index[self.target], given)
+        refuse_bad_context(self)
+        self._refuse_bad_target()
+
+    def _take_roles(
+        self, target: str, latent: Names, controllable: Names | None, bias: Names | None, context: Names
+    ) -> None:
         self.target = self._known(target, "target")
-        hidden = {self._known(name, "latent") for name in _names(latent, "latent")}
+        self.latent = self._members(latent, "latent")
+        hidden = set(self.latent)
         if self.target in hidden:
             raise GraphError(f"the target must be observed, but {self.target!r} is latent. Choose another target.")
-        observed = [name for name in self.nodes if name not in hidden]
-        given = {self._known(name, "context") for name in _names(context, "context")}
-        usual = [name for name in observed if name != self.target and name not in given]
-        wanted = usual if controllable is None else controllable
-        settable = {self._known(name, "controllable") for name in _names(wanted, "controllable")}
-        if settable & hidden:
+        observed = tuple(name for name in self.nodes if name not in hidden)
+        self.context = self._members(context, "context")
+        others = {self.target, *self.context}
+        usual = tuple(name for name in observed if name not in others)
+        self.controllable = usual if controllable is None else self._members(controllable, "controllable")
+        both = hidden.intersection(self.controllable)
+        if both:
             raise GraphError(
-                f"only observed variables can be set, but {listed(sorted(settable & hidden, key=natural_key))} "
+                f"only observed variables can be set, but {listed(sorted(both, key=natural_key))} "
                 "is both latent and controllable. Remove it from one of the two."
             )
-        if self.target in settable:
+        if self.target in self.controllable:
             raise GraphError(f"the target cannot be set, but {self.target!r} is listed as controllable. Remove it.")
-        started = {self._known(name, "bias") for name in _names(observed if bias is None else bias, "bias")}
+        self.bias = observed if bias is None else self._members(bias, "bias")
 
-        ordered = [(name, i) for i, name in enumerate(self.nodes, start=1)]
-        self.latent = tuple(name for name in self.nodes if name in hidden)
-        self.controllable = tuple(name for name in self.nodes if name in settable)
-        self.bias = tuple(name for name in self.nodes if name in started)
-        self.context = tuple(name for name in self.nodes if name in given)
-        biased = np.array([i for name, i in ordered if name in started], dtype=np.int64)
-        tails = np.concatenate([np.zeros(len(biased), dtype=np.int64), position[sources]])
-        heads = np.concatenate([biased, position[destinations]])
-        size = len(names) + 1
-        parent_ptr, parent = csr(heads, tails, size)
-        child_ptr, child = csr(tails, heads, size)
-        is_latent = np.array([False] + [name in hidden for name in self.nodes])
-        settable_ids = np.array([i for name, i in ordered if name in settable], dtype=np.int32)
-        given_ids = np.array([i for name, i in ordered if name in given], dtype=np.int32)
-        for array in (parent_ptr, parent, child_ptr, child, is_latent, settable_ids, given_ids):
-            array.setflags(write=False)
-        target_id = self._index[self.target]
-        self.arrays = GraphArrays(parent_ptr, parent, child_ptr, child, is_latent, settable_ids, target_id, given_ids)
-        refuse_bad_context(given, self.target, hidden, settable, self.parents)
-        self._refuse_bad_target()
+    def _members(self, names: Iterable[str], role: str) -> tuple[str, ...]:
+        """Those that were named, in the order of the nodes."""
+        chosen = {self._known(name, role) for name in _names(names, role)}
+        return tuple(name for name in self.nodes if name in chosen)
 
     def _refuse_bad_target(self) -> None:
         if self.children(self.target):

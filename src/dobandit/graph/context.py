@@ -7,31 +7,32 @@ context too. A hidden cause would make c a clue about the hidden variable, and s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from typing import TYPE_CHECKING
 
 from dobandit.errors import GraphError, listed
 from dobandit.graph.ordering import natural_key
 
+if TYPE_CHECKING:
+    from dobandit.graph.causal_graph import CausalGraph
 
-def refuse_bad_context(
-    context: Set[str], target: str, latent: Set[str], controllable: Set[str], parents: Callable[[str], tuple[str, ...]]
-) -> None:
+
+def refuse_bad_context(graph: CausalGraph) -> None:
     """Refuse a context variable that is hidden, set or the target, or whose causes are not all context."""
-    if target in context:
+    context, latent = set(graph.context), set(graph.latent)
+    if graph.target in context:
         raise GraphError(
-            f"context is known before acting, but {target!r} is the target, which comes last. Remove it from context."
+            f"context is known before acting, but {graph.target!r} is the target, which comes last. Remove it from "
+            "context."
         )
-    _refuse_both(
-        context & latent, "context is observed", "latent", "Remove it from latent, or from context if nobody sees it."
-    )
-    _refuse_both(
-        context & controllable,
-        "context is observed and not set",
-        "controllable",
-        "Remove it from one of the two.",
-    )
+    for others, rule, role, way_out in (
+        (latent, "observed", "latent", "Remove it from latent, or from context if nobody sees it."),
+        (set(graph.controllable), "observed and not set", "controllable", "Remove it from one of the two."),
+    ):
+        both = sorted(context & others, key=natural_key)
+        if both:
+            raise GraphError(f"context is {rule}, but {listed(both)} is both context and {role}. {way_out}")
     for name in sorted(context, key=natural_key):
-        causes = [parent for parent in parents(name) if parent not in context]
+        causes = [parent for parent in graph.parents(name) if parent not in context]
         hidden = [parent for parent in causes if parent in latent]
         if hidden:
             raise GraphError(
@@ -45,9 +46,3 @@ def refuse_bad_context(
                 f"{listed(causes)} -> {name!r} comes from outside. Add {listed(causes)} to context, or take {name!r} "
                 "out of it."
             )
-
-
-def _refuse_both(names: Set[str], rule: str, role: str, way_out: str) -> None:
-    if names:
-        found = sorted(names, key=natural_key)
-        raise GraphError(f"{rule}, but {listed(found)} is both context and {role}. {way_out}")

@@ -16,7 +16,7 @@ import numpy as np
 
 from dobandit.checks import listable, shown
 from dobandit.errors import GraphError, closest, listed
-from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.latent import Admissibility, Witness, admissible, path_between, projected_edges
 
 AUTO = "auto"
@@ -159,7 +159,7 @@ def with_hidden(graph: CausalGraph, names: Iterable[str]) -> CausalGraph:
     if not more:
         return graph
     settable = [name for name in graph.controllable if name not in more]
-    return _changed(graph, graph.edges, latent=[*graph.latent, *more], controllable=settable)
+    return changed(graph, latent=[*graph.latent, *more], controllable=settable)
 
 
 def without_causes(graph: CausalGraph, names: Iterable[str]) -> CausalGraph:
@@ -168,7 +168,7 @@ def without_causes(graph: CausalGraph, names: Iterable[str]) -> CausalGraph:
     if not always:
         return graph
     edges = [edge for edge in graph.edges if edge[1] not in always]
-    return _changed(graph, edges, bias=[name for name in graph.nodes if name in {*graph.bias, *always}])
+    return changed(graph, edges=edges, bias=[name for name in graph.nodes if name in {*graph.bias, *always}])
 
 
 def reduced(graph: CausalGraph, beside: Sequence[str] = ()) -> CausalGraph:
@@ -186,25 +186,23 @@ def reduced(graph: CausalGraph, beside: Sequence[str] = ()) -> CausalGraph:
     )
 
 
-def _changed(
+def changed(
     graph: CausalGraph,
-    edges: Iterable[tuple[str, str]],
-    latent: Sequence[str] | None = None,
-    controllable: Sequence[str] | None = None,
-    bias: Sequence[str] | None = None,
+    *,
+    nodes: Iterable[str] | None = None,
+    edges: Iterable[Edge] | None = None,
+    **roles: Iterable[str],
 ) -> CausalGraph:
-    place = {name: i for i, name in enumerate(graph.nodes)}
-    ends = np.array([(place[a], place[b]) for a, b in edges], dtype=np.int64).reshape(-1, 2)
-    return CausalGraph.from_arrays(
-        graph.nodes,
-        ends[:, 0],
-        ends[:, 1],
-        graph.target,
-        graph.latent if latent is None else latent,
-        graph.controllable if controllable is None else controllable,
-        graph.bias if bias is None else bias,
-        graph.context,
-    )
+    """The graph with other nodes, edges or roles. Nobody is warned once more of variables that cannot matter.
+
+    roles  latent, controllable, bias, context
+    """
+    names = list(graph.nodes if nodes is None else nodes)
+    place = {name: i for i, name in enumerate(names)}
+    pairs = [(place[a], place[b]) for a, b in (graph.edges if edges is None else edges)]
+    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    kept = {role: roles.get(role, getattr(graph, role)) for role in ("latent", "controllable", "bias", "context")}
+    return CausalGraph.from_arrays(names, ends[:, 0], ends[:, 1], graph.target, **kept)
 
 
 def ways_out(graph: CausalGraph, witness: Witness, rules: Sequence[Rule] = (admissible,), learner: bool = True) -> str:

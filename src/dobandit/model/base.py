@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,25 +35,28 @@ _MOST_VALUES = 1 << 32
 _MOST_AT_ONCE = 1 << 22  # values per block, for graphs with very many nodes
 
 
-class FreeNode(Protocol):
-    """A node that is not set, with the values of its set parents folded in.
+class FreeNode(ABC):
+    """A node that is not set, with the values of its set parents folded in. parents: ids of those that are free too"""
 
-    parents  ids of the parents that are free too
-    affine   whether its mean follows from its parents' means alone
-    """
+    parents: tuple[int, ...]
 
     @property
-    def parents(self) -> tuple[int, ...]: ...
-
-    @property
-    def affine(self) -> bool: ...
+    def affine(self) -> bool:
+        """Whether its mean follows from its parents' means alone."""
+        return len(self.parents) <= 1
 
     def mean(self, means: Array) -> float:
         """E[node] from the means of all nodes by id; right where the node is affine."""
+        if not self.parents:
+            return float(self.table())
+        at_zero, at_one = self.table().tolist()
+        return float(at_zero + (at_one - at_zero) * means[self.parents[0]])
 
+    @abstractmethod
     def table(self) -> Array:
         """P(node = 1 | free parents): one axis of length 2 per free parent."""
 
+    @abstractmethod
     def given(self, columns: list[Array]) -> Array:
         """P(node = 1) in many worlds: a column of 0 and 1 per free parent."""
 

@@ -18,6 +18,7 @@ from dobandit.checks import shown
 from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats.networkx_format import as_graph
+from dobandit.graph.hiding import changed
 from dobandit.model.base import CausalModel
 from dobandit.model.extremes import Reach, reach_of, refuse_bad_weights
 from dobandit.model.free_nodes import WeightedNode
@@ -73,11 +74,7 @@ class WeightedModel(CausalModel):
         graph = self.graph
         alone = [name for name in graph.observed if not graph.parents(name) and not graph.has_bias(name)]
         happens = [name for name in alone if float(self.link(name).value(0.0)) > 0.0]
-        if not happens:
-            return graph
-        roles = (graph.target, graph.latent, graph.controllable, (*graph.bias, *happens), graph.context)
-        ends = np.array([(graph.index(a) - 1, graph.index(b) - 1) for a, b in graph.edges]).reshape(-1, 2)
-        return CausalGraph.from_arrays(graph.nodes, ends[:, 0], ends[:, 1], *roles)
+        return changed(graph, bias=(*graph.bias, *happens)) if happens else graph
 
     @cached_property
     def nonnegative(self) -> bool:

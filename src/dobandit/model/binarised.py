@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dobandit.errors import ModelError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.states import Binarise, refuse_unknown, states_of_one
+from dobandit.graph.hiding import changed
 from dobandit.model.tables import MOST_PARENTS, TableModel
 
 if TYPE_CHECKING:
@@ -50,14 +51,12 @@ def binary_model(network: Network, graph: CausalGraph, binarise: Binarise) -> Ta
     codes = {name: _code(network, graph, name, binarise) for name in graph.nodes}
     tables, parents, parts = {}, {}, {}
     for name in graph.nodes:
-        for bit, given, table in _bits(network, graph, name, codes):
+        for bit, given, table in _bits(network, name, codes):
             tables[bit], parents[bit] = table, given
             if bit != name:
                 parts[bit] = name
-    place = {bit: i for i, bit in enumerate(tables)}
-    ends = np.array([(place[p], place[bit]) for bit in tables for p in parents[bit]], dtype=np.int64).reshape(-1, 2)
-    roles = (graph.target, [*graph.latent, *parts], graph.controllable, list(tables), graph.context)
-    made = CausalGraph.from_arrays(list(tables), ends[:, 0], ends[:, 1], *roles)  # warned about in `graph`
+    edges = [(parent, bit) for bit in tables for parent in parents[bit]]
+    made = changed(graph, nodes=tables, edges=edges, latent=[*graph.latent, *parts], bias=tables)
     ordered = {
         bit: table.transpose([parents[bit].index(parent) for parent in made.parents(bit)])
         for bit, table in tables.items()
@@ -99,9 +98,7 @@ def _unused(name: str, network: Network) -> str:
     return name
 
 
-def _bits(
-    network: Network, graph: CausalGraph, name: str, codes: dict[str, Code]
-) -> list[tuple[str, tuple[str, ...], Array]]:
+def _bits(network: Network, name: str, codes: dict[str, Code]) -> list[tuple[str, tuple[str, ...], Array]]:
     """(bit, its parents, P(bit = 1 | parents)) of each bit of a variable."""
     code, above = codes[name], [codes[parent] for parent in network.parents[name]]
     given = tuple(bit for parent in above for bit in parent.bits)

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from dobandit.graph.formats import format_of_path, parse_graph, sniff
 from dobandit.graph.formats.bif_tables import network_of
 from dobandit.graph.formats.files import plain_text
 from dobandit.graph.formats.json_format import graph_of_model_document
-from dobandit.graph.formats.json_text import json_path, load_json
+from dobandit.graph.formats.json_text import fault_at, load_json
 from dobandit.graph.formats.roles import usual_controllable
 from dobandit.graph.formats.states import STRUCTURE, Binarise, ManyStatesError
 from dobandit.model.bglm import BinaryGLM
@@ -37,6 +38,7 @@ from dobandit.text_files import path_of, read_text, write_atomically
 
 Model = BinaryGLM | LinearModel | TableModel
 PathLike = str | os.PathLike[str]
+Roles = dict[str, Any]  # of variables, as a caller gives them
 T = TypeVar("T")
 _MODEL = "a model has nodes with bias and parents"
 
@@ -71,13 +73,13 @@ def read_model(
     'Y'
     """
 
+    roles: Roles = {"target": target, "latent": latent, "controllable": controllable, "context": context}
+
     def read() -> Model:
         text = read_text(path)
         kind = format or format_of_path(path)
         if kind == "bif" or (kind is None and sniff(text) == "bif"):
-            return Network.from_bif(text).binary(
-                target, binarise=binarise, latent=latent, controllable=controllable, context=context
-            )
+            return Network.from_bif(text).binary(**roles, binarise=binarise)
         if target is not None or latent or controllable is not None or context or binarise:
             raise GraphError("a model file says its target and the other roles itself; drop the options.")
         if format is None and _begins_like_a_graph(text):
@@ -112,6 +114,7 @@ def read_graph_or_model(
     graph, unless it has `tables` and these are asked for; `binarise` and `structure_only` are those of `read_graph`.
     """
     latent, context = tuple(latent), tuple(context)
+    roles: Roles = {"target": target, "latent": latent, "controllable": controllable, "context": context}
 
     def read() -> CausalGraph | Model:
         text = read_text(path)
@@ -130,21 +133,10 @@ def read_graph_or_model(
             if said.tables:
                 whole = Network.of_text(said)
                 try:
-                    return whole.binary(
-                        target, binarise=binarise, latent=latent, controllable=controllable, context=context
-                    )
+                    return whole.binary(**roles, binarise=binarise)
                 except ManyStatesError as error:
                     raise ManyStatesError(f"{error}{STRUCTURE}") from None
-        return parse_graph(
-            text,
-            kind,
-            target=target,
-            latent=latent,
-            controllable=controllable,
-            context=context,
-            binarise=binarise,
-            structure_only=structure_only,
-        )
+        return parse_graph(text, kind, **roles, binarise=binarise, structure_only=structure_only)
 
     return _located(path, read)
 
@@ -179,12 +171,12 @@ def is_model_document(document: object) -> bool:
 def model_from_document(document: object) -> Model:
     """A model from the parsed JSON."""
     if not isinstance(document, Mapping):
-        raise ParseError(f"a model is an object with target and nodes, but got {document!r:.60}.", where="$")
+        raise fault_at(f"a model is an object with target and nodes, but got {document!r:.60}.")
     if "edges" in document:
-        raise ParseError(f"this is a graph, which has no weights; {_MODEL}.", where="$.edges")
+        raise fault_at(f"this is a graph, which has no weights; {_MODEL}.", "edges")
     kind = document.get("kind", "binary")
     if kind not in ("binary", "continuous"):
-        raise ParseError(f'kind is "binary" or "continuous", but got {kind!r}.', where="$.kind")
+        raise fault_at(f'kind is "binary" or "continuous", but got {kind!r}.', "kind")
     graph = graph_of_model_document(dict(document))
     if any("table" in node for node in document["nodes"].values()):
         return _table_model(graph, document["nodes"], kind)
@@ -193,123 +185,90 @@ def model_from_document(document: object) -> Model:
     links: dict[str, Link] = {}
     for name, node in document["nodes"].items():
         if "bias" in node:
-            weights[name] = _checked(number, node["bias"], "the bias", "nodes", name, "bias")
+            weights[name] = _number(node["bias"], "the bias", name, "bias")
         for parent, weight in node.get("parents", {}).items():
-            weights[parent, name] = _checked(number, weight, "a weight", "nodes", name, "parents", parent)
+            weights[parent, name] = _number(weight, "a weight", name, "parents", parent)
         if "noise" in node:
-            noise[name] = _checked(number, node["noise"], "the noise", "nodes", name, "noise")
-        links[name] = _checked(
-            lambda link, _: link_from_document(link), node.get("link", "identity"), "", "nodes", name, "link"
-        )
-    try:
+            noise[name] = _number(node["noise"], "the noise", name, "noise")
+        with _placed("nodes", name, "link"):
+            links[name] = link_from_document(node.get("link", "identity"))
+    with _placed():
         if kind == "continuous":
-            _require_identity(links)
+            for name, link in links.items():
+                if link is not identity:
+                    raise fault_at(f"a continuous model is linear, but the link is {link.name}.", "nodes", name, "link")
             return LinearModel(graph, weights, noise=noise)
         return BinaryGLM(graph, weights, links=links, noise=noise)
-    except ModelError as error:
-        raise ParseError(str(error), where=_place(error)) from None
 
 
 def _table_model(graph: CausalGraph, nodes: Mapping[str, Any], kind: str) -> TableModel:
     if kind != "binary":
-        raise ParseError("tables are of variables of 0 and 1, but the kind is continuous.", where="$.kind")
+        raise fault_at("tables are of variables of 0 and 1, but the kind is continuous.", "kind")
     tables: dict[str, Any] = {}
     for name, node in nodes.items():
         if "table" not in node:
-            raise ParseError(
-                "a model has a table at every node or at none, but this one has none.", where=json_path("nodes", name)
-            )
+            raise fault_at("a model has a table at every node or at none, but this one has none.", "nodes", name)
         if not isinstance(node.get("bias", False), bool):
-            raise ParseError("the bias of a table is true or false.", where=json_path("nodes", name, "bias"))
+            raise fault_at("the bias of a table is true or false.", "nodes", name, "bias")
         parents = node.get("parents", [])
         try:
             table = np.asarray(node["table"])
         except ValueError:
             table = np.asarray(None)
         if table.shape != (2,) * len(parents) or table.dtype.kind not in "iuf":
-            raise ParseError(
-                f"a table is a number with one level of lists of length 2 per parent, here {len(parents)}.",
-                where=json_path("nodes", name, "table"),
-            )
+            message = f"a table is a number with one level of lists of length 2 per parent, here {len(parents)}."
+            raise fault_at(message, "nodes", name, "table")
         tables[name] = table.transpose([parents.index(parent) for parent in graph.parents(name)])
     parts = {name: str(node["part_of"]) for name, node in nodes.items() if "part_of" in node}
-    try:
+    with _placed():
         return TableModel(graph, tables, parts=parts)
-    except ModelError as error:
-        raise ParseError(str(error), where=_place(error)) from None
 
 
-def _require_identity(links: dict[str, Link]) -> None:
-    for name, link in links.items():
-        if link is not identity:
-            message = f"a continuous model is linear, but the link is {link.name}."
-            raise ParseError(message, where=json_path("nodes", name, "link"))
-
-
-def _checked(check: Any, value: object, what: str, *path: str) -> Any:
+def _number(value: object, what: str, *path: str) -> float:
     try:
-        return check(value, what)
+        return number(value, what)
     except ModelError as error:
-        raise ParseError(str(error), where=json_path(*path)) from None
+        raise fault_at(str(error), "nodes", *path) from None
 
 
-def _place(error: ModelError) -> str:
-    if error.node is None:
-        return "$"
-    if error.parent is not None:
-        return json_path("nodes", error.node, "parents", error.parent)
-    return json_path("nodes", error.node)
+@contextmanager
+def _placed(*path: str) -> Iterator[None]:
+    """What is wrong with a model is wrong at this place of its file, or at the node that the error names."""
+    try:
+        yield
+    except ModelError as error:
+        edge = () if error.parent is None else ("parents", error.parent)
+        raise fault_at(str(error), *(path if error.node is None else ("nodes", error.node, *edge))) from None
 
 
 def model_to_document(model: Any) -> dict[str, Any]:
     """The JSON document of a model; nodes in topological order."""
-    graph = model.graph
-    if isinstance(model, TableModel):
-        return _table_document(model)
-    if model.links is None:
+    graph, tabular = model.graph, isinstance(model, TableModel)
+    if not tabular and model.links is None:
         raise ModelError(
             f"a file holds models with weights or tables, but a {type(model).__name__} is neither. Keep it in code."
         )
-    foreign = sorted({link.name for link in model.links if link.name not in BUILDERS})
+    foreign = [] if tabular else sorted({link.name for link in model.links if link.name not in BUILDERS})
     if foreign:
         raise ModelError(f"a file can hold built-in links only, but {foreign[0]!r} is your own. Keep it in code.")
     hidden, biased, given = set(graph.latent), set(graph.bias), set(graph.context)
     nodes: dict[str, Any] = {}
     for name in graph.nodes:
-        bias, parents = model.parent_weights(name)
-        link, noise = model.link(name), float(model.noise[graph.index(name)])
-        nodes[name] = {
-            **({"latent": True} if name in hidden else {}),
-            **({"context": True} if name in given else {}),
-            **({"link": link.to_document()} if link is not identity else {}),
-            **({"bias": bias} if name in biased else {}),
-            **({"parents": parents} if parents else {}),
-            **({"noise": noise} if noise else {}),
-        }
+        said: dict[str, Any] = {"latent": name in hidden or None}  # None: is not said
+        said |= {"part_of": model.parts.get(name) if tabular else None, "context": name in given or None}
+        if tabular:
+            usual = (name in biased) != (name in hidden)
+            said |= {"bias": None if usual else name in biased, "parents": list(graph.parents(name)) or None}
+            said["table"] = model.tables[name].tolist()
+        else:
+            bias, parents = model.parent_weights(name)
+            link, noise = model.link(name), float(model.noise[graph.index(name)])
+            said |= {"link": None if link is identity else link.to_document(), "bias": bias if name in biased else None}
+            said |= {"parents": parents or None, "noise": noise or None}
+        nodes[name] = {key: value for key, value in said.items() if value is not None}
     return {
         "target": graph.target,
         **({"kind": "continuous"} if model.continuous else {}),
-        **({} if usual_controllable(graph) else {"controllable": list(graph.controllable)}),
-        "nodes": nodes,
-    }
-
-
-def _table_document(model: TableModel) -> dict[str, Any]:
-    graph = model.graph
-    hidden, biased, given = set(graph.latent), set(graph.bias), set(graph.context)
-    nodes = {
-        name: {
-            **({"latent": True} if name in hidden else {}),
-            **({"part_of": model.parts[name]} if name in model.parts else {}),
-            **({"context": True} if name in given else {}),
-            **({"bias": name in biased} if (name in biased) == (name in hidden) else {}),
-            **({"parents": list(graph.parents(name))} if graph.parents(name) else {}),
-            "table": model.tables[name].tolist(),
-        }
-        for name in graph.nodes
-    }
-    return {
-        "target": graph.target,
         **({} if usual_controllable(graph) else {"controllable": list(graph.controllable)}),
         "nodes": nodes,
     }

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.model import elimination
+from dobandit.model.base import FreeNode
 from dobandit.model.links import Link, identity
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class WeightedNode:
+class WeightedNode(FreeNode):
     """x = base + weights . free parents; the node is 1 with probability f(x)."""
 
     base: float
@@ -24,13 +25,12 @@ class WeightedNode:
 
     @property
     def affine(self) -> bool:
-        return self.link is identity or len(self.parents) <= 1
+        return self.link is identity or super().affine
 
     def mean(self, means: Array) -> float:
-        if self.link is identity or not self.parents:
+        if self.link is identity:
             return float(self.link.probability(self.base + np.dot(self.weights, means[list(self.parents)])))
-        at_zero, at_one = self.link.probability(np.array([self.base, self.base + self.weights[0]]))
-        return float(at_zero + (at_one - at_zero) * means[self.parents[0]])
+        return super().mean(means)
 
     def table(self) -> Array:
         return np.asarray(self.link.probability(elimination.conditional_table(self.base, self.weights)))
@@ -41,21 +41,11 @@ class WeightedNode:
 
 
 @dataclass(frozen=True)
-class TableNode:
+class TableNode(FreeNode):
     """P(node = 1) for each pattern of its free parents."""
 
     parents: tuple[int, ...]
     probabilities: Array
-
-    @property
-    def affine(self) -> bool:
-        return len(self.parents) <= 1
-
-    def mean(self, means: Array) -> float:
-        if not self.parents:
-            return float(self.probabilities)
-        at_zero, at_one = self.probabilities.tolist()
-        return float(at_zero + (at_one - at_zero) * means[self.parents[0]])
 
     def table(self) -> Array:
         return self.probabilities

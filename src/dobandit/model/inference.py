@@ -196,9 +196,7 @@ def _eliminated(model: CausalModel, fixed: Array, wanted: list[int] | None = Non
     cliques = elimination.elimination_cliques([(*nodes[v].parents, v) for v in sorted(joint)], _WIDEST)
     if cliques is None or elimination.total_entries(cliques) > _MOST_ENTRIES:
         return None
-    factors = []
-    for v in sorted(joint):
-        factors.append(elimination.parents_and_self(nodes[v].table(), nodes[v].parents, v))
+    factors = [elimination.parents_and_self(nodes[v].table(), nodes[v].parents, v) for v in sorted(joint)]
     exact = elimination.marginals(factors, cliques)
     means = fixed.copy()
     for v, node in nodes.items():

@@ -169,17 +169,7 @@ def logistic(shift: float = 0.0) -> Link:
     def bend(x: Any) -> Any:
         return slope(x) * -np.tanh(np.subtract(x, shift) / 2.0)
 
-    turn = math.log(2.0 + math.sqrt(3.0))
-    return Link(
-        "logistic",
-        value,
-        slope,
-        bend,
-        parameters=(("shift", shift),),
-        weight_range=_ANY,
-        slope_extremes=(shift,),
-        bend_extremes=(shift - turn, shift + turn),
-    )
+    return _shifted("logistic", (value, slope, bend), shift, turn=math.log(2.0 + math.sqrt(3.0)))
 
 
 def probit(shift: float = 0.0) -> Link:
@@ -204,16 +194,13 @@ def probit(shift: float = 0.0) -> Link:
     def bend(x: Any) -> Any:
         return -np.clip(np.subtract(x, shift), -40.0, 40.0) * slope(x)
 
-    return Link(
-        "probit",
-        value,
-        slope,
-        bend,
-        parameters=(("shift", shift),),
-        weight_range=_ANY,
-        slope_extremes=(shift,),
-        bend_extremes=(shift - 1.0, shift + 1.0),
-    )
+    return _shifted("probit", (value, slope, bend), shift, turn=1.0)
+
+
+def _shifted(name: str, curves: tuple[Curve, Curve, Curve], shift: float, turn: float) -> Link:
+    """A curve that is steepest at `shift`, and bends most at a distance of `turn` from there."""
+    given, turns = (("shift", shift),), (shift - turn, shift + turn)
+    return Link(name, *curves, given, weight_range=_ANY, slope_extremes=(shift,), bend_extremes=turns)
 
 
 exponential = Link(

@@ -23,8 +23,7 @@ from dobandit.errors import ModelError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.bglm import BinaryGLM, LinkLike
 from dobandit.model.linear import LinearModel
-from dobandit.model.links import identity, link_from_document
-from dobandit.model.random_weights import small_weights, turned
+from dobandit.model.links import Link, identity, link_from_document
 
 Rng = np.random.Generator
 Causes = list[list[int]]  # of each node
@@ -79,9 +78,9 @@ def random_model(
     edges = [(names[a], names[b]) for b, found in enumerate(causes) for a in sorted(found)]
     hidden, edges = _with_hidden(edges, _incomparable(causes, names) if latent else [], int(latent), rng)
     graph = CausalGraph(edges, "Y", latent=hidden, bias=[*names, *hidden])
-    weights = small_weights(graph, chosen, rng)
+    weights = _small_weights(graph, chosen, rng)
     if signs == "mixed":
-        weights = turned(graph, weights, chosen, rng)
+        weights = _turned(graph, weights, chosen, rng)
     if continuous:
         return LinearModel(graph, weights, noise=0.5 if noise is None else noise)
     return BinaryGLM(graph, weights, links=chosen, noise=noise)
@@ -215,3 +214,46 @@ def _with_hidden(edges: list[Edge], pairs: list[Edge], latent: int, rng: Rng) ->
         else:
             grown.append((cause, effect))
     return hidden, grown
+
+
+# -- weights: every probability stays within [0, 1], whatever the parents are --------------------------------
+
+
+def _small_weights(graph: CausalGraph, link: Link, rng: Rng) -> dict[str | Edge, float]:
+    """Small biases and larger effects. Where the link's domain ends, they share what there is."""
+    least, most = max(link.weight_range[0], 0.0), min(link.weight_range[1], 1.0)
+    room = link.domain[1]
+    weights: dict[str | Edge, float] = {}
+    for name in graph.nodes:
+        found = graph.parents(name)
+        bias = float(rng.uniform(0.05, 0.15) if found else rng.uniform(0.1, 0.6))
+        effects = rng.uniform(0.1, 1.0, len(found))
+        if np.isfinite(room):
+            bias *= room
+            effects *= (room - bias) * rng.uniform(0.7, 1.0) / max(1.0, float(effects.sum()))
+        weights[name] = min(max(bias, least), most)
+        for parent, weight in zip(found, effects.tolist(), strict=True):
+            weights[parent, name] = min(max(weight, least), most)
+    return weights
+
+
+def _turned(graph: CausalGraph, weights: dict[str | Edge, float], link: Link, rng: Rng) -> dict[str | Edge, float]:
+    """A coin makes each effect negative or not. Where the domain begins somewhere, the bias makes up for it.
+
+    A bias that is raised by what the negative weights take away leaves the node's two ends where they were.
+    """
+    least, most = link.weight_range
+    made: dict[str | Edge, float] = {}
+    for name in graph.nodes:
+        found = graph.parents(name)
+        negative = {parent for parent, coin in zip(found, rng.random(len(found)), strict=True) if coin < 0.5}
+        sizes = {parent: min(weights[parent, name], -least) for parent in found if parent in negative}
+        lost, bias = sum(sizes.values()), weights[name]
+        if np.isfinite(link.domain[0]):
+            share = min(1.0, (most - bias) / lost) if lost else 1.0
+            sizes = {parent: share * size for parent, size in sizes.items()}
+            bias += share * lost
+        made[name] = bias
+        for parent in found:
+            made[parent, name] = -sizes[parent] if parent in negative else weights[parent, name]
+    return made

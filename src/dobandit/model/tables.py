@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
+from dobandit.graph.hiding import changed
 from dobandit.model.base import CausalModel
 from dobandit.model.free_nodes import TableNode
 from dobandit.model.links import identity
@@ -124,15 +125,12 @@ class TableModel(CausalModel):
         graph = self.graph
         if not self.parts:
             return graph
-        left = [name for name in graph.nodes if name not in self.parts]
-        place = {name: i for i, name in enumerate(left)}
-        whole = {name: place[self.parts.get(name, name)] for name in graph.nodes}
-        edges = sorted({(whole[a], whole[b]) for a, b in graph.edges if whole[a] != whole[b]})
-        ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
-        hidden = [name for name in graph.latent if name not in self.parts]
-        biased = [name for name in graph.bias if name not in self.parts]
-        roles = (graph.target, hidden, graph.controllable, biased, graph.context)
-        return CausalGraph.from_arrays(left, ends[:, 0], ends[:, 1], *roles)
+        whole = {name: self.parts.get(name, name) for name in graph.nodes}
+        edges = {(whole[a], whole[b]) for a, b in graph.edges if whole[a] != whole[b]}
+        left, hidden, biased = (
+            [name for name in names if name not in self.parts] for names in (graph.nodes, graph.latent, graph.bias)
+        )
+        return changed(graph, nodes=left, edges=edges, latent=hidden, bias=biased)
 
     @property
     def is_linear(self) -> bool:
@@ -172,13 +170,9 @@ class TableModel(CausalModel):
         """
         graph = self.graph
         left = [name for name in graph.nodes if name not in context]
-        place = {name: i for i, name in enumerate(left)}
-        edges = [(place[a], place[b]) for a, b in graph.edges if a in place and b in place]
-        ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
+        edges = [(a, b) for a, b in graph.edges if a not in context and b not in context]
         started = [name for name in left if graph.has_bias(name) or set(graph.parents(name)) & context.keys()]
-        # From arrays: variables that cannot matter were warned about when the model's graph was made.
-        roles = (graph.target, graph.latent, graph.controllable, started)
-        smaller = CausalGraph.from_arrays(left, ends[:, 0], ends[:, 1], *roles)
+        smaller = changed(graph, nodes=left, edges=edges, bias=started, context=())
         tables: dict[str, TableLike] = {}
         for name in left:
             at = tuple(int(context[p]) if p in context else slice(None) for p in graph.parents(name))

@@ -108,34 +108,21 @@ def graph_chart(
     layers = [*_arrow_layers(alt, picture, x, y), *_box_layers(alt, picture, x, y)]
     chart = alt.layer(*layers, width=picture.width, height=picture.height)
     heading = f"What causes {graph.target}" if title is None else title
-    legend = _legend(graph, picture, isinstance(model, WeightedModel)) if subtitle is None else subtitle
+    legend = graph_legend(model, picture) if subtitle is None else subtitle
     return finished(alt, chart, heading, legend, max(36, int(picture.width / 7.6)))
 
 
 def _arrow_layers(alt: Any, picture: Picture, x: dict[str, Any], y: dict[str, Any]) -> list[Any]:
     points, heads, texts = [], [], []
     for number, arrow in enumerate(picture.arrows):
-        thickness = 0.8 + 2.0 * arrow.strength if arrow.text else 1.2
+        line, head = (_HARM, _HARM) if arrow.harmful else ("#8a8a8a", "#5a5a5a")
+        look = {"thickness": 0.8 + 2.0 * arrow.strength if arrow.text else 1.2, "line": line}
         points += [
-            {
-                "edge": number,
-                "order": k,
-                "x": round(px, 1),
-                "y": round(py, 1),
-                "thickness": thickness,
-                "line": _HARM if arrow.harmful else "#8a8a8a",
-            }
+            {"edge": number, "order": k, "x": round(px, 1), "y": round(py, 1), **look}
             for k, (px, py) in enumerate(arrow.points.tolist())
         ]
-        tip = arrow.tip
-        heads.append(
-            {
-                "x": round(tip[0], 1),
-                "y": round(tip[1], 1),
-                "angle": round(arrow.angle, 1),
-                "tip": _HARM if arrow.harmful else "#5a5a5a",
-            }
-        )
+        across, down = (round(place, 1) for place in arrow.tip)
+        heads.append({"x": across, "y": down, "angle": round(arrow.angle, 1), "tip": head})
         texts.append({"x": arrow.text_at[0], "y": arrow.text_at[1], "text": arrow.text})
     where = {"x": alt.X("x:Q", **x), "y": alt.Y("y:Q", **y)}
     lines = alt.Chart(alt.InlineData(values=points)).mark_line()
@@ -194,13 +181,9 @@ def _box_row(box: Box) -> dict[str, Any]:
     }
 
 
-def graph_legend(model: WeightedModel | CausalGraph, chosen: Do = ()) -> str:
+def graph_legend(model: WeightedModel | CausalGraph, picture: Picture) -> str:
     """How to read a graph's picture."""
     graph = model if isinstance(model, CausalGraph) else model.graph
-    return _legend(graph, picture_of(model, chosen), isinstance(model, WeightedModel))
-
-
-def _legend(graph: CausalGraph, picture: Picture, weighted: bool) -> str:
     parts = ["Filled: the target."]
     if any(box.kind == "chosen" for box in picture.boxes):
         parts.append("Shaded: the best set.")
@@ -210,7 +193,7 @@ def _legend(graph: CausalGraph, picture: Picture, weighted: bool) -> str:
         parts.append("Square: known before acting.")
     if any(arrow.harmful for arrow in picture.arrows):
         parts.append("Red: makes its effect less likely.")
-    if weighted:
+    if isinstance(model, WeightedModel):
         parts.append(
             "On an arrow: its weight." if picture.weights_shown else "The thicker an arrow, the larger its weight."
         )

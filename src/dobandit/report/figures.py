@@ -101,18 +101,15 @@ def _printable(part: Any) -> Any:
 
 def svg_of(chart: Any) -> str:
     """The picture as SVG text."""
-    svg: str = converter().vegalite_to_svg(specification(chart), vl_version=_version(), allowed_base_urls=[])
-    return svg
+    return str(converter().vegalite_to_svg(specification(chart), vl_version=_version(), allowed_base_urls=[]))
 
 
 def png_of_svg(svg: str) -> bytes:
-    png: bytes = converter().svg_to_png(svg, scale=_SCALE)
-    return png
+    return bytes(converter().svg_to_png(svg, scale=_SCALE))
 
 
 def pdf_of_svg(svg: str) -> bytes:
-    pdf: bytes = converter().svg_to_pdf(svg)
-    return pdf
+    return bytes(converter().svg_to_pdf(svg))
 
 
 def _version() -> str | None:
@@ -124,8 +121,7 @@ def _version() -> str | None:
 @cache
 def _libraries() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script."""
-    script: str = converter().javascript_bundle(vl_version=_version())
-    return script
+    return str(converter().javascript_bundle(vl_version=_version()))
 
 
 def _html(chart: Any) -> str:

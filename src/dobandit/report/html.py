@@ -27,7 +27,7 @@ from dobandit.report.drawn.graph import graph_svgs
 from dobandit.report.drawn.regret import regret_svgs
 from dobandit.report.drawn.svg import FLOOR_STEP
 from dobandit.report.figures import png_of_svg, svg_of
-from dobandit.report.picture import drawable
+from dobandit.report.picture import drawable, picture_of
 from dobandit.report.readable import counted
 from dobandit.report.style import CSS
 from dobandit.report.tables import Table, summary_cells, summary_document, summary_markdown
@@ -174,7 +174,7 @@ def page_figures(result: StudyResult) -> list[PageFigure]:
     figures = [PageFigure(f'<div class="panels">{panels}</div>', said, figure.subtitle)]
     if drawable(model.graph):
         said = f"The causal graph: what causes {model.target}, with weights."
-        legend = graph_legend(_drawn(model), result.best_do)
+        legend = graph_legend(_drawn(model), picture_of(_drawn(model), result.best_do))
         figures.append(PageFigure(graph_svgs(_drawn(model), result.best_do, label=said).markup, said, legend))
     return figures
 
@@ -193,11 +193,9 @@ def study_section(result: StudyResult, *, heading: str | None = None, remarks: S
 def study_lead(result: StudyResult) -> str:
     """What was run, and when: the study's name, its date and its sizes."""
     study, rules = result.study, result.study.rules
-    when = (
-        ""
-        if result.finished is None
-        else f", {datetime.fromtimestamp(result.finished, UTC):%d %B %Y}".replace(" 0", " ")
-    )
+    when = ""
+    if result.finished is not None:
+        when = f", {datetime.fromtimestamp(result.finished, UTC):%d %B %Y}".replace(" 0", " ")
     said = {key: value for key, value in rules.to_document().items() if value not in (None, [], {}, ())}
     rest = "".join(f", {key.replace('_', ' ')} {value}" for key, value in said.items() if key != "budget")
     return (

@@ -6,7 +6,7 @@ the node names and, for bends, tuples (cause, effect, layer).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -59,20 +59,25 @@ def _uncrossed(layers: Layers) -> Layers:
     """Barycentre sweeps to and fro; the order with the fewest crossings wins, the given one in a draw."""
     rows = [list(row) for row in layers.rows]
     best, fewest = [list(row) for row in rows], _crossings(rows, layers.below)
-    for sweep in range(_SWEEPS):
+    for sweep in _sweeps(layers):
         if fewest == 0:
             break
-        forward = sweep % 2 == 0
-        order = range(1, len(rows)) if forward else range(len(rows) - 2, -1, -1)
-        for i in order:
-            neighbours = layers.above if forward else layers.below
-            place = {vertex: j for j, vertex in enumerate(rows[i - 1 if forward else i + 1])}
+        for i, before, neighbours in sweep:
+            place = {vertex: j for j, vertex in enumerate(rows[before])}
             here = {vertex: j for j, vertex in enumerate(rows[i])}
             rows[i].sort(key=lambda v, p=place, h=here, n=neighbours: _mean([p[u] for u in n[v]], h[v]))  # type: ignore[misc]
         crossings = _crossings(rows, layers.below)
         if crossings < fewest:
             best, fewest = [list(row) for row in rows], crossings
     return layers._replace(rows=best)
+
+
+def _sweeps(layers: Layers) -> Iterator[list[tuple[int, int, dict[Vertex, list[Vertex]]]]]:
+    """To and fro: (layer, the one that was passed before it, neighbours there)."""
+    last = len(layers.rows) - 1
+    there = [(i, i - 1, layers.above) for i in range(1, last + 1)]
+    back = [(i, i + 1, layers.below) for i in range(last - 1, -1, -1)]
+    return (back if sweep % 2 else there for sweep in range(_SWEEPS))
 
 
 def _mean(places: Sequence[float], otherwise: float) -> float:
@@ -100,11 +105,9 @@ def heights(layers: Layers, size: Callable[[Vertex], float]) -> tuple[dict[Verte
         start = (height - sum(gap)) / 2
         for j, vertex in enumerate(row):
             y[vertex] = start + sum(gap[:j])
-    for sweep in range(_SWEEPS):
-        forward = sweep % 2 == 0
-        order = range(1, len(layers.rows)) if forward else range(len(layers.rows) - 2, -1, -1)
-        for i in order:
-            row, neighbours = layers.rows[i], layers.above if forward else layers.below
+    for sweep in _sweeps(layers):
+        for i, _, neighbours in sweep:
+            row = layers.rows[i]
             wanted = [_mean([y[u] for u in neighbours[v]], y[v]) for v in row]
             y.update(zip(row, spread(wanted, gaps[i], size(row[0]) / 2, height - size(row[-1]) / 2), strict=True))
     # Relaxing may have left room above and below.

@@ -54,6 +54,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
+def in_a_sentence(parts: Sequence[str]) -> str:
+    """visit, wishlist and buy"""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
 def action_words(do: Mapping[str, float]) -> str:
     """What is set: names, with the value where it is not 1: "coupon, price = 0"; "nothing" where nothing is."""
     parts = [name if value == 1 else f"{name} = {value:g}" for name, value in do.items()]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,7 +15,7 @@ from dobandit.checks import shown
 from dobandit.errors import SimulationError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.base import CausalModel
-from dobandit.oracle.rules import Rules, RuleWords, rules_of
+from dobandit.oracle.rules import RULE_WORDS, Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
 from dobandit.report.curves import message, paper_name
@@ -193,7 +194,7 @@ def simulate(
     allowed = study_rules(model, budget, rules)
     believed: Any = {"graph": graph, "links": links, "effects": effects, "hide": hide}
     study = study_of(model, policies, rounds, replications, allowed, seed, record, **believed)
-    with _progress(progress, study.replications) as report:
+    with shown_progress(progress, "Simulating", study.replications) as report:
         result = run_study(study, executor=executor, workers=workers, checkpoint=checkpoint, progress=report)
     return SimulationResult.of(replace(result, name=str(name) or paper_name(study.model) or ""))
 
@@ -221,34 +222,15 @@ def simulate_many(
     """
     if not isinstance(models, Mapping) or not models:
         raise SimulationError("models is a mapping from names to models, with at least one.")
-    known = (
-        "executor",
-        "workers",
-        "record",
-        "checkpoint",
-        "progress",
-        "graph",
-        "links",
-        "effects",
-        "hide",
-        "name",
-        *RuleWords.__annotations__,
-    )
-    unknown = [key for key in how if key not in known]
+    known = [one.name for one in signature(simulate).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    unknown = [key for key in how if key not in (*known, *RULE_WORDS)]
     if unknown:
         raise SimulationError(f"simulate_many takes the arguments of simulate, but got {unknown[0]!r}.")
-    if how.get("checkpoint") is not None:
-        home = Path(how.pop("checkpoint"))
-        return {
-            name: simulate(
-                model, policies, rounds, replications, budget, seed, checkpoint=home / f"{i:04d}", name=str(name), **how
-            )
-            for i, (name, model) in enumerate(models.items())
-        }
-    return {
-        name: simulate(model, policies, rounds, replications, budget, seed, **{"name": str(name), **how})
-        for name, model in models.items()
-    }
+    results, home = {}, how.pop("checkpoint", None)
+    for i, (name, model) in enumerate(models.items()):
+        own = {"name": str(name), "checkpoint": None if home is None else Path(home) / f"{i:04d}"}
+        results[name] = simulate(model, policies, rounds, replications, budget, seed, **{**own, **how})
+    return results
 
 
 def load_result(path: str | os.PathLike[str]) -> SimulationResult:
@@ -284,7 +266,10 @@ def study_rules(model: object, budget: int | Rules | None, words: Mapping[str, A
 
 
 @contextmanager
-def _progress(wanted: bool | Callable[[int], None], total: int) -> Iterator[Callable[[int], None] | None]:
+def shown_progress(
+    wanted: bool | Callable[[int], None], description: str, total: int
+) -> Iterator[Callable[[int], None] | None]:
+    """What is to be called with a count: a bar's, a function that was given, or nothing."""
     if not isinstance(wanted, bool):
         if not callable(wanted):
             raise SimulationError(f"progress is True, False or a function of a count, but got {shown(wanted)}.")
@@ -292,7 +277,7 @@ def _progress(wanted: bool | Callable[[int], None], total: int) -> Iterator[Call
     elif not wanted:
         yield None
     else:
-        with progress_bar("Simulating", total) as report:
+        with progress_bar(description, total) as report:
             yield report
 
 

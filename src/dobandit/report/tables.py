@@ -198,10 +198,9 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([first[0] + first[1], *(pad + cell for cell, pad in others)]).rstrip()
 
 
-def summary_markdown(result: StudyResult, *, heading: str | None = None) -> str:
+def summary_markdown(result: StudyResult) -> str:
     """The summary as a Markdown section."""
-    title = message(result) if heading is None else heading
-    return f"## {markdown(title)}\n\n{table_markdown(summary_cells(result))}"
+    return f"## {markdown(message(result))}\n\n{table_markdown(summary_cells(result))}"
 
 
 def table_markdown(table: Table) -> str:

@@ -15,10 +15,10 @@ from dobandit.experiment.storage import Storage
 from dobandit.service import api, health, login, pages, problems
 from dobandit.service.guard import Guard
 from dobandit.service.house import House
+from dobandit.service.pages.desks import Desks
 from dobandit.service.pages.rendering import HERE
 from dobandit.service.settings import Settings
-from dobandit.service.tokens import Tokens
-from dobandit.service.visitors import LoginLink, Sessions
+from dobandit.service.visitors import LoginLink, Sessions, Tokens
 from dobandit.version import VERSION
 
 _HOUR = 3600.0
@@ -29,6 +29,7 @@ def create_app(storage: Storage, settings: Settings) -> FastAPI:
     app = FastAPI(title="dobandit", version=VERSION, openapi_url=None, docs_url=None, redoc_url=None, lifespan=_alive)
     state = app.state
     state.settings, state.house = settings, House(storage, settings)
+    state.desks = Desks(state.house)
     state.sessions, state.tokens = Sessions(settings), Tokens(storage, settings)
     state.login = LoginLink() if settings.login else None
     state.used_login = lambda: None  # `serve` prints the next link

@@ -33,9 +33,6 @@ class _Change(NamedTuple):
     done: asyncio.Future[Any]
 
 
-_asks = attrgetter("asks")
-
-
 class Changes:
     """Used by one thread, that of the event loop.
 
@@ -60,7 +57,9 @@ class Changes:
         """
         while True:
             try:
-                result: T = await self._together(experiment, _Change(asks, act, _future()))
+                result: T = await self._together(
+                    experiment, _Change(asks, act, asyncio.get_running_loop().create_future())
+                )
                 return result
             except TakesLongError:
                 if experiment not in self._long:
@@ -90,7 +89,7 @@ class Changes:
         batch: list[_Change] = []
         try:
             while waiting:
-                batch = sorted(waiting, key=_asks)
+                batch = sorted(waiting, key=attrgetter("asks"))
                 waiting.clear()
                 try:
                     outcomes = await run_sync(self._made, experiment, batch, limiter=self._limiter)
@@ -119,10 +118,6 @@ class Changes:
             self._undone(experiment)
             return [one if isinstance(one, Exception) else error for one in outcomes] or [error] * len(batch)
         return outcomes
-
-
-def _future() -> asyncio.Future[Any]:
-    return asyncio.get_running_loop().create_future()
 
 
 def _outcome(act: Callable[[], Any]) -> Any:

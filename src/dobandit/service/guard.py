@@ -24,8 +24,7 @@ from dobandit.service.origins import again, require_csrf, require_host, require_
 from dobandit.service.problems import Refusal, respond
 from dobandit.service.rates import Rates
 from dobandit.service.settings import Settings
-from dobandit.service.tokens import Tokens
-from dobandit.service.visitors import Sessions, Visitor
+from dobandit.service.visitors import Sessions, Tokens, Visitor
 
 REQUESTS, STREAMS = "requests", "event streams"
 LOGIN, LOGOUT = "/login", "/logout"

@@ -26,11 +26,9 @@ class Figures:
         self.requests: Counter[tuple[str, str, int]] = Counter()  # by method, route and status
         self.seconds: dict[str, float] = {}  # by route
         self.within: dict[str, list[int]] = {}  # by route: how many fell into each bucket, and beyond all of them
-        self.counts: Counter[str] = Counter()
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         self.requests[method, route, status] += 1
-        self.counts[route] += 1
         self.seconds[route] = self.seconds.get(route, 0.0) + seconds
         self.within.setdefault(route, [0] * (len(_BUCKETS) + 1))[bisect_left(_BUCKETS, seconds)] += 1
 
@@ -43,8 +41,9 @@ class Figures:
         for (method, route, status), count in sorted(self.requests.items()):
             lines.append(f'dobandit_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}')
         lines += ["# HELP dobandit_request_seconds How long they took.", "# TYPE dobandit_request_seconds histogram"]
-        for route, count in sorted(self.counts.items()):
-            for bucket, within in zip(_BUCKETS, accumulate(self.within[route]), strict=False):
+        for route, buckets in sorted(self.within.items()):
+            count = sum(buckets)
+            for bucket, within in zip(_BUCKETS, accumulate(buckets), strict=False):
                 lines.append(f'dobandit_request_seconds_bucket{{route="{route}",le="{bucket:g}"}} {within}')
             lines.append(f'dobandit_request_seconds_bucket{{route="{route}",le="+Inf"}} {count}')
             lines.append(f'dobandit_request_seconds_sum{{route="{route}"}} {self.seconds[route]:.6f}')

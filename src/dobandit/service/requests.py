@@ -15,12 +15,13 @@ from dobandit.checks import shown
 from dobandit.errors import DobanditError, ObservationError, ParseError, closest
 from dobandit.graph.formats.json_text import load_json
 from dobandit.service.audited import AnsweredError, Deed, doing, dumped
-from dobandit.service.house import House
+from dobandit.service.house import Answered, House
 from dobandit.service.problems import Refusal
 from dobandit.service.visitors import Visitor
 
 JSON, CSV = "application/json", "text/csv"
 _KEY = re.compile(r"[!-~]{1,200}")
+_KEEP = {"Cache-Control": "private, no-cache"}  # to be kept, and asked for again each time
 
 
 async def _body(request: Request) -> bytes:
@@ -99,6 +100,27 @@ def rows_of(value: object, what: str) -> Any:
 def answer(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """JSON."""
     return _json(dumped(document), status, headers)
+
+
+def by_content(request: Request, document: Any) -> Response:
+    """JSON, tagged by what it says."""
+    text = dumped(document)
+    return tagged(request, Answered(text, hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]))
+
+
+def tagged(request: Request, answered: Answered) -> Response:
+    """Tagged by the state of the log that it is a function of, which a question's address completes: who has the answer
+    already is told so, instead of being sent it again."""
+    if answered.tag is None:
+        return _json(answered.text, 200)
+    headers = {"ETag": f'"{answered.tag}"', **_KEEP}
+    return Response(None, 304, headers) if has(request, answered.tag) else _json(answered.text, 200, headers)
+
+
+def has(request: Request, tag: str) -> bool:
+    """Whether the request says that it has what is tagged so."""
+    given = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
+    return f'"{tag}"' in given or "*" in given
 
 
 def perform(

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dobandit.graph.causal_graph import CausalGraph
+
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MEGABYTE = 2**20
 
@@ -39,3 +41,12 @@ class Settings:
     answer_seconds: float = 7 * 86400.0  # for which the answer to an Idempotency-Key is kept
     warm: bool = True  # whether kernels are loaded at once, or by the first who needs them
     clock: Callable[[], float] = time.time
+
+    def too_large(self, graph: CausalGraph) -> str:
+        """What to say of a graph that is too large to come over HTTP; nothing where it is not."""
+        if len(graph) <= self.most_nodes and graph.edge_count <= self.most_edges:
+            return ""
+        return (
+            f"a graph has at most {self.most_nodes:,} variables and {self.most_edges:,} edges here, but this one has "
+            f"{len(graph):,} and {graph.edge_count:,}. Create its experiment with the command line."
+        )

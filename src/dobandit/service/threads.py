@@ -1,23 +1,28 @@
-"""Threads of their own for what may take long, so that an `ask` always finds one that is free."""
+"""How handlers are run: threads of their own for what may take long, so that an `ask` always finds one that is free;
+and changes without the framework's reading of what a request says, which takes as long as all else that it does."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
-from typing import Any, ParamSpec, TypeVar
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Request
+from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from dobandit.service.requests import house_of
+from dobandit.experiment.experiment import Experiment
+from dobandit.service.problems import nothing_at
+from dobandit.service.requests import house_of, perform
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Act = Callable[[], Response]
 
 _LONG = 64 * 1024  # bytes of a body
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _MOST_ANSWERS = 8  # worked out at the same time; others wait
 
 
@@ -46,21 +51,60 @@ def in_a_thread(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     return handled
 
 
-def changing(asks: bool = False) -> Callable[[Callable[..., Act]], Callable[..., Awaitable[Response]]]:
+class Change(NamedTuple):
+    """What a request does to an experiment. act, kept: see `perform`"""
+
+    act: Callable[[Experiment], Any]
+    kept: Callable[[Experiment, Any], Any] | None = None
+
+
+def changing(
+    what: str, status: int = 200, asks: bool = False
+) -> Callable[[Callable[..., Change]], Callable[..., Awaitable[Response]]]:
     """A route's handler that reads what a request says, and returns what is then done: a change of an experiment,
     together with others at the same time. What is long to read is read, and done, in a thread of its own.
 
-    asks  see `Changes.make`
+    what, status  see `perform`
+    asks          see `Changes.make`
     """
 
-    def decorated(handler: Callable[..., Act]) -> Callable[..., Awaitable[Response]]:
+    def decorated(handler: Callable[..., Change]) -> Callable[..., Awaitable[Response]]:
         @functools.wraps(handler)
         async def changed(request: Request, experiment: int, body: bytes, **words: Any) -> Response:
+            read = functools.partial(handler, request, experiment=experiment, body=body, **words)
+
+            def done(change: Change) -> Response:
+                found = house_of(request).at_work(experiment)
+                act = functools.partial(change.act, found)
+                kept = None if change.kept is None else functools.partial(change.kept, found)
+                return perform(request, what, act, body=body, name=found.name, kept=kept, status=status)
+
             if len(body) > _LONG:
-                return await run_sync(lambda: handler(request, experiment=experiment, body=body, **words)())
-            act = handler(request, experiment=experiment, body=body, **words)
-            return await house_of(request).changes.make(experiment, act, asks)
+                return await run_sync(lambda: done(read()))
+            return await house_of(request).changes.make(experiment, functools.partial(done, read()), asks)
 
         return changed
 
     return decorated
+
+
+class PlainRoute(APIRoute):
+    """A route whose handler is given the request, the numbers in its address by name, and the body. Its signature says
+    so, for the API's description."""
+
+    def __init__(self, *arguments: Any, **words: Any) -> None:
+        super().__init__(*arguments, **{**words, "response_model": None})
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = self.endpoint
+
+        async def handle(request: Request) -> Response:
+            numbers: dict[str, str] = request.path_params
+            if not all(map(_NUMBER.fullmatch, numbers.values())):
+                raise nothing_at(request)
+            answered: Response = await handler(
+                request, body=await request.body(), **{name: int(number) for name, number in numbers.items()}
+            )
+            return answered
+
+        return handle

@@ -1,16 +1,21 @@
-"""Who asks: visitors, what they may do, and the sessions of those who came with a browser."""
+"""Who asks: visitors, what they may do, the tokens that they show, and the sessions of those who use a browser."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 import threading
+import time
 from typing import NamedTuple
 
-from dobandit.experiment.storage.books import SCOPES
+from anyio.to_thread import run_sync
+
+from dobandit.experiment.storage import Storage
+from dobandit.experiment.storage.books import SCOPES, StoredToken
+from dobandit.experiment.tokens import token_of
 from dobandit.service.settings import Settings
 
-_MOST_SESSIONS = 1000
+_MOST_SESSIONS = _MOST_TOKENS = 1000
 
 
 class Visitor(NamedTuple):
@@ -41,9 +46,41 @@ class Visitor(NamedTuple):
         return self.experiment is None or self.experiment == experiment
 
 
-class _Session(NamedTuple):
-    visitor: Visitor
-    expires: float
+class Tokens:
+    """Used by one thread, that of the event loop. A token that is revoked opens nothing after `token_seconds`."""
+
+    def __init__(self, storage: Storage, settings: Settings) -> None:
+        self._storage, self._settings = storage, settings
+        self._known: dict[object, tuple[StoredToken, float]] = {}  # by hash or id: the token, and until when
+
+    async def visitor(self, text: str) -> Visitor | None:
+        """Whom a token stands for; None where it is not known, or is no longer valid."""
+        key = _hashed(text)
+        token = self._remembered(key)
+        if token is None:
+            token = await run_sync(token_of, self._storage, text, self._settings.clock())
+            self._remember(key, token)
+        if token is None:
+            return None
+        return Visitor(f"{token.name} (token {token.id})", token.scope, token.experiment, token=token.id)
+
+    async def still_valid(self, number: int) -> bool:
+        """Whether a token that opened a session still would."""
+        token = self._remembered(number)
+        if token is None:
+            token = await run_sync(self._storage.token, number)
+            self._remember(number, token)
+        return token is not None and token.valid(self._settings.clock())
+
+    def _remembered(self, key: object) -> StoredToken | None:
+        token, until = self._known.get(key, (None, 0.0))
+        return token if token is not None and time.monotonic() < until and token.valid(self._settings.clock()) else None
+
+    def _remember(self, key: object, token: StoredToken | None) -> None:
+        if token is not None:
+            if len(self._known) >= _MOST_TOKENS:
+                self._known.clear()
+            self._known[key] = (token, time.monotonic() + self._settings.token_seconds)
 
 
 class Sessions:
@@ -51,23 +88,23 @@ class Sessions:
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._lock = settings, threading.Lock()
-        self._by_hash: dict[str, _Session] = {}
+        self._by_hash: dict[str, tuple[Visitor, float]] = {}  # whose it is, and until when
 
     def open(self, visitor: Visitor) -> str:
         """The cookie of a new session."""
         cookie = secrets.token_urlsafe(32)
         now = self._settings.clock()
         with self._lock:
-            self._by_hash = {key: one for key, one in self._by_hash.items() if one.expires > now}
+            self._by_hash = {key: one for key, one in self._by_hash.items() if one[1] > now}
             if len(self._by_hash) >= _MOST_SESSIONS:
-                del self._by_hash[min(self._by_hash, key=lambda key: self._by_hash[key].expires)]
-            session = _Session(visitor._replace(csrf=secrets.token_urlsafe(32)), now + self._settings.session_seconds)
-            self._by_hash[_hashed(cookie)] = session
+                del self._by_hash[min(self._by_hash, key=lambda key: self._by_hash[key][1])]
+            guarded = visitor._replace(csrf=secrets.token_urlsafe(32))
+            self._by_hash[_hashed(cookie)] = guarded, now + self._settings.session_seconds
         return cookie
 
     def find(self, cookie: str) -> Visitor | None:
-        session = self._by_hash.get(_hashed(cookie))
-        return None if session is None or session.expires <= self._settings.clock() else session.visitor
+        visitor, until = self._by_hash.get(_hashed(cookie), (None, 0.0))
+        return visitor if self._settings.clock() < until else None
 
     def close(self, cookie: str) -> None:
         with self._lock:
@@ -90,5 +127,5 @@ class LoginLink:
             return right
 
 
-def _hashed(cookie: str) -> str:
-    return hashlib.sha256(cookie.encode()).hexdigest()
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dobandit.cli.lazy import LazyGroup
-from dobandit.cli.output import json_option
-from dobandit.cli.storage import group_storage_option, storage_option
+from dobandit.cli.output import json_option, several
+from dobandit.cli.storage import group_storage_option, opened, storage_option
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -40,8 +41,6 @@ _HOMES = {
         "diagnose": "Say whether the data agree with the model.",
         "trials": "List the trials.",
         "export": "Write the whole log to a FILE.",
-    },
-    "experiments.sharing": {
         "snapshot": "Write one HTML file that says everything about an experiment, to send by mail.",
     },
 }
@@ -49,6 +48,20 @@ _HOMES = {
 
 def common(command: F) -> F:
     return storage_option(json_option(command))
+
+
+def of_experiment(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The argument NAME, for which the command is given the experiment, as long as it runs."""
+
+    @functools.wraps(command)
+    def with_experiment(name: str, storage: str, **words: Any) -> Any:
+        with opened(name, storage) as experiment:
+            return command(experiment, **words)
+
+    return click.argument("name")(with_experiment)
+
+
+available_option = several("--available", help="What can be set; may be repeated. Default: all.")
 
 
 def seen_options(command: F) -> F:
@@ -62,9 +75,7 @@ def seen_options(command: F) -> F:
 
 
 def context_option(command: F) -> F:
-    return click.option(
-        "--context", multiple=True, metavar="NAME=VALUE", help="What is known before the round; may be repeated."
-    )(command)
+    return several("--context", metavar="NAME=VALUE", help="What is known before the round; may be repeated.")(command)
 
 
 @click.group("experiment", cls=LazyGroup, homes=_HOMES)

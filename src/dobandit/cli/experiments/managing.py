@@ -13,13 +13,13 @@ from dobandit.cli.experiments.group import common, count_of
 from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, links_of
 from dobandit.cli.models import MEDIATORS
 from dobandit.cli.networks import graph_options, hide_of, read_structure
-from dobandit.cli.output import answer, names, print_json, print_table, say
-from dobandit.cli.progress import progress_of_a_log
+from dobandit.cli.output import answer, names, print_json, print_table, progress_of_a_log, say
 from dobandit.cli.rules import effects_option, link_option, rule_options, rule_words
 from dobandit.cli.storage import kept, opened
-from dobandit.documents import experiments as documents
+from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.catalogue import create_experiment, delete_experiment, list_experiments, rename_experiment
+from dobandit.report.readable import counted
 from dobandit.texts import printable
 
 
@@ -60,13 +60,6 @@ def create_command(
     lease: str | None,
     storage: str,
     as_json: bool,
-    policy: str | None,
-    horizon: int | None,
-    seed: int | None,
-    continuous: bool,
-    effects: str | None,
-    control: float,
-    stop_within: float | None,
     history: str | None,
     if_exists: str,
     **given: Any,
@@ -88,23 +81,18 @@ def create_command(
     what = read_structure(file, given)
     with kept(storage) as place:
         found = if_exists == "open" and place.find(name) is not None
+        rules = rule_words(given)  # what is left of what was given, `create_experiment` takes as it is
         experiment = create_experiment(
             name,
             what,
             storage=place,
             lease=lease_of(lease),
             links=links_of(links, what),
-            policy=policy,
-            horizon=horizon,
-            seed=seed,
-            continuous=continuous,
-            effects=effects,
             hide=hide_of(hide),
-            control=control,
-            stop_within=stop_within,
             history=history,
             if_exists=if_exists,
-            **rule_words(given),
+            **rules,
+            **given,
         )
         begun = experiment.told_rounds if history is not None else 0
     if as_json:
@@ -113,7 +101,7 @@ def create_command(
     say(f"experiment {name} {'opened' if found else 'created'} in {place.url}")
     out.print_facts(about.definition_rows(experiment))
     if begun:
-        say(f"it begins with {out.many(begun, 'round')} from {history}")
+        say(f"it begins with {counted(begun, 'round')} from {history}")
     mediators = experiment.graph.settable_mediators
     if mediators and not settable_said:
         say(f"note: {names(mediators)} can be set, though other variables cause it; {MEDIATORS}")
@@ -157,10 +145,7 @@ def show_command(name: str, storage: str, as_json: bool) -> None:
     """
     with opened(name, storage) as experiment, progress_of_a_log("Adding up the log", as_json) as progress:
         status = experiment.status(progress)
-    if as_json:
-        print_json(documents.shown_document(experiment, status))
-    else:
-        about.print_status(experiment, status)
+    answer(as_json, documents.shown_document(experiment, status), lambda: about.print_status(experiment, status))
 
 
 @click.command("rename")
@@ -199,7 +184,7 @@ def delete_command(context: click.Context, name: str, yes: bool, storage: str, a
             raise ExperimentError(
                 "deleting asks first, but standard input is not a terminal. Nothing was deleted; add --yes to delete."
             )
-        trials = out.many(count_of(experiment), "trial")
+        trials = counted(count_of(experiment), "trial")
         question = printable(f"Delete experiment {name} with its {trials} from {experiment.storage.url}?")
         agreed = yes or click.confirm(question, err=True)
         if agreed:

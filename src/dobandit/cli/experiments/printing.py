@@ -14,6 +14,7 @@ import click
 from dobandit.cli.output import names, print_table, say
 from dobandit.cli.storage import VARIABLE, usual_storage
 from dobandit.experiment.reasons import gap_words, may_stop
+from dobandit.report.readable import counted, in_a_sentence
 
 if TYPE_CHECKING:
     from dobandit.experiment.answers import BestObserved, EdgeEstimate
@@ -65,15 +66,6 @@ def reach_words(far: str) -> str:
     return f"reaches {far} standard errors, as the policy's optimism does: it has no level of its own"
 
 
-def many(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
-
-
-def both(items: Sequence[str]) -> str:
-    """Names in a sentence: visit, wishlist and buy."""
-    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
-
-
 def duration(seconds: float) -> str:
     """As --lease takes it."""
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
@@ -101,7 +93,7 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
     if trial.context:
         facts.insert(0, ("context", values(trial.context)))
     if trial.size > 1:
-        facts.insert(0, ("planned for", many(trial.size, "round")))
+        facts.insert(0, ("planned for", counted(trial.size, "round")))
     print_facts(facts)
     # What cannot happen by itself is 0 unless it is set, and the context is known.
     unset = [name for name in experiment.columns.to_see if name not in trial.do]
@@ -124,16 +116,18 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
     password_note(experiment)
 
 
-def print_told(told: Told) -> None:
+def told_words(told: Told) -> str:
     partial = "partial"
     if told.missing:
         were = "was" if len(told.missing) == 1 else "were"
-        partial += f": {both(told.missing)} {were} not told"
-        partial += f", so nothing was learned about {both(told.untaught)}" if told.rounds == 1 else " in some rounds"
+        partial += f": {in_a_sentence(told.missing)} {were} not told"
+        partial += (
+            f", so nothing was learned about {in_a_sentence(told.untaught)}" if told.rounds == 1 else " in some rounds"
+        )
     flags = {"late": told.late, "same as before": told.repeated, partial: told.partial}
     notes = ", ".join(word for word, holds in flags.items() if holds)
     rounds = "" if told.rounds == 1 else f" with {told.rounds:,} rounds"
-    say(f"trial {told.number} told{rounds}" + (f" ({notes})" if notes else ""))
+    return f"trial {told.number} told{rounds}" + (f" ({notes})" if notes else "")
 
 
 def tell_command(experiment: Experiment, trial: Trial, unset: Sequence[str]) -> str:
@@ -217,8 +211,8 @@ def _notes(row: Mapping[str, Any]) -> list[str]:
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-def print_recommendation(experiment: Experiment, told: Recommendation, causal: bool) -> None:
-    """causal: the policy keeps a model of the causes."""
+def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
+    causal = experiment.learner.keeps_model
     target, within = experiment.graph.target, experiment.definition.stop_within
     click.echo("what the model says" if causal else "what the policy says, which keeps averages and no model")
     rows = [("set", values(told.do)), (f"estimated E[{target}]", f"{digits(told.value)}  ({span(told.interval)})")]
@@ -231,7 +225,7 @@ def print_recommendation(experiment: Experiment, told: Recommendation, causal: b
         rows.append(("observed", f"no round with exactly this set saw {target}"))
     else:
         seen = f"{digits(told.observed.mean)}  ({span(told.observed.interval)}, 95%, at this round)"
-        rows.append(("observed", f"{seen} in {many(told.observed.rounds, 'round')} with exactly this set"))
+        rows.append(("observed", f"{seen} in {counted(told.observed.rounds, 'round')} with exactly this set"))
     if told.probability_best is not None:
         rows.append(("best allowed set", f"with probability {chance(told.probability_best)}"))
     if told.expected_loss is not None:
@@ -263,7 +257,7 @@ def print_explanation(target: str, told: Explanation, words: str) -> None:
     rows = [("context", values(told.context))] if told.context else []
     rows += [
         ("why", told.why),
-        ("known by then", f"{many(told.rounds, 'round')}; {many(told.pending, 'other trial')} under way"),
+        ("known by then", f"{counted(told.rounds, 'round')}; {counted(told.pending, 'other trial')} under way"),
     ]
     rows.append((f"estimated E[{target}]", f"{digits(told.predicted)}  ({span(told.interval)}; {words})"))
     if told.bonus is not None and told.optimistic is not None and math.isfinite(told.bonus):

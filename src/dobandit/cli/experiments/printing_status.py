@@ -8,7 +8,6 @@ from dobandit.cli.experiments.printing import (
     MOST_ON_A_LINE,
     digits,
     duration,
-    many,
     moment,
     print_facts,
     span,
@@ -16,6 +15,7 @@ from dobandit.cli.experiments.printing import (
 )
 from dobandit.cli.output import names, say
 from dobandit.experiment.reasons import gap_words
+from dobandit.report.readable import counted
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -44,7 +44,10 @@ def print_status(experiment: Experiment, status: Status) -> None:
     if status.stop_within is not None:
         rows.append(("may stop", _stopping(status, experiment.delta)))
     rows += [
-        (f"nothing about {name}", f"was learned from {many(rounds, 'told round')}, for want of its value or a cause's")
+        (
+            f"nothing about {name}",
+            f"was learned from {counted(rounds, 'told round')}, for want of its value or a cause's",
+        )
         for name, rounds in status.untaught.items()
     ]
     print_facts([*rows, ("last told", moment(status.last_told_at))])
@@ -53,7 +56,9 @@ def print_status(experiment: Experiment, status: Status) -> None:
 def _mean(mean: Mean | None) -> str:
     if mean is None:
         return "none seen yet"
-    return f"{digits(mean.value)} on average  ({span(mean.interval)}, 95%, at this round; {many(mean.rounds, 'round')})"
+    return (
+        f"{digits(mean.value)} on average  ({span(mean.interval)}, 95%, at this round; {counted(mean.rounds, 'round')})"
+    )
 
 
 def _stopping(status: Status, delta: float) -> str:

@@ -1,33 +1,40 @@
-"""The commands recommend, best-observed, explain, estimates, diagnose, trials and export."""
+"""The commands recommend, best-observed, explain, estimates, diagnose, trials, export and snapshot."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
+from typing import TYPE_CHECKING
 
 import click
 
 from dobandit.cli.experiments import printing as out
-from dobandit.cli.experiments.group import common, context_option, count_of
+from dobandit.cli.experiments.group import available_option, common, context_option, count_of, of_experiment
 from dobandit.cli.experiments.inputs import context_given
-from dobandit.cli.output import answer, print_json, say
+from dobandit.cli.output import answer, print_json, say, several
 from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
-from dobandit.documents import answers as documents
+from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
+from dobandit.report.readable import counted
+from dobandit.text_files import write_atomically
 from dobandit.texts import printable_lines
+
+if TYPE_CHECKING:
+    from dobandit.experiment.experiment import Experiment
 
 _SHOWN = 50  # trials in a table that nobody asked to be longer
 
 
 @click.command("recommend")
-@click.argument("name")
-@click.option("--available", multiple=True, metavar="NAME", help="What can be set; may be repeated. Default: all.")
+@of_experiment
+@available_option
 @context_option
 @common
 def recommend_command(
-    name: str, available: tuple[str, ...], context: tuple[str, ...], storage: str, as_json: bool
+    experiment: Experiment, available: tuple[str, ...], context: tuple[str, ...], as_json: bool
 ) -> None:
     """Say which set looks best.
 
@@ -39,26 +46,24 @@ def recommend_command(
       dobandit experiment recommend spring --context mobile=1
       dobandit experiment recommend spring --available coupon --json
     """
-    with opened(name, storage) as experiment:
-        known = context_given(context)
-        recommended = experiment.recommend(available or None, context=known)
-        observed = experiment.best_observed(available or None, context=known)
-        causal = experiment.learner.keeps_model
+    known = context_given(context)
+    recommended = experiment.recommend(available or None, context=known)
+    observed = experiment.best_observed(available or None, context=known)
     if as_json:
         print_json(documents.recommendation_document(recommended, observed))
     else:
-        out.print_recommendation(experiment, recommended, causal)
+        out.print_recommendation(experiment, recommended)
         click.echo()
         out.print_observed(experiment.graph.target, observed)
 
 
 @click.command("evaluate")
-@click.argument("name")
-@click.option("--do", "settings", multiple=True, metavar="NAME=VALUE", help="What is set; may be repeated.")
+@of_experiment
+@several("--do", "settings", metavar="NAME=VALUE", help="What is set; may be repeated.")
 @context_option
 @common
 def evaluate_command(
-    name: str, settings: tuple[str, ...], context: tuple[str, ...], storage: str, as_json: bool
+    experiment: Experiment, settings: tuple[str, ...], context: tuple[str, ...], as_json: bool
 ) -> None:
     """Say what is known of a set of your choice.
 
@@ -70,22 +75,17 @@ def evaluate_command(
       dobandit experiment evaluate spring --do coupon=1
       dobandit experiment evaluate spring --do email=1 --context mobile=1 --json
     """
-    with opened(name, storage) as experiment:
-        told = experiment.evaluate(parse_settings(settings), context=context_given(context))
-        causal = experiment.learner.keeps_model
-    if as_json:
-        print_json(documents.evaluation_document(told))
-    else:
-        out.print_recommendation(experiment, told, causal)
+    told = experiment.evaluate(parse_settings(settings), context=context_given(context))
+    answer(as_json, documents.document(told), lambda: out.print_recommendation(experiment, told))
 
 
 @click.command("best-observed")
-@click.argument("name")
-@click.option("--available", multiple=True, metavar="NAME", help="What can be set; may be repeated. Default: all.")
+@of_experiment
+@available_option
 @context_option
 @common
 def best_observed_command(
-    name: str, available: tuple[str, ...], context: tuple[str, ...], storage: str, as_json: bool
+    experiment: Experiment, available: tuple[str, ...], context: tuple[str, ...], as_json: bool
 ) -> None:
     """Say which set the data alone speak for.
 
@@ -96,19 +96,15 @@ def best_observed_command(
       dobandit experiment best-observed spring
       dobandit experiment best-observed spring --context mobile=1 --json
     """
-    with opened(name, storage) as experiment:
-        observed = experiment.best_observed(available or None, context=context_given(context))
-    if as_json:
-        print_json(documents.observed_document(observed))
-    else:
-        out.print_observed(experiment.graph.target, observed)
+    observed = experiment.best_observed(available or None, context=context_given(context))
+    answer(as_json, documents.document(observed), lambda: out.print_observed(experiment.graph.target, observed))
 
 
 @click.command("explain")
-@click.argument("name")
+@of_experiment
 @click.argument("trial", type=int)
 @common
-def explain_command(name: str, trial: int, storage: str, as_json: bool) -> None:
+def explain_command(experiment: Experiment, trial: int, as_json: bool) -> None:
     """Explain why a TRIAL sets what it sets.
 
     Everything is computed from what was known when it was asked.
@@ -117,18 +113,15 @@ def explain_command(name: str, trial: int, storage: str, as_json: bool) -> None:
     Example:
       dobandit experiment explain spring 3
     """
-    with opened(name, storage) as experiment:
-        told, words = experiment.explain(trial), experiment.interval_words
-    if as_json:
-        print_json({**documents.explanation_document(told), "interval_words": words})
-    else:
-        out.print_explanation(experiment.graph.target, told, words)
+    told, words = experiment.explain(trial), experiment.interval_words
+    document = {**documents.numbered_document(told), "interval_words": words}
+    answer(as_json, document, lambda: out.print_explanation(experiment.graph.target, told, words))
 
 
 @click.command("estimates")
-@click.argument("name")
+@of_experiment
 @common
-def estimates_command(name: str, storage: str, as_json: bool) -> None:
+def estimates_command(experiment: Experiment, as_json: bool) -> None:
     """List every edge's weight, with its interval.
 
     "By itself" is how likely the effect is without its causes. Status: solved; singular, where some combination of
@@ -138,46 +131,37 @@ def estimates_command(name: str, storage: str, as_json: bool) -> None:
     Example:
       dobandit experiment estimates spring
     """
-    with opened(name, storage) as experiment:
-        rows = experiment.estimates()
-    if as_json:
-        print_json(
-            [
-                {**row, "interval_words": out.reach_words(f"{row['radius']:g}")}
-                for row in documents.estimates_document(rows)
-            ]
-        )
-    else:
-        out.print_estimates(rows)
+    rows = experiment.estimates()
+    said = [{**documents.document(row), "interval_words": out.reach_words(f"{row.radius:g}")} for row in rows]
+    answer(as_json, said, lambda: out.print_estimates(rows))
 
 
 @click.command("diagnose")
-@click.argument("name")
+@of_experiment
 @common
-def diagnose_command(name: str, storage: str, as_json: bool) -> None:
+def diagnose_command(experiment: Experiment, as_json: bool) -> None:
     """Say whether the data agree with the model.
 
     \b
     Example:
       dobandit experiment diagnose spring
     """
-    with opened(name, storage) as experiment:
-        diagnosis = experiment.diagnose()
+    diagnosis = experiment.diagnose()
     if as_json:
-        print_json(documents.diagnosis_document(diagnosis))
+        print_json(diagnosis.to_document())
     else:
         for line in diagnosis.lines():
             say(line)
 
 
 @click.command("trials")
-@click.argument("name")
+@of_experiment
 @click.option("--state", type=click.Choice([PENDING, TOLD, FAILED, ABANDONED]), help="Only those.")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N. Default: 50; with --json, all.")
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 @common
 def trials_command(
-    name: str, state: str | None, last: int | None, everything: bool, storage: str, as_json: bool
+    experiment: Experiment, state: str | None, last: int | None, everything: bool, as_json: bool
 ) -> None:
     """List the trials.
 
@@ -189,13 +173,12 @@ def trials_command(
       dobandit experiment trials spring --state pending
       dobandit experiment trials spring --last 20 --json
     """
-    with opened(name, storage) as experiment:
-        if everything or (last is None and as_json):
-            rows, more = experiment.trials(state=state), False
-        else:
-            rows = experiment.trials(state=state, last=last or _SHOWN + 1)
-            more, rows = len(rows) > (last or _SHOWN), rows[-(last or _SHOWN) :]
-        of_all = f" of {count_of(experiment):,}" if more and state is None else ""
+    if everything or (last is None and as_json):
+        rows, more = experiment.trials(state=state), False
+    else:
+        rows = experiment.trials(state=state, last=last or _SHOWN + 1)
+        more, rows = len(rows) > (last or _SHOWN), rows[-(last or _SHOWN) :]
+    of_all = f" of {count_of(experiment):,}" if more and state is None else ""
     if as_json:
         print_json(rows)
     elif not rows:
@@ -242,5 +225,37 @@ def export_command(name: str, file: str, kind: str | None, force: bool, storage:
             return
         (experiment.to_csv if kind == "csv" else experiment.to_parquet)(file)
         trials = count_of(experiment)
-    said = f"wrote {out.many(trials, 'trial')} to {file}"
+    said = f"wrote {counted(trials, 'trial')} to {file}"
     answer(as_json, {"file": file, "format": kind, "trials": trials}, said)
+
+
+@click.command("snapshot")
+@click.argument("name")
+@click.option("-o", "--out", "file", type=click.Path(), help="The file to write. Default: NAME.html.")
+@click.option("--force", is_flag=True, help="Replace a file of that name.")
+@common
+def snapshot_command(name: str, file: str | None, force: bool, storage: str, as_json: bool) -> None:
+    """Write one HTML file that says everything about an experiment, to send by mail.
+
+    It opens in any browser, without a network.
+
+    \b
+    Examples:
+      dobandit experiment snapshot spring
+      dobandit experiment snapshot spring -o monday.html --force
+    """
+    from dobandit.cli.serving import serving_packages  # for sockets, which no other command here needs
+
+    with serving_packages("a snapshot"):
+        from dobandit.service.pages.snapshot import file_name, snapshot_of
+    with opened(name, storage) as experiment:
+        path = f"{file_name(name)}.html" if file is None else file
+        if os.path.lexists(path) and not force:
+            raise ExperimentError(f"{path} exists. Choose another name, or add --force.")
+        stored = experiment.storage.find(experiment.name)
+        if stored is None:
+            raise ExperimentError(f"experiment {name!r} was deleted.")
+        text = snapshot_of(experiment, stored, time.time())
+    write_atomically(path, text)
+    size = len(text.encode())
+    answer(as_json, {"file": path, "bytes": size}, f"wrote {path} ({max(size // 1024, 1):,} kB)")

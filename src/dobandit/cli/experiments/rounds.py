@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dobandit.cli.experiments import printing as out
-from dobandit.cli.experiments.group import common, context_option, seen_options
+from dobandit.cli.experiments.group import common, context_option, of_experiment, seen_options
 from dobandit.cli.experiments.inputs import LEASE_HELP, context_given, lease_of, observation_of, standard_input
-from dobandit.cli.output import answer, print_json
+from dobandit.cli.output import answer, print_json, several
 from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
-from dobandit.documents import rounds as documents
+from dobandit.documents import live as documents
+from dobandit.report.readable import counted
+
+if TYPE_CHECKING:
+    from dobandit.experiment.experiment import Experiment
 
 
 @click.command("ask")
-@click.argument("name")
+@of_experiment
 @click.option("-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="How many rounds.")
-@click.option("--available", multiple=True, metavar="NAME", help="What can be set now; may be repeated. Default: all.")
+@several("--available", help="What can be set now; may be repeated. Default: all.")
 @click.option("--lease", metavar="TIME", help=LEASE_HELP + " Default: the experiment's.")
 @click.option(
     "--size", type=click.IntRange(min=1), default=1, show_default=True, help="Rounds that a trial is planned for."
@@ -31,15 +36,13 @@ from dobandit.documents import rounds as documents
 @context_option
 @common
 def ask_command(
-    name: str,
+    experiment: Experiment,
     count: int,
     available: tuple[str, ...],
     lease: str | None,
-    size: int,
-    control: bool | None,
     context: tuple[str, ...],
-    storage: str,
     as_json: bool,
+    **words: Any,
 ) -> None:
     """Ask what to set in the next round.
 
@@ -54,19 +57,11 @@ def ask_command(
       dobandit experiment ask spring --context mobile=1
       dobandit experiment ask spring -n 3 --available coupon --available email --lease 30m --json
     """
-    with opened(name, storage) as experiment:
-        asked = experiment.ask(
-            available or None,
-            n=count,
-            lease=lease_of(lease),
-            size=size,
-            control=control,
-            context=context_given(context),
-        )
-        trials = asked if isinstance(asked, list) else [asked]
-        words = {"interval_words": experiment.interval_words} if as_json else {}
+    asked = experiment.ask(available or None, count, lease_of(lease), context=context_given(context), **words)
+    trials = asked if isinstance(asked, list) else [asked]
     if as_json:
-        said = [{**documents.trial_document(trial), **words} for trial in trials]
+        promise = {"interval_words": experiment.interval_words}
+        said = [{**documents.trial_document(trial), **promise} for trial in trials]
         print_json(said if count > 1 else said[0])
         return
     for i, trial in enumerate(trials):
@@ -106,50 +101,45 @@ def tell_command(
     observation = observation_of(seen, json_file, rows)
     with opened(name, storage) as experiment:
         told = experiment.tell(trial, observation, issued)
-    if as_json:
-        print_json(documents.told_document(told))
-    else:
-        out.print_told(told)
+    answer(as_json, documents.numbered_document(told), out.told_words(told))
 
 
 @click.command("fail")
-@click.argument("name")
+@of_experiment
 @click.argument("trial", type=int)
 @click.argument("reason", default="")
 @common
-def fail_command(name: str, trial: int, reason: str, storage: str, as_json: bool) -> None:
+def fail_command(experiment: Experiment, trial: int, reason: str, as_json: bool) -> None:
     """Say that a TRIAL was tried, but gave nothing.
 
     \b
     Example:
       dobandit experiment fail spring 4 "the shop was closed"
     """
-    with opened(name, storage) as experiment:
-        experiment.tell_failed(trial, reason)
+    experiment.tell_failed(trial, reason)
     said = f"trial {trial} failed" + (f": {reason}" if reason else "")
     answer(as_json, documents.failed_document(trial, reason), said)
 
 
 @click.command("abandon")
-@click.argument("name")
+@of_experiment
 @click.argument("trial", type=int)
 @common
-def abandon_command(name: str, trial: int, storage: str, as_json: bool) -> None:
+def abandon_command(experiment: Experiment, trial: int, as_json: bool) -> None:
     """Say that nobody will carry a TRIAL out.
 
     \b
     Example:
       dobandit experiment abandon spring 5
     """
-    with opened(name, storage) as experiment:
-        experiment.abandon(trial)
+    experiment.abandon(trial)
     answer(as_json, documents.abandoned_document(trial), f"trial {trial} abandoned")
 
 
 @click.command("record")
 @click.argument("name")
 @click.argument("seen", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--do", "settings", multiple=True, metavar="NAME=VALUE", help="What was set; may be repeated.")
+@several("--do", "settings", metavar="NAME=VALUE", help="What was set; may be repeated.")
 @seen_options
 @common
 def record_command(
@@ -196,5 +186,5 @@ def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
         numbers = experiment.import_history(source)
         rounds = experiment.rounds_in(numbers)
     trials = f"trial {numbers[0]}" if len(numbers) == 1 else f"trials {numbers[0]} to {numbers[-1]}"
-    said = f"imported {out.many(rounds, 'round')} as {trials}"
+    said = f"imported {counted(rounds, 'round')} as {trials}"
     answer(as_json, documents.imported_document(numbers, rounds), said)

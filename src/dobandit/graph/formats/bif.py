@@ -17,7 +17,7 @@ from dobandit import limits
 from dobandit.errors import closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.draft import ROLES, GraphDraft
-from dobandit.graph.formats.quoting import quote, unquote
+from dobandit.graph.formats.quoting import quote, take_name, unquote
 from dobandit.graph.formats.roles import marks
 from dobandit.graph.formats.states import many_states
 from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
@@ -51,7 +51,6 @@ class NetworkReader:
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
         self.draft = GraphDraft(lambda place, message: tokens.error(message, place))
-        self.variables: dict[str, None] = {}  # a dict keeps the order, and so the hints
         self.conditioned: dict[str, int] = {}
         self.parents_at: dict[str, int] = {}
         self.parents: dict[str, list[str]] = {}  # in the order of the file, which is that of tables
@@ -66,21 +65,13 @@ class NetworkReader:
             tokens.advance()
             block()
         for name, place in {**self.conditioned, **self.parents_at}.items():
-            if name not in self.variables:
-                hint = closest(name, self.variables)
+            if name not in self.draft.states:
+                hint = closest(name, self.draft.states)
                 raise tokens.error(f"a probability names variables, but {name[:40]!r} is none.{hint}", place)
-
-    def name(self) -> str:
-        tokens = self.tokens
-        if tokens.kind not in ("word", "quoted"):
-            raise tokens.unexpected("a name")
-        name = unquote(tokens) if tokens.kind == "quoted" else tokens.value
-        tokens.advance()
-        return name
 
     def _network(self) -> None:
         if self.tokens.kind != "{":
-            self.name()
+            take_name(self.tokens)
         self.tokens.take("{", "'{'")
         while self.tokens.kind != "}":
             place = self.tokens.at
@@ -91,11 +82,10 @@ class NetworkReader:
 
     def _variable(self) -> None:
         tokens, at = self.tokens, self.tokens.at
-        name = self.name()
-        if name in self.variables:
+        name = take_name(tokens)
+        if name in self.draft.states:
             raise tokens.error(f"a variable is declared once, but {name[:40]!r} is declared before.", at)
         self.draft.node(name, at)
-        self.variables[name] = None
         states: tuple[str, ...] = ()
         tokens.take("{", "'{'")
         while tokens.kind != "}":
@@ -122,9 +112,8 @@ class NetworkReader:
         tokens.take("{", "'{' before the states")
         found = []
         while tokens.kind != "}":
-            found.append(self.name())
-            if tokens.kind == ",":
-                tokens.advance()
+            found.append(take_name(tokens))
+            tokens.skip(",")
         tokens.advance()
         tokens.take(";", "';'")
         return tuple(found)
@@ -157,18 +146,16 @@ class NetworkReader:
         tokens = self.tokens
         tokens.take("(", "'('")
         at = tokens.at
-        child = self.name()
+        child = take_name(tokens)
         if child in self.conditioned:
             raise tokens.error(f"a variable has one probability, but {child[:40]!r} has one before.", at)
         self.conditioned[child] = at
         self.parents[child] = []
-        if tokens.kind == "|":
-            tokens.advance()
+        tokens.skip("|")
         while tokens.kind != ")":
             place = tokens.at
-            self._parent(self.name(), child, place)
-            if tokens.kind == ",":
-                tokens.advance()
+            self._parent(take_name(tokens), child, place)
+            tokens.skip(",")
             tokens.plain_edges(_PLAIN, lambda parent, _, place: self._parent(parent, child, place))
         tokens.advance()
         if tokens.kind != "{":

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dobandit.errors import closest
 from dobandit.graph.formats.bif import NetworkReader, tokens_of
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.quoting import quote
+from dobandit.graph.formats.quoting import quote, take_name
 
 Array = NDArray[np.float64]
 MOST_ENTRIES = 1 << 24  # of all tables together: 128 MB
@@ -119,9 +119,8 @@ class _TableReader(NetworkReader):
         tokens.advance()
         given = []
         while tokens.kind != ")":
-            given.append(self.name())
-            if tokens.kind == ",":
-                tokens.advance()
+            given.append(take_name(tokens))
+            tokens.skip(",")
         tokens.advance()
         self._put(child, numbers, table, given, self._values(child, table.shape[-1]).tolist(), at)
 
@@ -149,8 +148,7 @@ class _TableReader(NetworkReader):
             except ValueError:
                 raise tokens.unexpected("a number or ';'") from None
             tokens.advance()
-            if tokens.kind == ",":
-                tokens.advance()
+            tokens.skip(",")
         tokens.advance()
         if len(found) != count:
             raise tokens.error(f"here {child[:40]!r} has {count} numbers, but {len(found)} are given.", at)

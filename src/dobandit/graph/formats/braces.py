@@ -85,9 +85,7 @@ class BraceParser:
         while tokens.kind != "}":
             if tokens.kind == "end":
                 raise tokens.unexpected("'}'")
-            if tokens.kind in (";", ","):
-                tokens.advance()
-            elif not self.special(scope):
+            if not tokens.skip(";", ",") and not self.special(scope):
                 self.statement(scope)
             if scope.depth == 1 and not scope.node and not scope.edge:
                 tokens.plain_edges(self.plain, self.draft.edge)
@@ -97,8 +95,7 @@ class BraceParser:
         tokens = self.tokens
         at, single = tokens.at, not self.at_group()
         left = self.operand(scope)
-        if tokens.kind == "=" and single:
-            tokens.advance()
+        if single and tokens.skip("="):
             place = tokens.at
             self.setting(left[0], self.value(), place)
         elif tokens.kind == "arrow":
@@ -163,8 +160,7 @@ class BraceParser:
             raise tokens.unexpected(wanted)
         parts = [unescape(tokens.value)]
         tokens.advance()
-        while tokens.kind == "+":
-            tokens.advance()
+        while tokens.skip("+"):
             parts.append(unescape(tokens.take("quoted", "a quoted text after '+'")))
         return "".join(parts)
 
@@ -184,17 +180,14 @@ class BraceParser:
     def attributes(self) -> Attributes:
         """`[k=v, k2, k3=v3] [...]`, possibly nothing; a key alone counts as true."""
         tokens, found = self.tokens, Attributes()
-        while tokens.kind == "[":
-            tokens.advance()
+        while tokens.skip("["):
             while tokens.kind != "]":
                 place = tokens.at
                 key, value = self.name("an attribute or ']'"), "true"
-                if tokens.kind == "=":
-                    tokens.advance()
+                if tokens.skip("="):
                     value = self.value()
                 if key in self.wanted:
                     found[key] = (value, place)
-                if tokens.kind in (",", ";"):
-                    tokens.advance()
+                tokens.skip(",", ";")
             tokens.advance()
         return found

@@ -36,16 +36,10 @@ def build(
     # CausalGraph refuses what is no string
     hidden, given = ({name for name in names if isinstance(name, str)} for names in (listed_latent, listed_context))
     chosen = _chosen_target(draft, hidden) if target is None else target
-    graph = CausalGraph.from_arrays(
-        list(draft.ids),
-        tails,
-        heads,
-        chosen,
-        listed_latent,
-        _said_controllable(draft, {chosen, *hidden, *given}) if controllable is None else controllable,
-        _said_bias(draft, hidden) if bias is None else bias,
-        listed_context,
-    )
+    settable = _said_controllable(draft, {chosen, *hidden, *given}) if controllable is None else controllable
+    started = _said_bias(draft, hidden) if bias is None else bias
+    roles = (chosen, listed_latent, settable, started, listed_context)
+    graph = CausalGraph.from_arrays(list(draft.ids), tails, heads, *roles)
     _warn_about_irrelevant(graph)
     return graph
 

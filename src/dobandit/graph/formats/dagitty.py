@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import warnings
 
-from dobandit.errors import DobanditWarning, ParseError
+from dobandit.errors import DobanditWarning
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.braces import Attributes, BraceParser, begin
 from dobandit.graph.formats.dot import SKIP
@@ -66,7 +66,10 @@ class _DagittyParser(BraceParser):
             elif key == "context":
                 self.draft.mark(key, name, word, place)
             elif key == "selected":
-                raise self._selected(name, place)
+                message = (
+                    f"{name!r} is [selected]: the data are only those that it lets in, which no causal graph tells."
+                )
+                raise self.tokens.error(f"{message} Remove the mark if every round is observed.", place)
             else:
                 marks["latent"][name] = True
 
@@ -75,10 +78,6 @@ class _DagittyParser(BraceParser):
             message = f"{left!r} {arrow} {right!r} leaves the direction open, but a causal graph knows it."
             raise self.tokens.error(f"{message} Write ->, <- or <->.", place)
         self.draft.connect(left, arrow, right, place)
-
-    def _selected(self, name: str, place: int) -> ParseError:
-        message = f"{name!r} is [selected]: the data are only those that it lets in, which no causal graph tells."
-        return self.tokens.error(f"{message} Remove the mark if every round is observed.", place)
 
 
 def text_of(graph: CausalGraph) -> str:

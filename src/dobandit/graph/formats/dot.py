@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 
-from dobandit.errors import ParseError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.braces import NAMES, Attributes, BraceParser, Scope, begin
 from dobandit.graph.formats.draft import ROLES, GraphDraft
@@ -66,14 +65,11 @@ class _DotParser(BraceParser):
         way, way_place = attributes.get("dir", ("forward", place))
         if arrow == "--":
             raise self.tokens.error(f"`--` {_UNDIRECTED}.", place)
-        if way not in _ARROWS:
-            raise self._bad_direction(way, way_place)
-        self.draft.connect(left, _ARROWS[way], right, place)
-
-    def _bad_direction(self, way: str, place: int) -> ParseError:
         if way == "none":
-            return self.tokens.error(f"an edge with dir=none {_UNDIRECTED}, without dir=none.", place)
-        return self.tokens.error(f"dir is forward, back or both, but found {way[:40]!r}.", place)
+            raise self.tokens.error(f"an edge with dir=none {_UNDIRECTED}, without dir=none.", way_place)
+        if way not in _ARROWS:
+            raise self.tokens.error(f"dir is forward, back or both, but found {way[:40]!r}.", way_place)
+        self.draft.connect(left, _ARROWS[way], right, place)
 
     def special(self, scope: Scope) -> bool:
         """`graph [...]`, `node [...]` and `edge [...]`: attributes of what follows in this scope."""
@@ -109,8 +105,7 @@ class _DotParser(BraceParser):
             raise tokens.error(f"{tokens.value!r} is a keyword of DOT. Put a node's name in double quotes.")
         name = self.name("a node, an edge or '}'")
         for _ in range(2):
-            if tokens.kind == ":":
-                tokens.advance()
+            if tokens.skip(":"):
                 self.name("a port")
         return name
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dobandit.errors import closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.quoting import quote, unquote
-from dobandit.graph.formats.roles import isolated, usual_bias, usual_controllable
+from dobandit.graph.formats.quoting import quote, take_name
+from dobandit.graph.formats.roles import isolated, listed_roles
 from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
 
 _TOKENS = token_pattern(
@@ -40,9 +40,7 @@ def draft_of(text: str) -> GraphDraft:
     tokens = Tokens(text, _TOKENS, _ADVICE)
     draft = GraphDraft(lambda place, message: tokens.error(message, place))
     while tokens.kind != "end":
-        if tokens.kind == "newline":
-            tokens.advance()
-        else:
+        if not tokens.skip("newline"):
             _line(tokens, draft)
             tokens.plain_edges(_PLAIN, draft.edge)
     return draft
@@ -50,21 +48,16 @@ def draft_of(text: str) -> GraphDraft:
 
 def _line(tokens: Tokens, draft: GraphDraft) -> None:
     at, bare = tokens.at, tokens.kind == "word"
-    first = _name(tokens)
+    first = take_name(tokens)
     if tokens.kind == "arrow":
         _chain(tokens, draft, first, at)
-    elif tokens.kind in ("word", "quoted"):
-        draft.edge(first, _name(tokens), at)
-    elif tokens.kind == ",":
-        tokens.advance()
-        draft.edge(first, _name(tokens), at)
+    elif tokens.skip(",") or tokens.kind in ("word", "quoted"):
+        draft.edge(first, take_name(tokens), at)
     elif tokens.kind == ":" and bare:
         _directive(tokens, draft, first, at)
     else:
         draft.node(first, at)
-    if tokens.kind == "newline":
-        tokens.advance()
-    elif tokens.kind != "end":
+    if not tokens.skip("newline") and tokens.kind != "end":
         raise tokens.unexpected("the end of the line (a line is one chain `A -> B -> C`, or two columns `A B`)")
 
 
@@ -73,7 +66,7 @@ def _chain(tokens: Tokens, draft: GraphDraft, left: str, at: int) -> None:
         arrow = tokens.value
         tokens.advance()
         here = tokens.at
-        right = _name(tokens)
+        right = take_name(tokens)
         draft.connect(left, arrow, right, at)
         left, at = right, here
 
@@ -86,7 +79,7 @@ def _directive(tokens: Tokens, draft: GraphDraft, word: str, at: int) -> None:
     tokens.advance()
     if word == "target":
         here = tokens.at
-        draft.aim(_name(tokens), here)
+        draft.aim(take_name(tokens), here)
     else:
         draft.assign(word, _names(tokens))
 
@@ -94,30 +87,15 @@ def _directive(tokens: Tokens, draft: GraphDraft, word: str, at: int) -> None:
 def _names(tokens: Tokens) -> Iterator[tuple[str, int]]:
     while tokens.kind in ("word", "quoted"):
         at = tokens.at
-        yield _name(tokens), at
-        if tokens.kind == ",":
-            tokens.advance()
-
-
-def _name(tokens: Tokens) -> str:
-    if tokens.kind == "word":
-        name = tokens.value
-    elif tokens.kind == "quoted":
-        name = unquote(tokens)
-    else:
-        raise tokens.unexpected("a name")
-    tokens.advance()
-    return name
+        yield take_name(tokens), at
+        tokens.skip(",")
 
 
 def text_of(graph: CausalGraph) -> str:
     """Print an edge list; roles that are the default are left out."""
     shown = {name: name if _BARE.fullmatch(name) else quote(name) for name in graph.nodes}
-    roles = [("target", (graph.target,), True), ("latent", graph.latent, bool(graph.latent))]
-    roles.append(("controllable", graph.controllable, not usual_controllable(graph)))
-    roles.append(("bias", graph.bias, not usual_bias(graph)))
-    roles.append(("context", graph.context, bool(graph.context)))
-    lines = [" ".join([f"{role}:", *(shown[n] for n in names)]) for role, names, said in roles if said]
+    roles = {"target": (graph.target,), **listed_roles(graph)}
+    lines = [" ".join([f"{role}:", *(shown[n] for n in roles[role])]) for role in _DIRECTIVES if role in roles]
     lines += [f"{shown[cause]} -> {shown[effect]}" for cause, effect in graph.edges]
     lines += [shown[name] for name in isolated(graph)]
     return "\n".join(lines) + "\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from dobandit import limits
 from dobandit.errors import GraphError, ParseError, closest, located
@@ -21,29 +21,17 @@ from dobandit.text_files import path_of, read_text, without_gz, write_atomically
 class _Format(NamedTuple):
     suffixes: tuple[str, ...]
     beginning: str  # pattern that a text of this format begins with, after blanks and comments
-    draft_of: Callable[[str], GraphDraft]
-    text_of: Callable[[CausalGraph], str]
+    module: Any  # with `draft_of(text)` and `text_of(graph)`
 
 
 # In the order in which a text without a telling suffix is tried; an edge list could begin with almost anything.
 _FORMATS = {
-    "json": _Format((".json",), r"[{\[]", json_format.draft_of, json_format.text_of),
-    "gml": _Format((".gml",), r"graph\s*+\[|(?:Creator|Version|comment)\s", gml.draft_of, gml.text_of),
-    "dot": _Format(
-        (".dot", ".gv"), r"(?i:(?:strict\s++)?+(?:di)?+graph\b)[^\[{:,<>\n-]{0,200}+\{", dot.draft_of, dot.text_of
-    ),
-    "dagitty": _Format(
-        (".dagitty",), r"(?i:p?+dag|mag|pag)\b[^\[{:,<>\n-]{0,200}+\{", dagitty.draft_of, dagitty.text_of
-    ),
-    "bif": _Format(
-        (".bif",), r"network\s[^{:,<>\n-]{0,200}+\{|variable\s[^{:,<>\n]{0,200}+\{", bif.draft_of, bif.text_of
-    ),
-    "edgelist": _Format(
-        (".txt", ".edges"),
-        r'(?:[\w.]++|"[^"\r\n]++")[^\S\r\n]*+(?:[:,#\r\n"\w.]|->|<-|\Z)',
-        edgelist.draft_of,
-        edgelist.text_of,
-    ),
+    "json": _Format((".json",), r"[{\[]", json_format),
+    "gml": _Format((".gml",), r"graph\s*+\[|(?:Creator|Version|comment)\s", gml),
+    "dot": _Format((".dot", ".gv"), r"(?i:(?:strict\s++)?+(?:di)?+graph\b)[^\[{:,<>\n-]{0,200}+\{", dot),
+    "dagitty": _Format((".dagitty",), r"(?i:p?+dag|mag|pag)\b[^\[{:,<>\n-]{0,200}+\{", dagitty),
+    "bif": _Format((".bif",), r"network\s[^{:,<>\n-]{0,200}+\{|variable\s[^{:,<>\n]{0,200}+\{", bif),
+    "edgelist": _Format((".txt", ".edges"), r'(?:[\w.]++|"[^"\r\n]++")[^\S\r\n]*+(?:[:,#\r\n"\w.]|->|<-|\Z)', edgelist),
 }
 FORMATS = ("edgelist", "json", "dot", "gml", "dagitty", "bif")
 _BY_SUFFIX = {suffix: name for name, kind in _FORMATS.items() for suffix in kind.suffixes}
@@ -84,21 +72,12 @@ def read_graph(
     ('visit',)
     """
     name = path_of(source)
+    roles: dict[str, Any] = {"target": target, "latent": latent, "controllable": controllable, "context": context}
     kind = None if format is None else _known(format)
     try:
         text = read_text(name)
         kind = kind or format_of_path(name) or sniff(text)
-        return parse_graph(
-            text,
-            kind,
-            target=target,
-            latent=latent,
-            controllable=controllable,
-            bias=bias,
-            context=context,
-            binarise=binarise,
-            structure_only=structure_only,
-        )
+        return parse_graph(text, kind, **roles, bias=bias, binarise=binarise, structure_only=structure_only)
     except ParseError as error:
         raise error.in_source(name) from None
     except GraphError as error:
@@ -128,13 +107,17 @@ def parse_graph(
     >>> parse_graph("ad -> visit -> buy", "edgelist", target="buy").controllable
     ('ad', 'visit')
     """
-    kind = _FORMATS[_known(format)]
-    text = plain_text(text)
-    draft = kind.draft_of(text)
+    draft = draft_of(text, format)
     latent = latent if isinstance(latent, str) else tuple(latent)
     if not structure_only:
         _refuse_many_states(draft, binarise or {}, {*latent, *draft.said.get("latent", ()), *draft.marks["latent"]})
     return build(draft, target, latent, controllable, bias, context)
+
+
+def draft_of(text: str, format: str) -> GraphDraft:
+    """What a text says, before anything is made of it."""
+    draft: GraphDraft = _FORMATS[_known(format)].module.draft_of(plain_text(text))
+    return draft
 
 
 def plain_text(text: str) -> str:
@@ -171,7 +154,7 @@ def print_graph(graph: CausalGraph, format: str) -> str:
     >>> "ad -> buy" in print_graph(CausalGraph([("ad", "buy")], target="buy"), "edgelist")
     True
     """
-    text = _FORMATS[_known(format)].text_of(graph)
+    text: str = _FORMATS[_known(format)].module.text_of(graph)
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -17,8 +17,8 @@ from dobandit.errors import ParseError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.build import build
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.json_text import json_path, load_json
-from dobandit.graph.formats.roles import isolated, usual_bias, usual_controllable
+from dobandit.graph.formats.json_text import fault_at, json_path, load_json
+from dobandit.graph.formats.roles import isolated, listed_roles
 
 _LISTS = ("nodes", "latent", "controllable", "bias", "context")
 _GRAPH_KEYS = ("target", "edges", *_LISTS)
@@ -33,7 +33,7 @@ def draft_of(text: str) -> GraphDraft:
     """Read a graph document, or a model document as a graph."""
     document = load_json(text)
     if not isinstance(document, dict):
-        raise ParseError(f"a graph is an object, but got {_kind(document)}. {_EXAMPLE}", where="$")
+        raise fault_at(f"a graph is an object, but got {_kind(document)}. {_EXAMPLE}")
     if isinstance(document.get("nodes"), dict) and "edges" not in document:
         return _draft_of_model(document)
     return _draft_of_graph(document)
@@ -42,7 +42,7 @@ def draft_of(text: str) -> GraphDraft:
 def graph_of_model_document(document: dict[str, Any]) -> CausalGraph:
     """The structure of a model document: parents, latent and context flags, the constant where `bias` is present."""
     if not isinstance(document, dict):
-        raise ParseError(f"a model is an object, but got {_kind(document)}.", where="$")
+        raise fault_at(f"a model is an object, but got {_kind(document)}.")
     return build(_draft_of_model(document))
 
 
@@ -55,13 +55,10 @@ def _draft_of_graph(document: dict[str, Any]) -> GraphDraft:
     draft = GraphDraft(lambda place, message: ParseError(message, where=_place_in_graph(draft, place)))
     for number, edge in enumerate(_list(document, "edges")):
         if not (isinstance(edge, list) and len(edge) == 2):
-            raise ParseError(
-                f'an edge is a pair ["cause", "effect"], but got {_kind(edge)}.', where=json_path("edges", number)
-            )
+            raise fault_at(f'an edge is a pair ["cause", "effect"], but got {_kind(edge)}.', "edges", number)
         if not (isinstance(edge[0], str) and isinstance(edge[1], str)):
             end = 1 if isinstance(edge[0], str) else 0
-            where = json_path("edges", number, end)
-            raise ParseError(f"a name is a string, but got {_kind(edge[end])}.", where=where)
+            raise fault_at(f"a name is a string, but got {_kind(edge[end])}.", "edges", number, end)
         draft.edge(edge[0], edge[1], number)
     for number, name in _names(document, "nodes"):
         draft.node(name, -1 - number)
@@ -81,21 +78,21 @@ def _place_in_graph(draft: GraphDraft, place: int) -> str:
 def _aim(draft: GraphDraft, document: dict[str, Any]) -> None:
     if "target" in document:
         if not isinstance(document["target"], str):
-            raise ParseError(f"target is a name, but got {_kind(document['target'])}.", where="$.target")
+            raise fault_at(f"target is a name, but got {_kind(document['target'])}.", "target")
         draft.aim(document["target"], 0)
 
 
 def _list(document: dict[str, Any], key: str) -> list[Any]:
     value = document.get(key, [])
     if not isinstance(value, list):
-        raise ParseError(f"{key} is a list, but got {_kind(value)}.", where=json_path(key))
+        raise fault_at(f"{key} is a list, but got {_kind(value)}.", key)
     return value
 
 
 def _names(document: dict[str, Any], key: str) -> Iterable[tuple[int, str]]:
     for number, name in enumerate(_list(document, key)):
         if not isinstance(name, str):
-            raise ParseError(f"a name is a string, but got {_kind(name)}.", where=json_path(key, number))
+            raise fault_at(f"a name is a string, but got {_kind(name)}.", key, number)
         yield number, name
 
 
@@ -103,7 +100,7 @@ def _refuse_unknown(document: dict[str, Any], known: tuple[str, ...], *path: str
     for key in document:
         if key not in known:
             message = f"the keys here are {listed(known)}, but found {key[:40]!r}.{closest(key, known)}"
-            raise ParseError(message, where=json_path(*path, key))
+            raise fault_at(message, *path, key)
 
 
 def _kind(value: object) -> str:
@@ -121,7 +118,7 @@ def _draft_of_model(document: dict[str, Any]) -> GraphDraft:
     _refuse_unknown(document, _MODEL_KEYS)
     nodes = document.get("nodes")
     if not isinstance(nodes, dict):
-        raise ParseError(f"nodes is an object of nodes, but got {_kind(nodes)}.", where="$.nodes")
+        raise fault_at(f"nodes is an object of nodes, but got {_kind(nodes)}.", "nodes")
     # A place is the number of an edge, or -1 - the number of a node.
     draft = GraphDraft(lambda place, message: ParseError(message, where=_place_in_model(draft, place, nodes)))
     for number, name in enumerate(nodes):
@@ -157,45 +154,30 @@ def _has_constant(node: dict[str, Any]) -> bool:
 def _parents(name: str, node: object, nodes: dict[str, Any]) -> Iterable[str]:
     """The names of a node's parents, after its keys are checked; weights are the model's business."""
     if not isinstance(node, dict):
-        raise ParseError(f"a node is an object, but got {_kind(node)}.", where=json_path("nodes", name))
+        raise fault_at(f"a node is an object, but got {_kind(node)}.", "nodes", name)
     tabular = "table" in node
     _refuse_unknown(node, _TABLE_KEYS if tabular else _NODE_KEYS, "nodes", name)
     for flag in _FLAGS:
         if not isinstance(node.get(flag, False), bool):
-            where = json_path("nodes", name, flag)
-            raise ParseError(f"{flag} is true or false, but got {_kind(node[flag])}.", where=where)
+            raise fault_at(f"{flag} is true or false, but got {_kind(node[flag])}.", "nodes", name, flag)
     parents = node.get("parents", [] if tabular else {})
-    if tabular and isinstance(parents, list):
-        if not all(isinstance(parent, str) for parent in parents):
-            raise ParseError("parents of a table are names.", where=json_path("nodes", name, "parents"))
-        parents = dict.fromkeys(parents)
-    elif tabular:
-        where = json_path("nodes", name, "parents")
-        raise ParseError(f'parents of a table are a list ["name"], but got {_kind(parents)}.', where=where)
-    if not isinstance(parents, dict):
-        where = json_path("nodes", name, "parents")
-        raise ParseError(f'parents is an object {{"name": weight}}, but got {_kind(parents)}.', where=where)
-    for parent in parents:
+    if not isinstance(parents, list if tabular else dict):
+        rule = 'parents of a table are a list ["name"]' if tabular else 'parents is an object {"name": weight}'
+        raise fault_at(f"{rule}, but got {_kind(parents)}.", "nodes", name, "parents")
+    if not all(isinstance(parent, str) for parent in parents):
+        raise fault_at("parents of a table are names.", "nodes", name, "parents")
+    for parent in dict.fromkeys(parents):
         if parent not in nodes:
-            where = json_path("nodes", name, "parents", parent)
             message = f"parents are keys of nodes, but {parent[:40]!r} is none.{closest(parent, nodes)}"
-            raise ParseError(message, where=where)
-    return parents
+            raise fault_at(message, "nodes", name, "parents", parent)
+    return dict.fromkeys(parents)
 
 
 def text_of(graph: CausalGraph) -> str:
     """Print a graph document, one edge a line; roles that are the default are left out."""
-    said: dict[str, Iterable[str]] = {
-        "latent": graph.latent,
-        "context": graph.context,
-        "nodes": tuple(isolated(graph)),
-    }
-    parts = [f'  "target": {_text(graph.target)}']
-    parts += [f'  "{key}": {_text(list(names))}' for key, names in said.items() if names]
-    if not usual_controllable(graph):
-        parts.append(f'  "controllable": {_text(list(graph.controllable))}')
-    if not usual_bias(graph):
-        parts.append(f'  "bias": {_text(list(graph.bias))}')
+    said = {**listed_roles(graph), "nodes": tuple(isolated(graph)) or None}
+    keys = [key for key in ("latent", "context", "nodes", "controllable", "bias") if said.get(key) is not None]
+    parts = [f'  "target": {_text(graph.target)}', *(f'  "{key}": {_text(said[key])}' for key in keys)]
     shown = {name: _text(name) for name in graph.nodes}
     edges = ",\n".join(f"    [{shown[cause]}, {shown[effect]}]" for cause, effect in graph.edges)
     parts.append(f'  "edges": [\n{edges}\n  ]')

@@ -34,16 +34,13 @@ def load_json(text: str) -> object:
         )
     except json.JSONDecodeError as error:
         found = "the text ends here" if error.pos >= len(text) else f"found {text[error.pos]!r}"
-        raise located(text, error.pos, f"this is no JSON: {_lowered(error.msg)}, but {found}.") from None
+        why = error.msg[:1].lower() + error.msg[1:]
+        raise located(text, error.pos, f"this is no JSON: {why}, but {found}.") from None
     except (_RefusedError, RecursionError, ValueError):
         raise _fault(text) from None
     if _deeper_than(limits.MAX_DEPTH, value):
         raise _fault(text)
     return value
-
-
-def _lowered(message: str) -> str:
-    return message[:1].lower() + message[1:]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -106,6 +103,11 @@ def _is_plain(word: str) -> bool:
         return word in ("true", "false", "null") or (len(word) < 4000 and math.isfinite(float(word)))
     except ValueError:
         return False
+
+
+def fault_at(message: str, *steps: str | int) -> ParseError:
+    """An error that tells the place of a value."""
+    return ParseError(message, where=json_path(*steps))
 
 
 def json_path(*steps: str | int) -> str:

@@ -38,6 +38,15 @@ def unquote(tokens: Tokens) -> str:
     return _ESCAPE.sub(character, inner) if "\\" in inner else inner
 
 
+def take_name(tokens: Tokens) -> str:
+    """The name at hand, bare or in quotes; on to the next token."""
+    if tokens.kind not in ("word", "quoted"):
+        raise tokens.unexpected("a name")
+    name = unquote(tokens) if tokens.kind == "quoted" else tokens.value
+    tokens.advance()
+    return name
+
+
 _DOT_ESCAPE = re.compile(r'\\(\r\n|[\\"n\n])')
 _DOT_SPECIAL = re.compile(r'[\\"\n]')
 

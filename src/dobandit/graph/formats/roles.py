@@ -17,6 +17,17 @@ def usual_bias(graph: CausalGraph) -> bool:
     return graph.bias == graph.observed
 
 
+def listed_roles(graph: CausalGraph) -> dict[str, tuple[str, ...]]:
+    """By role: who has it, where that has to be said."""
+    said = {"latent": graph.latent, "context": graph.context}
+    found = {role: names for role, names in said.items() if names}
+    if not usual_controllable(graph):
+        found["controllable"] = graph.controllable
+    if not usual_bias(graph):
+        found["bias"] = graph.bias
+    return found
+
+
 def marks(graph: CausalGraph) -> dict[str, dict[str, bool]]:
     """For each node that needs it: the marks that GraphDraft reads back into the same roles."""
     latent, settable, started = set(graph.latent), set(graph.controllable), set(graph.bias)

@@ -44,12 +44,12 @@ def states_of_one(name: str, states: tuple[str, ...], binarise: Binarise) -> tup
 
 def many_states(name: str, states: tuple[str, ...]) -> str:
     """What to say of a variable that is not 0 or 1."""
-    what = f"{len(states)} states" if len(states) < 2 else f"{len(states)} states ({_shown(states)})"
     if len(states) < 2:
-        return f"variables are 0 or 1, but {name[:40]!r} has {'no type' if not states else what}. Give it two states."
+        what = f"{len(states)} states" if states else "no type"
+        return f"variables are 0 or 1, but {name[:40]!r} has {what}. Give it two states."
     return (
-        f"variables are 0 or 1, but {name[:40]!r} has {what}. Say which states count as 1, "
-        f"binarise={{{name[:40]!r}: {states[-1][:40]!r}}}."
+        f"variables are 0 or 1, but {name[:40]!r} has {len(states)} states ({_shown(states)}). Say which states count "
+        f"as 1, binarise={{{name[:40]!r}: {states[-1][:40]!r}}}."
     )
 
 

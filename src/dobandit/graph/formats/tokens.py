@@ -84,6 +84,13 @@ class Tokens:
         self.advance()
         return value
 
+    def skip(self, *kinds: str) -> bool:
+        """Whether the current token is of one of these kinds; it is passed over then."""
+        here = self.kind in kinds
+        if here:
+            self.advance()
+        return here
+
     def error(self, message: str, at: int | None = None) -> ParseError:
         return located(self.text, self.at if at is None else at, message)
 

@@ -44,7 +44,7 @@ class Frame:
     def inner_height(self) -> float:
         return self.height - self.top_room - self.bottom_room
 
-    def axes(self, across: str = "", *, levels: int = 4, steps: int = 5) -> str:
+    def axes(self, across: str = "", *, levels: int = 4) -> str:
         """Grid lines with their values, the horizontal axis with its own, and what it counts, which needs `TITLED`."""
         left, right, floor = self.left_room, self.width - self.right_room, self.height - self.bottom_room
         parts = []
@@ -53,7 +53,7 @@ class Frame:
             parts.append(element("line", class_="grid", x1=left, x2=right, y1=y, y2=y))
             parts.append(words(left - 7.0, y + 4.0, tick_text(level), class_="tick end"))
         parts.append(element("line", class_="axis", x1=left, x2=right, y1=floor, y2=floor))
-        for step in self._steps(steps):
+        for step in self._steps():
             text = tick_text(step)
             inside = min(self.x(step), self.width - len(text) * _HALF_A_DIGIT)  # the last one would be cut off
             parts.append(words(inside, floor + 16.0, text, class_="tick middle"))
@@ -61,12 +61,12 @@ class Frame:
             parts.append(words(right, floor + 32.0, across, class_="tick end"))
         return "".join(parts)
 
-    def _steps(self, most: int) -> list[float]:
+    def _steps(self) -> list[float]:
         if self.log:
             tens = [10.0**k for k in range(-3, 13) if self.first <= 10.0**k <= self.last]
             if len(tens) > 1:
                 return tens
-        return [step for step in ticks(self.first, self.last, most) if step == int(step)]
+        return [step for step in ticks(self.first, self.last, 5) if step == int(step)]
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:

@@ -49,14 +49,8 @@ def _values(rows: Sequence[Value], label: str, width: float, beside: bool) -> st
         )
         parts.append(element("g", mark, class_=f"value {row.kind}".rstrip()))
         if beside:
-            parts.append(
-                words(
-                    left - 16.0,
-                    middle - (2.0 if row.about else -4.0),
-                    within(row.name, left - 22.0, strong=True),
-                    class_="label end strong",
-                )
-            )
+            name, down = within(row.name, left - 22.0, strong=True), -2.0 if row.about else 4.0
+            parts.append(words(left - 16.0, middle + down, name, class_="label end strong"))
             if row.about:
                 parts.append(words(left - 16.0, middle + 13.0, within(row.about, left - 22.0), class_="tick end"))
         else:

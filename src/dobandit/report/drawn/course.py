@@ -93,9 +93,8 @@ def _rewards(
             said = (
                 f"trials {stage.first:,} to {stage.last - 1:,}: {stage.mean:.3f} ({stage.low:.3f} to {stage.high:.3f})"
             )
-            whisker = element(
-                "line", class_="whisker", x1=x, x2=x, y1=frame.y(stage.low or 0.0), y2=frame.y(stage.high or 0)
-            )
+            low, high = frame.y(stage.low or 0.0), frame.y(stage.high or 0.0)
+            whisker = element("line", class_="whisker", x1=x, x2=x, y1=low, y2=high)
             dot = element("circle", class_="dot", cx=x, cy=frame.y(stage.mean), r=3.2)
             parts.append(element("g", element("title", text_of(said)) + whisker + dot))
     left = frame.left_room
@@ -156,12 +155,9 @@ def _tried(rows: Sequence[Row], last: int, label: str, width: float, longest: fl
                 )
     floor = height - 26.0
     parts.append(element("line", class_="axis", x1=left, x2=width - frame.right_room, y1=floor, y2=floor))
-    parts += [words(frame.x(at), floor + 16, text, class_=f"tick {side}") for at, text, side in _ends(last)]
+    parts.append(words(frame.x(0.0), floor + 16, "first trial", class_="tick "))
+    parts.append(words(frame.x(max(last, 1)), floor + 16, f"{last:,} closed", class_="tick end"))
     return drawing(width, height, "".join(parts), label, "chart", interactive=bool(hrefs))
-
-
-def _ends(last: int) -> list[tuple[float, str, str]]:
-    return [(0.0, "first trial", ""), (float(max(last, 1)), f"{last:,} closed", "end")]
 
 
 def interval_chart(points: Sequence[tuple[int, float, float, float]], label: str, reach: tuple[float, float]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from dobandit.graph.causal_graph import CausalGraph, Edge
@@ -60,83 +61,73 @@ def graph_svgs(
     drawn = [
         picture_of(model, chosen, weights=values, notes=notes, down=down, least_gap=_GAP) for down in (False, True)
     ]
-    wide, narrow = (_svg(picture, label, weights or {}, lit, link) for picture in drawn)
+    wide, narrow = map(_Look(label, weights or {}, lit, link).svg, drawn)
     if drawn[0].width <= drawn[1].width:  # upright it would not be narrower, so it serves both
         return GraphDrawing(f'<div class="scrolls">{wide}</div>', drawn[0].width)
     return GraphDrawing(wide_and_narrow(wide, narrow), drawn[0].width)
 
 
-def _svg(
-    picture: Picture,
-    label: str,
-    weights: Mapping[Edge, Known],
-    lit: Collection[Edge] | None,
-    link: Callable[[str | Edge], str] | None,
-) -> str:
-    arrows = [_arrow(arrow, picture, weights.get(arrow.edge), lit, link) for arrow in picture.arrows]
-    texts = [_weight(arrow, lit) for arrow in picture.arrows if arrow.text and picture.weights_shown]
-    boxes = [_box(box, link) for box in picture.boxes]
-    # Arrows may bend around the outermost boxes.
-    across, along = ([x for arrow in picture.arrows for x in arrow.points[:, k].tolist()] for k in (0, 1))
-    left, top = min([0.0, *(x - _MARGIN for x in across)]), min([0.0, *(y - _MARGIN for y in along)])
-    width = max([picture.width, *(x + _MARGIN for x in across)]) - left
-    height = max([picture.height + 4.0, *(y + _MARGIN for y in along)]) - top
-    content = "".join([*arrows, *texts, *boxes])
-    if left or top:
-        content = element("g", content, transform=f"translate({-left:.1f} {-top:.1f})")
-    return drawing(width, height, content, label, "graph", interactive=link is not None, least=0.62)
+@dataclass(frozen=True)
+class _Look:
+    """How a picture is drawn: what `graph_svgs` is told."""
 
+    label: str
+    weights: Mapping[Edge, Known]
+    lit: Collection[Edge] | None
+    link: Callable[[str | Edge], str] | None
 
-def _classes(arrow: Arrow, lit: Collection[Edge] | None) -> str:
-    harm = " harm" if arrow.harmful else ""
-    return harm if lit is None else f"{harm} lit" if arrow.edge in lit else f"{harm} unlit"
+    def svg(self, picture: Picture) -> str:
+        arrows = [self._arrow(arrow, picture) for arrow in picture.arrows]
+        texts = [self._weight(arrow) for arrow in picture.arrows if arrow.text and picture.weights_shown]
+        boxes = [self._box(box) for box in picture.boxes]
+        # Arrows may bend around the outermost boxes.
+        across, along = ([x for arrow in picture.arrows for x in arrow.points[:, k].tolist()] for k in (0, 1))
+        left, top = min([0.0, *(x - _MARGIN for x in across)]), min([0.0, *(y - _MARGIN for y in along)])
+        width = max([picture.width, *(x + _MARGIN for x in across)]) - left
+        height = max([picture.height + 4.0, *(y + _MARGIN for y in along)]) - top
+        content = "".join([*arrows, *texts, *boxes])
+        if left or top:
+            content = element("g", content, transform=f"translate({-left:.1f} {-top:.1f})")
+        return drawing(width, height, content, self.label, "graph", interactive=self.link is not None, least=0.62)
 
+    def _classes(self, arrow: Arrow) -> str:
+        harm = " harm" if arrow.harmful else ""
+        return harm if self.lit is None else f"{harm} lit" if arrow.edge in self.lit else f"{harm} unlit"
 
-def _arrow(
-    arrow: Arrow,
-    picture: Picture,
-    known: Known | None,
-    lit: Collection[Edge] | None,
-    link: Callable[[str | Edge], str] | None,
-) -> str:
-    weighted = any(other.text for other in picture.arrows)
-    thickness = 0.9 + 3.6 * arrow.strength if weighted else 1.4
-    fade = None if known is None else f"{_FAINTEST + (1.0 - _FAINTEST) * known.share:.2f}"
-    place = f"translate({arrow.tip[0]:.1f} {arrow.tip[1]:.1f}) rotate({arrow.angle:.1f})"
-    line = path_through((x, y) for x, y in arrow.points.tolist())
-    said = f"{arrow.edge[0]} → {arrow.edge[1]}"
-    if known is not None:
-        said += f": {known.value:.2f} ({known.low:.2f} to {known.high:.2f})"
-    content = (
-        element("title", text_of(said))
-        + (element("path", class_="touch", d=line) if link else "")
-        + element("path", class_="line", d=line, stroke_width=thickness)
-        + element("path", class_="head", d=_HEAD, transform=place)
-    )
-    group = element("g", content, class_=f"arrow{_classes(arrow, lit)}", opacity=fade)
-    return element("a", group, href=link(arrow.edge), aria_label=said) if link else group
+    def _linked(self, group: str, to: str | Edge, said: str) -> str:
+        return element("a", group, href=self.link(to), aria_label=said) if self.link else group
 
+    def _arrow(self, arrow: Arrow, picture: Picture) -> str:
+        known = self.weights.get(arrow.edge)
+        weighted = any(other.text for other in picture.arrows)
+        thickness = 0.9 + 3.6 * arrow.strength if weighted else 1.4
+        fade = None if known is None else f"{_FAINTEST + (1.0 - _FAINTEST) * known.share:.2f}"
+        place = f"translate({arrow.tip[0]:.1f} {arrow.tip[1]:.1f}) rotate({arrow.angle:.1f})"
+        line = path_through((x, y) for x, y in arrow.points.tolist())
+        said = f"{arrow.edge[0]} → {arrow.edge[1]}"
+        if known is not None:
+            said += f": {known.value:.2f} ({known.low:.2f} to {known.high:.2f})"
+        content = (
+            element("title", text_of(said))
+            + (element("path", class_="touch", d=line) if self.link else "")
+            + element("path", class_="line", d=line, stroke_width=thickness)
+            + element("path", class_="head", d=_HEAD, transform=place)
+        )
+        group = element("g", content, class_=f"arrow{self._classes(arrow)}", opacity=fade)
+        return self._linked(group, arrow.edge, said)
 
-def _weight(arrow: Arrow, lit: Collection[Edge] | None) -> str:
-    x, y = arrow.text_at
-    return words(x, y + 4.0, arrow.text, class_=f"weight{_classes(arrow, lit)}")
+    def _weight(self, arrow: Arrow) -> str:
+        x, y = arrow.text_at
+        return words(x, y + 4.0, arrow.text, class_=f"weight{self._classes(arrow)}")
 
-
-def _box(box: Box, link: Callable[[str | Edge], str] | None) -> str:
-    corner = 3.0 if box.kind == "context" else min(20.0, box.height / 2)
-    shape = element(
-        "rect",
-        x=box.x - box.width / 2,
-        y=box.y - box.height / 2,
-        width=box.width,
-        height=box.height,
-        rx=corner,
-    )
-    content = element("title", text_of(box.name)) + shape + words(box.x, box.y + 4.5, box.text, class_="name")
-    if box.note:
-        x, y = note_place(box)
-        lines = box.note.split("\n")
-        top = y - 6.5 * len(lines)
-        content += "".join(words(x, top + 13.0 * k + 10.0, line, class_="note") for k, line in enumerate(lines))
-    group = element("g", content, class_=f"box {box.kind}")
-    return element("a", group, href=link(box.name), aria_label=box.name) if link else group
+    def _box(self, box: Box) -> str:
+        corner = 3.0 if box.kind == "context" else min(20.0, box.height / 2)
+        left, top = box.x - box.width / 2, box.y - box.height / 2
+        shape = element("rect", x=left, y=top, width=box.width, height=box.height, rx=corner)
+        content = element("title", text_of(box.name)) + shape + words(box.x, box.y + 4.5, box.text, class_="name")
+        if box.note:
+            x, y = note_place(box)
+            lines = box.note.split("\n")
+            top = y - 6.5 * len(lines)
+            content += "".join(words(x, top + 13.0 * k + 10.0, line, class_="note") for k, line in enumerate(lines))
+        return self._linked(element("g", content, class_=f"box {box.kind}"), box.name, box.name)

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from dobandit.documents.audit import COLUMNS, audit_document
-from dobandit.experiment.storage.books import MANAGE
+from dobandit.documents.live import audit_document
+from dobandit.experiment.storage.books import MANAGE, AuditLine
 from dobandit.service.api import schemas
 from dobandit.service.guard import require
 from dobandit.service.requests import answer, house_of, visitor_of
@@ -38,7 +38,7 @@ def audit_csv(request: Request, experiment: int | None = None) -> Response:
     """The whole audit as CSV."""
     require(visitor_of(request), MANAGE)
     out, after, house = io.StringIO(newline=""), 0, house_of(request)
-    writer: Any = csv.DictWriter(out, COLUMNS, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    writer: Any = csv.DictWriter(out, AuditLine._fields, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writeheader()
     while lines := house.storage.audit(after, _MOST, experiment):
         writer.writerows(audit_document(line) for line in lines)

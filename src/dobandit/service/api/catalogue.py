@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from dobandit.checks import shown
-from dobandit.documents.experiments import (
+from dobandit.documents.live import (
     deleted_document,
     listed_document,
     renamed_document,
@@ -26,8 +26,7 @@ from dobandit.policy.base import Policy
 from dobandit.service.api import schemas
 from dobandit.service.api.graphs import ROLES, graph_given, names
 from dobandit.service.guard import require
-from dobandit.service.requests import Body, answer, house_of, perform, said, visitor_of
-from dobandit.service.tagged import by_content
+from dobandit.service.requests import Body, answer, by_content, house_of, perform, said, visitor_of
 from dobandit.service.threads import answering
 
 router = APIRouter(tags=["experiments"])

@@ -56,7 +56,10 @@ def graph_given(given: Mapping[str, Any], settings: Settings) -> CausalGraph | C
         what = model_from_document(document)
     else:
         what = parse_graph(graph if isinstance(graph, str) else json.dumps(graph), kind, **roles)
-    return _bounded(what, settings)
+    said = settings.too_large(what if isinstance(what, CausalGraph) else what.structure)
+    if said:
+        raise Refusal(413, said)
+    return what
 
 
 def _roles(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,14 +82,3 @@ def names(value: object, what: str) -> list[str]:
     if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
         return list(value)
     raise GraphError(f'{what} is a list of names such as ["email"], but got {shown(value)}.')
-
-
-def _bounded(what: CausalGraph | CausalModel, settings: Settings) -> CausalGraph | CausalModel:
-    graph = what if isinstance(what, CausalGraph) else what.structure
-    if len(graph) > settings.most_nodes or graph.edge_count > settings.most_edges:
-        raise Refusal(
-            413,
-            f"a graph has at most {settings.most_nodes:,} variables and {settings.most_edges:,} edges here, but this "
-            f"one has {len(graph):,} and {graph.edge_count:,}. Create its experiment with the command line.",
-        )
-    return what

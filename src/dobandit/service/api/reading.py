@@ -11,12 +11,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from dobandit.documents import answers as documents
+from dobandit.documents import live as documents
 from dobandit.experiment.experiment import Experiment
 from dobandit.service.api import schemas
 from dobandit.service.house import Answered
-from dobandit.service.requests import house_of, parameter
-from dobandit.service.tagged import by_content, matches, tagged
+from dobandit.service.requests import by_content, has, house_of, parameter, tagged
 from dobandit.service.threads import answering
 
 router = APIRouter(tags=["answers"])
@@ -57,10 +56,10 @@ def explain(request: Request, experiment: int, number: int) -> Response:
     """Why a trial set what it set. That never changes."""
     house, question = house_of(request), f"explain {number}"
     tag = f"{request.app.version}.{experiment}.explain.{number}"
-    if matches(request, f'"{tag}"'):
+    if has(request, tag):
         house.experiment(experiment).stored_trial(number)
         return tagged(request, Answered("", tag))
-    found = house.answered(experiment, question, lambda one: documents.explanation_document(one.explain(number)))
+    found = house.answered(experiment, question, lambda one: documents.numbered_document(one.explain(number)))
     return tagged(request, found._replace(tag=tag))
 
 
@@ -82,9 +81,7 @@ def recommend(request: Request, experiment: int, available: Available = None, co
 def evaluate(request: Request, experiment: int, do: str = "{}", context: Context = None) -> Response:
     """All that `recommend` says, of an action of your choice: ?do={"coupon":1}."""
     action, known = parameter(do, "do"), parameter(context, "context")
-    return _answered(
-        request, experiment, lambda one: documents.evaluation_document(one.evaluate(action, context=known))
-    )
+    return _answered(request, experiment, lambda one: documents.document(one.evaluate(action, context=known)))
 
 
 @router.get("/experiments/{experiment}/best-observed", openapi_extra=schemas.OBSERVED)
@@ -92,16 +89,14 @@ def evaluate(request: Request, experiment: int, do: str = "{}", context: Context
 def best_observed(request: Request, experiment: int, available: Available = None, context: Context = None) -> Response:
     """The set that the data alone speak for; null where the target was not seen yet."""
     known = parameter(context, "context")
-    return _answered(
-        request, experiment, lambda one: documents.observed_document(one.best_observed(available, context=known))
-    )
+    return _answered(request, experiment, lambda one: documents.document(one.best_observed(available, context=known)))
 
 
 @router.get("/experiments/{experiment}/estimates", openapi_extra=schemas.ESTIMATES)
 @answering
 def estimates(request: Request, experiment: int) -> Response:
     """Every edge's weight with its interval."""
-    return _answered(request, experiment, lambda one: {"estimates": documents.estimates_document(one.estimates())})
+    return _answered(request, experiment, lambda one: {"estimates": documents.document(one.estimates())})
 
 
 @router.get("/experiments/{experiment}/promises", openapi_extra=schemas.PROMISES)
@@ -115,7 +110,7 @@ def promises(request: Request, experiment: int) -> Response:
 @answering
 def diagnose(request: Request, experiment: int) -> Response:
     """Whether the data agree with the model."""
-    return _answered(request, experiment, lambda one: documents.diagnosis_document(one.diagnose()))
+    return _answered(request, experiment, lambda one: one.diagnose().to_document())
 
 
 @router.get("/experiments/{experiment}/export.csv", openapi_extra=schemas.TABLE)

@@ -2,53 +2,47 @@
 
 from __future__ import annotations
 
-import functools
 import io
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from dobandit.documents.rounds import (
+from dobandit.documents.live import (
     abandoned_document,
     failed_document,
     imported_document,
+    numbered_document,
     recorded_document,
-    told_document,
     trial_document,
 )
 from dobandit.errors import ExperimentError
+from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.service.api import schemas
 from dobandit.service.audited import Imported
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
-from dobandit.service.routes import PlainRoute
-from dobandit.service.threads import Act, changing, in_a_thread
+from dobandit.service.threads import Change, PlainRoute, changing, in_a_thread
 
 router = APIRouter(tags=["rounds"], route_class=PlainRoute)
 _ASK = ("available", "n", "lease", "size", "control", "context")
 
 
 @router.post("/experiments/{experiment}/ask", status_code=201, openapi_extra=schemas.ASK)
-@changing(asks=True)
-def ask(request: Request, experiment: int, body: Body) -> Act:
+@changing("ask", 201, asks=True)
+def ask(request: Request, experiment: int, body: Body) -> Change:
     """The next trials to carry out."""
     given = said(request, body, *_ASK)
 
-    def act() -> Response:
-        found = house_of(request).at_work(experiment)
+    def kept(found: Experiment, written: list[StoredTrial]) -> dict[str, Any]:
+        return {"trials": [trial_document(found.handed_out(trial)) for trial in written]}
 
-        def kept(written: list[StoredTrial]) -> dict[str, Any]:
-            return {"trials": [trial_document(found.handed_out(trial)) for trial in written]}
-
-        return perform(request, "ask", lambda: found.ask(**given), body=body, name=found.name, kept=kept, status=201)
-
-    return act
+    return Change(lambda found: found.ask(**given), kept)
 
 
 @router.post("/experiments/{experiment}/trials/{number}/tell", openapi_extra=schemas.TELL)
-@changing()
-def tell(request: Request, experiment: int, number: int, body: Body) -> Act:
+@changing("tell")
+def tell(request: Request, experiment: int, number: int, body: Body) -> Change:
     """What was seen in a trial. The same told twice changes nothing; something else is refused."""
     given = said(request, body, "observation", "csv", "issued")
     if given.get("issued") is None:
@@ -57,70 +51,46 @@ def tell(request: Request, experiment: int, number: int, body: Body) -> Act:
             "'issued' as the trial says: 1, unless it was handed out again."
         )
     seen = seen_in(given)
-
-    def act() -> Response:
-        found = house_of(request).at_work(experiment)
-
-        def told() -> dict[str, Any]:
-            return told_document(found.tell(number, seen, given["issued"]))
-
-        return perform(request, "tell", told, name=found.name)
-
-    return act
+    return Change(lambda found: numbered_document(found.tell(number, seen, given["issued"])))
 
 
 @router.post("/experiments/{experiment}/trials/{number}/fail", openapi_extra=schemas.FAIL)
-@changing()
-def fail(request: Request, experiment: int, number: int, body: Body) -> Act:
+@changing("fail")
+def fail(request: Request, experiment: int, number: int, body: Body) -> Change:
     """The trial was tried, but gave nothing."""
     reason = said(request, body, "reason").get("reason", "")
 
-    def act() -> Response:
-        found = house_of(request).at_work(experiment)
+    def failed(found: Experiment) -> dict[str, Any]:
+        found.tell_failed(number, reason)
+        return failed_document(number, reason)
 
-        def failed() -> dict[str, Any]:
-            found.tell_failed(number, reason)
-            return failed_document(number, reason)
-
-        return perform(request, "fail", failed, name=found.name)
-
-    return act
+    return Change(failed)
 
 
 @router.post("/experiments/{experiment}/trials/{number}/abandon", openapi_extra=schemas.ABANDON)
-@changing()
-def abandon(request: Request, experiment: int, number: int, body: Body) -> Act:
+@changing("abandon")
+def abandon(request: Request, experiment: int, number: int, body: Body) -> Change:
     """Nobody will carry the trial out."""
     said(request, body)
 
-    def act() -> Response:
-        found = house_of(request).at_work(experiment)
+    def abandoned(found: Experiment) -> dict[str, Any]:
+        found.abandon(number)
+        return abandoned_document(number)
 
-        def abandoned() -> dict[str, Any]:
-            found.abandon(number)
-            return abandoned_document(number)
-
-        return perform(request, "abandon", abandoned, name=found.name)
-
-    return act
+    return Change(abandoned)
 
 
 @router.post("/experiments/{experiment}/record", status_code=201, openapi_extra=schemas.RECORD)
-@changing()
-def record(request: Request, experiment: int, body: Body) -> Act:
+@changing("record", 201)
+def record(request: Request, experiment: int, body: Body) -> Change:
     """A round that nobody asked for."""
     given = said(request, body, "do", "observation", "csv")
     seen = seen_in(given)
 
-    def kept(written: list[StoredTrial]) -> dict[str, Any]:
+    def kept(found: Experiment, written: list[StoredTrial]) -> dict[str, Any]:
         return recorded_document(written[0].number)
 
-    def act() -> Response:
-        found = house_of(request).at_work(experiment)
-        recorded = functools.partial(found.record, given.get("do"), seen)
-        return perform(request, "record", recorded, body=body, name=found.name, kept=kept, status=201)
-
-    return act
+    return Change(lambda found: found.record(given.get("do"), seen), kept)
 
 
 @router.post("/experiments/{experiment}/import", status_code=201, openapi_extra=schemas.IMPORT)

@@ -33,8 +33,7 @@ class Begun(NamedTuple):
     faults: dict[str, str]
 
 
-def words_of(form: FormData, sketch: Sketch, graph: CausalGraph, policy: str) -> Begun:
-    """policy: the name of the one that was chosen, whose links are the usual ones"""
+def words_of(form: FormData, sketch: Sketch, graph: CausalGraph) -> Begun:
     faults: dict[str, str] = dict(sketch.faults)
 
     def checked(field: str, check: Callable[[], T]) -> T | None:

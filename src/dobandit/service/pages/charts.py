@@ -14,6 +14,7 @@ from dobandit.experiment.status import mean_of
 from dobandit.policy.answers import Recommendation
 from dobandit.report.drawn.bars import Value, values_chart
 from dobandit.report.drawn.course import Row, Stage, interval_chart, reward_chart, tried_chart
+from dobandit.report.readable import counted
 from dobandit.service.pages import graphs, words
 from dobandit.service.pages.course import Course, Known, Stretch
 from dobandit.service.pages.desks import Answers, Desk
@@ -50,10 +51,10 @@ def values_picture(answers: Answers, target: str, teller: str) -> Markup | None:
         sure = f"estimated{words.level(told.interval_words)}"
         rows.append(Value(f"{teller}: {words.sets(told.do, 40)}", told.value, *told.interval, sure, "model"))
         if told.observed is not None:
-            about = f"{words.many(told.observed.rounds, 'round')} with this set, 95%"
+            about = f"{counted(told.observed.rounds, 'round')} with this set, 95%"
             rows.append(Value("Same set, seen", told.observed.mean, *told.observed.interval, about, "data"))
     if seen is not None and (told is None or seen.do != told.do):
-        about = f"observed in {words.many(seen.rounds, 'round')}, 95%"
+        about = f"observed in {counted(seen.rounds, 'round')}, 95%"
         rows.append(Value(f"Data: {words.sets(seen.do, 40)}", seen.mean, *seen.interval, about, "data"))
     if told is not None and told.nothing is not None and told.do:
         sure = f"estimated{words.level(told.interval_words)}"

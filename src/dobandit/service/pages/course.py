@@ -41,13 +41,8 @@ class Stretch:
     tried: Counter[str] = field(default_factory=Counter)  # trials by what was set, as the log keeps it
 
     def add(self, other: Stretch) -> None:
-        self.trials += other.trials
-        self.rounds += other.rounds
-        self.total += other.total
-        self.foretold += other.foretold
-        self.predicted += other.predicted
-        self.low += other.low
-        self.high += other.high
+        for name in ("trials", "rounds", "total", "foretold", "predicted", "low", "high"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.tried.update(other.tried)
 
 

@@ -12,33 +12,12 @@ from dobandit.errors import DobanditError
 from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import Storage
-from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import BinaryGLM
 
 NAME = "Spring sale"
 _CHANCE = 0x53484F50
-GRAPH = CausalGraph(
-    [
-        ("email", "visit"),
-        ("advert", "visit"),
-        ("visit", "basket"),
-        ("coupon", "basket"),
-        ("season", "visit"),
-        ("season", "wishlist"),
-        ("email", "wishlist"),
-        ("wishlist", "purchase"),
-        ("basket", "purchase"),
-        ("coupon", "purchase"),
-    ],
-    target="purchase",
-    latent=["season"],
-    controllable=["email", "advert", "coupon"],
-    bias=["email", "advert", "coupon", "season", "visit", "wishlist", "basket", "purchase"],
-)
-
 # What the experimenter does not know.
-WORLD = BinaryGLM(
-    GRAPH,
+WORLD = BinaryGLM.blm(
     {
         "email": 0.1,
         "advert": 0.15,
@@ -59,7 +38,11 @@ WORLD = BinaryGLM(
         ("basket", "purchase"): 0.5,
         ("coupon", "purchase"): 0.1,
     },
+    target="purchase",
+    latent=["season"],
+    controllable=["email", "advert", "coupon"],
 )
+GRAPH = WORLD.graph
 
 
 def begin(storage: Storage, seed: int = 0) -> Experiment:

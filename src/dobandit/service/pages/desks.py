@@ -139,13 +139,6 @@ class Desks:
             return desk
 
 
-_making = threading.Lock()
-
-
 def desks_of(request: Request) -> Desks:
-    state = request.app.state
-    with _making:
-        if getattr(state, "desks", None) is None:
-            state.desks = Desks(state.house)
-    desks: Desks = state.desks
+    desks: Desks = request.app.state.desks
     return desks

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.answers import Recommendation
-from dobandit.report.readable import shortened
+from dobandit.report.readable import counted, shortened
 from dobandit.service.pages import graphs, words
 from dobandit.service.pages.charts import node_views, rewards_picture, tried_picture, values_picture
 from dobandit.service.pages.course import Known
@@ -84,10 +84,7 @@ def view(
     history = course.history()
     within, learner = experiment.definition.stop_within, history[-1].learner
     return {
-        "stored": stored,
-        "experiment": experiment,
-        "target": target,
-        "context": context,
+        **_frame(desk, stored, context),
         "headline": words.headline(
             told, answers.trouble, target, learner.rounds, within, experiment.delta, learner.keeps_model
         ),
@@ -102,10 +99,7 @@ def view(
         "tried": tried_picture(desk, told, links),
         "nodes": node_views(desk, history),
         "closed": course.position,
-        "pending": stored.trials - stored.closed,
-        "recent": experiment.trials(last=_RECENT)[::-1],
         "rounds": learner.rounds,
-        "policy": experiment.definition.policy_text,
     }
 
 
@@ -115,18 +109,26 @@ def view_so_far(desk: Desk, stored: StoredExperiment, context: Mapping[str, floa
     sentence = "How strongly, is said here as soon as the log is read."
     graph = Replay(0, 0, graphs.picture(experiment, (), {}), graphs.legend(experiment, False, ""), sentence)
     return {
+        **_frame(desk, stored, context),
         "reading": True,
         "read": desk.course.read,
+        "answers": Answers(None, None, closed=stored.closed),
+        "replay": graph,
+        "closed": stored.closed,
+        "rounds": 0,
+    }
+
+
+def _frame(desk: Desk, stored: StoredExperiment, context: Mapping[str, float]) -> dict[str, Any]:
+    """What is shown in any case."""
+    experiment = desk.experiment
+    return {
         "stored": stored,
         "experiment": experiment,
         "target": experiment.graph.target,
         "context": context,
-        "answers": Answers(None, None, closed=stored.closed),
-        "replay": graph,
-        "closed": stored.closed,
         "pending": stored.trials - stored.closed,
         "recent": experiment.trials(last=_RECENT)[::-1],
-        "rounds": 0,
         "policy": experiment.definition.policy_text,
     }
 
@@ -167,7 +169,7 @@ def _then(known: Known, context: Mapping[str, float]) -> Recommendation | None:
 
 
 def _sentence(known: Known, told: Recommendation | None, target: str) -> str:
-    after = f"After {words.many(known.position, 'closed trial')}"
+    after = f"After {counted(known.position, 'closed trial')}"
     if told is None or not known.learner.rounds:
         return f"{after}, nothing was known."
     if math.isnan(told.value):

@@ -76,7 +76,7 @@ def _line(desks: Desks, stored: StoredExperiment, in_time: bool) -> Line:
         target = desk.experiment.graph.target
         if not in_time or not desk.ready(stored):
             return Line(stored, target)
-        answers = desk.answers(_usual_context(desk))
+        answers = desk.answers(dict.fromkeys(desk.experiment.graph.context, 0.0))
         return Line(stored, target, answers=answers, spark=_spark(desk), told=desk.course.told)
     except DobanditError as error:
         return Line(stored, trouble=told_to_visitors(error, desks.storage))
@@ -89,10 +89,6 @@ def _target_in(document: str) -> str:
     except (ValueError, LookupError, TypeError, RecursionError):
         return ""
     return target if isinstance(target, str) else ""
-
-
-def _usual_context(desk: Desk) -> dict[str, float]:
-    return dict.fromkeys(desk.experiment.graph.context, 0.0)
 
 
 def _spark(desk: Desk) -> Markup:

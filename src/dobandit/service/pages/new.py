@@ -81,7 +81,6 @@ def new(request: Request, form: Form) -> Response:
 
 
 def _require_format(form: FormData) -> None:
-    """A format's name becomes that of a module: it is one of ours."""
     given = text(form, "format")
     if given and given not in FORMATS:
         raise GraphError(f"formats are {', '.join(FORMATS)}, but got {given[:40]!r}.{closest(given, FORMATS)}")
@@ -132,7 +131,7 @@ def _words(form: FormData, sketch: Sketch, faults: dict[str, str]) -> dict[str, 
         raise GraphError("an experiment has a target, but none is chosen. Choose it in the table.")
     way, policy = text(form, "way"), text(form, "policy") or POLICIES[0][0]
     policy = "ucb" if way == "ucb" else policy
-    words, found = words_of(form, sketch, sketch.graph, policy)
+    words, found = words_of(form, sketch, sketch.graph)
     faults |= found
     if way.startswith("set:"):
         words["always_set"] = list(dict.fromkeys([*words["always_set"], unquote(way.removeprefix("set:"))]))

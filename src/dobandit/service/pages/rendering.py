@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
-from dobandit.report.readable import action_words, shortened
+from dobandit.report.readable import action_words, counted, shortened
 from dobandit.service.pages import words
 from dobandit.texts import printable, printable_lines
 
@@ -35,11 +35,6 @@ _TITLES = {  # of pages that say what went wrong, in plain words
 def _shown(value: Any) -> Any:
     """Control characters, and those that turn the direction of a text, are shown and not obeyed; lines stay lines."""
     return printable_lines(value) if type(value) is str else value
-
-
-def as_typed(text: str) -> Markup:
-    """A text that goes back into the field in which it was typed: escaped, with its line breaks."""
-    return escape(text)
 
 
 def cut(text: str, most: int) -> str:
@@ -67,7 +62,7 @@ environment.filters |= {
     "digits": words.digits,
     "signed": words.signed,
     "span": words.span,
-    "many": words.many,
+    "many": counted,
     "level": words.level,
     "promise": words.promise,
     "moment": words.moment,
@@ -75,7 +70,7 @@ environment.filters |= {
     "sets": _sets,
     "short": shortened,
     "cut": cut,
-    "as_typed": as_typed,
+    "as_typed": escape,  # a text that goes back into the field in which it was typed, with its line breaks
     "token": lambda name: quote(name, safe=""),
 }
 templates = Jinja2Templates(env=environment)

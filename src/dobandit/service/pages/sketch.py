@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import pairwise
 
 from markupsafe import Markup
@@ -15,7 +14,7 @@ from dobandit.errors import DobanditError, GraphError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats import load_json, parse_graph, sniff
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.files import plain_text
+from dobandit.graph.formats.files import draft_of, plain_text
 from dobandit.graph.hiding import smallest_to_hide, ways_out, without_causes
 from dobandit.graph.latent import admissible
 from dobandit.model.base import CausalModel
@@ -104,12 +103,12 @@ def _fault(source: str, line: int | None, column: int | None) -> tuple[str, str]
 def _read(sketch: Sketch, form: FormData, settings: Settings) -> None:
     if sketch.kind == "json" and is_model_document(document := load_json(plain_text(sketch.text))):
         model = model_from_document(document)
-        _bound(model.graph, settings)
+        _require_small(settings, model.graph)
         sketch.what, sketch.graph, sketch.chosen = model, model.graph, parts_of_model(model.graph, form)
         sketch.rows = rows_of(model.graph, sketch.chosen, form)
     else:
         base, named = _parsed(sketch, form)
-        _bound(base, settings)
+        _require_small(settings, base)
         sketch.chosen = chosen_parts(base, form, named)
         sketch.faults |= sketch.chosen.faults
         sketch.rows = rows_of(base, sketch.chosen, form)
@@ -124,24 +123,14 @@ def _parsed(sketch: Sketch, form: FormData) -> tuple[CausalGraph, bool]:
     except ParseError:
         raise
     except GraphError:  # the text says no target: it is chosen, or the page asks for it
-        draft, target = _draft(sketch), target_wanted(form)
+        draft, target = draft_of(sketch.text, sketch.kind), target_wanted(form)
         chosen = target if target in draft.ids else _likely_target(draft)
         return parse_graph(sketch.text, sketch.kind, target=chosen, structure_only=True), False
 
 
-def _bound(graph: CausalGraph, settings: Settings) -> None:
-    if len(graph) > settings.most_nodes or graph.edge_count > settings.most_edges:
-        raise GraphError(
-            f"a graph has at most {settings.most_nodes:,} variables and {settings.most_edges:,} edges here, but this "
-            f"one has {len(graph):,} and {graph.edge_count:,}. Create its experiment with the command line."
-        )
-
-
-def _draft(sketch: Sketch) -> GraphDraft:
-    """What the text says, before anything is made of it. Each format has a module that drafts its graphs."""
-    module = import_module(f"dobandit.graph.formats.{'json_format' if sketch.kind == 'json' else sketch.kind}")
-    draft: GraphDraft = module.draft_of(plain_text(sketch.text))
-    return draft
+def _require_small(settings: Settings, graph: CausalGraph) -> None:
+    if said := settings.too_large(graph):
+        raise GraphError(said)
 
 
 def _likely_target(draft: GraphDraft) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dobandit.experiment.export import iso_time
 from dobandit.experiment.reasons import gap_words, may_stop
 from dobandit.policy.answers import Recommendation
-from dobandit.report.readable import NOT_KNOWN, action_words, shortened
+from dobandit.report.readable import NOT_KNOWN, action_words, in_a_sentence, shortened
 
 SURE, LIKELY = 0.95, 0.8  # probabilities of being the best
 VERDICTS = {
@@ -46,10 +46,6 @@ def promise(words: str) -> str:
     return f"Each interval {words}." if words.startswith("holds") else f"Intervals: {words}."
 
 
-def many(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
-
-
 def moment(at: float | None) -> str:
     """A time as people write it, in the zone of the service."""
     return "never" if at is None else datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M")
@@ -67,8 +63,7 @@ def sets(do: Mapping[str, float], most: int = 60) -> str:
 
 def _sentence(do: Mapping[str, float]) -> str:
     """What is set, within a sentence: coupon, email and price = 0."""
-    parts = [sets({name: value}) for name, value in do.items()]
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+    return in_a_sentence([sets({name: value}) for name, value in do.items()])
 
 
 def estimate(told: Recommendation) -> str:

@@ -1,0 +1,143 @@
+"""What is said of live experiments: trials, answers, how far each is, who changed what, and who may."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dobandit.experiment.export import iso_time
+from dobandit.experiment.storage.base import ABANDONED, FAILED, StoredExperiment
+from dobandit.experiment.storage.books import AuditLine, StoredToken
+
+if TYPE_CHECKING:
+    from dobandit.experiment.answers import BestObserved
+    from dobandit.experiment.experiment import Experiment
+    from dobandit.experiment.explanation import Explanation
+    from dobandit.experiment.status import Status
+    from dobandit.experiment.trial import Told, Trial
+    from dobandit.policy.answers import Recommendation
+
+_PLAIN = (str, int, bool, type(None))
+
+
+def document(value: Any) -> Any:
+    """As JSON can say it: tuples with names become objects, intervals pairs, and NaN and infinity null."""
+    if type(value) in _PLAIN:
+        return value
+    if hasattr(value, "_asdict"):
+        fields = value._asdict()
+        return [document(end) for end in value] if tuple(fields) == ("low", "high") else document(fields)
+    if isinstance(value, Mapping):
+        return {str(key): document(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [document(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# -- trials ------------------------------------------------------------------------------------------------------
+
+
+def trial_document(trial: Trial) -> dict[str, Any]:
+    """A trial that was handed out."""
+    return {**numbered_document(trial), "lease_expires": iso_time(trial.lease_expires)}
+
+
+def numbered_document(value: Trial | Told | Explanation) -> dict[str, Any]:
+    """What has the number of a trial: that comes first, as `trial`."""
+    said = document(value)
+    return {"trial": said.pop("number"), **said}
+
+
+def failed_document(trial: int, reason: str) -> dict[str, Any]:
+    return {"trial": trial, "state": FAILED, "reason": reason}
+
+
+def abandoned_document(trial: int) -> dict[str, Any]:
+    return {"trial": trial, "state": ABANDONED}
+
+
+def recorded_document(trial: int) -> dict[str, Any]:
+    return {"trial": trial}
+
+
+def imported_document(numbers: range, rounds: int) -> dict[str, Any]:
+    return {"rounds": rounds, "first": numbers[0], "last": numbers[-1]}
+
+
+# -- answers -----------------------------------------------------------------------------------------------------
+
+
+def recommendation_document(recommended: Recommendation, observed: BestObserved | None) -> dict[str, Any]:
+    """The model's answer, and apart from it the data's."""
+    return {**document(recommended), "best_observed": document(observed)}
+
+
+def promises_document(experiment: Experiment) -> dict[str, Any]:
+    """What intervals and guaranteed gaps promise."""
+    return {"interval_words": experiment.interval_words, "delta": experiment.delta}
+
+
+# -- experiments as a whole --------------------------------------------------------------------------------------
+
+
+def created_document(experiment: Experiment, created: bool) -> dict[str, Any]:
+    """created: False where it was there before."""
+    return {
+        "experiment": experiment.name,
+        "storage": experiment.storage.url,
+        "created": created,
+        "definition": experiment.definition.document,
+    }
+
+
+def listed_document(stored: StoredExperiment) -> dict[str, Any]:
+    """One of a list."""
+    return {
+        "name": stored.name,
+        "created_at": iso_time(stored.created_at),
+        "trials": stored.trials,
+        "closed": stored.closed,
+        "pending": stored.trials - stored.closed,
+    }
+
+
+def status_document(status: Status) -> dict[str, Any]:
+    times = {"created_at": iso_time(status.created_at), "last_told_at": iso_time(status.last_told_at)}
+    return {**document(status), **times}
+
+
+def shown_document(experiment: Experiment, status: Status) -> dict[str, Any]:
+    """What an experiment is, and how far."""
+    return {**status_document(status), "definition": experiment.definition.document}
+
+
+def renamed_document(name: str, was: str) -> dict[str, Any]:
+    return {"experiment": name, "was": was}
+
+
+def deleted_document(name: str, deleted: bool) -> dict[str, Any]:
+    return {"experiment": name, "deleted": deleted}
+
+
+# -- changes and tokens ------------------------------------------------------------------------------------------
+
+
+def audit_document(line: AuditLine) -> dict[str, Any]:
+    """A line of the audit."""
+    return {**line._asdict(), "at": iso_time(line.at)}
+
+
+def token_document(token: StoredToken, now: float) -> dict[str, Any]:
+    """A token, without its hash."""
+    state = "revoked" if token.revoked_at is not None else "valid" if token.valid(now) else "expired"
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scope": token.scope,
+        "experiment": token.experiment,
+        "state": state,
+        "created_at": iso_time(token.created_at),
+        "expires_at": iso_time(token.expires_at),
+        "revoked_at": iso_time(token.revoked_at),
+    }
