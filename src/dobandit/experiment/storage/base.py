@@ -69,6 +69,10 @@ class StoredTrial(NamedTuple):
     rounds: int = 1  # how many rounds were seen, where it was told
 
 
+# What closing a trial changes, besides its position.
+CLOSING = ("state", "observation", "counts", "rounds", "closed_at", "late", "partial", "reason")
+
+
 class ClosedTrial(NamedTuple):
     """What a learner needs of a closed trial."""
 
@@ -165,8 +169,7 @@ class Writer(Books):
 
     @abstractmethod
     def close(self, trial: StoredTrial) -> int:
-        """Store state, observation, counts, rounds, closed_at, late, partial and reason of a pending trial, and give it
-        the next position, which is returned."""
+        """Store what closing changes (CLOSING) of a pending trial, and give it the next position, which is returned."""
 
 
 Within = Callable[[StoredExperiment, Books], None]  # called inside a transaction, to enter something with it

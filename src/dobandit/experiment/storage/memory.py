@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from dobandit.experiment.forks import remember_storages
 from dobandit.experiment.storage.base import (
+    CLOSING,
     PENDING,
     ClosedColumns,
     ClosedTrial,
@@ -128,16 +129,7 @@ class _MemoryWriter(MemoryBooks, Writer):
             raise must_close(trial)
         log, position, number = self._log, self.closed, trial.number
         old = self._pending_trial(number)
-        log.trials[number] = old._replace(
-            state=trial.state,
-            observation=trial.observation,
-            counts=trial.counts,
-            rounds=trial.rounds,
-            closed_at=trial.closed_at,
-            late=trial.late,
-            partial=trial.partial,
-            reason=trial.reason,
-        )
+        log.trials[number] = old._replace(**{name: getattr(trial, name) for name in CLOSING})
         del log.pending[number]
         log.positions[number] = position
         log.closed.append(number)

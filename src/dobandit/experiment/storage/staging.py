@@ -82,7 +82,7 @@ class Staging(Connected):
 
     def _clear_what_was_left_behind(self) -> None:
         now = time.time()
-        for key, size in self._read_plainly(do.LEFT_BEHIND, {"now": now}):
+        for key, size in self._read(do.LEFT_BEHIND, {"now": now}):
             self._clear(key, size, now)
 
     def _clear(self, key: int, size: int, now: float) -> None:

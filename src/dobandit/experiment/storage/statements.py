@@ -11,7 +11,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import NullType
 
-from dobandit.experiment.storage.base import PENDING, STATES, TOLD, ClosedTrial, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.base import CLOSING, PENDING, STATES, TOLD, ClosedTrial, StoredExperiment, StoredTrial
 from dobandit.experiment.storage.schema import experiments, tallies, trials, version
 
 _experiment = experiments.c.id == bindparam("of_experiment")
@@ -126,20 +126,10 @@ REISSUE = (
     .where(_of_experiment, _numbered, _pending)
     .values(issued=trials.c.issued + 1, lease_expires=bindparam("lease_expires"))
 )
-CLOSED_FIELDS = (
-    "state",
-    "position",
-    "observation",
-    "counts",
-    "rounds",
-    "closed_at",
-    "late",
-    "partial",
-    "reason",
-    "checksum",
-)
 CLOSE = (
-    update(trials).where(_of_experiment, _numbered, _pending).values({name: bindparam(name) for name in CLOSED_FIELDS})
+    update(trials)
+    .where(_of_experiment, _numbered, _pending)
+    .values({name: bindparam(name) for name in (*CLOSING, "position", "checksum")})
 )
 
 TURN = select(experiments.c.choosing_until).where(_experiment, experiments.c.choosing_until > bindparam("now"))

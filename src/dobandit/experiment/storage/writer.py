@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Executable
+from sqlalchemy import Connection
 
 from dobandit.experiment.storage import plainly
 from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import PENDING, Arrival, ClosedTrial, StoredTrial, Writer
+from dobandit.experiment.storage.base import CLOSING, PENDING, Arrival, ClosedTrial, StoredTrial, Writer
 from dobandit.experiment.storage.checksums import checksum
-from dobandit.experiment.storage.connected import Parameters, plain_rows
 from dobandit.experiment.storage.import_statements import PUBLISH
-from dobandit.experiment.storage.log_reading import LogReader, Moment
+from dobandit.experiment.storage.log_reading import NOTHING, LogReader
 from dobandit.experiment.storage.parts import Run, run_sum
 from dobandit.experiment.storage.refusals import lost, must_close, not_pending
-from dobandit.experiment.storage.soundness import closed_from, trial_from
+from dobandit.experiment.storage.soundness import closed_from
 from dobandit.experiment.storage.sql_books import SQLBooks
 
 EVERY = 2**31 - 1  # rows: no limit
@@ -51,21 +50,16 @@ class SQLWriter(SQLBooks, Writer):
         parameters = {**self._experiment, "since": position, "most": EVERY}
         closed = closed_from(plainly.rows(self._connection, do.CLOSED_SINCE, parameters), self._url)
         if len(closed.positions) < self.closed - position:  # some came with an import
-            log, moment = self._log()
-            closed = log.closed_columns(moment, position, EVERY)
+            log = self._log()
+            log.moment = (log.moment or NOTHING)._replace(closed=self.closed)  # with what is not stored yet
+            closed = log.closed_columns(position, EVERY)
         return list(closed.trials())
 
     def pending(self) -> Sequence[StoredTrial]:
-        if self.trials == self.closed:
-            return []
-        rows = plainly.rows(self._connection, do.PENDING_TRIALS, self._experiment)
-        return [trial_from(row, self._url) for row in rows]
+        return [] if self.trials == self.closed else self._log().pending()
 
     def trial(self, number: int) -> StoredTrial | None:
-        row = plainly.first(self._connection, do.TRIAL, {**self._experiment, "of_number": number})
-        if row is None:
-            return self._imported(number) if 0 <= number < self.trials else None
-        self._looked_at = trial_from(row, self._url)
+        self._looked_at = self._log().trial(number) if 0 <= number < self.trials else None
         return self._looked_at
 
     def add(self, trials: Sequence[StoredTrial]) -> int:
@@ -89,11 +83,9 @@ class SQLWriter(SQLBooks, Writer):
         before = self._looked_at if self._looked_at and self._looked_at.number == number else self.trial(number)
         if before is None:
             raise not_pending(number, None)
-        values = trial._replace(position=position)._asdict()
-        values["checksum"] = checksum(
-            number, position, trial.state, before.do, trial.observation, trial.counts, trial.rounds
-        )
-        self._update(do.CLOSE, number, {name: values[name] for name in do.CLOSED_FIELDS})
+        total = checksum(number, position, trial.state, before.do, trial.observation, trial.counts, trial.rounds)
+        changed = {name: getattr(trial, name) for name in CLOSING}
+        self._update(do.CLOSE, number, {**changed, "position": position, "checksum": total})
         self.closed += 1
         return position
 
@@ -123,18 +115,9 @@ class SQLWriter(SQLBooks, Writer):
             total = checksum(number, position, trial.state, trial.do, trial.observation, trial.counts, trial.rounds)
         return (*self._key, number, *trial[1:_POSITION], position, *trial[_POSITION + 1 :], total)
 
-    def _read(self, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
-        return plain_rows(self._connection, statement, parameters)
-
-    def _log(self) -> tuple[LogReader, Moment]:
+    def _log(self) -> LogReader:
         """The log as this transaction sees it."""
-        log = LogReader(self._read, *self._key, self._url)
-        moment = log.moment() or Moment(0, 0, ())
-        return log, moment._replace(trials=self.trials, closed=self.closed)
-
-    def _imported(self, number: int) -> StoredTrial | None:
-        log, moment = self._log()
-        return log.trial(moment, number)
+        return LogReader(partial(plainly.rows, self._connection), *self._key, self._url)
 
     def _update(self, statement: Any, number: int, values: dict[str, Any]) -> None:
         changed = plainly.execute(self._connection, statement, {**self._experiment, "of_number": number, **values})
