@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Executable
@@ -14,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from dobandit.errors import StorageError
 from dobandit.experiment.storage import plainly, schema
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
+from dobandit.experiment.storage.statements import PING
 from dobandit.experiment.storage.together import Shared, shared_in, sharing
 from dobandit.experiment.storage.versions import check_version, stored_version
 
@@ -82,7 +84,7 @@ class Connected:
 
     @contextmanager
     def _transaction(
-        self, opening: Executable, parameters: Parameters
+        self, opening: Executable = PING, parameters: Parameters = MappingProxyType({})
     ) -> Iterator[tuple[Connection, Sequence[Any] | None]]:
         """Everything or nothing. `opening` is the first statement, and its row comes with the connection."""
         shared = shared_in(self)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import Executable
 
-from dobandit.experiment.storage import import_statements
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import CLOSING, TOLD, ClosedColumns, ClosedTrial, SingleRounds, StoredTrial
 from dobandit.experiment.storage.parts import MOST, Part, Run, part_sum, run_sum, stretches
@@ -46,7 +45,7 @@ class LogReader:
     @cached_property
     def moment(self) -> Moment | None:
         """None where there is no such experiment."""
-        rows = self._read(import_statements.MOMENT, self._of)
+        rows = self._read(do.MOMENT, self._of)
         if not rows:
             return None
         found = [row[2:] for row in rows if row[3] is not None]
@@ -191,7 +190,7 @@ class LogReader:
     def _parts(self, run: Run, first: int, stop: int) -> Iterator[tuple[Part, int, int]]:
         """The parts that hold trials `first` to `stop` - 1 of an import, and which of these each holds."""
         parameters = {"of_import": run.key, "behind": first - MOST, "stop": stop}
-        for begins, text, total in self._read(import_statements.PARTS, parameters):
+        for begins, text, total in self._read(do.PARTS, parameters):
             if type(begins) is not int or type(text) is not str or part_sum(run.key, begins, text) != total:
                 raise flipped(run.number + first, self._url)
             part = Part(run, begins, text)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, Self
 
-from dobandit.experiment.forks import remember_storages
+from dobandit.experiment.forks import remember_storage
 from dobandit.experiment.storage.base import (
     CLOSING,
     PENDING,
@@ -145,7 +144,16 @@ class _MemoryWriter(MemoryBooks, Writer):
         return trial
 
 
-_taught = itemgetter(*(StoredTrial._fields.index(field) for field in ClosedTrial._fields[2:]))
+_taught = attrgetter(*ClosedTrial._fields[2:])
+_NONE = _Log(StoredExperiment(0, "", "", 0.0, 0, 0))  # of an experiment that was deleted: nothing is written to it
+
+
+def _stored(log: _Log | None) -> StoredExperiment | None:
+    """The experiment as it is now."""
+    if log is None:
+        return None
+    with log.lock:
+        return log.stored()
 
 
 def _numbered(log: _Log, numbers: Iterable[int], state: str | None) -> Iterator[StoredTrial]:
@@ -163,11 +171,18 @@ class MemoryStorage(Storage):
         self._shelf = Shelf()
         self._by_name: dict[str, _Log] = {}
         self._by_id: dict[int, _Log] = {}
-        _in_use.add(self)
+        remember_storage(self)
 
     def locks(self) -> list[threading.RLock | threading.Lock]:
-        """In the order in which they are taken."""
-        return [*(log.lock for log in list(self._by_id.values())), self._lock]
+        """In the order in which they are taken. A child gets a copy of all that is in memory: so that no block is half
+        done in it, a fork waits until all are over."""
+        return [*(log.lock for log in (_NONE, *self._by_id.values())), self._lock]
+
+    def before_fork(self) -> None:
+        """There is nothing to let go of."""
+
+    def after_fork(self) -> None:
+        """All is there."""
 
     def create(
         self,
@@ -191,25 +206,14 @@ class MemoryStorage(Storage):
             return log.stored()
 
     def experiments(self) -> Sequence[StoredExperiment]:
-        found = []
-        for name in sorted(self._by_name):
-            experiment = self.find(name)
-            found += [experiment] if experiment else []
-        return found
+        found = map(self.find, sorted(self._by_name))
+        return [experiment for experiment in found if experiment is not None]
 
     def find(self, name: str) -> StoredExperiment | None:
-        log = self._by_name.get(name)
-        if log is None:
-            return None
-        with log.lock:
-            return log.stored()
+        return _stored(self._by_name.get(name))
 
     def by_id(self, experiment: int) -> StoredExperiment | None:
-        log = self._by_id.get(experiment)
-        if log is None:
-            return None
-        with log.lock:
-            return log.stored()
+        return _stored(self._by_id.get(experiment))
 
     def rename(self, name: str, new: str, within: Within | None = None) -> None:
         checked_name(new)
@@ -251,26 +255,20 @@ class MemoryStorage(Storage):
         return columns_of_trials(self._closed(experiment, position, position + most))
 
     def _closed(self, experiment: int, position: int, stop: int | None) -> Sequence[ClosedTrial]:
-        log = self._by_id.get(experiment)
-        if log is None:
-            return []
+        log = self._by_id.get(experiment, _NONE)
         with log.lock:
             return log.closed_trials(position, stop)
 
     def closed_fields(
         self, experiment: int, position: int, most: int, fields: tuple[str, ...]
     ) -> Sequence[tuple[Any, ...]]:
-        log, places = self._by_id.get(experiment), [StoredTrial._fields.index(field) for field in fields]
-        if log is None:
-            return []
+        log, values = self._by_id.get(experiment, _NONE), attrgetter("state", *fields)  # a tuple, of one field too
         with log.lock:
             closed = [log.trial(number) for number in log.closed[position : position + most]]
-        return [tuple(trial[i] for i in places) for trial in closed]
+        return [values(trial)[1:] for trial in closed]
 
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
-        log = self._by_id.get(experiment)
-        if log is None:
-            return []
+        log = self._by_id.get(experiment, _NONE)
         with log.lock:
             return list(log.pending.values())
 
@@ -283,13 +281,12 @@ class MemoryStorage(Storage):
             return free
 
     def end_turn(self, experiment: int, until: float) -> None:
-        log = self._by_id.get(experiment)
-        if log is not None and log.choosing_until == until:
+        log = self._by_id.get(experiment, _NONE)
+        if log.choosing_until == until:
             log.choosing_until = None
 
     def tally(self, experiment: int) -> tuple[int, str] | None:
-        log = self._by_id.get(experiment)
-        return None if log is None else log.tally
+        return self._by_id.get(experiment, _NONE).tally
 
     def keep_tally(self, experiment: int, position: int, sums: str) -> None:
         log = self._by_id.get(experiment)
@@ -299,9 +296,7 @@ class MemoryStorage(Storage):
                     log.tally = (position, sums)
 
     def trial(self, experiment: int, number: int) -> StoredTrial | None:
-        log = self._by_id.get(experiment)
-        if log is None:
-            return None
+        log = self._by_id.get(experiment, _NONE)
         with log.lock:
             return log.trial(number) if 0 <= number < len(log.trials) else None
 
@@ -343,22 +338,3 @@ class MemoryStorage(Storage):
 
     def close(self) -> None:
         """Nothing to let go of; the experiments stay."""
-
-
-# A child gets a copy of all that is in memory. So that no block is half done in it, a fork waits until all are over.
-_in_use: weakref.WeakSet[MemoryStorage] = weakref.WeakSet()
-_held: list[Any] = []
-_PATIENCE = 60.0  # seconds
-
-
-def _before_fork() -> None:
-    for storage in list(_in_use):
-        _held.extend(lock for lock in storage.locks() if lock.acquire(timeout=_PATIENCE))
-
-
-def _after_fork() -> None:
-    while _held:
-        _held.pop().release()
-
-
-remember_storages(_before_fork, _after_fork, _after_fork)

@@ -49,7 +49,8 @@ def _lines(place: Any, *further: ColumnElement[bool]) -> Executable:
     )
     a, b = plain.c.checksum, plain.c.where
     of_text = a + b - 2 * a.bitwise_and(b)  # exclusive or, which SQLite has not
-    return select(func.aggregate_strings(plain.c.line, _NEXT_LINE), func.sum(of_text * plain.c.times), func.count())
+    lines = func.aggregate_strings(plain.c.line, _NEXT_LINE)  # type: ignore[arg-type]
+    return select(lines, func.sum(of_text * plain.c.times), func.count())
 
 
 _BY_NUMBER = _lines(_number, _position - _number == bindparam("ahead"))

@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import IntegrityError
 
-from dobandit.experiment.storage import book_statements as books
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import (
     ClosedColumns,
@@ -25,7 +24,7 @@ from dobandit.experiment.storage.connected import Parameters
 from dobandit.experiment.storage.log_reading import LogReader
 from dobandit.experiment.storage.refusals import checked_name, deleted, missing, storable, taken
 from dobandit.experiment.storage.soundness import experiment_from
-from dobandit.experiment.storage.sql_books import SQLBooks
+from dobandit.experiment.storage.sql_books import SQLBooks, inserted
 from dobandit.experiment.storage.staging import Staging
 from dobandit.experiment.storage.versions import make_tables, refuse_foreign
 from dobandit.experiment.storage.writer import EVERY, SQLWriter
@@ -46,13 +45,13 @@ class SQLStorage(Staging, Storage):
         values = {"name": name, "document": document, "created_at": created_at, "trials": 0, "closed": 0}
         with self._making() as connection:
             try:
-                key = connection.execute(do.CREATE, values).inserted_primary_key
+                key = inserted(connection, do.CREATE, values)
             except IntegrityError:
                 raise taken(name, self.url) from None
-            writer = SQLWriter(connection, self.url, key[0] if key else 0, 0, 0)
+            writer = SQLWriter(connection, self.url, key, 0, 0)
             writer.add(trials)
             writer.finish()
-            stored = StoredExperiment(key[0] if key else 0, name, document, created_at, writer.trials, writer.closed)
+            stored = StoredExperiment(key, name, document, created_at, writer.trials, writer.closed)
             if within is not None:
                 within(stored, writer)
         return stored
@@ -64,7 +63,7 @@ class SQLStorage(Staging, Storage):
             if self.database.present():
                 self._look(lambda connection: refuse_foreign(connection, self.database))
             self.database.make()
-        with self._transaction(do.PING, {}) as (connection, _):
+        with self._transaction() as (connection, _):
             if not self._ready:
                 self.database.refuse_triggers(connection)
                 make_tables(connection, self.database)
@@ -125,20 +124,20 @@ class SQLStorage(Staging, Storage):
             yield SQLBooks(connection)
 
     def answer(self, owner: str, key: str) -> KeptAnswer | None:
-        rows = self._read(books.ANSWER, {"of_owner": owner, "of_key": key})
+        rows = self._read(do.ANSWER, {"of_owner": owner, "of_key": key})
         return KeptAnswer(*rows[0]) if rows else None
 
     def token(self, token: int) -> StoredToken | None:
-        rows = self._read(books.TOKEN, {"of_token": token})
+        rows = self._read(do.TOKEN, {"of_token": token})
         return StoredToken(*rows[0]) if rows else None
 
     def tokens(self) -> Sequence[StoredToken]:
-        return [StoredToken(*row) for row in self._read(books.TOKENS, {})]
+        return [StoredToken(*row) for row in self._read(do.TOKENS, {})]
 
     def audit(self, after: int = 0, most: int = 1000, experiment: int | None = None) -> Sequence[AuditLine]:
-        statement, whose = books.LINES, {}
+        statement, whose = do.LINES, {}
         if experiment is not None:
-            statement, whose = books.LINES_OF, {"of_experiment": experiment}
+            statement, whose = do.LINES_OF, {"of_experiment": experiment}
         return [AuditLine(*row) for row in self._read(statement, {"after": after, "most": most, **whose})]
 
     # -- the log, read without keeping others out ------------------------------------------------------------------
@@ -206,7 +205,7 @@ class SQLStorage(Staging, Storage):
             return bool(changed.rowcount)
 
     def end_turn(self, experiment: int, until: float) -> None:
-        with self._transaction(do.PING, {}) as (connection, _):
+        with self._transaction() as (connection, _):
             connection.execute(do.END_TURN, {"of_experiment": experiment, "until": until})
 
     def tally(self, experiment: int) -> tuple[int, str] | None:
@@ -217,11 +216,10 @@ class SQLStorage(Staging, Storage):
         with self._transaction(do.LOCK, {"of_experiment": experiment}) as (connection, there):
             if there is None:
                 return
-            values = {"of_experiment": experiment, "reached": position, "sums": sums}
             if connection.execute(do.TALLY, {"of_experiment": experiment}).first() is None:
                 connection.execute(do.FIRST_TALLY, {"experiment": experiment, "position": position, "sums": sums})
             else:
-                connection.execute(do.NEXT_TALLY, values)
+                connection.execute(do.NEXT_TALLY, {"of_experiment": experiment, "reached": position, "sums": sums})
 
     def _experiments(self, statement: Executable, parameters: Parameters) -> list[StoredExperiment]:
         return [experiment_from(row, self.url) for row in self._read(statement, parameters)]

@@ -16,12 +16,12 @@ from itertools import accumulate, takewhile
 from sqlalchemy.exc import IntegrityError
 
 from dobandit.errors import StorageError
-from dobandit.experiment.storage import import_statements as do
+from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import TOLD, Arrival, StoredTrial
 from dobandit.experiment.storage.connected import Connected
 from dobandit.experiment.storage.parts import MOST, part_sum, part_text
 from dobandit.experiment.storage.refusals import deleted, lost
-from dobandit.experiment.storage.statements import COUNTERS, PING
+from dobandit.experiment.storage.sql_books import inserted
 
 FEW = 1_000  # trials that are added as rows of their own, in one transaction
 SLICE = 1_000_000  # characters after which others may write
@@ -59,12 +59,11 @@ class Staging(Connected):
 
     def _begin(self, experiment: int, size: int) -> int:
         values = {"experiment": experiment, "size": size, "expires": time.time() + ALIVE}
-        with self._transaction(PING, {}) as (connection, _):
+        with self._transaction() as (connection, _):
             try:
-                key = connection.execute(do.BEGIN, values).inserted_primary_key
+                return inserted(connection, do.BEGIN_IMPORT, values)
             except IntegrityError:
                 raise deleted(experiment, self.url) from None
-        return int(key[0]) if key else 0
 
     def _keep(self, experiment: int, arrival: Arrival, pieces: list[Piece]) -> None:
         """Store a slice."""
@@ -73,10 +72,10 @@ class Staging(Connected):
             {"import": key, "first": first, "trials": text, "checksum": part_sum(key, first, text)}
             for first, text in pieces
         ]
-        with self._transaction(PING, {}) as (connection, _):
+        with self._transaction() as (connection, _):
             alive = {"of_import": key, "until": time.time() + ALIVE}
             if connection.execute(do.KEEP_ALIVE, alive).rowcount != 1:
-                there = connection.execute(COUNTERS, {"of_experiment": experiment}).first()
+                there = connection.execute(do.COUNTERS, {"of_experiment": experiment}).first()
                 raise lost(self.url) if there else deleted(experiment, self.url)
             connection.execute(do.ADD_PART, rows)
 
@@ -87,15 +86,15 @@ class Staging(Connected):
 
     def _clear(self, key: int, size: int, now: float) -> None:
         """Remove an import that was not published, unless somebody has said since that it is alive."""
-        with self._transaction(PING, {}) as (connection, _):
+        with self._transaction() as (connection, _):
             if connection.execute(do.CONDEMN, {"of_import": key, "now": now}).rowcount != 1:
                 return
         for stop in range(CLEARED * MOST, size, CLEARED * MOST):
-            with self._transaction(PING, {}) as (connection, _):
-                connection.execute(do.CLEAR, {"of_import": key, "stop": stop})
+            with self._transaction() as (connection, _):
+                connection.execute(do.CLEAR_PARTS, {"of_import": key, "stop": stop})
             time.sleep(PAUSE)
-        with self._transaction(PING, {}) as (connection, _):
-            connection.execute(do.FORGET, {"of_import": key})
+        with self._transaction() as (connection, _):
+            connection.execute(do.FORGET_IMPORT, {"of_import": key})
 
 
 def _distinct(trials: Sequence[StoredTrial]) -> Iterable[StoredTrial]:

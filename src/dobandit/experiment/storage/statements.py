@@ -12,7 +12,18 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import NullType
 
 from dobandit.experiment.storage.base import CLOSING, PENDING, STATES, TOLD, ClosedTrial, StoredExperiment, StoredTrial
-from dobandit.experiment.storage.schema import experiments, tallies, trials, version
+from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
+from dobandit.experiment.storage.schema import (
+    answers,
+    audit,
+    experiments,
+    import_parts,
+    imports,
+    tallies,
+    tokens,
+    trials,
+    version,
+)
 
 _experiment = experiments.c.id == bindparam("of_experiment")
 _of_experiment = trials.c.experiment == bindparam("of_experiment")
@@ -21,38 +32,33 @@ _in_state = {state: trials.c.state == literal_column(f"'{state}'") for state in 
 _pending = _in_state[PENDING]
 
 
-class Rare(FunctionElement[Any]):
+class Worded(FunctionElement[Any]):
+    """An expression that the databases want in other words."""
+
+    inherit_cache = True
+    sqlite = postgresql = "{}"
+
+
+@compiles(Worded)
+def _worded(element: Worded, compiler: SQLCompiler, **options: Any) -> str:
+    words: str = getattr(element, compiler.dialect.name)
+    return words.format(compiler.process(element.clauses, **options))
+
+
+class Rare(Worded):
     """A condition that few rows meet. SQLite would otherwise take the primary key, and go through the whole log."""
 
     type = NullType()  # SQLAlchemy would write "= 1" behind a Boolean
     inherit_cache = True
+    sqlite = "likelihood({}, 0.0001)"
 
 
-@compiles(Rare)
-def _as_it_is(element: Rare, compiler: SQLCompiler, **options: Any) -> str:
-    return compiler.process(element.clauses, **options)
-
-
-@compiles(Rare, "sqlite")
-def _unlikely(element: Rare, compiler: SQLCompiler, **options: Any) -> str:
-    return f"likelihood({compiler.process(element.clauses, **options)}, 0.0001)"
-
-
-class Plain(FunctionElement[Any]):
+class Plain(Worded):
     """A text that is compared by its characters' numbers, as Python does, and not as some language sorts."""
 
     type = Text()
     inherit_cache = True
-
-
-@compiles(Plain)
-def _by_bytes(element: Plain, compiler: SQLCompiler, **options: Any) -> str:
-    return f'({compiler.process(element.clauses, **options)}) COLLATE "C"'
-
-
-@compiles(Plain, "sqlite")
-def _as_kept(element: Plain, compiler: SQLCompiler, **options: Any) -> str:
-    return compiler.process(element.clauses, **options)
+    postgresql = '({}) COLLATE "C"'
 
 
 _found_in = {  # the second condition is the index's own
@@ -158,3 +164,68 @@ def experiments_page(*given: str) -> Select[Any]:
     """Experiments by name; given: "behind" and "ahead", the names that bound them; before a name the last is first."""
     found = ALL.where(*(_beyond[key] for key in given)).limit(_most)
     return found.order_by(_named.desc() if "ahead" in given else _named)
+
+
+# -- imports ---------------------------------------------------------------------------------------------------
+
+_import = imports.c.id == bindparam("of_import")
+_part_of = import_parts.c["import"] == bindparam("of_import")
+_unseen = imports.c.number.is_(None)
+_alive = imports.c.expires > 0.0  # whose parts nobody is clearing away
+
+MOMENT = (
+    select(
+        experiments.c.trials,
+        experiments.c.closed,
+        imports.c.checksum,
+        imports.c.id,
+        imports.c.number,
+        imports.c.position,
+        imports.c.size,
+    )
+    .outerjoin(imports, and_(imports.c.experiment == experiments.c.id, imports.c.number.is_not(None)))
+    .where(experiments.c.id == bindparam("of_experiment"))
+    .order_by(imports.c.number)
+)
+PARTS = (
+    select(import_parts.c.first, import_parts.c.trials, import_parts.c.checksum)
+    .where(_part_of, import_parts.c.first > bindparam("behind"), import_parts.c.first < bindparam("stop"))
+    .order_by(import_parts.c.first)
+)
+
+BEGIN_IMPORT = insert(imports)
+KEEP_ALIVE = update(imports).where(_import, _unseen, _alive).values(expires=bindparam("until"))
+ADD_PART = insert(import_parts)
+PUBLISH = (
+    update(imports)
+    .where(_import, _unseen, _alive)
+    .values(number=bindparam("at_number"), position=bindparam("at_position"), checksum=bindparam("total"))
+)
+LEFT_BEHIND = select(imports.c.id, imports.c.size).where(_unseen, imports.c.expires < bindparam("now"))
+CONDEMN = update(imports).where(_import, _unseen, imports.c.expires < bindparam("now")).values(expires=0.0)
+CLEAR_PARTS = delete(import_parts).where(_part_of, import_parts.c.first < bindparam("stop"))
+FORGET_IMPORT = delete(imports).where(_import, _unseen)
+
+# -- beside the log --------------------------------------------------------------------------------------------
+
+TOKENS = select(*(tokens.c[name] for name in StoredToken._fields)).order_by(tokens.c.id)
+TOKEN = TOKENS.where(tokens.c.id == bindparam("of_token"))
+ADD_TOKEN = insert(tokens)
+REVOKE = (
+    update(tokens)
+    .where(tokens.c.id == bindparam("of_token"), tokens.c.revoked_at.is_(None))
+    .values(revoked_at=bindparam("at"))
+)
+ANSWER = select(*(answers.c[name] for name in KeptAnswer._fields)).where(
+    answers.c.owner == bindparam("of_owner"), answers.c.key == bindparam("of_key")
+)
+KEEP_ANSWER = insert(answers)
+FORGET_ANSWERS = delete(answers).where(answers.c.at < bindparam("before"))
+NOTE = insert(audit)
+_LINES = (
+    select(*(audit.c[name] for name in AuditLine._fields))
+    .where(audit.c.number > bindparam("after"))
+    .order_by(audit.c.number)
+)
+LINES = _LINES.limit(bindparam("most"))
+LINES_OF = _LINES.where(audit.c.experiment == bindparam("of_experiment")).limit(bindparam("most"))

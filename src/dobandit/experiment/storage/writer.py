@@ -13,7 +13,6 @@ from dobandit.experiment.storage import plainly
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import CLOSING, PENDING, Arrival, ClosedTrial, StoredTrial, Writer
 from dobandit.experiment.storage.checksums import checksum
-from dobandit.experiment.storage.import_statements import PUBLISH
 from dobandit.experiment.storage.log_reading import NOTHING, LogReader
 from dobandit.experiment.storage.parts import Run, run_sum
 from dobandit.experiment.storage.refusals import lost, must_close, not_pending
@@ -94,7 +93,7 @@ class SQLWriter(SQLBooks, Writer):
             return self.add(arrival.trials)
         run = Run(arrival.key, self.trials, self.closed, len(arrival.trials))
         place = {"of_import": run.key, "at_number": run.number, "at_position": run.position, "total": run_sum(run)}
-        if self._connection.execute(PUBLISH, place).rowcount != 1:
+        if self._connection.execute(do.PUBLISH, place).rowcount != 1:
             raise lost(self._url)
         self.trials, self.closed = self.trials + run.size, self.closed + run.size
         return run.number
