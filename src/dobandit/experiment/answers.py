@@ -109,7 +109,8 @@ def diagnosis_of(learner: Learner, ledger: Ledger) -> Diagnosis:
     """Of a learner and the rounds that it has taken in."""
     from dobandit.experiment.diagnosis import diagnose_rounds  # which needs Numba, and a status does not
 
-    counted = dict.fromkeys(ledger.actions(), True)
+    actions = {do for do, _ in ledger.counts}
     if learner.problem.selective and learner.keeps_model:
-        counted = {do: bool(learner.problem.teaches(ledger.columns.mask(do)[None, :])[0]) for do in counted}
-    return diagnose_rounds(learner, ledger.rounds(), ledger.predictions(counted))
+        taught = learner.problem.teaches(ledger.columns.masks([*actions]))
+        actions = {do for do, counted in zip(actions, taught, strict=True) if counted}
+    return diagnose_rounds(learner, ledger.rounds(), ledger.predictions(actions))

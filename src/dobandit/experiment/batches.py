@@ -16,6 +16,7 @@ from dobandit.errors import InterventionError, ObservationError, ParseError
 from dobandit.experiment.columnar import is_frame, is_parquet
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row, batch_text
+from dobandit.experiment.storage.base import TOLD, StoredTrial
 from dobandit.experiment.tables import (
     MOST_ROUNDS,
     Numbered,
@@ -46,6 +47,14 @@ class Batch(NamedTuple):
     partial: bool
     missing: tuple[str, ...] = ()
     untaught: tuple[str, ...] = ()
+
+    def stored(self) -> dict[str, Any]:
+        """The fields of a trial that it fills."""
+        return {name: getattr(self, name) for name in ("observation", "counts", "rounds", "partial")}
+
+    def trial(self, source: str, do: str, now: float | None) -> StoredTrial:
+        """A trial that nobody asked for, and that is told already."""
+        return StoredTrial(0, source, do, state=TOLD, closed_at=now, **self.stored())
 
 
 class _Text(io.StringIO):

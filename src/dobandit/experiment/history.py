@@ -14,7 +14,7 @@ from typing import Any
 from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError
 from dobandit.experiment.columnar import is_frame
 from dobandit.experiment.rounds import Columns
-from dobandit.experiment.tables import Numbered, Rows, Spoken, grouped, is_file, numbered_rows, plain_row
+from dobandit.experiment.tables import Numbered, Rows, Spoken, grouped, is_file, key_of, numbered_rows, plain_row
 from dobandit.experiment.together import Round, Rounds, as_trials
 
 _MOST_PROBLEMS = 5
@@ -70,7 +70,7 @@ def _checked(source: Numbered, columns: Columns, together: bool) -> list[Rounds]
     problems: list[tuple[int, str]] = []
     known: dict[Any, Rounds] = {}  # rows repeat themselves: an equal one is the same rounds, not read again
     for number, row, times in grouped(source.rows) if together else ((*one, 1) for one in source.rows):
-        key = None if together else _key_of(row)
+        key = None if together else key_of(row)
         if key is not None and (before := known.get(key)) is not None:
             rows.append(before)
             continue
@@ -94,21 +94,6 @@ def _checked(source: Numbered, columns: Columns, together: bool) -> list[Rounds]
     if not rows:
         raise ParseError("the data have at least one round that was told, but there is none. Check the source.")
     return rows
-
-
-def _key_of(row: Any) -> Any:
-    """What is equal for equal rows; None where that is not worth finding out."""
-    key: Any = None
-    if type(row) is list or type(row) is tuple:
-        key = tuple(row)
-    elif type(row) is dict:
-        key = tuple(row.items())
-    try:
-        hash(key)
-    except TypeError:  # a pair of mappings, or a value that is none
-        pairs = all(type(part) is dict for part in row)
-        return _key_of([tuple(part.items()) for part in row]) if pairs else None
-    return key
 
 
 def _rounds_of(said: Spoken, columns: Columns, times: int) -> Rounds:

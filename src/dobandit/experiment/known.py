@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.errors import DobanditError, StorageError
@@ -144,7 +144,7 @@ class KnownLog(ChoosingLog):
         for _ in range(_GLANCES):
             trials, closed = self.storage.counters(self._id)
             if closed > self._tally.position:
-                self._tally.follow(self.storage, self._id, progress and partial(_report, progress, closed))
+                self._tally.follow(self.storage, self._id, progress, closed)
             if closed == self._tally.position:
                 break
         self._store_tally()
@@ -183,7 +183,3 @@ class KnownLog(ChoosingLog):
             with suppress(StorageError):
                 self.storage.keep_tally(self._id, tally.position, tally.to_text())
             tally.kept = tally.position
-
-
-def _report(progress: Progress, closed: int, added: int) -> None:
-    progress(added, max(added, closed))

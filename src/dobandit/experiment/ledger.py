@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -113,7 +113,9 @@ class Ledger:
         """
         wanted = [(i, value) for i, value in enumerate(context or []) if value is not None]
         found: dict[str, tuple[list[int], list[float]]] = {}
-        for (did, seen), times in self._rows(do):
+        for (did, seen), times in self.counts.items():
+            if do not in (None, did):
+                continue
             row = self.columns.values(seen)
             value = row[self._target]
             if value is not None and all(row[i] == given for i, given in wanted):
@@ -122,29 +124,19 @@ class Ledger:
                 totals.append(times * value)
         return {did: (sum(rounds), math.fsum(totals)) for did, (rounds, totals) in found.items()}
 
-    def _rows(self, do: str | None) -> Iterable[tuple[tuple[str, str], int]]:
-        every = self.counts.items()
-        return every if do is None else ((key, times) for key, times in every if key[0] == do)
-
     def rounds(self) -> Rounds:
         """The distinct rounds, with how often each happened."""
         from dobandit.policy.engine import Rounds
 
         rows = sorted(self.counts)
-        was_set = ~np.isnan(self.columns.arrays([do for do, _ in rows]))
-        was_set[:, 0] = False
-        values = self.columns.arrays([seen for _, seen in rows])
+        values, was_set = self.columns.arrays([seen for _, seen in rows]), self.columns.masks([do for do, _ in rows])
         return Rounds(values, was_set, np.array([self.counts[row] for row in rows], dtype=np.int64))
 
-    def predictions(self, counted: Mapping[str, bool]) -> Foretold:
-        """What was predicted, and what then came, of the actions that are counted."""
-        dos = [do for do in self._when if counted[do]]
+    def predictions(self, actions: Set[str]) -> Foretold:
+        """What was predicted, and what then came, where one of these was set."""
+        dos = [do for do in self._when if do in actions]
         if not dos:
             return Foretold(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
         order = np.argsort(np.concatenate([self._when[do] for do in dos]), kind="stable")
         kept = (self._predicted, self._came, self._when)
         return Foretold(*(np.concatenate([each[do] for do in dos])[order] for each in kept))
-
-    def actions(self) -> Iterator[str]:
-        """All that was ever set."""
-        return iter(dict.fromkeys(do for do, _ in self.counts))

@@ -11,13 +11,13 @@ from typing import Any, Self
 
 from dobandit.checks import is_whole, shown
 from dobandit.errors import ConflictError, ExperimentError, MissingError
-from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of, summed
+from dobandit.experiment import export
+from dobandit.experiment.batches import Seen, at_hand, batch_of, summed
 from dobandit.experiment.definition import definition_from_text
 from dobandit.experiment.forks import remember, was_left_locked
 from dobandit.experiment.history import read_history
 from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
-from dobandit.experiment.row_texts import Row
 from dobandit.experiment.storage.base import (
     ABANDONED,
     FAILED,
@@ -121,7 +121,7 @@ class ExperimentLog:
         """Called when a trial was closed."""
 
     def _trial(self, writer: Writer, number: object) -> StoredTrial:
-        trial = writer.trial(int(number)) if is_whole(number) and 0 <= number < 2**63 else None  # type: ignore[call-overload, operator]
+        trial = writer.trial(number_of(number))
         if trial is None:
             there = f"They run from 0 to {writer.trials - 1}." if writer.trials else "There is none yet: ask first."
             raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}. {there}")
@@ -160,7 +160,7 @@ class ExperimentLog:
         seen = batch_of(at_hand(observation), self.columns, row)
         with self.storage.writing(self._id) as writer:
             position = writer.closed
-            number = writer.add([self._closed_round(RECORDED, row, seen, self._clock())])
+            number = writer.add([seen.trial(RECORDED, self.columns.encode(row), self._clock())])
         self.storage.once_stored(lambda: self._keep_sums(position))
         return number
 
@@ -194,7 +194,7 @@ class ExperimentLog:
     def _imported(self, rounds: Rounds, now: float) -> StoredTrial:
         do = rounds[0].do
         seen = summed([(one.observation, one.times) for one in rounds], self.columns, do)
-        return self._closed_round(IMPORTED, do, seen, now)
+        return seen.trial(IMPORTED, self.columns.encode(do), now)
 
     def _entered(self, trials: Sequence[StoredTrial]) -> tuple[int, int]:
         """The position and the number of the first of many closed trials, which enter the log together."""
@@ -244,19 +244,6 @@ class ExperimentLog:
         same = [(trial.do, trial.observation, trial.counts) for trial in past.trials]
         return [(trial.do, trial.observation, trial.counts) for trial in first] == same
 
-    def _closed_round(self, source: str, do: Row, seen: Batch, now: float) -> StoredTrial:
-        return StoredTrial(
-            number=0,
-            source=source,
-            do=self.columns.encode(do),
-            state=TOLD,
-            observation=seen.observation,
-            counts=seen.counts,
-            rounds=seen.rounds,
-            closed_at=now,
-            partial=seen.partial,
-        )
-
     # -- rows and tables -----------------------------------------------------------------------------------------
 
     def trials(
@@ -276,23 +263,19 @@ class ExperimentLog:
         >>> [(row["do"], row["observation"]) for row in experiment.trials(state="told")]
         [({'ad': 1}, {'ad': 1, 'buy': 1})]
         """
-        from dobandit.experiment.export import row_of
-
         check_page(after, limit, state, last)
         if last is None:
             rows: Iterable[StoredTrial] = self.storage.rows(self._id, after, limit, state)
         else:
             rows = self.storage.last(self._id, last, state)
-        return [row_of(trial, self.columns) for trial in rows]
+        return [export.row_of(trial, self.columns) for trial in rows]
 
     def trial(self, number: int) -> dict[str, Any]:
         """One row of the log, as `trials` gives all of them. Raises MissingError where there is none.
 
         number  the trial's
         """
-        from dobandit.experiment.export import row_of
-
-        return row_of(self.stored_trial(number), self.columns)
+        return export.row_of(self.stored_trial(number), self.columns)
 
     def to_csv(self, path: Any = None) -> str | None:
         """The log as CSV, into a file or as text, a line per distinct row of a trial; `import_history` reads it.
@@ -306,15 +289,11 @@ class ExperimentLog:
         >>> experiment.to_csv().splitlines()[0].split(",")[:4]
         ['trial.number', 'trial.state', 'trial.source', 'do:ad']
         """
-        from dobandit.experiment.export import write_csv
-
-        return write_csv(self.stored_trials(), self.columns, self._outside(path))
+        return export.write_csv(self.stored_trials(), self.columns, self._outside(path))
 
     def csv_parts(self) -> Iterator[str]:
         """The log as CSV, some lines at a time: a long log need not be in memory as a whole."""
-        from dobandit.experiment.export import csv_parts
-
-        return csv_parts(self.stored_trials(), self.columns)
+        return export.csv_parts(self.stored_trials(), self.columns)
 
     def to_parquet(self, path: Any) -> None:
         """The log as a Parquet file (needs pyarrow), with the rows of `to_csv`.
@@ -327,15 +306,11 @@ class ExperimentLog:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     experiment.to_parquet(f"{folder}/log.parquet")
         """
-        from dobandit.experiment.export import write_parquet
-
-        write_parquet(self.stored_trials(), self.columns, self._outside(path))
+        export.write_parquet(self.stored_trials(), self.columns, self._outside(path))
 
     def to_pandas(self) -> Any:
         """The log as a pandas frame (needs pandas), with the rows of `to_csv`."""
-        from dobandit.experiment.export import to_pandas
-
-        return to_pandas(self.stored_trials(), self.columns)
+        return export.to_pandas(self.stored_trials(), self.columns)
 
     def _outside(self, path: Any) -> Any:
         """A path that is not the log itself."""
@@ -353,7 +328,7 @@ class ExperimentLog:
 
     def stored_trial(self, number: int) -> StoredTrial:
         """The trial of this number as it is stored; `trial` gives it by names."""
-        trial = self.storage.trial(self._id, int(number)) if is_whole(number) and 0 <= number < 2**63 else None
+        trial = self.storage.trial(self._id, number_of(number))
         if trial is None:
             self._require_there()
             raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}.")
@@ -368,6 +343,11 @@ class ExperimentLog:
     def close(self) -> None:
         """Let go of the storage's connections."""
         self.storage.close()
+
+
+def number_of(given: object) -> int:
+    """The number of a trial that was asked for; -1, which none has, where it can be none."""
+    return int(given) if is_whole(given) and 0 <= given < 2**63 else -1  # type: ignore[call-overload, operator]
 
 
 def checked_path(path: Any) -> Any:

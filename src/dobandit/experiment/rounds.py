@@ -72,16 +72,14 @@ class Columns(LoggedRows):
                 raise InterventionError(f"do is a mapping or a list of names, but got {shown(do)}.")
             do = names
         if isinstance(do, (Mapping, list)):
-            if any(name in self.latent for name in do):
-                hidden = next(name for name in do if name in self.latent)
+            for hidden in (name for name in do if name in self.latent):
                 raise InterventionError(f"only observed variables can be set, but {hidden!r} is hidden. Leave it out.")
             if self.graph.target in do:
                 raise InterventionError(
                     f"every variable can be set but the target, and do names {self.graph.target!r}. "
                     "Leave it out; what it became belongs to the observation."
                 )
-            if any(name in self.context for name in do):
-                given = next(name for name in do if name in self.context)
+            for given in (name for name in do if name in self.context):
                 raise InterventionError(
                     f"a variable of the context is seen, not set, but do names {given!r}. Move it to the observation."
                 )

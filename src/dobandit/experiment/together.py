@@ -58,7 +58,11 @@ def as_trials(rows: list[Rounds], columns: Columns) -> list[Rounds]:
             continue
         if isinstance(number, int):
             if number in numbers:
-                raise _apart(number)
+                raise ParseError(
+                    f"the rows of a trial stand together, but those of trial {number} stand apart. Sort the table by "
+                    "trial.number; if it is of several experiments, import the rows of each by themselves; if the "
+                    "numbers mean nothing, leave them out."
+                )
             numbers.add(number)
         trials.append(_one(together, columns))
     _warn_of_sorted(trials, context, columns)
@@ -70,14 +74,6 @@ def _trial_of(one: Round, context: list[int]) -> Hashable:
     if one.trial is None:
         return tuple(one.do), tuple(one.observation[i] for i in context)
     return one.trial
-
-
-def _apart(number: int) -> ParseError:
-    return ParseError(
-        f"the rows of a trial stand together, but those of trial {number} stand apart. Sort the table by trial.number; "
-        "if it is of several experiments, import the rows of each by themselves; if the numbers mean nothing, leave "
-        "them out."
-    )
 
 
 def _one(together: list[Rounds], columns: Columns) -> Rounds:
