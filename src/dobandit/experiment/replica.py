@@ -170,23 +170,24 @@ def trial_draws(seed: int, number: int, count: int) -> Array:
 def _in_parts(closed: ClosedColumns, columns: Columns) -> Iterator[tuple[bool, Rounds, NDArray[np.int64]]]:
     """What the told trials teach, part by part: whether they are batches whose rows have no order, their rows, and how
     many rows each trial has."""
-    told = [trial for trial in closed.trials() if trial.state == TOLD]
-    for summed, part in groupby(told, lambda trial: trial.counts is not None):
+    said = zip(closed.states, closed.do, closed.observations, closed.counts, strict=True)
+    told = [(do, seen or "", counts) for state, do, seen, counts in said if state == TOLD]
+    for summed, part in groupby(told, lambda one: one[2] is not None):
         yield summed, *_batches_of(list(part), columns)
 
 
 def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> Rounds:
     """What told trials teach, a row per distinct round of a trial, in the order of the log."""
-    return _batches_of(told, columns)[0]
+    return _batches_of([(trial.do, trial.observation or "", trial.counts) for trial in told], columns)[0]
 
 
-def _batches_of(told: Sequence[ClosedTrial], columns: Columns) -> tuple[Rounds, NDArray[np.int64]]:
-    """What told trials teach, and how many rows each of them has."""
-    was_set = columns.masks([trial.do for trial in told])
-    if all(trial.counts is None for trial in told):  # a round each, as a rule: quicker
+def _batches_of(told: list[tuple[str, str, str | None]], columns: Columns) -> tuple[Rounds, NDArray[np.int64]]:
+    """What trials teach of which this was set and seen, and counted; and how many rows each of them has."""
+    was_set = columns.masks([do for do, _, _ in told])
+    if all(counts is None for _, _, counts in told):  # a round each, as a rule: quicker
         once = np.ones(len(told), dtype=np.int64)
-        return Rounds(columns.arrays([trial.observation or "" for trial in told]), was_set, once), once
-    batches = [split_batch(trial.observation or "", trial.counts) for trial in told]
+        return Rounds(columns.arrays([seen for _, seen, _ in told]), was_set, once), once
+    batches = [split_batch(seen, counts) for _, seen, counts in told]
     sizes = np.array([len(rows) for rows, _ in batches], dtype=np.int64)
     values, was_set = columns.arrays([row for rows, _ in batches for row in rows]), np.repeat(was_set, sizes, axis=0)
     counts = np.array([count for _, counts in batches for count in counts], dtype=np.int64)

@@ -14,7 +14,15 @@ import numpy as np
 from sqlalchemy import Executable
 
 from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import CLOSING, TOLD, ClosedColumns, ClosedTrial, SingleRounds, StoredTrial
+from dobandit.experiment.storage.base import (
+    CLOSING,
+    TOLD,
+    ClosedColumns,
+    ClosedTrial,
+    SingleRounds,
+    StoredTrial,
+    columns_of_trials,
+)
 from dobandit.experiment.storage.parts import MOST, Part, Run, part_sum, run_sum, stretches
 from dobandit.experiment.storage.refusals import damaged, deleted, flipped, unreadable
 from dobandit.experiment.storage.single_rounds import Read, read_single_rounds
@@ -59,18 +67,15 @@ class LogReader:
     # -- closed trials, by position --------------------------------------------------------------------------------
 
     def closed_columns(self, position: int, most: int) -> ClosedColumns:
-        pieces = [
-            closed_from(self._stored(do.CLOSED_SINCE, first, stop), self._url)
-            if run is None
-            else _part_columns(self._parts(run, first - run.position, stop - run.position))
-            for first, stop, run in self._closed(position, most)
-        ]
-        return pieces[0] if len(pieces) == 1 else _joined(pieces)
+        return columns_of_trials(self.closed_fields(position, most, ClosedTrial._fields))
 
-    def closed_fields(self, position: int, most: int, fields: tuple[str, ...]) -> Sequence[tuple[Any, ...]]:
+    def closed_fields(self, position: int, most: int, fields: tuple[str, ...]) -> Sequence[Any]:
+        """Those of a ClosedTrial are what is learned from: their checksums are looked at."""
         rows: list[tuple[Any, ...]] = []
         for first, stop, run in self._closed(position, most):
-            if run is None:
+            if run is None and fields == ClosedTrial._fields:
+                rows += zip(*closed_from(self._stored(do.CLOSED_SINCE, first, stop), self._url), strict=True)
+            elif run is None:
                 rows += fields_from(self._stored(do.closed_fields(fields), first, stop), fields, self._url)
             else:
                 for part, begin, end in self._parts(run, first - run.position, stop - run.position):
@@ -207,23 +212,6 @@ def _as_of(trial: StoredTrial, moment: Moment) -> StoredTrial:
     if trial.position is None or trial.position < moment.closed:
         return trial
     return trial._replace(**{name: _DEFAULTS[name] for name in CLOSING}, position=None)
-
-
-def _joined(pieces: Sequence[ClosedColumns]) -> ClosedColumns:
-    columns: list[list[Any]] = [[] for _ in ClosedTrial._fields]
-    for piece in pieces:
-        for column, values in zip(columns, piece, strict=True):
-            column.extend(values)
-    return ClosedColumns(*columns)
-
-
-def _part_columns(parts: Iterator[tuple[Part, int, int]]) -> ClosedColumns:
-    return _joined(
-        [
-            ClosedColumns(*(part.column(field, first, stop) for field in ClosedTrial._fields))
-            for part, first, stop in parts
-        ]
-    )
 
 
 def _single_rounds(position: int, parts: Iterator[tuple[Part, int, int]]) -> SingleRounds | None:

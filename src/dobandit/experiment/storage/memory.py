@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from operator import attrgetter
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from dobandit.experiment.forks import remember_storage
 from dobandit.experiment.storage.base import (
@@ -59,31 +58,15 @@ class _Log:
 class _MemoryWriter(MemoryBooks, Writer):
     """Writes at once and remembers what it wrote over, because almost every block ends well."""
 
-    def __init__(self, log: _Log, url: str, shelf: Shelf) -> None:
+    def __init__(self, log: _Log, shelf: Shelf) -> None:
         super().__init__(shelf)
-        self._log, self._url = log, url
+        self._log = log
         self._before: list[StoredTrial] = []
-
-    def __enter__(self) -> Self:
-        log = self._log
-        log.lock.acquire()
-        if log.deleted:
-            log.lock.release()
-            raise deleted(log.experiment.id, self._url)
         self.trials = self._first_number = len(log.trials)
         self.closed = self._first_position = len(log.closed)
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        try:
-            if kind is not None:
-                self._undo()
-            else:
-                self.put_away()
-        finally:
-            self._log.lock.release()
-
-    def _undo(self) -> None:
+    def undo(self) -> None:
+        """Let the log be as it was."""
         log = self._log
         del log.trials[self._first_number :], log.positions[self._first_number :], log.closed[self._first_position :]
         for trial in reversed(self._before):
@@ -198,7 +181,7 @@ class MemoryStorage(Storage):
                 raise taken(name, self.url)
             log = _Log(StoredExperiment(self._next, name, document, created_at, 0, 0))
             self._next += 1
-            with _MemoryWriter(log, self.url, self._shelf) as writer:
+            with self._writing(log) as writer:
                 writer.add(trials)
                 if within is not None:
                     within(log.stored(), writer)
@@ -241,7 +224,20 @@ class MemoryStorage(Storage):
             del self._by_name[name], self._by_id[log.experiment.id]
 
     def writing(self, experiment: int) -> AbstractContextManager[Writer]:
-        return _MemoryWriter(self._there(experiment), self.url, self._shelf)
+        return self._writing(self._there(experiment))
+
+    @contextmanager
+    def _writing(self, log: _Log) -> Iterator[Writer]:
+        with log.lock:
+            if log.deleted:
+                raise deleted(log.experiment.id, self.url)
+            writer = _MemoryWriter(log, self._shelf)
+            try:
+                yield writer
+            except BaseException:
+                writer.undo()
+                raise
+            writer.put_away()
 
     def counters(self, experiment: int) -> tuple[int, int]:
         log = self._there(experiment)
@@ -321,8 +317,11 @@ class MemoryStorage(Storage):
             raise deleted(experiment, self.url)
         return log
 
-    def booking(self) -> AbstractContextManager[Books]:
-        return MemoryBooks(self._shelf)
+    @contextmanager
+    def booking(self) -> Iterator[Books]:
+        books = MemoryBooks(self._shelf)
+        yield books
+        books.put_away()
 
     def answer(self, owner: str, key: str) -> KeptAnswer | None:
         return self._shelf.answers.get((owner, key))

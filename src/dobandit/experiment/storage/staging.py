@@ -116,17 +116,12 @@ def _slices(trials: Sequence[StoredTrial]) -> Iterator[list[Piece]]:
 
 def _parts(trials: Sequence[StoredTrial]) -> Iterator[tuple[int, int]]:
     """(first, stop) of each part: where trials are long, having many variables or many rows, few of them make one."""
-    length = {id(trial): max(1, _length(trial)) for trial in _distinct(trials)}
-    many = max(length.values()) > SLICE // MOST
+    length = {
+        id(trial): len(trial.do) + len(trial.observation or "") + len(trial.counts or "") for trial in _distinct(trials)
+    }
     first = 0
     while first < len(trials):
-        stop = min(first + MOST, len(trials))
-        if many:
-            ends = accumulate(length[id(trial)] for trial in trials[first:stop])
-            stop = first + max(1, sum(1 for _ in takewhile(lambda end: end <= SLICE, ends)))
+        ends = accumulate(length[id(trial)] for trial in trials[first : first + MOST])
+        stop = first + max(1, sum(1 for _ in takewhile(lambda end: end <= SLICE, ends)))
         yield first, stop
         first = stop
-
-
-def _length(trial: StoredTrial) -> int:
-    return len(trial.do) + len(trial.observation or "") + len(trial.counts or "")
