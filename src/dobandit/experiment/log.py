@@ -15,7 +15,7 @@ from dobandit.experiment import export
 from dobandit.experiment.batches import Seen, at_hand, batch_of, summed
 from dobandit.experiment.definition import definition_from_text
 from dobandit.experiment.forks import remember, was_left_locked
-from dobandit.experiment.history import read_history
+from dobandit.experiment.history import Rounds, read_history
 from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.storage.base import (
@@ -32,7 +32,6 @@ from dobandit.experiment.storage.base import (
     Writer,
 )
 from dobandit.experiment.storage.refusals import storable
-from dobandit.experiment.together import Rounds
 from dobandit.model.weights import Do
 
 _PART = 10_000  # trials in memory at a time

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from dobandit.errors import DobanditWarning, ObservationError, ParseError, listed
 from dobandit.experiment.batches import Batch
 from dobandit.experiment.definition import Definition
-from dobandit.experiment.history import read_summed
+from dobandit.experiment.history import Round, read_summed
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import IMPORTED, ClosedTrial, StoredTrial
 from dobandit.experiment.tables import MOST_ROUNDS
-from dobandit.experiment.together import Round
 
 if TYPE_CHECKING:
     from dobandit.policy.problem import Problem

@@ -13,6 +13,7 @@ import io
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from dobandit.checks import absent, is_whole, shown
@@ -51,6 +52,17 @@ class Numbered(NamedTuple):
     rows: Iterable[tuple[int, Any]]
     spoken: Callable[[Any], Spoken | None]
     unit: str  # what the places count: lines of a file from 1, or rows from 0
+
+
+@contextmanager
+def named(source: Any) -> Iterator[None]:
+    """What is wrong with a file is said with its path."""
+    try:
+        yield
+    except ParseError as error:
+        if isinstance(source, (str, os.PathLike)):
+            raise error.in_source(os.fspath(source)) from None
+        raise
 
 
 def is_file(source: Any) -> bool:
@@ -307,7 +319,7 @@ def _unknown(name: object, at: int, columns: Columns) -> ParseError:
         return ParseError(f"a column has the name of a variable, but column {at + 1} has {shown(name)}. Leave it out.")
     if name.strip().removeprefix(DO) in columns.latent:
         return ParseError(f"hidden variables cannot be set or seen, but column {name!r} is of one. Leave it out.")
-    known = [*(heading.name for heading in headings(columns)), *MARKS, "count"]
+    known = [*headings(columns), *MARKS, "count"]
     hint = closest(name.strip(), known) or " Leave it out."
     return ParseError(f"a column is NAME or do:NAME of a variable, but {shown(name)} is none.{hint}")
 

@@ -130,7 +130,7 @@ class Arrival(NamedTuple):
     key: int | None = None
 
 
-def columns_of_trials(closed: Sequence[ClosedTrial]) -> ClosedColumns:
+def columns_of_trials(closed: Sequence[tuple[Any, ...]]) -> ClosedColumns:
     """The trials, field by field."""
     return ClosedColumns(*zip(*closed, strict=True)) if closed else ClosedColumns((), (), (), (), (), (), ())
 
@@ -172,6 +172,8 @@ class Writer(Books):
         """Store what closing changes (CLOSING) of a pending trial, and give it the next position, which is returned."""
 
 
+Fields = tuple[str, ...]  # names of fields of a trial
+Values = Sequence[tuple[Any, ...]]  # theirs, of each trial
 Within = Callable[[StoredExperiment, Books], None]  # called inside a transaction, to enter something with it
 
 
@@ -297,14 +299,10 @@ class Storage(ABC):
         return None
 
     @abstractmethod
-    def closed_fields(
-        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
-    ) -> Sequence[tuple[Any, ...]]:
+    def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         """These fields of the first `most` closed trials from `position` on: for sums over the log."""
 
-    def closed_groups(
-        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
-    ) -> Sequence[tuple[Any, ...]]:
+    def closed_groups(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         """Which values these fields have together among the first `most` closed trials from `position` on: (*values,
         how many trials have them, when the last of these was closed). For sums that need no order."""
         groups: dict[tuple[Any, ...], list[float | None]] = {}

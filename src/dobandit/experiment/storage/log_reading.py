@@ -6,7 +6,7 @@ closed by then never changes, so that any number of statements may read it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,8 +19,10 @@ from dobandit.experiment.storage.base import (
     TOLD,
     ClosedColumns,
     ClosedTrial,
+    Fields,
     SingleRounds,
     StoredTrial,
+    Values,
     columns_of_trials,
 )
 from dobandit.experiment.storage.parts import MOST, Part, Run, part_sum, run_sum, stretches
@@ -69,7 +71,7 @@ class LogReader:
     def closed_columns(self, position: int, most: int) -> ClosedColumns:
         return columns_of_trials(self.closed_fields(position, most, ClosedTrial._fields))
 
-    def closed_fields(self, position: int, most: int, fields: tuple[str, ...]) -> Sequence[Any]:
+    def closed_fields(self, position: int, most: int, fields: Fields) -> Values:
         """Those of a ClosedTrial are what is learned from: their checksums are looked at."""
         rows: list[tuple[Any, ...]] = []
         for first, stop, run in self._closed(position, most):
@@ -82,7 +84,7 @@ class LogReader:
                     rows += zip(*(part.column(field, begin, end) for field in fields), strict=True)
         return rows
 
-    def closed_groups(self, position: int, most: int, fields: tuple[str, ...]) -> Sequence[tuple[Any, ...]]:
+    def closed_groups(self, position: int, most: int, fields: Fields) -> Values:
         groups: list[tuple[Any, ...]] = []
         for first, stop, run in self._closed(position, most):
             if run is None:

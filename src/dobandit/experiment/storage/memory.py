@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from operator import attrgetter
-from typing import Any
 
 from dobandit.experiment.forks import remember_storage
 from dobandit.experiment.storage.base import (
@@ -15,9 +14,11 @@ from dobandit.experiment.storage.base import (
     PENDING,
     ClosedColumns,
     ClosedTrial,
+    Fields,
     Storage,
     StoredExperiment,
     StoredTrial,
+    Values,
     Within,
     Writer,
     columns_of_trials,
@@ -255,9 +256,7 @@ class MemoryStorage(Storage):
         with log.lock:
             return log.closed_trials(position, stop)
 
-    def closed_fields(
-        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
-    ) -> Sequence[tuple[Any, ...]]:
+    def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         log, values = self._by_id.get(experiment, _NONE), attrgetter("state", *fields)  # a tuple, of one field too
         with log.lock:
             closed = [log.trial(number) for number in log.closed[position : position + most]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import IntegrityError
@@ -13,10 +12,12 @@ from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import (
     ClosedColumns,
     ClosedTrial,
+    Fields,
     SingleRounds,
     Storage,
     StoredExperiment,
     StoredTrial,
+    Values,
     Within,
 )
 from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
@@ -24,10 +25,9 @@ from dobandit.experiment.storage.connected import Parameters
 from dobandit.experiment.storage.log_reading import LogReader
 from dobandit.experiment.storage.refusals import checked_name, deleted, missing, storable, taken
 from dobandit.experiment.storage.soundness import experiment_from
-from dobandit.experiment.storage.sql_books import SQLBooks, inserted
 from dobandit.experiment.storage.staging import Staging
 from dobandit.experiment.storage.versions import make_tables, refuse_foreign
-from dobandit.experiment.storage.writer import EVERY, SQLWriter
+from dobandit.experiment.storage.writer import EVERY, SQLBooks, SQLWriter, inserted
 
 
 class SQLStorage(Staging, Storage):
@@ -157,14 +157,10 @@ class SQLStorage(Staging, Storage):
     def single_rounds(self, experiment: int, position: int, most: int) -> SingleRounds | None:
         return self._log(experiment).single_rounds(position, most)
 
-    def closed_fields(
-        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
-    ) -> Sequence[tuple[Any, ...]]:
+    def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         return self._log(experiment).closed_fields(position, most, fields)
 
-    def closed_groups(
-        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
-    ) -> Sequence[tuple[Any, ...]]:
+    def closed_groups(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         return self._log(experiment).closed_groups(position, most, fields)
 
     def pending(self, experiment: int) -> Sequence[StoredTrial]:

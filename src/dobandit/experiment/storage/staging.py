@@ -21,7 +21,7 @@ from dobandit.experiment.storage.base import TOLD, Arrival, StoredTrial
 from dobandit.experiment.storage.connected import Connected
 from dobandit.experiment.storage.parts import MOST, part_sum, part_text
 from dobandit.experiment.storage.refusals import deleted, lost
-from dobandit.experiment.storage.sql_books import inserted
+from dobandit.experiment.storage.writer import inserted
 
 FEW = 1_000  # trials that are added as rows of their own, in one transaction
 SLICE = 1_000_000  # characters after which others may write

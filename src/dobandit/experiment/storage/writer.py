@@ -1,4 +1,4 @@
-"""Writing to one experiment, inside a transaction that holds its lock."""
+"""Writing inside a transaction: to the books, and to one experiment whose lock it holds."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from functools import cache, partial
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Insert
+from sqlalchemy.exc import IntegrityError
 
 from dobandit.experiment.storage import plainly
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import CLOSING, PENDING, Arrival, ClosedTrial, StoredTrial, Writer
+from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.experiment.storage.checksums import checksum
 from dobandit.experiment.storage.log_reading import NOTHING, LogReader
 from dobandit.experiment.storage.parts import Run, run_sum
-from dobandit.experiment.storage.refusals import lost, must_close, not_pending
+from dobandit.experiment.storage.refusals import key_in_use, lost, must_close, not_pending
 from dobandit.experiment.storage.soundness import closed_from
-from dobandit.experiment.storage.sql_books import SQLBooks
 
 EVERY = 2**31 - 1  # rows: no limit
 _BATCH = 5000
@@ -30,6 +31,47 @@ def insert_text(style: str) -> str:
     """The INSERT of a trial in the driver's own words: SQLAlchemy's would take longer than the database."""
     names = ",".join(f'"{name}"' for name in _COLUMNS)  # do is a word of SQL
     return f"INSERT INTO trials ({names}) VALUES ({','.join(['?' if style == 'qmark' else '%s'] * len(_COLUMNS))})"
+
+
+def inserted(connection: Connection, statement: Insert, values: dict[str, Any]) -> int:
+    """The key that the database gave to a new row."""
+    key = connection.execute(statement, values).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+class SQLBooks(Books):
+    """The books, on the connection of a transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def answered(self, owner: str, key: str) -> KeptAnswer | None:
+        row = plainly.first(self._connection, do.ANSWER, {"of_owner": owner, "of_key": key})
+        return None if row is None else KeptAnswer._make(row)
+
+    def keep_answer(self, answer: KeptAnswer) -> None:
+        try:
+            plainly.execute(self._connection, do.KEEP_ANSWER, answer._asdict())
+        except IntegrityError:
+            raise key_in_use(answer.key) from None
+
+    def forget_answers(self, before: float) -> int:
+        return self._connection.execute(do.FORGET_ANSWERS, {"before": before}).rowcount
+
+    def note(self, line: AuditLine) -> None:
+        plainly.execute(self._connection, do.NOTE, _without_key(line))
+
+    def add_token(self, token: StoredToken) -> int:
+        return inserted(self._connection, do.ADD_TOKEN, _without_key(token))
+
+    def revoke_token(self, token: int, at: float) -> bool:
+        return self._connection.execute(do.REVOKE, {"of_token": token, "at": at}).rowcount == 1
+
+
+def _without_key(row: AuditLine | StoredToken) -> dict[str, Any]:
+    """The values of a row whose first one is given by the database."""
+    return dict(islice(row._asdict().items(), 1, None))
 
 
 class SQLWriter(SQLBooks, Writer):
