@@ -70,13 +70,11 @@ def best_observed(
     sums = ledger.sums(context)
     if available is not None:
         sums = {do: entry for do, entry in sums.items() if set(columns.decode(do)) <= set(available)}
-    if not sums:
-        return None
-    found = []
-    for do, (rounds, total) in sorted(sums.items()):
-        mean = mean_of(total, rounds, columns.continuous)
-        found.append(BestObserved(columns.decode(do), mean.value, mean.interval, mean.rounds))
-    return max(found, key=lambda best: (best.interval.low, best.mean))
+    found = [
+        BestObserved(columns.decode(do), *mean_of(total, rounds, columns.continuous))
+        for do, (rounds, total) in sorted(sums.items())
+    ]
+    return max(found, key=lambda best: (best.interval.low, best.mean), default=None)
 
 
 def observed_of(ledger: Ledger, do: Do, context: Row | None) -> Observed | None:

@@ -10,7 +10,6 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import StorageError
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.milestones import Milestones
 from dobandit.experiment.rounds import Columns
@@ -24,6 +23,7 @@ from dobandit.experiment.storage.base import (
     StoredTrial,
     columns_of_trials,
 )
+from dobandit.experiment.storage.refusals import not_in_a_row
 from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
@@ -92,10 +92,7 @@ class Replica:
             return
         first, last, size = part.positions[0], part.positions[-1], len(part.positions)
         if (first, last) != (self.position, self.position + size - 1):
-            raise StorageError(
-                f"the log is damaged: after {self.position} closed trials, the next {size} are not in a row. "
-                "Restore it from a backup."
-            )
+            raise not_in_a_row(self.position, size)
         # A trial of many rows is a batch whose rows have no order; all others are rounds in the order of the log.
         # It makes no difference how much of the log is taken in at once.
         for summed, rounds, sizes in list(_in_parts(part, self.columns)):  # all can be read, or nothing is taken in

@@ -22,11 +22,8 @@ class RoundsByVariable:
     """What the rounds set and saw: one row per variable, one column per round, or per distinct round with how often it
     happened."""
 
-    def __init__(
-        self, values: Array, was_set: NDArray[np.bool_], seen: NDArray[np.bool_], counts: Array | None = None
-    ) -> None:
-        self.values, self.was_set, self.seen = values, was_set, seen
-        self.counts = np.ones(values.shape[1]) if counts is None else counts
+    def __init__(self, values: Array, was_set: NDArray[np.bool_], seen: NDArray[np.bool_], counts: Array) -> None:
+        self.values, self.was_set, self.seen, self.counts = values, was_set, seen, counts
         self.ones = (values == 1.0).astype(np.int64)
 
 

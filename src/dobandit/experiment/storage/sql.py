@@ -194,11 +194,11 @@ class SQLStorage(Staging, Storage):
             do.TURN, {"of_experiment": experiment, "now": now}
         ):  # it is another's: whoever waits keeps nobody from writing
             return False
-        with self._transaction(do.COUNTERS, {"of_experiment": experiment}) as (connection, there):
-            if there is None:
-                raise deleted(experiment, self.url)
+        with self._transaction() as (connection, _):
             changed = connection.execute(do.TAKE_TURN, {"of_experiment": experiment, "now": now, "until": until})
-            return bool(changed.rowcount)
+        if not changed.rowcount:
+            self.counters(experiment)  # which raises where it was deleted
+        return bool(changed.rowcount)
 
     def end_turn(self, experiment: int, until: float) -> None:
         with self._transaction() as (connection, _):
