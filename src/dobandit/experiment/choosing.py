@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from dobandit.experiment.log import ExperimentLog
+from dobandit.experiment.known import KnownLog
 from dobandit.experiment.reasons import gap_words, may_stop, reason_for, with_doubts
 from dobandit.experiment.row_texts import Row
 from dobandit.experiment.storage.base import ASKED, TOLD, StoredTrial, Writer
@@ -28,7 +28,6 @@ from dobandit.oracle.actions import NOTHING
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
-    from dobandit.experiment.replica import Replica
     from dobandit.policy.engine import Pending
 
 CONTROL = "control: nothing is set, for an honest comparison"
@@ -82,8 +81,8 @@ class _Watch:
         return max(time.thread_time() - self._worked, (time.perf_counter() - self._wall) / 10)
 
 
-class ChoosingLog(ExperimentLog):
-    """An experiment that chooses its next trials: its log, and a learner that follows it."""
+class ChoosingLog(KnownLog):
+    """An experiment that chooses its next trials."""
 
     _asked_at = -math.inf
     _had_turn = -math.inf  # when a turn of this object's was over
@@ -261,17 +260,3 @@ class ChoosingLog(ExperimentLog):
             size=trial.size,
             control=trial.control,
         )
-
-    @cached_property
-    def _replica(self) -> Replica:
-        from dobandit.experiment.replica import Replica
-
-        return Replica(self.definition, self.columns)
-
-    def _forget_choices(self) -> None:
-        self.__dict__.pop("_replica", None)
-        self._asked_at = -math.inf
-
-    def _follow(self) -> None:
-        """Take in what was closed."""
-        self._replica.catch_up(self.storage, self._id)

@@ -22,9 +22,9 @@ from dobandit.experiment.answers import (
     observed_of,
 )
 from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of
-from dobandit.experiment.choosing import Asked
+from dobandit.experiment.choosing import Asked, ChoosingLog
 from dobandit.experiment.definition import lease_seconds
-from dobandit.experiment.known import KnownLog, View
+from dobandit.experiment.known import View
 from dobandit.experiment.log import number_of
 from dobandit.experiment.status import Status, status_of
 from dobandit.experiment.storage.base import PENDING, TOLD, StoredTrial
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _MOST_AT_ONCE = 10_000
 
 
-class Experiment(KnownLog):
+class Experiment(ChoosingLog):
     """A live experiment. Made by `create_experiment` or `open_experiment`; `close` it, or use it in a `with` block.
 
     >>> import dobandit as dob
@@ -284,14 +284,14 @@ class Experiment(KnownLog):
     @property
     def interval_words(self) -> str:
         """What the intervals of values promise: that they hold at every round one looks, or at this round only."""
-        with self._reading:
-            return self._view(follow=False).learner.engine.interval_words
+        with self._lock:
+            return self._replica.learner.engine.interval_words
 
     @property
     def delta(self) -> float:
         """With what probability a guaranteed gap is wrong at some round."""
-        with self._reading:
-            return self._view(follow=False).learner.engine.delta
+        with self._lock:
+            return self._replica.learner.engine.delta
 
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None

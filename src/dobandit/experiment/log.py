@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
@@ -14,8 +13,8 @@ from dobandit.errors import ConflictError, ExperimentError, MissingError
 from dobandit.experiment import export
 from dobandit.experiment.batches import Seen, at_hand, batch_of, summed
 from dobandit.experiment.definition import definition_from_text
-from dobandit.experiment.forks import remember, was_left_locked
 from dobandit.experiment.history import Rounds, read_history
+from dobandit.experiment.ledger import closed_parts
 from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.storage.base import (
@@ -34,8 +33,6 @@ from dobandit.experiment.storage.base import (
 from dobandit.experiment.storage.refusals import storable
 from dobandit.model.weights import Do
 
-_PART = 10_000  # trials in memory at a time
-
 
 class ExperimentLog:
     """One experiment of a storage."""
@@ -46,29 +43,7 @@ class ExperimentLog:
         self.definition = definition_from_text(stored.document)
         self.graph = self.definition.graph
         self.columns = columns_of(self.definition)
-        self._lock = threading.RLock()  # of those who ask
-        self._reading = threading.RLock()  # of those who want an answer; taken before the other
         self._held: dict[int, int] = {}  # trials handed out here: how often they had been handed out by then
-        remember(self)
-
-    def locks(self) -> tuple[threading.RLock, ...]:
-        """What is held by whoever works something out, in the order in which it is taken: a fork waits for it."""
-        return self._reading, self._lock
-
-    def after_fork(self) -> None:
-        """What another thread was at work on is learned anew in the child, from the log."""
-        if was_left_locked(self._lock):
-            self._lock = threading.RLock()
-            self._forget_choices()
-        if was_left_locked(self._reading):
-            self._reading = threading.RLock()
-            self._forget_answers()
-
-    def _forget_choices(self) -> None:
-        """Whatever the lock of those who ask guards may be half done."""
-
-    def _forget_answers(self) -> None:
-        """Whatever the lock of those who want an answer guards may be half done."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.definition.policy_text}, {self.storage.url})"
@@ -219,10 +194,9 @@ class ExperimentLog:
         >>> experiment.rounds_in(experiment.import_history([{"ad": 1, "buy": 1, "count": 30}]))
         30
         """
-        position = self.stored_trial(numbers[0]).position or 0
-        stop = position + len(numbers)
-        parts = ((first, min(_PART, stop - first)) for first in range(position, stop, _PART))
-        return sum(rounds for part in parts for (rounds,) in self.storage.closed_fields(self._id, *part, ("rounds",)))
+        first = self.stored_trial(numbers[0]).position or 0
+        parts = closed_parts(self.storage, self._id, first, ("position", "rounds"), first + len(numbers))
+        return sum(rounds for part in parts for _, rounds in part)
 
     def begin_with(self, past: Past) -> range:
         """Let the log begin with what is known from before, in one transaction; a log that begins with it stays as it
@@ -231,17 +205,13 @@ class ExperimentLog:
             begun = writer.trials > 0
             if not begun:
                 writer.add(list(past.trials))
-        if begun and not self._begins_with(past):
+        same = [(trial.do, trial.observation, trial.counts) for trial in past.trials]
+        if begun and list(self.storage.closed_fields(self._id, 0, len(same), ("do", "observation", "counts"))) != same:
             raise ExperimentError(
                 f"a history is the beginning of an experiment, but {self.name!r} has begun with other rounds. "
                 "Leave the history out, or import it as rounds of its own with import_history."
             )
         return range(len(past.trials))
-
-    def _begins_with(self, past: Past) -> bool:
-        first = self.storage.closed_columns(self._id, 0, len(past.trials)).trials()
-        same = [(trial.do, trial.observation, trial.counts) for trial in past.trials]
-        return [(trial.do, trial.observation, trial.counts) for trial in first] == same
 
     # -- rows and tables -----------------------------------------------------------------------------------------
 

@@ -39,14 +39,8 @@ def cells_of(table: RoundsByVariable, v: int, parents: list[int], continuous: bo
     x, times, named = table.values[v][rows], table.counts[rows], [p for p in parents if p]
     if continuous or len(named) > _BY_CODE:
         return Cells(table.values[parents][:, rows].T, times, times * x)
-    code = _codes(table, named)[rows]
-    kinds: NDArray[np.int64]
-    if len(named) > _BY_TABLE:
-        kinds, code = np.unique(code, return_inverse=True)
+    kinds, code = np.unique(_codes(table, named)[rows], return_inverse=True)
     n, total = (np.bincount(code, weights=weights).astype(float) for weights in (times, times * x))
-    if len(named) <= _BY_TABLE:
-        kinds = np.flatnonzero(n)
-        n, total = n[kinds], total[kinds]
     V = (kinds[:, None] >> np.arange(len(named)) & 1).astype(float)
     return Cells(np.hstack([np.ones((len(V), len(parents) - len(named))), V]), n, total)
 
