@@ -261,7 +261,6 @@ class Experiment(ChoosingLog):
         known = self.columns.context_row(context)  # in the words of an ask
         given = None if known is None else self.columns.decode(self.columns.encode(known))
         with self._reading:
-            self._require_there()
             view = self._view()
             told = view.learner.assess(do, available, given)
             seen = observed_of(self._followed_ledger(), told.do, known)
@@ -342,7 +341,6 @@ class Experiment(ChoosingLog):
         [(None, 'buy', 0), ('ad', 'buy', 0)]
         """
         with self._reading:
-            self._require_there()
             return edge_estimates(self._view().learner)
 
     def status(self, progress: Progress | None = None) -> Status:
@@ -376,7 +374,6 @@ class Experiment(ChoosingLog):
         ['0 rounds with CausalUCB.', 'There are no rounds yet.']
         """
         with self._reading:
-            self._require_there()
             return self._diagnosis(self._view())
 
     # -- what is known -------------------------------------------------------------------------------------------
@@ -385,5 +382,4 @@ class Experiment(ChoosingLog):
     def learner(self) -> Learner:
         """A copy of the policy at work, up to the last closed trial: to look at, and to play with."""
         with self._reading:
-            self._require_there()
             return self._view().learner.copy()

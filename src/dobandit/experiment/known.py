@@ -49,6 +49,7 @@ class KnownLog(ExperimentLog):
         super().__init__(storage, stored, clock)
         self._lock = threading.RLock()  # of those who ask
         self._reading = threading.RLock()  # of those who want an answer; taken before the other
+        self._ledger, self._milestones = Ledger(self.columns), Milestones(MOST, APART)
         remember(self)
 
     def locks(self) -> tuple[threading.RLock, ...]:
@@ -71,16 +72,8 @@ class KnownLog(ExperimentLog):
         return Replica(self.definition, self.columns)
 
     @cached_property
-    def _ledger(self) -> Ledger:
-        return Ledger(self.columns)
-
-    @cached_property
     def _tally(self) -> Tally:
         return Tally.kept_in(self.storage, self._id, self.columns)
-
-    @cached_property
-    def _milestones(self) -> Milestones:
-        return Milestones(MOST, APART)
 
     def remember_the_way(self) -> None:
         """Keep what was known at more places, from the first trial on, for whoever shows the course of the log."""
@@ -130,11 +123,12 @@ class KnownLog(ExperimentLog):
     def _forget_answers(self) -> None:
         """Whatever the lock of those who want an answer guards may be half done."""
         self._viewed = self._explained = None
-        for name in ("_ledger", "_tally"):
-            self.__dict__.pop(name, None)
+        self._ledger = Ledger(self.columns)
+        self.__dict__.pop("_tally", None)
 
     def _view(self) -> View:
-        """What is known now."""
+        """What is known now. Raises where the experiment was deleted."""
+        self._require_there()
         with self._lock:
             self._follow()
             replica = self._replica

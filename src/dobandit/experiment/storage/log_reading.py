@@ -42,7 +42,7 @@ class Moment(NamedTuple):
     runs: tuple[Run, ...]  # in their order
 
 
-NOTHING = Moment(0, 0, ())
+NOWHERE = Moment(0, 0, ())  # there is no such experiment
 
 
 class LogReader:
@@ -53,11 +53,11 @@ class LogReader:
         self._of = {"of_experiment": experiment}
 
     @cached_property
-    def moment(self) -> Moment | None:
-        """None where there is no such experiment."""
+    def moment(self) -> Moment:
+        """How far it is; NOWHERE, without a trial, where there is no such experiment."""
         rows = self._read(do.MOMENT, self._of)
         if not rows:
-            return None
+            return NOWHERE
         found = [row[2:] for row in rows if row[3] is not None]
         if any(type(value) is not int for places in (rows[0][:2], *found) for value in places):
             raise unreadable(self._url, "how many trials there are, or where an import stands, is no whole number")
@@ -108,8 +108,7 @@ class LogReader:
         return _single_rounds(position, self._parts(run, first, first + most))
 
     def _closed(self, position: int, most: int) -> Iterator[tuple[int, int, Run | None]]:
-        moment = self.moment or NOTHING
-        return stretches(position, min(position + most, moment.closed), moment.runs, "position")
+        return stretches(position, min(position + most, self.moment.closed), self.moment.runs, "position")
 
     def _stored(self, statement: Executable, first: int, stop: int) -> list[tuple[Any, ...]]:
         """Closed trials with these positions, all of which are rows of their own."""
@@ -134,13 +133,12 @@ class LogReader:
         found = self._trials(do.TRIAL, {"of_number": number})
         if found:
             return found[0]
-        _, _, runs = self.moment or NOTHING
-        run = next((run for run in runs if run.number <= number < run.number + run.size), None)
+        run = next((run for run in self.moment.runs if run.number <= number < run.number + run.size), None)
         return None if run is None else next(self._imported(run, number, number + 1))
 
     def rows(self, first: int, limit: int | None) -> Iterator[StoredTrial]:
         """Trials with numbers from `first` on, `limit` at most."""
-        moment = self.moment or NOTHING
+        moment = self.moment
         stop = moment.trials if limit is None else min(moment.trials, first + limit)
         for begin, end, run in stretches(first, stop, moment.runs, "number"):
             if run is not None:
@@ -155,7 +153,7 @@ class LogReader:
 
     def rows_in(self, state: str, first: int, limit: int | None) -> Iterator[StoredTrial]:
         """Only trials in this state, of which nobody knows how many there are."""
-        moment = self.moment or NOTHING
+        moment = self.moment
         left = moment.trials if limit is None else limit
         runs = moment.runs if state == TOLD else ()  # whatever came with an import was told
         for begin, end, run in stretches(first, moment.trials, runs, "number"):
@@ -175,7 +173,7 @@ class LogReader:
 
     def last(self, count: int, state: str | None) -> list[StoredTrial]:
         """The last so many; only those in `state`, where one is given."""
-        moment = self.moment or NOTHING
+        moment = self.moment
         statement = do.LAST if state is None else do.LAST_OF[state]
         found = self._trials(statement, {"stop": moment.trials, "most": count})[::-1]
         for run in moment.runs if state in (None, TOLD) else ():

@@ -37,8 +37,8 @@ class PostgreSQL(Database):
         shown = url.set(drivername="postgresql").difference_update_query(options)
         hidden = shown.update_query_dict(dict.fromkeys(options, "***")).render_as_string(hide_password=True)
         self.url = hidden.replace("%2A%2A%2A", "***")
-        secrets = (url.password, *(text for name in options for text in _texts(url.query[name])))
-        self._secrets = [secret for secret in secrets if isinstance(secret, str) and secret]
+        secrets = (url.password, *(text for name in options for text in url.normalized_query[name]))
+        self._secrets = [secret for secret in secrets if secret]
         self.engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
             isolation_level="READ COMMITTED",  # after the wait for a lock, see what its last holder did
@@ -87,10 +87,6 @@ class PostgreSQL(Database):
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text[:500]
-
-
-def _texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else value
 
 
 def _way_out(cause: BaseException) -> str:

@@ -27,8 +27,7 @@ def _kinds(row: type) -> list[tuple[type, ...]]:
 
 
 _BOOLS = [StoredTrial._fields.index(name) for name in ("late", "partial", "control")]
-_of_trial, _of_closed = _kinds(StoredTrial), _kinds(ClosedTrial)
-_of_experiment = _kinds(StoredExperiment)
+_of_trial, _of_experiment = _kinds(StoredTrial), _kinds(StoredExperiment)
 _good: set[tuple[type, ...]] = set()  # kinds of whole rows that were found good: nearly all rows are of a few kinds
 
 
@@ -66,9 +65,7 @@ def closed_from(rows: Sequence[tuple[Any, ...]], url: str) -> ClosedColumns:
         return columns_of_trials([])
     *columns, sums = zip(*rows, strict=True)
     closed = ClosedColumns(*columns)
-    for name, column, allowed in zip(ClosedTrial._fields, closed, _of_closed, strict=True):
-        if wrong := set(map(type, column)).difference(allowed):
-            raise unreadable(url, f"{name} of some closed trial is of the kind {wrong.pop().__name__}")
+    _require_columns(ClosedTrial._fields, closed, "closed trial", url)
     if set(sums) != {None}:
         _check(closed, sums, url)
     return closed
@@ -76,11 +73,16 @@ def closed_from(rows: Sequence[tuple[Any, ...]], url: str) -> ClosedColumns:
 
 def fields_from(rows: Sequence[tuple[Any, ...]], fields: tuple[str, ...], url: str) -> Sequence[tuple[Any, ...]]:
     """Some fields of trials, as the driver gives them, whose values are of the kinds that they must be."""
-    for name, column in zip(fields, zip(*rows, strict=True), strict=True) if rows else ():
+    if rows:
+        _require_columns(fields, zip(*rows, strict=True), "trial", url)
+    return rows
+
+
+def _require_columns(fields: tuple[str, ...], columns: Iterable[Iterable[Any]], whose: str, url: str) -> None:
+    for name, column in zip(fields, columns, strict=True):
         allowed = _of_trial[StoredTrial._fields.index(name)]
         if wrong := set(map(type, column)).difference(allowed, (int,) if bool in allowed else ()):  # SQLite has no bool
-            raise unreadable(url, f"{name} of some trial is of the kind {wrong.pop().__name__}")
-    return rows
+            raise unreadable(url, f"{name} of some {whose} is of the kind {wrong.pop().__name__}")
 
 
 def _check(closed: ClosedColumns, sums: Sequence[int | None], url: str) -> None:

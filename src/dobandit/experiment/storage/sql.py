@@ -22,7 +22,7 @@ from dobandit.experiment.storage.base import (
 )
 from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
 from dobandit.experiment.storage.connected import Parameters
-from dobandit.experiment.storage.log_reading import LogReader
+from dobandit.experiment.storage.log_reading import NOWHERE, LogReader
 from dobandit.experiment.storage.refusals import checked_name, deleted, missing, storable, taken
 from dobandit.experiment.storage.soundness import experiment_from
 from dobandit.experiment.storage.staging import Staging
@@ -183,7 +183,7 @@ class SQLStorage(Staging, Storage):
     def _log(self, experiment: int, there: bool = False) -> LogReader:
         """The log of an experiment, which must be there, or has no trials where it is not."""
         log = LogReader(self._read, experiment, self.url)
-        if there and log.moment is None:
+        if there and log.moment is NOWHERE:
             raise deleted(experiment, self.url)
         return log
 

@@ -15,7 +15,7 @@ from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import CLOSING, PENDING, Arrival, ClosedTrial, StoredTrial, Writer
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.experiment.storage.checksums import checksum
-from dobandit.experiment.storage.log_reading import NOTHING, LogReader
+from dobandit.experiment.storage.log_reading import LogReader
 from dobandit.experiment.storage.parts import Run, run_sum
 from dobandit.experiment.storage.refusals import key_in_use, lost, must_close, not_pending
 from dobandit.experiment.storage.soundness import closed_from
@@ -92,7 +92,7 @@ class SQLWriter(SQLBooks, Writer):
         closed = closed_from(plainly.rows(self._connection, do.CLOSED_SINCE, parameters), self._url)
         if len(closed.positions) < self.closed - position:  # some came with an import
             log = self._log()
-            log.moment = (log.moment or NOTHING)._replace(closed=self.closed)  # with what is not stored yet
+            log.moment = log.moment._replace(closed=self.closed)  # with what is not stored yet
             closed = log.closed_columns(position, EVERY)
         return list(closed.trials())
 
