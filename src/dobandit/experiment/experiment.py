@@ -280,18 +280,6 @@ class Experiment(ChoosingLog):
             self._diagnosed = view.position, diagnosis_of(view.learner, self._followed_ledger(predictions=True))
         return self._diagnosed[1]
 
-    @property
-    def interval_words(self) -> str:
-        """What the intervals of values promise: that they hold at every round one looks, or at this round only."""
-        with self._lock:
-            return self._replica.learner.engine.interval_words
-
-    @property
-    def delta(self) -> float:
-        """With what probability a guaranteed gap is wrong at some round."""
-        with self._lock:
-            return self._replica.learner.engine.delta
-
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
     ) -> BestObserved | None:

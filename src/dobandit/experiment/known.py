@@ -115,6 +115,18 @@ class KnownLog(ExperimentLog):
         """How many closed trials are known."""
         return self._replica.position
 
+    @property
+    def interval_words(self) -> str:
+        """What the intervals of values promise: that they hold at every round one looks, or at this round only."""
+        with self._lock:
+            return self._replica.learner.engine.interval_words
+
+    @property
+    def delta(self) -> float:
+        """With what probability a guaranteed gap is wrong at some round."""
+        with self._lock:
+            return self._replica.learner.engine.delta
+
     def _forget_choices(self) -> None:
         """Whatever the lock of those who ask guards may be half done."""
         self.__dict__.pop("_replica", None)
