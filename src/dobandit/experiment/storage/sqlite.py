@@ -7,7 +7,6 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -90,18 +89,25 @@ class SQLiteFile(Database):
                 f"{self.url} must be in a folder that exists, but there is no folder {self.path.parent}. "
                 "Make the folder, or choose another file."
             )
-
-        def make() -> None:
-            with closing(connect(self.path, "rwc")) as connection:
-                connection.execute("PRAGMA journal_mode=WAL")
-
-        try:
-            _patiently(make)  # SQLite does not wait by itself when several processes do this at once
-        except sqlite3.Error as error:
-            raise self.explain(error) from None
+        started = time.monotonic()
+        while True:  # SQLite does not wait by itself when several processes do this at once
+            try:
+                with closing(connect(self.path, "rwc")) as connection:
+                    connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.Error as error:
+                if not _waits(error, time.monotonic() - started):
+                    raise self.explain(error) from None
 
     def begin(self, connection: Connection) -> None:
-        _patiently(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        started = time.monotonic()
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                return
+            except DBAPIError as error:
+                if not _waits(error.orig, time.monotonic() - started):
+                    raise
 
     def keep_out(self, connection: Connection) -> None:
         """Whoever writes is alone already."""
@@ -150,18 +156,6 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _patiently(act: Callable[[], object]) -> None:
-    """Try again as long as somebody else is busy."""
-    started = time.monotonic()
-    while True:
-        try:
-            act()
-            return
-        except (sqlite3.Error, DBAPIError) as error:
-            if not _waits(getattr(error, "orig", error), time.monotonic() - started):
-                raise
 
 
 def _waits(error: BaseException | None, seconds: float) -> bool:
