@@ -6,7 +6,9 @@ import sys
 from contextlib import closing
 
 import forked
+from dobandit.experiment.storage.addresses import open_database
 from dobandit.experiment.storage.base import RECORDED, TOLD, StoredTrial
+from dobandit.experiment.storage.versions import stored_version
 
 SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
 PRELUDE = """
@@ -20,6 +22,17 @@ def add(experiment, *trials):
     with storage.writing(experiment) as writer:
         return writer.add(trials)
 """
+
+
+def schema_version(url):
+    """The version of the tables in a database; None where there are none."""
+    database = open_database(url)
+    if not database.present():
+        return None
+    with database.engine.connect() as connection:
+        version = stored_version(connection)
+    database.engine.dispose()
+    return version
 
 
 def start(script, *arguments):

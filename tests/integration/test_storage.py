@@ -20,11 +20,11 @@ class TestStorages(StorageSuite):
     random_runs = 3 * THOROUGH
 
     def test_rows_are_of_one_moment_on_any_page(self, storage, monkeypatch):
-        monkeypatch.setattr("dobandit.experiment.storage.sql_log._PAGE", 3)
+        monkeypatch.setattr("dobandit.experiment.storage.log_reading._PAGE", 3)
         self.test_rows_are_of_one_moment(storage)
 
     def test_pages_are_parts_of_the_whole_however_they_are_read(self, storage, monkeypatch):
-        monkeypatch.setattr("dobandit.experiment.storage.sql_log._PAGE", 3)
+        monkeypatch.setattr("dobandit.experiment.storage.log_reading._PAGE", 3)
         self.test_pages_are_parts_of_the_whole(storage)
 
     def test_imports_in_small_parts(self, storage, small_parts):

@@ -1,6 +1,7 @@
 """What only a server can do: vanish, come back, and be told a password."""
 
 import threading
+from contextlib import ExitStack
 
 import pytest
 
@@ -49,6 +50,16 @@ def test_a_broken_idle_connection_is_replaced_unnoticed(storage, cut):
     storage.rename("spring", "summer")
     cut()
     storage.create("autumn", "{}", 1.0)
+
+
+def test_all_broken_idle_connections_are_replaced_at_once(storage, cut):
+    """Whoever meets one of them tries once more, and must not meet the next."""
+    storage.create("spring", "{}", 1.0)
+    with ExitStack() as several:
+        for _ in range(4):
+            several.enter_context(storage.database.reader.connect()).exec_driver_sql("SELECT 1")
+    cut()
+    assert storage.find("spring").name == "spring"
 
 
 def test_a_connection_that_breaks_within_a_block_stores_nothing(storage, cut):

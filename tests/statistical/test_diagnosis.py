@@ -12,9 +12,10 @@ import pytest
 from scipy.stats import binom, chisquare
 
 from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, CausalUCB, LinearModel, create_experiment, paper
-from dobandit.experiment.diagnosis import diagnose
+from dobandit.experiment.diagnosis import diagnose_rounds
 from dobandit.experiment.diagnosis.calibration import calibration_of, verdict_on
 from dobandit.experiment.diagnosis.parts import AGREES, CONTRADICTS, FAR, LEARNED, LEVEL, UNTESTED
+from dobandit.experiment.ledger import Foretold
 from dobandit.experiment.storage.memory import MemoryStorage
 from dobandit.model.links import exponential, logistic, probit, rational
 from dobandit.policy.engine import Rounds
@@ -38,6 +39,24 @@ def rounds_of(graph, columns, always_set=()):
 def fresh(graph, policy, links, **start):
     """A learner that has seen nothing, for many runs to copy. links: one for all nodes, or pairs."""
     return policy.start(graph, 1, links=dict(links) if isinstance(links, tuple) else links, **start)
+
+
+def diagnose(learner, values, was_set, predicted):
+    """Look at rounds, one per row in their order, with a learner that has taken them in.
+
+    values, was_set  by id, as engines take them: NaN was not seen
+    predicted        E[target] as it was predicted before each round; NaN where it was not
+    """
+    width = len(learner.graph) + 1
+    values = np.array(values, dtype=float).reshape(-1, width)
+    was_set = np.array(was_set, dtype=bool).reshape(-1, width)
+    came = values[:, learner.graph.arrays.target]
+    told = ~np.isnan(np.asarray(predicted, dtype=float)) & ~np.isnan(came)
+    if learner.problem.selective and learner.keeps_model:
+        told &= learner.problem.teaches(was_set)
+    rounds = Rounds(values, was_set, np.ones(len(values), dtype=np.int64))
+    foretold = Foretold(np.asarray(predicted, dtype=float)[told], came[told], np.flatnonzero(told))
+    return diagnose_rounds(learner, rounds, foretold)
 
 
 def diagnosed(graph, columns, predicted=None, policy=None, always_set=(), links=None, **start):

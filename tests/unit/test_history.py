@@ -255,7 +255,7 @@ def test_tables_say_what_the_log_says(log):
     columns, trials = log
     records = list(csv.DictReader(io.StringIO(export.write_csv(trials, columns, None), newline="")))
     frame = export.to_pandas(trials, columns)
-    assert list(frame.columns) == list(records[0]) == [heading.name for heading in export.headings(columns)]
+    assert list(frame.columns) == list(records[0]) == list(export.headings(columns))
     assert len(set(frame.columns)) == len(frame.columns) == len(records[0])
     for trial, record in zip(trials, records, strict=True):
         assert record["trial.number"] == str(trial.number)
@@ -315,7 +315,7 @@ def test_files(tmp_path):
     assert path.read_text() == export.write_csv(TRIALS, BINARY, None)
     export.write_parquet(iter(TRIALS), BINARY, tmp_path / "log.parquet")
     table = pyarrow.parquet.read_table(tmp_path / "log.parquet")
-    assert table.column_names == [heading.name for heading in export.headings(BINARY)]
+    assert table.column_names == list(export.headings(BINARY))
     assert {str(t) for t in table.schema.types} == {"int64", "double", "bool", "string", "timestamp[us, tz=UTC]"}
     assert table["Y"].to_pylist() == [None, 1.0]
     assert table["do:X1"].to_pylist() == [1.0, None]
@@ -328,7 +328,7 @@ def test_files(tmp_path):
 
 
 def test_an_empty_log_has_its_columns(tmp_path):
-    header = [heading.name for heading in export.headings(BINARY)]
+    header = list(export.headings(BINARY))
     assert export.write_csv([], BINARY, None) == ",".join(header) + "\n"
     assert list(export.to_pandas([], BINARY).columns) == header
     export.write_parquet([], BINARY, tmp_path / "log.parquet")

@@ -113,6 +113,6 @@ def test_what_one_of_the_two_learns_the_other_learns_by_itself(house, storage):
     working.ask()
     before = answering.estimates()
     told(working, 5, seed=4)
-    assert answering._view(follow=False).position == 10
+    assert answering.read_so_far == 10
     assert answering.estimates() != before
     assert answering.estimates() == House(storage, Settings()).experiment(one).estimates()

@@ -14,10 +14,9 @@ from dobandit.errors import ExperimentError, ObservationError
 from dobandit.experiment.batches import at_hand
 from dobandit.experiment.columnar import cells_of, is_frame, is_parquet, read_parquet
 from dobandit.experiment.export import seen_column
-from dobandit.experiment.history import read_history
+from dobandit.experiment.history import Rounds, read_history
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.tables import is_file
-from dobandit.experiment.together import Rounds
 
 
 def plain(value: Any, what: str = "a number") -> Any:

@@ -70,13 +70,11 @@ def best_observed(
     sums = ledger.sums(context)
     if available is not None:
         sums = {do: entry for do, entry in sums.items() if set(columns.decode(do)) <= set(available)}
-    if not sums:
-        return None
-    found = []
-    for do, (rounds, total) in sorted(sums.items()):
-        mean = mean_of(total, rounds, columns.continuous)
-        found.append(BestObserved(columns.decode(do), mean.value, mean.interval, mean.rounds))
-    return max(found, key=lambda best: (best.interval.low, best.mean))
+    found = [
+        BestObserved(columns.decode(do), *mean_of(total, rounds, columns.continuous))
+        for do, (rounds, total) in sorted(sums.items())
+    ]
+    return max(found, key=lambda best: (best.interval.low, best.mean), default=None)
 
 
 def observed_of(ledger: Ledger, do: Do, context: Row | None) -> Observed | None:
@@ -109,7 +107,8 @@ def diagnosis_of(learner: Learner, ledger: Ledger) -> Diagnosis:
     """Of a learner and the rounds that it has taken in."""
     from dobandit.experiment.diagnosis import diagnose_rounds  # which needs Numba, and a status does not
 
-    counted = dict.fromkeys(ledger.actions(), True)
+    actions = {do for do, _ in ledger.counts}
     if learner.problem.selective and learner.keeps_model:
-        counted = {do: bool(learner.problem.teaches(ledger.columns.mask(do)[None, :])[0]) for do in counted}
-    return diagnose_rounds(learner, ledger.rounds(), ledger.predictions(counted))
+        taught = learner.problem.teaches(ledger.columns.masks([*actions]))
+        actions = {do for do, counted in zip(actions, taught, strict=True) if counted}
+    return diagnose_rounds(learner, ledger.rounds(), ledger.predictions(actions))

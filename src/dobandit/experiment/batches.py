@@ -7,7 +7,7 @@ the same rows in another order, or summed up with counts, are the same content, 
 from __future__ import annotations
 
 import io
-import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -16,12 +16,14 @@ from dobandit.errors import InterventionError, ObservationError, ParseError
 from dobandit.experiment.columnar import is_frame, is_parquet
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row, batch_text
+from dobandit.experiment.storage.base import TOLD, StoredTrial
 from dobandit.experiment.tables import (
     MOST_ROUNDS,
     Numbered,
     Spoken,
     grouped,
     is_file,
+    named,
     numbered_rows,
     plain_row,
     text_of,
@@ -47,29 +49,29 @@ class Batch(NamedTuple):
     missing: tuple[str, ...] = ()
     untaught: tuple[str, ...] = ()
 
+    def stored(self) -> dict[str, Any]:
+        """The fields of a trial that it fills."""
+        return {name: getattr(self, name) for name in ("observation", "counts", "rounds", "partial")}
+
+    def trial(self, source: str, do: str, now: float | None) -> StoredTrial:
+        """A trial that nobody asked for, and that is told already."""
+        return StoredTrial(0, source, do, state=TOLD, closed_at=now, **self.stored())
+
 
 class _Text(io.StringIO):
     """The text of a file, which knows where it is from."""
 
-    source: str | None = None
+    source: Any = None
 
 
 def at_hand(seen: Seen) -> Seen:
     """What has to be read, read: this may take long, and while a trial is being closed nobody else can write."""
-    if is_parquet(seen):
-        return seen
-    if isinstance(seen, (str, os.PathLike)):
-        try:
+    if is_file(seen) and not is_parquet(seen):
+        with named(seen):
             text = _Text(text_of(seen))
-        except ParseError as error:
-            raise error.in_source(os.fspath(seen)) from None
-        text.source = os.fspath(seen)
+        text.source = seen
         return text
-    if is_file(seen):
-        return _Text(text_of(seen))
-    if isinstance(seen, Iterator):
-        return list(seen)
-    return seen
+    return list(seen) if isinstance(seen, Iterator) else seen
 
 
 def batch_of(seen: Any, columns: Columns, do_row: Row, known: Row | None = None, past: bool = False) -> Batch:
@@ -87,10 +89,9 @@ def batch_of(seen: Any, columns: Columns, do_row: Row, known: Row | None = None,
 
 def summed(rows: Iterable[tuple[Row, int]], columns: Columns, do_row: Row) -> Batch:
     """The batch of rows in columns, each with how often it was seen."""
-    found: dict[str, int] = {}
+    found: Counter[str] = Counter()
     for row, count in rows:
-        text = columns.encode(row)
-        found[text] = found.get(text, 0) + count
+        found[columns.encode(row)] += count
     return _counted(found, columns, do_row)
 
 
@@ -100,24 +101,19 @@ def _is_row(seen: Any) -> bool:
 
 
 def _many(seen: Any, columns: Columns, do_row: Row, known: Row | None, past: bool) -> Batch:
-    try:
+    found: Counter[str] = Counter()
+    with named(getattr(seen, "source", None)):
         source = numbered_rows(seen, columns)
-        found: dict[str, int] = {}
         for number, row, times in grouped(source.rows):
             try:
                 said = _said(row, source, columns, do_row)
                 if said is not None and said.times:
-                    text = columns.encode(columns.observation_row(said.observation, do_row, known, past)[0])
-                    found[text] = found.get(text, 0) + said.times * times
+                    row_seen, _ = columns.observation_row(said.observation, do_row, known, past)
+                    found[columns.encode(row_seen)] += said.times * times
             except (InterventionError, ObservationError, ParseError) as error:
                 if source.unit == "line":
                     raise ParseError(str(error), where=f"line {number}", line=number) from None
                 raise ObservationError(f"row {number}: {error}") from None
-    except ParseError as error:
-        source_name = getattr(seen, "source", None)
-        if isinstance(source_name, str):
-            raise error.in_source(source_name) from None
-        raise
     if not found:
         raise ObservationError(
             "a trial is told with at least one row, but there is none. Mark it as failed, if nothing was seen."

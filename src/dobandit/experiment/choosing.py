@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from dobandit.experiment.log import ExperimentLog
+from dobandit.experiment.known import KnownLog
 from dobandit.experiment.reasons import gap_words, may_stop, reason_for, with_doubts
 from dobandit.experiment.row_texts import Row
 from dobandit.experiment.storage.base import ASKED, TOLD, StoredTrial, Writer
@@ -28,7 +28,6 @@ from dobandit.oracle.actions import NOTHING
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
-    from dobandit.experiment.replica import Replica
     from dobandit.policy.engine import Pending
 
 CONTROL = "control: nothing is set, for an honest comparison"
@@ -43,26 +42,20 @@ _RACES, _GLANCES = 3, 10
 _NEWS = 200  # closed trials that are taken in while others wait
 
 
-class Wish(NamedTuple):
-    """What an ask wants of a trial, as the log keeps it."""
+class Asked(NamedTuple):
+    """An ask, checked: what it wants of a trial, as the log keeps it; how many of them; when, and until when."""
 
     available: tuple[str, ...] | None
     size: int
     control: bool | None
     context: str | None
-
-
-class Asked(NamedTuple):
-    """An ask, checked."""
-
-    wish: Wish
     n: int
     now: float
     expires: float | None
 
     def kind(self, pending: bool) -> tuple[bool, ...]:
         """What decides which kernels are needed, and how long they take."""
-        return pending, self.wish.available is None, bool(self.wish.control), self.n == 1
+        return pending, self.available is None, bool(self.control), self.n == 1
 
 
 class Plan(NamedTuple):
@@ -88,8 +81,8 @@ class _Watch:
         return max(time.thread_time() - self._worked, (time.perf_counter() - self._wall) / 10)
 
 
-class ChoosingLog(ExperimentLog):
-    """An experiment that chooses its next trials: its log, and a learner that follows it."""
+class ChoosingLog(KnownLog):
+    """An experiment that chooses its next trials."""
 
     _asked_at = -math.inf
     _had_turn = -math.inf  # when a turn of this object's was over
@@ -134,8 +127,8 @@ class ChoosingLog(ExperimentLog):
                 return None  # a kernel may have to be compiled
             replica.follow(closed)
         pending = list(writer.pending())
-        if limited and self._expected(ask, bool(pending)) > most:
-            return None
+        if limited and ask.n * self._seconds.get(ask.kind(bool(pending)), math.inf) > most:
+            return None  # by how long the last one of its kind took
         return self._store(writer, self._chosen(ask, writer.trials, pending), ask)
 
     def _plan(self, ask: Asked) -> Plan | None:
@@ -151,7 +144,7 @@ class ChoosingLog(ExperimentLog):
     def _chosen(self, ask: Asked, number: int, pending: list[StoredTrial]) -> Plan:
         """What is handed out again, and new trials from `number` on, by what the replica knows."""
         started = _Watch()
-        due = [trial for trial in pending if self._may_go_out_again(trial, ask.wish, ask.now)][: ask.n]
+        due = [trial for trial in pending if self._may_go_out_again(trial, ask)][: ask.n]
         under_way, new = [self._replica.pending(trial) for trial in pending], []
         for k in range(ask.n - len(due)):
             new.append(self._new(number + k, under_way, ask))
@@ -161,10 +154,12 @@ class ChoosingLog(ExperimentLog):
         return Plan(number, due, new)
 
     def _store(self, writer: Writer, plan: Plan, ask: Asked) -> list[Trial]:
-        again = [self._handed_out_again(writer, trial, ask.expires) for trial in plan.due]
+        for trial in plan.due:
+            writer.reissue(trial.number, ask.expires)
+        again = [trial._replace(lease_expires=ask.expires, issued=trial.issued + 1) for trial in plan.due]
         if plan.new:
             writer.add(plan.new)
-        return again + [self.handed_out(trial) for trial in plan.new]
+        return [self.handed_out(trial) for trial in again + plan.new]
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -177,10 +172,6 @@ class ChoosingLog(ExperimentLog):
             yield
         finally:
             self._lock.release()
-
-    def _expected(self, ask: Asked, pending: bool) -> float:
-        """How many seconds the choice will take: as many as the last one of its kind."""
-        return ask.n * self._seconds.get(ask.kind(pending), math.inf)
 
     @contextmanager
     def _turn(self, ask: Asked) -> Iterator[None]:
@@ -210,40 +201,28 @@ class ChoosingLog(ExperimentLog):
         ids = problem.settable(available)
         return None if ids is None else tuple(problem.graph.nodes[i - 1] for i in ids)
 
-    def _may_go_out_again(self, trial: StoredTrial, wish: Wish, now: float) -> bool:
-        expired = trial.lease_expires is not None and trial.lease_expires <= now
-        same = trial.size == wish.size and trial.context == wish.context and wish.control in (None, trial.control)
-        settable = wish.available
-        return (
-            expired and same and (settable is None or all(name in settable for name in self.columns.decode(trial.do)))
-        )
-
-    def _handed_out_again(self, writer: Writer, trial: StoredTrial, expires: float | None) -> Trial:
-        writer.reissue(trial.number, expires)
-        return self.handed_out(trial._replace(lease_expires=expires, issued=trial.issued + 1))
+    def _may_go_out_again(self, trial: StoredTrial, ask: Asked) -> bool:
+        expired = trial.lease_expires is not None and trial.lease_expires <= ask.now
+        same = trial.size == ask.size and trial.context == ask.context and ask.control in (None, trial.control)
+        return expired and same and (ask.available is None or self.columns.decode(trial.do).keys() <= {*ask.available})
 
     def _new(self, number: int, under_way: list[Pending], ask: Asked) -> StoredTrial:
         """Let the policy choose, or nobody in a control round."""
-        replica, wish = self._replica, ask.wish
-        context = replica.known(wish.context)
-        control = replica.is_control(number) if wish.control is None else wish.control
-        within = self.definition.stop_within
-        stop = within is not None and not replica.doubts and may_stop(replica.gap(wish.available, context), within)
+        replica, within = self._replica, self.definition.stop_within
+        context = replica.known(ask.context)
+        control = replica.is_control(number) if ask.control is None else ask.control
         if control:
             action, value, why = NOTHING, math.nan, CONTROL
             predicted, low, high = replica.predict(action, context)
         else:
-            engine, situation = replica.learner.engine, replica.situation(number, wish.available, under_way, context)
+            engine, situation = replica.learner.engine, replica.situation(number, ask.available, under_way, context)
             choice = engine.choose(situation)
             action, value = replica.learner.problem.checked(choice.action, replica.learner.label), choice.value
             predicted, low, high = replica.predict(action, context)
             usual = reason_for(choice, predicted, self.graph.target, replica.learner)
             why = with_doubts(engine.reason(action, situation) or usual, replica.doubts)
-        why = (
-            f"{why}; may stop: {gap_words(within, replica.learner.engine.delta)}"
-            if within is not None and stop
-            else why
-        )
+        if within is not None and not replica.doubts and may_stop(replica.gap(ask.available, context), within):
+            why = f"{why}; may stop: {gap_words(within, replica.learner.engine.delta)}"
         do: Row = [None] * len(self.columns.names)
         for i, setting in zip(action.ids, action.values, strict=True):
             do[i - 1] = setting
@@ -252,7 +231,7 @@ class ChoosingLog(ExperimentLog):
             source=ASKED,
             do=self.columns.encode(do),
             asked_after=replica.position,
-            available=None if wish.available is None else json.dumps(wish.available, ensure_ascii=False),
+            available=None if ask.available is None else json.dumps(ask.available, ensure_ascii=False),
             predicted=None if math.isnan(predicted) else predicted,
             low=low,
             high=high,
@@ -260,8 +239,8 @@ class ChoosingLog(ExperimentLog):
             why=why,
             asked_at=ask.now,
             lease_expires=ask.expires,
-            context=wish.context,
-            size=wish.size,
+            context=ask.context,
+            size=ask.size,
             control=control,
         )
 
@@ -281,17 +260,3 @@ class ChoosingLog(ExperimentLog):
             size=trial.size,
             control=trial.control,
         )
-
-    @cached_property
-    def _replica(self) -> Replica:
-        from dobandit.experiment.replica import Replica
-
-        return Replica(self.definition, self.columns)
-
-    def _forget_choices(self) -> None:
-        self.__dict__.pop("_replica", None)
-        self._asked_at = -math.inf
-
-    def _follow(self) -> None:
-        """Take in what was closed."""
-        self._replica.catch_up(self.storage, self._id)

@@ -34,6 +34,7 @@ _OF_ITS_TIME = ("version", "segments", "batches")  # what the same words mean by
 _OWN = "own lines"  # what segments have in the third version (`estimation.segments`)
 _APART = "own lines, curve apart"  # and since the fourth (`estimation.mixture`)
 _SPREAD = "spread"  # the order in which rounds of a trial are learned since the fourth (`policy.unordered`)
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
 
 
@@ -112,7 +113,7 @@ class Definition:
         return document_to_spec(self.document["policy"])
 
     def to_text(self) -> str:
-        return json.dumps(self.document, ensure_ascii=False, sort_keys=True, allow_nan=False, default=_plain)
+        return json.dumps(self.document, ensure_ascii=False, sort_keys=True, allow_nan=False, default=np.generic.item)
 
     def differences(self, other: Definition) -> list[str]:
         """The parts in which two definitions differ."""
@@ -139,8 +140,7 @@ def definition_from_text(text: str) -> Definition:
         if version not in (FIRST, SECOND, THIRD, VERSION):
             raise StorageError(
                 f"an experiment's definition has a version from {FIRST} to {VERSION}, but this one has "
-                f"{shown(version)}. "
-                "It was written by a newer dobandit: install that."
+                f"{shown(version)}. It was written by a newer dobandit: install that."
             )
         definition = Definition(document)
         if list(definition.problem.graph.nodes) != document["columns"]:
@@ -152,15 +152,7 @@ def definition_from_text(text: str) -> Definition:
             raise TypeError("the policy has no name")
     except StorageError:
         raise
-    except (
-        DobanditError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-    ) as error:
+    except (DobanditError, *_UNREADABLE) as error:
         raise _unreadable(error) from None
     return definition
 
@@ -203,8 +195,9 @@ def define(
             DobanditWarning,
             stacklevel=3,
         )
-    settled = dict(zip(problem.graph.nodes, problem.links, strict=True))
-    by_node = settled if graph.latent or problem.hidden else named_links(graph, links)
+    by_node = dict(zip(graph.nodes, links_by_node(graph, links), strict=True))
+    if graph.latent or problem.hidden:
+        by_node = dict(zip(problem.graph.nodes, problem.links, strict=True))
     kept_links = {name: _link_document(link) for name, link in by_node.items() if link != identity}
     from dobandit.policy.learner import Learner
     from dobandit.policy.registry import policy_to_document
@@ -248,13 +241,6 @@ def define(
     )
 
 
-def _plain(value: object) -> object:
-    """A number of NumPy's as JSON knows it."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is no JSON")
-
-
 def checked_share(control: object) -> float:
     """The share of control rounds, from 0 to below 1."""
     share = as_float(control)
@@ -291,10 +277,6 @@ def lease_seconds(lease: object) -> float | None:
             f"never ends, but got {shown(lease)}."
         )
     return float(seconds)  # type: ignore[arg-type]
-
-
-def named_links(graph: CausalGraph, links: Links) -> dict[str, Link]:
-    return dict(zip(graph.nodes, links_by_node(graph, links), strict=True))
 
 
 def _policy_of(policy: object) -> Policy:

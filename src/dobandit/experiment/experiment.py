@@ -6,30 +6,44 @@ processes and threads may hold one of the same experiment.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal, overload
 
 from dobandit.checks import is_whole, shown
 from dobandit.errors import ExperimentError
-from dobandit.experiment.asking import AskedLog
+from dobandit.experiment.answers import (
+    BestObserved,
+    EdgeEstimate,
+    best_observed,
+    diagnosis_of,
+    edge_estimates,
+    observed_of,
+)
 from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of
+from dobandit.experiment.choosing import Asked, ChoosingLog
+from dobandit.experiment.definition import lease_seconds
+from dobandit.experiment.known import View
+from dobandit.experiment.log import number_of
+from dobandit.experiment.status import Status, status_of
 from dobandit.experiment.storage.base import PENDING, TOLD, StoredTrial
+from dobandit.experiment.tables import MOST_ROUNDS
+from dobandit.experiment.tally import Progress
 from dobandit.experiment.trial import Told, Trial
 
 if TYPE_CHECKING:
     from dobandit.experiment.advice import Verdict
-    from dobandit.experiment.answers import BestObserved, EdgeEstimate
     from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.experiment.explanation import Explanation
-    from dobandit.experiment.known import View
-    from dobandit.experiment.status import Status
-    from dobandit.experiment.tally import Progress
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Recommendation
     from dobandit.policy.learner import Learner
 
+_MOST_AT_ONCE = 10_000
 
-class Experiment(AskedLog):
+
+class Experiment(ChoosingLog):
     """A live experiment. Made by `create_experiment` or `open_experiment`; `close` it, or use it in a `with` block.
 
     >>> import dobandit as dob
@@ -49,6 +63,82 @@ class Experiment(AskedLog):
     """
 
     _diagnosed: tuple[int, Diagnosis] | None = None  # the position in the log, and the diagnosis there
+
+    # -- ask -----------------------------------------------------------------------------------------------------
+
+    @overload
+    def ask(
+        self,
+        available: Iterable[str] | None = None,
+        n: Literal[1] = 1,
+        lease: float | timedelta | None = None,
+        *,
+        size: int = 1,
+        control: bool | None = None,
+        context: Mapping[str, object] | None = None,
+    ) -> Trial: ...
+
+    @overload
+    def ask(
+        self,
+        available: Iterable[str] | None = None,
+        n: int = 1,
+        lease: float | timedelta | None = None,
+        *,
+        size: int = 1,
+        control: bool | None = None,
+        context: Mapping[str, object] | None = None,
+    ) -> Trial | list[Trial]: ...
+
+    def ask(
+        self,
+        available: Iterable[str] | None = None,
+        n: int = 1,
+        lease: float | timedelta | None = None,
+        *,
+        size: int = 1,
+        control: bool | None = None,
+        context: Mapping[str, object] | None = None,
+    ) -> Trial | list[Trial]:
+        """The next trial to carry out; a list of trials where n > 1.
+
+        available  the variables that can be set in this round; default: all that the rules allow
+        n          how many trials to hand out
+        lease      seconds, or a timedelta, after which an untold trial is handed out again; default: the experiment's
+        size       how many rounds will be carried out with what the trial says, such as the people who are shown it
+        control    True: nothing is set, required variables neither; False: no control round; default: the
+                   experiment's share of control rounds decides, by the trial's own random number
+        context    the value of each context variable, where the graph has some: {"mobile": 1}
+
+        A pending trial whose lease ran out comes first, under its old number, where it fits: the same size, context
+        and wish for a control round. Otherwise the policy chooses, with the news that pending trials are expected to
+        bring counted in, so that parallel workers try different things.
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("several", graph, budget=1, storage="memory", policy="random")
+        >>> [trial.number for trial in experiment.ask(n=2)]
+        [0, 1]
+        """
+        if not is_whole(n) or not 1 <= n <= _MOST_AT_ONCE:
+            raise ExperimentError(f"n must be a whole number from 1 to {_MOST_AT_ONCE:,}, but got {shown(n)}.")
+        if not is_whole(size) or not 1 <= size <= MOST_ROUNDS:
+            raise ExperimentError(
+                f"size is how many rounds a trial is planned for, a whole number from 1 to {MOST_ROUNDS:,}, but got "
+                f"{shown(size)}."
+            )
+        if control is not None and not isinstance(control, bool):
+            raise ExperimentError(f"control is True, False or None, but got {shown(control)}.")
+        known = self.columns.context_row(context)
+        with self._alone():
+            seconds = self.definition.lease if lease is None else lease_seconds(lease)
+            now = self._clock()
+            expires = None if seconds is None else max(now + seconds, math.nextafter(now, math.inf))
+            told = None if known is None else self.columns.encode(known)
+            trials = self._asked(Asked(self._names(available), int(size), control, told, int(n), now, expires))
+            held = {trial.number: trial.issued for trial in trials}
+            self.storage.once_stored(lambda: self._held.update(held))
+        return trials[0] if n == 1 else trials
 
     # -- tell ----------------------------------------------------------------------------------------------------
 
@@ -102,18 +192,9 @@ class Experiment(AskedLog):
             now = self._clock()
             holder = issued or self._held.get(trial.number, 1)
             late = trial.issued > holder or (trial.lease_expires is not None and now >= trial.lease_expires)
-            told = trial._replace(
-                state=TOLD,
-                observation=seen.observation,
-                counts=seen.counts,
-                rounds=seen.rounds,
-                closed_at=now,
-                late=late,
-                partial=seen.partial,
-            )
-            position = writer.close(told)
-        self.storage.once_stored(lambda: self._closed(told.number, position))
-        return Told(told.number, late, seen.partial, False, seen.rounds, seen.missing, seen.untaught)
+            position = writer.close(trial._replace(state=TOLD, closed_at=now, late=late, **seen.stored()))
+        self.storage.once_stored(lambda: self._closed(trial.number, position))
+        return Told(trial.number, late, seen.partial, False, seen.rounds, seen.missing, seen.untaught)
 
     def _seen_in(self, trial: StoredTrial, observation: Seen) -> Batch:
         known = None if trial.context is None else self.columns.values(trial.context)
@@ -122,7 +203,7 @@ class Experiment(AskedLog):
     def _seen_ahead(self, number: int, observation: Seen) -> tuple[bool, Batch] | None:
         """What was seen, read before others are kept out, and whether the trial was told already. What a trial sets,
         and its context, never change."""
-        trial = self.storage.trial(self._id, int(number)) if is_whole(number) and 0 <= number < 2**63 else None
+        trial = self.storage.trial(self._id, number_of(number))
         return None if trial is None else (trial.state == TOLD, self._seen_in(trial, observation))
 
     def _is_same(self, trial: StoredTrial, seen: Batch) -> bool:
@@ -176,12 +257,10 @@ class Experiment(AskedLog):
         self, do: Do | None, available: Iterable[str] | None, context: Mapping[str, object] | None
     ) -> Recommendation:
         from dobandit.experiment.advice import advice
-        from dobandit.experiment.answers import observed_of
 
         known = self.columns.context_row(context)  # in the words of an ask
         given = None if known is None else self.columns.decode(self.columns.encode(known))
         with self._reading:
-            self._require_there()
             view = self._view()
             told = view.learner.assess(do, available, given)
             seen = observed_of(self._followed_ledger(), told.do, known)
@@ -197,23 +276,9 @@ class Experiment(AskedLog):
 
     def _diagnosis(self, view: View) -> Diagnosis:
         """Worked out once for each state of the log."""
-        from dobandit.experiment.answers import diagnosis_of
-
         if self._diagnosed is None or self._diagnosed[0] != view.position:
             self._diagnosed = view.position, diagnosis_of(view.learner, self._followed_ledger(predictions=True))
         return self._diagnosed[1]
-
-    @property
-    def interval_words(self) -> str:
-        """What the intervals of values promise: that they hold at every round one looks, or at this round only."""
-        with self._reading:
-            return self._view(follow=False).learner.engine.interval_words
-
-    @property
-    def delta(self) -> float:
-        """With what probability a guaranteed gap is wrong at some round."""
-        with self._reading:
-            return self._view(follow=False).learner.engine.delta
 
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
@@ -230,8 +295,6 @@ class Experiment(AskedLog):
         >>> experiment.best_observed()[:2]
         ({'ad': 1}, 1.0)
         """
-        from dobandit.experiment.answers import best_observed
-
         known = self.columns.context_row(context, whole=False)
         with self._reading:
             self._require_there()
@@ -265,10 +328,7 @@ class Experiment(AskedLog):
         >>> [(edge.cause, edge.effect, edge.rows) for edge in experiment.estimates()]
         [(None, 'buy', 0), ('ad', 'buy', 0)]
         """
-        from dobandit.experiment.answers import edge_estimates
-
         with self._reading:
-            self._require_there()
             return edge_estimates(self._view().learner)
 
     def status(self, progress: Progress | None = None) -> Status:
@@ -284,8 +344,6 @@ class Experiment(AskedLog):
         >>> experiment.status().told, experiment.status().mean_target
         (1, 1.0)
         """
-        from dobandit.experiment.status import status_of
-
         gap, doubted = None, False
         with self._reading:
             if self.definition.stop_within is not None and not self.definition.problem.graph.context:
@@ -304,7 +362,6 @@ class Experiment(AskedLog):
         ['0 rounds with CausalUCB.', 'There are no rounds yet.']
         """
         with self._reading:
-            self._require_there()
             return self._diagnosis(self._view())
 
     # -- what is known -------------------------------------------------------------------------------------------
@@ -313,5 +370,4 @@ class Experiment(AskedLog):
     def learner(self) -> Learner:
         """A copy of the policy at work, up to the last closed trial: to look at, and to play with."""
         with self._reading:
-            self._require_there()
             return self._view().learner.copy()

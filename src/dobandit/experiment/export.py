@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from operator import attrgetter
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, StorageError
@@ -65,26 +65,21 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how spreadsheets know a formula
 BOOKKEEPING = tuple(TRIAL + field for field in (*_FIRST, *_LAST, _COUNT))
 
 
-class Heading(NamedTuple):
-    name: str
-    kind: Kind
-
-
 def seen_column(variable: str) -> str:
     """The column of what was seen of a variable: its name, where that means nothing else, to a spreadsheet neither."""
     return SEEN + variable if variable.startswith((DO, SEEN, TRIAL, *_FORMULA)) else variable
 
 
-def headings(columns: Columns) -> list[Heading]:
-    """The columns of a table, in order."""
+def headings(columns: Columns) -> dict[str, Kind]:
+    """The columns of a table, in order, and what is in them."""
     settable = [name for name in columns.names if name != columns.graph.target]
-    return [
-        *(Heading(TRIAL + field, kind) for field, kind in _FIRST.items()),
-        *(Heading(DO + name, "float") for name in settable),
-        *(Heading(seen_column(name), "float") for name in columns.names),
-        *(Heading(TRIAL + field, kind) for field, kind in _LAST.items()),
-        Heading(TRIAL + _COUNT, "int"),
-    ]
+    return {
+        **{TRIAL + field: kind for field, kind in _FIRST.items()},
+        **{DO + name: "float" for name in settable},
+        **{seen_column(name): "float" for name in columns.names},
+        **{TRIAL + field: kind for field, kind in _LAST.items()},
+        TRIAL + _COUNT: "int",
+    }
 
 
 def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
@@ -141,7 +136,7 @@ def csv_parts(rows: Iterable[StoredTrial], columns: Columns) -> Iterator[str]:
     out, headed = io.StringIO(newline=""), headings(columns)
     plain = csv.writer(out, lineterminator="\n")
     quoting = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    times = [i for i, heading in enumerate(headed) if heading.kind == "time"]
+    times = [i for i, kind in enumerate(headed.values()) if kind == "time"]
 
     def write(cells: list[Any]) -> None:
         cells = [guarded(cell) if type(cell) is str else cell for cell in cells]
@@ -149,7 +144,7 @@ def csv_parts(rows: Iterable[StoredTrial], columns: Columns) -> Iterator[str]:
         unsafe = any(type(cell) is str and "\r" in cell for cell in cells)
         (quoting if unsafe else plain).writerow(cells)
 
-    write([heading.name for heading in headed])
+    write([*headed])
     for trial in rows:
         for cells in _lines(trial, columns):
             for i in times:
@@ -173,7 +168,7 @@ def write_parquet(rows: Iterable[StoredTrial], columns: Columns, path: str | os.
         "text": arrow.string(),
         "time": arrow.timestamp("us", tz="UTC"),
     }
-    schema = arrow.schema([(heading.name, types[heading.kind]) for heading in headings(columns)])
+    schema = arrow.schema([(name, types[kind]) for name, kind in headings(columns).items()])
     trials = iter(rows)
 
     def write(file: BinaryIO) -> None:
@@ -189,25 +184,23 @@ def to_pandas(rows: Iterable[StoredTrial], columns: Columns) -> Any:
     """The log as a pandas.DataFrame with the columns of a table."""
     pandas = optional_package("pandas", "pandas")
     types = {"int": "Int64", "float": "float64", "bool": "bool", "text": "object", "time": "datetime64[us, UTC]"}
-    return pandas.DataFrame(
-        _by_column(rows, columns, lambda cells, kind: pandas.Series(cells, dtype=types[kind])),
-        columns=[heading.name for heading in headings(columns)],
-    )
+    cells = _by_column(rows, columns, lambda cells, kind: pandas.Series(cells, dtype=types[kind]))
+    return pandas.DataFrame(cells, columns=[*cells])
 
 
 def _by_column(
     rows: Iterable[StoredTrial], columns: Columns, typed: Callable[[list[Any], Kind], Any]
 ) -> Mapping[str, Any]:
     headed = headings(columns)
-    cells: list[list[Any]] = [[] for _ in headed]
+    cells: dict[str, list[Any]] = {name: [] for name in headed}
     for trial in rows:
         for line in _lines(trial, columns):
-            for column, cell in zip(cells, line, strict=True):
+            for column, cell in zip(cells.values(), line, strict=True):
                 column.append(cell)
-    for heading, column in zip(headed, cells, strict=True):
-        if heading.kind == "time":
-            column[:] = [None if at is None else _moment(at) for at in column]
-    return {heading.name: typed(column, heading.kind) for heading, column in zip(headed, cells, strict=True)}
+    for name, kind in headed.items():
+        if kind == "time":
+            cells[name] = [None if at is None else _moment(at) for at in cells[name]]
+    return {name: typed(cells[name], kind) for name, kind in headed.items()}
 
 
 def _lines(trial: StoredTrial, columns: Columns) -> Iterator[list[Any]]:

@@ -13,41 +13,43 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 PATIENCE = 1.0  # seconds that a fork waits for those who work something out
+FOR_STORAGES = 60.0  # and for a storage, whose blocks are short
 
 
 class Forked(Protocol):
-    def locks(self) -> Sequence[threading.RLock]:
-        """What is held by whoever works something out, in the order in which it is taken."""
+    """Whoever has locks."""
+
+    def locks(self) -> Sequence[threading.RLock | threading.Lock]:
+        """What is held by whoever is at work, in the order in which it is taken."""
 
     def after_fork(self) -> None:
         """Called in the child."""
 
 
-class Storages(NamedTuple):
-    """What the storages of one kind do at a fork."""
+class ForkedStorage(Forked, Protocol):
+    """A storage, which may have to let go of something."""
 
-    before: Callable[[], None]
-    in_parent: Callable[[], None]
-    in_child: Callable[[], None]
+    def before_fork(self) -> None:
+        """Called when its locks are held."""
 
 
-_known: weakref.WeakSet[Forked] = weakref.WeakSet()
-_storages: list[Storages] = []
-_held: list[threading.RLock] = []
+_experiments: weakref.WeakSet[Forked] = weakref.WeakSet()
+_storages: weakref.WeakSet[ForkedStorage] = weakref.WeakSet()
+_held: list[threading.RLock | threading.Lock] = []
 
 
 def remember(owner: Forked) -> None:
     """From now on forks wait for `owner.locks()`, and `owner.after_fork()` is called in every child."""
-    _known.add(owner)
+    _experiments.add(owner)
 
 
-def remember_storages(before: Callable[[], None], in_parent: Callable[[], None], in_child: Callable[[], None]) -> None:
-    """From now on these are called at every fork."""
-    _storages.append(Storages(before, in_parent, in_child))
+def remember_storage(owner: ForkedStorage) -> None:
+    """The same, after the experiments."""
+    _storages.add(owner)
 
 
 def was_left_locked(lock: threading.RLock) -> bool:
@@ -59,13 +61,17 @@ def was_left_locked(lock: threading.RLock) -> bool:
 
 
 def _before_fork() -> None:
-    until = time.monotonic() + PATIENCE
-    for owner in list(_known):
-        for lock in owner.locks():
-            if lock.acquire(timeout=max(until - time.monotonic(), 0.0)):
-                _held.append(lock)
-    for storages in _storages:
-        storages.before()
+    _hold(list(_experiments), PATIENCE)
+    for storage in list(_storages):
+        _hold([storage], FOR_STORAGES)
+        storage.before_fork()
+
+
+def _hold(owners: Sequence[Forked], patience: float) -> None:
+    until = time.monotonic() + patience
+    for lock in (lock for owner in owners for lock in owner.locks()):
+        if lock.acquire(timeout=max(until - time.monotonic(), 0.0)):
+            _held.append(lock)
 
 
 def _release() -> None:
@@ -73,19 +79,11 @@ def _release() -> None:
         _held.pop().release()
 
 
-def _after_fork_in_parent() -> None:
-    for storages in _storages:
-        storages.in_parent()
-    _release()
-
-
 def _after_fork_in_child() -> None:
     _release()  # the thread that forked took them, and is the one that goes on
-    for storages in _storages:
-        storages.in_child()
-    for owner in list(_known):
+    for owner in [*_storages, *_experiments]:
         owner.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_release, after_in_child=_after_fork_in_child)

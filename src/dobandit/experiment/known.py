@@ -6,16 +6,19 @@ takes to read what was closed since.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.errors import DobanditError, StorageError
-from dobandit.experiment.choosing import ChoosingLog
+from dobandit.experiment.forks import remember, was_left_locked
 from dobandit.experiment.ledger import Ledger
+from dobandit.experiment.log import ExperimentLog
 from dobandit.experiment.milestones import APART, MOST, MOST_SHOWN, Milestones
-from dobandit.experiment.storage.base import StoredTrial
+from dobandit.experiment.storage.base import Storage, StoredExperiment, StoredTrial
 from dobandit.experiment.tally import EVERY, Progress, Tally
 
 if TYPE_CHECKING:
@@ -34,25 +37,43 @@ class View(NamedTuple):
     doubts: tuple[str, ...]
 
 
-class KnownLog(ChoosingLog):
-    """An experiment that answers."""
+class KnownLog(ExperimentLog):
+    """An experiment with what is known of it: a learner that follows its log, and sums over it."""
 
     _shown = False  # whether the course of the log is shown
     _reader: KnownLog | None = None  # who reads the log for this one
     _viewed: View | None = None
     _explained: Replica | None = None  # as of the trial that was explained last
 
+    def __init__(self, storage: Storage, stored: StoredExperiment, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(storage, stored, clock)
+        self._lock = threading.RLock()  # of those who ask
+        self._reading = threading.RLock()  # of those who want an answer; taken before the other
+        self._ledger, self._milestones = Ledger(self.columns), Milestones(MOST, APART)
+        remember(self)
+
+    def locks(self) -> tuple[threading.RLock, ...]:
+        """What is held by whoever works something out, in the order in which it is taken: a fork waits for it."""
+        return self._reading, self._lock
+
+    def after_fork(self) -> None:
+        """What another thread was at work on is learned anew in the child, from the log."""
+        if was_left_locked(self._lock):
+            self._lock = threading.RLock()
+            self._forget_choices()
+        if was_left_locked(self._reading):
+            self._reading = threading.RLock()
+            self._forget_answers()
+
     @cached_property
-    def _ledger(self) -> Ledger:
-        return Ledger(self.columns)
+    def _replica(self) -> Replica:
+        from dobandit.experiment.replica import Replica
+
+        return Replica(self.definition, self.columns)
 
     @cached_property
     def _tally(self) -> Tally:
         return Tally.kept_in(self.storage, self._id, self.columns)
-
-    @cached_property
-    def _milestones(self) -> Milestones:
-        return Milestones(MOST, APART)
 
     def remember_the_way(self) -> None:
         """Keep what was known at more places, from the first trial on, for whoever shows the course of the log."""
@@ -66,6 +87,7 @@ class KnownLog(ChoosingLog):
         self._reader = other
 
     def _follow(self) -> None:
+        """Take in what was closed."""
         if self._reader is not None and not self._replica.position:
             self._replica = self._reader._known_now()
         if self._shown:
@@ -93,20 +115,34 @@ class KnownLog(ChoosingLog):
         """How many closed trials are known."""
         return self._replica.position
 
+    @property
+    def interval_words(self) -> str:
+        """What the intervals of values promise: that they hold at every round one looks, or at this round only."""
+        with self._lock:
+            return self._replica.learner.engine.interval_words
+
+    @property
+    def delta(self) -> float:
+        """With what probability a guaranteed gap is wrong at some round."""
+        with self._lock:
+            return self._replica.learner.engine.delta
+
     def _forget_choices(self) -> None:
-        super()._forget_choices()
+        """Whatever the lock of those who ask guards may be half done."""
+        self.__dict__.pop("_replica", None)
         self._viewed = None
 
     def _forget_answers(self) -> None:
+        """Whatever the lock of those who want an answer guards may be half done."""
         self._viewed = self._explained = None
-        for name in ("_ledger", "_tally"):
-            self.__dict__.pop(name, None)
+        self._ledger = Ledger(self.columns)
+        self.__dict__.pop("_tally", None)
 
-    def _view(self, follow: bool = True) -> View:
-        """What is known now; or at some time, where nothing need be followed."""
+    def _view(self) -> View:
+        """What is known now. Raises where the experiment was deleted."""
+        self._require_there()
         with self._lock:
-            if follow:
-                self._follow()
+            self._follow()
             replica = self._replica
             if self._viewed is None or self._viewed.position != replica.position:
                 self._viewed = View(replica.position, replica.learner.copy(), replica.doubts)
@@ -144,7 +180,7 @@ class KnownLog(ChoosingLog):
         for _ in range(_GLANCES):
             trials, closed = self.storage.counters(self._id)
             if closed > self._tally.position:
-                self._tally.follow(self.storage, self._id, progress and partial(_report, progress, closed))
+                self._tally.follow(self.storage, self._id, progress, closed)
             if closed == self._tally.position:
                 break
         self._store_tally()
@@ -183,7 +219,3 @@ class KnownLog(ChoosingLog):
             with suppress(StorageError):
                 self.storage.keep_tally(self._id, tally.position, tally.to_text())
             tally.kept = tally.position
-
-
-def _report(progress: Progress, closed: int, added: int) -> None:
-    progress(added, max(added, closed))

@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import StorageError
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row, split_batch
 from dobandit.experiment.storage.base import TOLD, Storage
+from dobandit.experiment.storage.refusals import not_in_a_row
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Array, Rounds
@@ -35,7 +35,7 @@ class Foretold(NamedTuple):
     came: Array
     trial: NDArray[np.int64]
 
-    def only(self, which: NDArray[np.bool_]) -> Foretold:
+    def only(self, which: NDArray[Any]) -> Foretold:
         return Foretold(self.predicted[which], self.came[which], self.trial[which])
 
 
@@ -47,10 +47,7 @@ def closed_parts(
         part := storage.closed_fields(experiment, position, min(PART, until - position), fields)
     ):
         if (part[0][0], part[-1][0]) != (position, position + len(part) - 1):
-            raise StorageError(
-                f"the log is damaged: after {position} closed trials, the next {len(part)} are not in a row. "
-                "Restore it from a backup."
-            )
+            raise not_in_a_row(position, len(part))
         yield part
         position += len(part)
         if len(part) < PART:
@@ -65,9 +62,7 @@ class Ledger:
         self.columns, self.position = columns, 0
         self.counts: Counter[tuple[str, str]] = Counter()  # by what was set, and what was seen
         self._foretold = 0  # closed trials whose predictions are known
-        self._predicted: dict[str, array[float]] = {}  # by what was set, as all of the next
-        self._came: dict[str, array[float]] = {}
-        self._when: dict[str, array[int]] = {}
+        self._predictions: dict[str, tuple[array[Any], ...]] = {}  # by what was set: the fields of Foretold
         self._target = columns.names.index(columns.graph.target)
 
     def follow(self, storage: Storage, experiment: int) -> None:
@@ -99,9 +94,9 @@ class Ledger:
     def _compare(self, position: int, do: str, seen: str, times: int, predicted: float) -> None:
         came = self.columns.values(seen)[self._target]
         if came is not None:
-            self._predicted.setdefault(do, array("d")).extend([predicted] * times)
-            self._came.setdefault(do, array("d")).extend([came] * times)
-            self._when.setdefault(do, array("q")).extend([position] * times)
+            kept = self._predictions.setdefault(do, (array("d"), array("d"), array("q")))
+            for column, value in zip(kept, (predicted, came, position), strict=True):
+                column.extend([value] * times)
 
     # -- what it says ----------------------------------------------------------------------------------------------
 
@@ -113,7 +108,9 @@ class Ledger:
         """
         wanted = [(i, value) for i, value in enumerate(context or []) if value is not None]
         found: dict[str, tuple[list[int], list[float]]] = {}
-        for (did, seen), times in self._rows(do):
+        for (did, seen), times in self.counts.items():
+            if do not in (None, did):
+                continue
             row = self.columns.values(seen)
             value = row[self._target]
             if value is not None and all(row[i] == given for i, given in wanted):
@@ -122,29 +119,18 @@ class Ledger:
                 totals.append(times * value)
         return {did: (sum(rounds), math.fsum(totals)) for did, (rounds, totals) in found.items()}
 
-    def _rows(self, do: str | None) -> Iterable[tuple[tuple[str, str], int]]:
-        every = self.counts.items()
-        return every if do is None else ((key, times) for key, times in every if key[0] == do)
-
     def rounds(self) -> Rounds:
         """The distinct rounds, with how often each happened."""
         from dobandit.policy.engine import Rounds
 
         rows = sorted(self.counts)
-        was_set = ~np.isnan(self.columns.arrays([do for do, _ in rows]))
-        was_set[:, 0] = False
-        values = self.columns.arrays([seen for _, seen in rows])
+        values, was_set = self.columns.arrays([seen for _, seen in rows]), self.columns.masks([do for do, _ in rows])
         return Rounds(values, was_set, np.array([self.counts[row] for row in rows], dtype=np.int64))
 
-    def predictions(self, counted: Mapping[str, bool]) -> Foretold:
-        """What was predicted, and what then came, of the actions that are counted."""
-        dos = [do for do in self._when if counted[do]]
-        if not dos:
+    def predictions(self, actions: Set[str]) -> Foretold:
+        """What was predicted, and what then came, where one of these was set."""
+        kept = [columns for do, columns in self._predictions.items() if do in actions]
+        if not kept:
             return Foretold(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
-        order = np.argsort(np.concatenate([self._when[do] for do in dos]), kind="stable")
-        kept = (self._predicted, self._came, self._when)
-        return Foretold(*(np.concatenate([each[do] for do in dos])[order] for each in kept))
-
-    def actions(self) -> Iterator[str]:
-        """All that was ever set."""
-        return iter(dict.fromkeys(do for do, _ in self.counts))
+        found = Foretold(*(np.concatenate(columns) for columns in zip(*kept, strict=True)))
+        return found.only(np.argsort(found.trial, kind="stable"))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from dobandit.checks import is_whole, shown
 from dobandit.errors import ConflictError, ExperimentError, MissingError
-from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of, summed
+from dobandit.experiment import export
+from dobandit.experiment.batches import Seen, at_hand, batch_of, summed
 from dobandit.experiment.definition import definition_from_text
-from dobandit.experiment.forks import remember, was_left_locked
-from dobandit.experiment.history import read_history
+from dobandit.experiment.history import Rounds, read_history
+from dobandit.experiment.ledger import closed_parts
 from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
-from dobandit.experiment.row_texts import Row
 from dobandit.experiment.storage.base import (
     ABANDONED,
     FAILED,
@@ -32,10 +31,7 @@ from dobandit.experiment.storage.base import (
     Writer,
 )
 from dobandit.experiment.storage.refusals import storable
-from dobandit.experiment.together import Rounds
 from dobandit.model.weights import Do
-
-_PART = 10_000  # trials in memory at a time
 
 
 class ExperimentLog:
@@ -47,29 +43,7 @@ class ExperimentLog:
         self.definition = definition_from_text(stored.document)
         self.graph = self.definition.graph
         self.columns = columns_of(self.definition)
-        self._lock = threading.RLock()  # of those who ask
-        self._reading = threading.RLock()  # of those who want an answer; taken before the other
         self._held: dict[int, int] = {}  # trials handed out here: how often they had been handed out by then
-        remember(self)
-
-    def locks(self) -> tuple[threading.RLock, ...]:
-        """What is held by whoever works something out, in the order in which it is taken: a fork waits for it."""
-        return self._reading, self._lock
-
-    def after_fork(self) -> None:
-        """What another thread was at work on is learned anew in the child, from the log."""
-        if was_left_locked(self._lock):
-            self._lock = threading.RLock()
-            self._forget_choices()
-        if was_left_locked(self._reading):
-            self._reading = threading.RLock()
-            self._forget_answers()
-
-    def _forget_choices(self) -> None:
-        """Whatever the lock of those who ask guards may be half done."""
-
-    def _forget_answers(self) -> None:
-        """Whatever the lock of those who want an answer guards may be half done."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.definition.policy_text}, {self.storage.url})"
@@ -121,7 +95,7 @@ class ExperimentLog:
         """Called when a trial was closed."""
 
     def _trial(self, writer: Writer, number: object) -> StoredTrial:
-        trial = writer.trial(int(number)) if is_whole(number) and 0 <= number < 2**63 else None  # type: ignore[call-overload, operator]
+        trial = writer.trial(number_of(number))
         if trial is None:
             there = f"They run from 0 to {writer.trials - 1}." if writer.trials else "There is none yet: ask first."
             raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}. {there}")
@@ -160,7 +134,7 @@ class ExperimentLog:
         seen = batch_of(at_hand(observation), self.columns, row)
         with self.storage.writing(self._id) as writer:
             position = writer.closed
-            number = writer.add([self._closed_round(RECORDED, row, seen, self._clock())])
+            number = writer.add([seen.trial(RECORDED, self.columns.encode(row), self._clock())])
         self.storage.once_stored(lambda: self._keep_sums(position))
         return number
 
@@ -194,7 +168,7 @@ class ExperimentLog:
     def _imported(self, rounds: Rounds, now: float) -> StoredTrial:
         do = rounds[0].do
         seen = summed([(one.observation, one.times) for one in rounds], self.columns, do)
-        return self._closed_round(IMPORTED, do, seen, now)
+        return seen.trial(IMPORTED, self.columns.encode(do), now)
 
     def _entered(self, trials: Sequence[StoredTrial]) -> tuple[int, int]:
         """The position and the number of the first of many closed trials, which enter the log together."""
@@ -220,10 +194,9 @@ class ExperimentLog:
         >>> experiment.rounds_in(experiment.import_history([{"ad": 1, "buy": 1, "count": 30}]))
         30
         """
-        position = self.stored_trial(numbers[0]).position or 0
-        stop = position + len(numbers)
-        parts = ((first, min(_PART, stop - first)) for first in range(position, stop, _PART))
-        return sum(rounds for part in parts for (rounds,) in self.storage.closed_fields(self._id, *part, ("rounds",)))
+        first = self.stored_trial(numbers[0]).position or 0
+        parts = closed_parts(self.storage, self._id, first, ("position", "rounds"), first + len(numbers))
+        return sum(rounds for part in parts for _, rounds in part)
 
     def begin_with(self, past: Past) -> range:
         """Let the log begin with what is known from before, in one transaction; a log that begins with it stays as it
@@ -232,30 +205,13 @@ class ExperimentLog:
             begun = writer.trials > 0
             if not begun:
                 writer.add(list(past.trials))
-        if begun and not self._begins_with(past):
+        same = [(trial.do, trial.observation, trial.counts) for trial in past.trials]
+        if begun and list(self.storage.closed_fields(self._id, 0, len(same), ("do", "observation", "counts"))) != same:
             raise ExperimentError(
                 f"a history is the beginning of an experiment, but {self.name!r} has begun with other rounds. "
                 "Leave the history out, or import it as rounds of its own with import_history."
             )
         return range(len(past.trials))
-
-    def _begins_with(self, past: Past) -> bool:
-        first = self.storage.closed_columns(self._id, 0, len(past.trials)).trials()
-        same = [(trial.do, trial.observation, trial.counts) for trial in past.trials]
-        return [(trial.do, trial.observation, trial.counts) for trial in first] == same
-
-    def _closed_round(self, source: str, do: Row, seen: Batch, now: float) -> StoredTrial:
-        return StoredTrial(
-            number=0,
-            source=source,
-            do=self.columns.encode(do),
-            state=TOLD,
-            observation=seen.observation,
-            counts=seen.counts,
-            rounds=seen.rounds,
-            closed_at=now,
-            partial=seen.partial,
-        )
 
     # -- rows and tables -----------------------------------------------------------------------------------------
 
@@ -276,23 +232,19 @@ class ExperimentLog:
         >>> [(row["do"], row["observation"]) for row in experiment.trials(state="told")]
         [({'ad': 1}, {'ad': 1, 'buy': 1})]
         """
-        from dobandit.experiment.export import row_of
-
         check_page(after, limit, state, last)
         if last is None:
             rows: Iterable[StoredTrial] = self.storage.rows(self._id, after, limit, state)
         else:
             rows = self.storage.last(self._id, last, state)
-        return [row_of(trial, self.columns) for trial in rows]
+        return [export.row_of(trial, self.columns) for trial in rows]
 
     def trial(self, number: int) -> dict[str, Any]:
         """One row of the log, as `trials` gives all of them. Raises MissingError where there is none.
 
         number  the trial's
         """
-        from dobandit.experiment.export import row_of
-
-        return row_of(self.stored_trial(number), self.columns)
+        return export.row_of(self.stored_trial(number), self.columns)
 
     def to_csv(self, path: Any = None) -> str | None:
         """The log as CSV, into a file or as text, a line per distinct row of a trial; `import_history` reads it.
@@ -306,15 +258,11 @@ class ExperimentLog:
         >>> experiment.to_csv().splitlines()[0].split(",")[:4]
         ['trial.number', 'trial.state', 'trial.source', 'do:ad']
         """
-        from dobandit.experiment.export import write_csv
-
-        return write_csv(self.stored_trials(), self.columns, self._outside(path))
+        return export.write_csv(self.stored_trials(), self.columns, self._outside(path))
 
     def csv_parts(self) -> Iterator[str]:
         """The log as CSV, some lines at a time: a long log need not be in memory as a whole."""
-        from dobandit.experiment.export import csv_parts
-
-        return csv_parts(self.stored_trials(), self.columns)
+        return export.csv_parts(self.stored_trials(), self.columns)
 
     def to_parquet(self, path: Any) -> None:
         """The log as a Parquet file (needs pyarrow), with the rows of `to_csv`.
@@ -327,15 +275,11 @@ class ExperimentLog:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     experiment.to_parquet(f"{folder}/log.parquet")
         """
-        from dobandit.experiment.export import write_parquet
-
-        write_parquet(self.stored_trials(), self.columns, self._outside(path))
+        export.write_parquet(self.stored_trials(), self.columns, self._outside(path))
 
     def to_pandas(self) -> Any:
         """The log as a pandas frame (needs pandas), with the rows of `to_csv`."""
-        from dobandit.experiment.export import to_pandas
-
-        return to_pandas(self.stored_trials(), self.columns)
+        return export.to_pandas(self.stored_trials(), self.columns)
 
     def _outside(self, path: Any) -> Any:
         """A path that is not the log itself."""
@@ -353,7 +297,7 @@ class ExperimentLog:
 
     def stored_trial(self, number: int) -> StoredTrial:
         """The trial of this number as it is stored; `trial` gives it by names."""
-        trial = self.storage.trial(self._id, int(number)) if is_whole(number) and 0 <= number < 2**63 else None
+        trial = self.storage.trial(self._id, number_of(number))
         if trial is None:
             self._require_there()
             raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}.")
@@ -368,6 +312,11 @@ class ExperimentLog:
     def close(self) -> None:
         """Let go of the storage's connections."""
         self.storage.close()
+
+
+def number_of(given: object) -> int:
+    """The number of a trial that was asked for; -1, which none has, where it can be none."""
+    return int(given) if is_whole(given) and 0 <= given < 2**63 else -1  # type: ignore[call-overload, operator]
 
 
 def checked_path(path: Any) -> Any:

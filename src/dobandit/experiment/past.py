@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import DobanditWarning, ObservationError, ParseError, listed
+from dobandit.experiment.batches import Batch
 from dobandit.experiment.definition import Definition
-from dobandit.experiment.history import read_summed
+from dobandit.experiment.history import Round, read_summed
 from dobandit.experiment.rounds import Columns
-from dobandit.experiment.storage.base import IMPORTED, TOLD, ClosedTrial, StoredTrial
+from dobandit.experiment.storage.base import IMPORTED, ClosedTrial, StoredTrial
 from dobandit.experiment.tables import MOST_ROUNDS
-from dobandit.experiment.together import Round
 
 if TYPE_CHECKING:
     from dobandit.policy.problem import Problem
@@ -60,7 +60,7 @@ def _require_taught(past: Past, problem: Problem, columns: Columns) -> None:
     """A model learns from rounds that set what is always set, and nothing that counts as hidden: some must be there,
     and those that are left out are counted."""
     dos = [trial.do for trial in past.trials]
-    taught = problem.teaches(~np.isnan(columns.arrays(dos)))
+    taught = problem.teaches(columns.masks(dos))
     left_out = past.rounds - sum(trial.rounds for trial, enters in zip(past.trials, taught, strict=True) if enters)
     if left_out == past.rounds:
         why = [f"set {listed(problem.rules.always_set)}, which is always set"] if problem.rules.always_set else []
@@ -148,16 +148,11 @@ def _trials(
         do, observation = keys[row]
         found.setdefault(do, []).append((observation, count))
     return [
-        StoredTrial(
-            number=0,
-            source=IMPORTED,
-            do=do,
-            state=TOLD,
+        Batch(
             observation=f"[{','.join(text for text, _ in rows)}]",
             counts=f"[{','.join(str(count) for _, count in rows)}]",
             rounds=sum(count for _, count in rows),
-            closed_at=now,
             partial=any(text in partial for text, _ in rows),
-        )
+        ).trial(IMPORTED, do, now)
         for do, rows in found.items()
     ]

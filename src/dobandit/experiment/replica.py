@@ -10,7 +10,6 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import StorageError
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.milestones import Milestones
 from dobandit.experiment.rounds import Columns
@@ -24,6 +23,7 @@ from dobandit.experiment.storage.base import (
     StoredTrial,
     columns_of_trials,
 )
+from dobandit.experiment.storage.refusals import not_in_a_row
 from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
@@ -80,7 +80,7 @@ class Replica:
             most = PART
 
     def _follow_rounds(self, part: SingleRounds) -> None:
-        values, was_set = _values_and_mask(part.do, part.observations, self.columns)
+        values, was_set = self.columns.arrays(part.observations), self.columns.masks(part.do)
         once = np.ones(len(part.which), dtype=np.int64)
         self._learn(False, Rounds(values.take(part.which, axis=0), was_set.take(part.which, axis=0), once), once)
         self.position = part.position + len(once)
@@ -92,10 +92,7 @@ class Replica:
             return
         first, last, size = part.positions[0], part.positions[-1], len(part.positions)
         if (first, last) != (self.position, self.position + size - 1):
-            raise StorageError(
-                f"the log is damaged: after {self.position} closed trials, the next {size} are not in a row. "
-                "Restore it from a backup."
-            )
+            raise not_in_a_row(self.position, size)
         # A trial of many rows is a batch whose rows have no order; all others are rounds in the order of the log.
         # It makes no difference how much of the log is taken in at once.
         for summed, rounds, sizes in list(_in_parts(part, self.columns)):  # all can be read, or nothing is taken in
@@ -170,48 +167,25 @@ def trial_draws(seed: int, number: int, count: int) -> Array:
 def _in_parts(closed: ClosedColumns, columns: Columns) -> Iterator[tuple[bool, Rounds, NDArray[np.int64]]]:
     """What the told trials teach, part by part: whether they are batches whose rows have no order, their rows, and how
     many rows each trial has."""
-    if all(state == TOLD for state in closed.states) and not any(closed.counts):
-        if len(closed.positions) == 1:
-            yield False, *batches_of(list(closed.trials()), columns)
-        else:
-            values, was_set = _values_and_mask(closed.do, [text or "" for text in closed.observations], columns)
-            once = np.ones(len(was_set), dtype=np.int64)
-            yield False, Rounds(values, was_set, once), once
-        return
-    told = [trial for trial in closed.trials() if trial.state == TOLD]
-    for summed, part in groupby(told, lambda trial: trial.counts is not None):
-        yield summed, *batches_of(list(part), columns)
-
-
-def _values_and_mask(do: Sequence[str], seen: Sequence[str], columns: Columns) -> tuple[Array, NDArray[np.bool_]]:
-    """What was seen, and which variables were set, a row each; the constant never is."""
-    was_set: NDArray[np.bool_] = ~np.isnan(columns.arrays(do))
-    was_set[:, 0] = False
-    return columns.arrays(seen), was_set
+    said = zip(closed.states, closed.do, closed.observations, closed.counts, strict=True)
+    told = [(do, seen or "", counts) for state, do, seen, counts in said if state == TOLD]
+    for summed, part in groupby(told, lambda one: one[2] is not None):
+        yield summed, *_batches_of(list(part), columns)
 
 
 def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> Rounds:
     """What told trials teach, a row per distinct round of a trial, in the order of the log."""
-    return batches_of(told, columns)[0]
+    return _batches_of([(trial.do, trial.observation or "", trial.counts) for trial in told], columns)[0]
 
 
-def batches_of(told: Sequence[ClosedTrial], columns: Columns) -> tuple[Rounds, NDArray[np.int64]]:
-    """What told trials teach, and how many rows each of them has."""
-    if len(told) == 1 and told[0].counts is None:  # the next round, as a rule
-        values, once = columns.array(told[0].observation or "")[None, :], np.ones(1, dtype=np.int64)
-        return Rounds(values, columns.mask(told[0].do)[None, :], once), once
-    if not told:
-        none, nothing = np.ones((0, len(columns.names) + 1)), np.ones(0, dtype=np.int64)
-        return Rounds(none, none > 1.0, nothing), nothing
-    texts: list[str] = []
-    counts: list[int] = []
-    rows_of: list[int] = []
-    for trial in told:
-        rows, times = split_batch(trial.observation or "", trial.counts)
-        texts += rows
-        counts += times
-        rows_of.append(len(rows))
-    values, was_set = _values_and_mask([trial.do for trial in told], texts, columns)
-    if len(texts) > len(told):
-        was_set = np.repeat(was_set, rows_of, axis=0)
-    return Rounds(values, was_set, np.array(counts, dtype=np.int64)), np.array(rows_of, dtype=np.int64)
+def _batches_of(told: list[tuple[str, str, str | None]], columns: Columns) -> tuple[Rounds, NDArray[np.int64]]:
+    """What trials teach of which this was set and seen, and counted; and how many rows each of them has."""
+    was_set = columns.masks([do for do, _, _ in told])
+    if all(counts is None for _, _, counts in told):  # a round each, as a rule: quicker
+        once = np.ones(len(told), dtype=np.int64)
+        return Rounds(columns.arrays([seen for _, seen, _ in told]), was_set, once), once
+    batches = [split_batch(seen, counts) for _, seen, counts in told]
+    sizes = np.array([len(rows) for rows, _ in batches], dtype=np.int64)
+    values, was_set = columns.arrays([row for rows, _ in batches for row in rows]), np.repeat(was_set, sizes, axis=0)
+    counts = np.array([count for _, counts in batches for count in counts], dtype=np.int64)
+    return Rounds(values, was_set, counts), sizes

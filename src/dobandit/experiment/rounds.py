@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -72,16 +73,14 @@ class Columns(LoggedRows):
                 raise InterventionError(f"do is a mapping or a list of names, but got {shown(do)}.")
             do = names
         if isinstance(do, (Mapping, list)):
-            if any(name in self.latent for name in do):
-                hidden = next(name for name in do if name in self.latent)
+            for hidden in (name for name in do if name in self.latent):
                 raise InterventionError(f"only observed variables can be set, but {hidden!r} is hidden. Leave it out.")
             if self.graph.target in do:
                 raise InterventionError(
                     f"every variable can be set but the target, and do names {self.graph.target!r}. "
                     "Leave it out; what it became belongs to the observation."
                 )
-            if any(name in self.context for name in do):
-                given = next(name for name in do if name in self.context)
+            for given in (name for name in do if name in self.context):
                 raise InterventionError(
                     f"a variable of the context is seen, not set, but do names {given!r}. Move it to the observation."
                 )
@@ -110,10 +109,7 @@ class Columns(LoggedRows):
         anything else, it is refused, but for `past` rounds: logs hold some that were told before this was checked.
         """
         base = do_row if known is None else [a if b is None else b for a, b in zip(do_row, known, strict=True)]
-        row = self._plain_observation(observation, base)
-        if row is None:
-            row = self._careful_observation(observation, base, do_row)
-        row = self.with_idle(row)
+        row = self.with_idle(self._observed(observation, base, do_row))
         if not past:
             self._refuse_uncaused(row, do_row)
         return row, None in row and bool(self.missing(row))
@@ -152,30 +148,9 @@ class Columns(LoggedRows):
             and (row[i] is None or any(row[parent] is None for parent in self._parents[i]))
         ]
 
-    def _plain_observation(self, observation: Mapping[str, object], base: Row) -> Row | None:
-        """The common case, fast; None for whatever has to be looked at with care."""
-        if type(observation) is dict:
-            index, row, new = self._index, base.copy(), False
-            for name, value in observation.items():
-                i = index.get(name, -1)
-                if i < 0:
-                    break
-                if type(value) is int:
-                    if value & -2:
-                        break
-                elif not (self.continuous and type(value) is float and 0.0 < value < 1.0):
-                    break
-                if row[i] is None:
-                    row[i] = value
-                    new = True
-                elif row[i] != value:
-                    break
-            else:
-                return row if new else None
-        return None
-
-    def _careful_observation(self, observation: Mapping[str, object], base: Row, do_row: Row) -> Row:
-        observation = getattr(observation, "to_dict", lambda: observation)()  # a row of a pandas frame
+    def _observed(self, observation: Mapping[str, object], base: Row, do_row: Row) -> Row:
+        if type(observation) is not dict:
+            observation = getattr(observation, "to_dict", lambda: observation)()  # a row of a pandas frame
         if not isinstance(observation, Mapping):
             raise ObservationError(
                 f"an observation maps names to values, but got {type(observation).__name__}. "
@@ -215,12 +190,15 @@ class Columns(LoggedRows):
         hint = closest(name, self.names) or f" They are {listed(self.names)}."
         raise ObservationError(f"observations are of variables of the graph, but {shown(name)} is none.{hint}")
 
-    def _value(self, name: str, given: object) -> float | None:
+    def _value(self, name: str, given: Any) -> float | None:
+        kind = type(given)
+        if (kind is int and given in (0, 1)) or (kind is float and self.continuous and 0.0 < given < 1.0):
+            return plain(given)  # the common case, fast
         if absent(given):
             return None
         ok = isinstance(given, (int, float, np.integer, np.floating, np.bool_))
         try:
-            value = float(given) if ok else math.inf  # type: ignore[arg-type]
+            value = float(given) if ok else math.inf
         except OverflowError:  # an int beyond the floats
             value = math.inf
         if not (0.0 <= value <= 1.0 if self.continuous else value in (0.0, 1.0)):

@@ -71,10 +71,6 @@ class LoggedRows:
         """One row as `arrays` has it. Not to be written: it may be handed out again."""
         return array(text, len(self.names), self.continuous)
 
-    def mask(self, text: str) -> NDArray[np.bool_]:
-        """Which columns have a value; the constant counts as having none. Not to be written."""
-        return mask(text, len(self.names), self.continuous)
-
     def action(self, text: str) -> Action:
         """What a row sets."""
         return action(text, len(self.names), self.continuous)
@@ -90,6 +86,12 @@ class LoggedRows:
             place = {text: i for i, text in enumerate(dict.fromkeys(chunk))}  # rounds of 0 and 1 repeat themselves
             found[start : start + len(chunk), 1:] = self._parsed(list(place))[[place[text] for text in chunk]]
         return found
+
+    def masks(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """(rows, columns + 1): which columns have a value; the constant counts as having none."""
+        known: NDArray[np.bool_] = ~np.isnan(self.arrays(texts))
+        known[:, 0] = False
+        return known
 
     def _parsed(self, texts: list[str]) -> NDArray[np.float64]:
         """A joined text is parsed far faster than its parts; only where it is bad are these looked at, to say why."""
@@ -144,11 +146,6 @@ def decoded(text: str, width: int, continuous: bool) -> tuple[float | None, ...]
 @lru_cache(maxsize=1024)
 def array(text: str, width: int, continuous: bool) -> NDArray[np.float64]:
     return np.array([1.0, *decoded(text, width, continuous)], dtype=np.float64)
-
-
-@lru_cache(maxsize=1024)
-def mask(text: str, width: int, continuous: bool) -> NDArray[np.bool_]:
-    return np.array([False, *(value is not None for value in decoded(text, width, continuous))])
 
 
 @lru_cache(maxsize=1024)

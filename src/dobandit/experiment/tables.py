@@ -11,7 +11,9 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from dobandit.checks import absent, is_whole, shown
@@ -52,6 +54,17 @@ class Numbered(NamedTuple):
     unit: str  # what the places count: lines of a file from 1, or rows from 0
 
 
+@contextmanager
+def named(source: Any) -> Iterator[None]:
+    """What is wrong with a file is said with its path."""
+    try:
+        yield
+    except ParseError as error:
+        if isinstance(source, (str, os.PathLike)):
+            raise error.in_source(os.fspath(source)) from None
+        raise
+
+
 def is_file(source: Any) -> bool:
     return isinstance(source, (str, os.PathLike)) or hasattr(source, "read")
 
@@ -86,18 +99,24 @@ def numbered_rows(source: Any, columns: Columns, passed: list[str] | None = None
 
 def grouped(rows: Iterable[tuple[int, Any]]) -> Iterable[tuple[int, Any, int]]:
     """Equal rows together, with the place of the first and how many there are: a thousand rows of 0 and 1 are few."""
-    groups: dict[Any, list[Any]] = {}
+    groups: dict[Any, tuple[int, Any]] = {}
+    times: Counter[Any] = Counter()
     for number, row in rows:
-        try:
-            key = tuple(row.items()) if type(row) is dict or isinstance(row, Mapping) else tuple(row)
-            group = groups.get(key)
-        except TypeError:  # no row at all, or with a value that is none: for the reader to say
-            key, group = (number, id(row)), None
-        if group is None:
-            groups[key] = [number, row, 1]
-        else:
-            group[2] += 1
-    return ((number, row, times) for number, row, times in groups.values())
+        key = key_of(row) or (number, id(row))
+        groups.setdefault(key, (number, row))
+        times[key] += 1
+    return ((*group, times[key]) for key, group in groups.items())
+
+
+def key_of(row: Any) -> Any:
+    """What is equal for equal rows; None where that is not known."""
+    try:
+        key = tuple(row.items() if hasattr(row, "items") else row)
+        hash(key)
+    except TypeError:  # a pair of mappings; or no row at all, or with a value that is none: for the reader to say
+        pairs = isinstance(row, (list, tuple)) and all(type(part) is dict for part in row)
+        return key_of([tuple(part.items()) for part in row]) if pairs else None
+    return key
 
 
 # -- CSV ---------------------------------------------------------------------------------------------------------
@@ -192,9 +211,7 @@ class Header:
         self.size, self.known = len(header), columns.names
         self.do: list[tuple[int, str]] = []
         self.seen: list[tuple[int, str]] = []
-        self.state: int | None = None
-        self.count: int | None = None
-        self.number: int | None = None
+        self.log: dict[str, int] = {}  # what a log says of its trials
         self.mark: tuple[int, str] | None = None
         found: set[tuple[str, str]] = set()
         for i, name in enumerate(header):
@@ -214,15 +231,11 @@ class Header:
                 self.do.append((i, variable))
             elif kind == SEEN:
                 self.seen.append((i, variable))
-            elif variable == _STATE:
-                self.state = i
-            elif variable == _COUNT:
-                self.count = i
-            elif variable == _NUMBER:
-                self.number = i
-            elif kind == MARK and self.mark is not None:
+            elif kind == TRIAL:
+                self.log[variable] = i
+            elif self.mark is not None:
                 raise ParseError(f"one column says what was set, but {self.mark[1]!r} and {name!r} do. Keep one.")
-            elif kind == MARK:
+            else:
                 self.mark = (i, variable)
 
         if not self.seen and not self.do:
@@ -235,7 +248,7 @@ class Header:
     def spoken(self, cells: Sequence[Any]) -> Spoken | None:
         if len(cells) != self.size:
             raise ParseError(f"a row has a cell for each of the {self.size} columns, but this one has {len(cells)}.")
-        if self.state is not None and not _was_told(cells[self.state]):
+        if _STATE in self.log and not _was_told(cells[self.log[_STATE]]):
             return None
         try:
             words = [_WORDS.get(cell, _OTHER) for cell in cells]
@@ -256,8 +269,8 @@ class Header:
                         f"a variable is set to one value, but {DO + name!r} has {shown(do[name])} and "
                         f"{self.mark[1]!r} says {shown(value)}. Correct one of the two."
                     )
-        times = 1 if self.count is None else count_of(cells[self.count])
-        return Spoken(do, seen, times, None if self.number is None else number_of(cells[self.number]))
+        times = count_of(cells[self.log[_COUNT]]) if _COUNT in self.log else 1
+        return Spoken(do, seen, times, number_of(cells[self.log[_NUMBER]]) if _NUMBER in self.log else None)
 
 
 def meaning(name: object, columns: Columns) -> tuple[str, str] | None:
@@ -306,7 +319,7 @@ def _unknown(name: object, at: int, columns: Columns) -> ParseError:
         return ParseError(f"a column has the name of a variable, but column {at + 1} has {shown(name)}. Leave it out.")
     if name.strip().removeprefix(DO) in columns.latent:
         return ParseError(f"hidden variables cannot be set or seen, but column {name!r} is of one. Leave it out.")
-    known = [*(heading.name for heading in headings(columns)), *MARKS, "count"]
+    known = [*headings(columns), *MARKS, "count"]
     hint = closest(name.strip(), known) or " Leave it out."
     return ParseError(f"a column is NAME or do:NAME of a variable, but {shown(name)} is none.{hint}")
 

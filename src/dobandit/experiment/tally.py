@@ -37,18 +37,19 @@ class Tally:
         self.untaught = dict.fromkeys(columns.names, 0)
         self._target = columns.names.index(columns.graph.target)
 
-    def follow(self, storage: Storage, experiment: int, added: Callable[[int], None] | None = None) -> None:
+    def follow(self, storage: Storage, experiment: int, progress: Progress | None = None, closed: int = 0) -> None:
         """Take in what was closed since.
 
-        added  called with how many closed trials were added up, where there are many
+        progress  called where there are many
+        closed    how many there are
         """
         while groups := storage.closed_groups(experiment, self.position, PART, FIELDS):
             before = self.position
             self.add(groups)
             if self.position - before < PART:
                 return
-            if added is not None:
-                added(self.position)
+            if progress is not None:
+                progress(self.position, max(self.position, closed))
 
     def add(self, groups: Sequence[tuple[Any, ...]]) -> None:
         """Take in the next closed trials: by their FIELDS, how many are equal, and when the last of them was closed."""

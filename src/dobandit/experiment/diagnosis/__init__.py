@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dobandit.experiment.diagnosis.calibration import calibration_of, last_half, verdict_on
 from dobandit.experiment.diagnosis.cells import RoundsByVariable
@@ -19,7 +18,7 @@ from dobandit.experiment.diagnosis.findings import (
     plain,
 )
 from dobandit.experiment.diagnosis.nodes import corrected, diagnose_node, diagnose_variable
-from dobandit.experiment.diagnosis.parts import CONTRADICTS, Array, Calibration, NodeDiagnosis, VariableDiagnosis
+from dobandit.experiment.diagnosis.parts import CONTRADICTS, Calibration, NodeDiagnosis, VariableDiagnosis
 from dobandit.experiment.ledger import Foretold
 from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import Finding, GraphEvidence
@@ -77,24 +76,6 @@ class Diagnosis:
             lines += [line for node in self.nodes for line in node_lines(node)]
             lines += [*graph_lines(self.graph), *self.warnings]
         return lines
-
-
-def diagnose(learner: Learner, values: Array, was_set: NDArray[np.bool_], predicted: Array) -> Diagnosis:
-    """Look at rounds, one per row in their order, with a learner that has taken them in.
-
-    values, was_set  by id, as engines take them: NaN was not seen
-    predicted        E[target] as it was predicted before each round; NaN where it was not
-    """
-    width = len(learner.graph) + 1
-    values = np.array(values, dtype=float).reshape(-1, width)
-    was_set = np.array(was_set, dtype=bool).reshape(-1, width)
-    came = values[:, learner.graph.arrays.target]
-    told = ~np.isnan(np.asarray(predicted, dtype=float)) & ~np.isnan(came)
-    if learner.problem.selective and learner.keeps_model:
-        told &= learner.problem.teaches(was_set)
-    rounds = Rounds(values, was_set, np.ones(len(values), dtype=np.int64))
-    foretold = Foretold(np.asarray(predicted, dtype=float)[told], came[told], np.flatnonzero(told))
-    return diagnose_rounds(learner, rounds, foretold)
 
 
 def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold) -> Diagnosis:

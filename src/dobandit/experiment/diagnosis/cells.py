@@ -22,11 +22,8 @@ class RoundsByVariable:
     """What the rounds set and saw: one row per variable, one column per round, or per distinct round with how often it
     happened."""
 
-    def __init__(
-        self, values: Array, was_set: NDArray[np.bool_], seen: NDArray[np.bool_], counts: Array | None = None
-    ) -> None:
-        self.values, self.was_set, self.seen = values, was_set, seen
-        self.counts = np.ones(values.shape[1]) if counts is None else counts
+    def __init__(self, values: Array, was_set: NDArray[np.bool_], seen: NDArray[np.bool_], counts: Array) -> None:
+        self.values, self.was_set, self.seen, self.counts = values, was_set, seen, counts
         self.ones = (values == 1.0).astype(np.int64)
 
 
@@ -42,14 +39,8 @@ def cells_of(table: RoundsByVariable, v: int, parents: list[int], continuous: bo
     x, times, named = table.values[v][rows], table.counts[rows], [p for p in parents if p]
     if continuous or len(named) > _BY_CODE:
         return Cells(table.values[parents][:, rows].T, times, times * x)
-    code = _codes(table, named)[rows]
-    kinds: NDArray[np.int64]
-    if len(named) > _BY_TABLE:
-        kinds, code = np.unique(code, return_inverse=True)
+    kinds, code = np.unique(_codes(table, named)[rows], return_inverse=True)
     n, total = (np.bincount(code, weights=weights).astype(float) for weights in (times, times * x))
-    if len(named) <= _BY_TABLE:
-        kinds = np.flatnonzero(n)
-        n, total = n[kinds], total[kinds]
     V = (kinds[:, None] >> np.arange(len(named)) & 1).astype(float)
     return Cells(np.hstack([np.ones((len(V), len(parents) - len(named))), V]), n, total)
 

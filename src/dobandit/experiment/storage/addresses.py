@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sqlalchemy import URL, make_url
+from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from dobandit.checks import shown
@@ -37,7 +37,9 @@ def open_database(address: str) -> Database:
     except (ArgumentError, ValueError):
         raise _refused(f"a URL that cannot be read{kind}") from None
     if url.drivername in _SQLITE:
-        return _sqlite(url)
+        if url.host or url.username or url.query or not url.database:
+            raise _refused("one with a host or options: mind the three slashes, and leave options out")
+        return SQLiteFile(url.database)
     if url.drivername in _POSTGRESQL:
         if "@" in f"{url.host}{url.database}":
             raise _refused("one with an @ too many. Within a password or a name, @ is written %40, and / is %2F")
@@ -45,12 +47,6 @@ def open_database(address: str) -> Database:
             raise _refused("one with a ; or a blank. Within a password or a name, these are written %3B and %20")
         return PostgreSQL(url)
     raise _refused(f"one of the kind {url.drivername[:20]!r}")
-
-
-def _sqlite(url: URL) -> Database:
-    if url.host or url.username or url.query or not url.database:
-        raise _refused("one with a host or options: mind the three slashes, and leave options out")
-    return SQLiteFile(url.database)
 
 
 def _refused(came: str) -> StorageError:

@@ -69,6 +69,10 @@ class StoredTrial(NamedTuple):
     rounds: int = 1  # how many rounds were seen, where it was told
 
 
+# What closing a trial changes, besides its position.
+CLOSING = ("state", "observation", "counts", "rounds", "closed_at", "late", "partial", "reason")
+
+
 class ClosedTrial(NamedTuple):
     """What a learner needs of a closed trial."""
 
@@ -126,7 +130,7 @@ class Arrival(NamedTuple):
     key: int | None = None
 
 
-def columns_of_trials(closed: Sequence[ClosedTrial]) -> ClosedColumns:
+def columns_of_trials(closed: Sequence[tuple[Any, ...]]) -> ClosedColumns:
     """The trials, field by field."""
     return ClosedColumns(*zip(*closed, strict=True)) if closed else ClosedColumns((), (), (), (), (), (), ())
 
@@ -165,10 +169,11 @@ class Writer(Books):
 
     @abstractmethod
     def close(self, trial: StoredTrial) -> int:
-        """Store state, observation, counts, rounds, closed_at, late, partial and reason of a pending trial, and give it
-        the next position, which is returned."""
+        """Store what closing changes (CLOSING) of a pending trial, and give it the next position, which is returned."""
 
 
+Fields = tuple[str, ...]  # names of fields of a trial
+Values = Sequence[tuple[Any, ...]]  # theirs, of each trial
 Within = Callable[[StoredExperiment, Books], None]  # called inside a transaction, to enter something with it
 
 
@@ -294,14 +299,10 @@ class Storage(ABC):
         return None
 
     @abstractmethod
-    def closed_fields(
-        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
-    ) -> Sequence[tuple[Any, ...]]:
+    def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         """These fields of the first `most` closed trials from `position` on: for sums over the log."""
 
-    def closed_groups(
-        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
-    ) -> Sequence[tuple[Any, ...]]:
+    def closed_groups(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         """Which values these fields have together among the first `most` closed trials from `position` on: (*values,
         how many trials have them, when the last of these was closed). For sums that need no order."""
         groups: dict[tuple[Any, ...], list[float | None]] = {}

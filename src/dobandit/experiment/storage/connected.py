@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Executable
@@ -14,8 +15,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from dobandit.errors import StorageError
 from dobandit.experiment.storage import plainly, schema
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
+from dobandit.experiment.storage.statements import PING
 from dobandit.experiment.storage.together import Shared, shared_in, sharing
-from dobandit.experiment.storage.versions import check_version, refuse_foreign, stored_version
+from dobandit.experiment.storage.versions import check_version, stored_version
 
 _BROKEN = (SQLAlchemyError, UnicodeError)  # UnicodeError: text that the driver cannot even send
 
@@ -39,8 +41,8 @@ class Connected:
         if not self.database.present():
             return False
         if not self._ready:
-            version = self._first(self._version)
-            self._first(self._refuse_triggers)
+            version = self._look(stored_version)
+            self._look(self.database.refuse_triggers)
             if version in schema.ADDED_TO:
                 self._bring_up_to_date(version)
             elif version is not None:
@@ -64,44 +66,25 @@ class Connected:
                     "before they are read.)"
                 ) from None
 
-    def _refuse_foreign(self) -> None:
-        with self.database.reader.connect() as connection:
-            refuse_foreign(connection, self.database)
+    def _look(self, at: Callable[[Connection], Result]) -> Result:
+        """What there is to see, without keeping others out."""
 
-    def _refuse_triggers(self) -> None:
-        with self.database.reader.connect() as connection:
-            self.database.refuse_triggers(connection)
-
-    def _version(self) -> str | None:
-        with self.database.reader.connect() as connection:
-            return stored_version(connection)
-
-    def _read(
-        self, make: Callable[[Iterable[Any]], Result], statement: Executable, parameters: Parameters
-    ) -> list[Result]:
-        """One SELECT, of one moment; nothing where there is no database yet."""
-
-        def read() -> list[Result]:
-            with self.database.reader.connect() as connection:
-                return [make(row) for row in connection.execute(statement, parameters)]
-
-        return self._first(read) if self._opened() else []
-
-    def _read_plainly(self, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
-        """One SELECT of many rows, as the driver gives them."""
-
-        def read() -> list[tuple[Any, ...]]:
+        def look() -> Result:
             with self.database.reader.connect() as connection:
                 try:
-                    return plain_rows(connection, statement, parameters)
-                except self.database.errors as error:
+                    return at(connection)
+                except self.database.errors as error:  # of rows, which are read as the driver gives them
                     raise self.database.explain(error) from None
 
-        return self._first(read) if self._opened() else []
+        return self._first(look)
+
+    def _read(self, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
+        """One SELECT, of one moment; nothing where there is no database yet."""
+        return self._look(lambda connection: plainly.rows(connection, statement, parameters)) if self._opened() else []
 
     @contextmanager
     def _transaction(
-        self, opening: Executable, parameters: Parameters
+        self, opening: Executable = PING, parameters: Parameters = MappingProxyType({})
     ) -> Iterator[tuple[Connection, Sequence[Any] | None]]:
         """Everything or nothing. `opening` is the first statement, and its row comes with the connection."""
         shared = shared_in(self)
@@ -202,11 +185,3 @@ class Connected:
                 f"{self.url} was kept by another thread for more than {PATIENCE:.0f} seconds. {NOTHING_STORED} "
                 "Repeat this when it is done."
             )
-
-
-def plain_rows(connection: Connection, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
-    """Many rows without SQLAlchemy's wrapping, which takes longer than reading them; errors are the driver's own.
-    Unlike those of `plainly`, statements may have parts that are written when they are executed."""
-    cursor = connection.execute(statement, parameters).cursor
-    assert cursor is not None
-    return list(cursor.fetchall())

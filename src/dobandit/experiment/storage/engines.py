@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from abc import ABC, abstractmethod
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from dobandit.errors import StorageError
-from dobandit.experiment.forks import remember_storages
 
 PATIENCE = 60.0  # seconds to wait for others who write
 NOTHING_STORED = "Nothing of this was stored."
-
-_in_use: weakref.WeakSet[Database] = weakref.WeakSet()
-_held: list[threading.RLock] = []
 
 
 class Database(ABC):
@@ -27,9 +22,21 @@ class Database(ABC):
     reader: Engine  # the same connections, where a lone SELECT needs no transaction around it
     alone: threading.RLock | None = None  # where only one connection can write, threads queue here instead of polling
 
-    def keep(self) -> None:
-        """Take part in what happens at a fork."""
-        _in_use.add(self)
+    # A child must not use its parent's connections. SQLite, moreover, counts its locks by process: a child that
+    # inherits an open file believes that it holds locks which it does not, and the log beside the file could be removed
+    # under it. So nothing is open at the moment of a fork, other than what another thread reads just then.
+
+    def locks(self) -> list[threading.RLock]:
+        """What a fork waits for."""
+        return [] if self.alone is None else [self.alone]
+
+    def before_fork(self) -> None:
+        self.engine.dispose()
+
+    def after_fork(self) -> None:
+        if self.alone is not None:
+            self.alone = threading.RLock()
+        self.engine.dispose(close=False)
 
     def present(self) -> bool:
         """Whether there is a database to look into at all. Refuses one that was exchanged since."""
@@ -67,31 +74,3 @@ class Database(ABC):
     @abstractmethod
     def explain(self, error: Exception, committing: bool = False) -> StorageError:
         """The error in the user's words."""
-
-
-# A child must not use its parent's connections. SQLite, moreover, counts its locks by process: a child that inherits
-# an open file believes that it holds locks which it does not, and the log beside the file could be removed under it.
-# So nothing is open at the moment of a fork, other than what another thread reads just then.
-
-
-def _before_fork() -> None:
-    for database in list(_in_use):
-        if database.alone is not None and database.alone.acquire(timeout=PATIENCE):
-            _held.append(database.alone)
-        database.engine.dispose()
-
-
-def _after_fork_in_parent() -> None:
-    while _held:
-        _held.pop().release()
-
-
-def _after_fork_in_child() -> None:
-    _held.clear()
-    for database in list(_in_use):
-        if database.alone is not None:
-            database.alone = threading.RLock()
-        database.engine.dispose(close=False)
-
-
-remember_storages(_before_fork, _after_fork_in_parent, _after_fork_in_child)

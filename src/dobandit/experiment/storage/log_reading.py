@@ -6,21 +6,32 @@ closed by then never changes, so that any number of statements may read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import Executable
 
-from dobandit.experiment.storage import import_statements, statements
-from dobandit.experiment.storage.base import TOLD, ClosedColumns, ClosedTrial, SingleRounds, StoredTrial
-from dobandit.experiment.storage.connected import Parameters
+from dobandit.experiment.storage import statements as do
+from dobandit.experiment.storage.base import (
+    CLOSING,
+    TOLD,
+    ClosedColumns,
+    ClosedTrial,
+    Fields,
+    SingleRounds,
+    StoredTrial,
+    Values,
+    columns_of_trials,
+)
 from dobandit.experiment.storage.parts import MOST, Part, Run, part_sum, run_sum, stretches
-from dobandit.experiment.storage.refusals import damaged, flipped, unreadable
-from dobandit.experiment.storage.single_rounds import read_single_rounds
-from dobandit.experiment.storage.soundness import closed_from, fields_from
+from dobandit.experiment.storage.refusals import damaged, deleted, flipped, unreadable
+from dobandit.experiment.storage.single_rounds import Read, read_single_rounds
+from dobandit.experiment.storage.soundness import closed_from, fields_from, trial_from
 
-Read = Callable[[Executable, Parameters], list[tuple[Any, ...]]]
+_PAGE = 2000
+_DEFAULTS = StoredTrial._field_defaults
 
 
 class Moment(NamedTuple):
@@ -30,23 +41,23 @@ class Moment(NamedTuple):
     closed: int
     runs: tuple[Run, ...]  # in their order
 
-    def run_with(self, number: int) -> Run | None:
-        """The import that trial `number` came with."""
-        return next((run for run in self.runs if run.number <= number < run.number + run.size), None)
+
+NOWHERE = Moment(0, 0, ())  # there is no such experiment
 
 
 class LogReader:
-    """One experiment's log, by statements that `read` runs."""
+    """One experiment's log as it is when it is first looked at, by statements that `read` runs."""
 
     def __init__(self, read: Read, experiment: int, url: str) -> None:
         self._read, self._id, self._url = read, experiment, url
         self._of = {"of_experiment": experiment}
 
-    def moment(self) -> Moment | None:
-        """Now; None where there is no such experiment."""
-        rows = self._read(import_statements.MOMENT, self._of)
+    @cached_property
+    def moment(self) -> Moment:
+        """How far it is; NOWHERE, without a trial, where there is no such experiment."""
+        rows = self._read(do.MOMENT, self._of)
         if not rows:
-            return None
+            return NOWHERE
         found = [row[2:] for row in rows if row[3] is not None]
         if any(type(value) is not int for places in (rows[0][:2], *found) for value in places):
             raise unreadable(self._url, "how many trials there are, or where an import stands, is no whole number")
@@ -57,34 +68,27 @@ class LogReader:
 
     # -- closed trials, by position --------------------------------------------------------------------------------
 
-    def closed_columns(self, moment: Moment, position: int, most: int) -> ClosedColumns:
-        pieces = [
-            closed_from(self._stored(statements.CLOSED_SINCE, first, stop), self._url)
-            if run is None
-            else _part_columns(self._parts(run, first - run.position, stop - run.position))
-            for first, stop, run in self._closed(moment, position, most)
-        ]
-        return pieces[0] if len(pieces) == 1 else _joined(pieces)
+    def closed_columns(self, position: int, most: int) -> ClosedColumns:
+        return columns_of_trials(self.closed_fields(position, most, ClosedTrial._fields))
 
-    def closed_fields(
-        self, moment: Moment, position: int, most: int, fields: tuple[str, ...]
-    ) -> Sequence[tuple[Any, ...]]:
+    def closed_fields(self, position: int, most: int, fields: Fields) -> Values:
+        """Those of a ClosedTrial are what is learned from: their checksums are looked at."""
         rows: list[tuple[Any, ...]] = []
-        for first, stop, run in self._closed(moment, position, most):
-            if run is None:
-                rows += fields_from(self._stored(statements.closed_fields(fields), first, stop), fields, self._url)
+        for first, stop, run in self._closed(position, most):
+            if run is None and fields == ClosedTrial._fields:
+                rows += zip(*closed_from(self._stored(do.CLOSED_SINCE, first, stop), self._url), strict=True)
+            elif run is None:
+                rows += fields_from(self._stored(do.closed_fields(fields), first, stop), fields, self._url)
             else:
                 for part, begin, end in self._parts(run, first - run.position, stop - run.position):
                     rows += zip(*(part.column(field, begin, end) for field in fields), strict=True)
         return rows
 
-    def closed_groups(
-        self, moment: Moment, position: int, most: int, fields: tuple[str, ...]
-    ) -> Sequence[tuple[Any, ...]]:
+    def closed_groups(self, position: int, most: int, fields: Fields) -> Values:
         groups: list[tuple[Any, ...]] = []
-        for first, stop, run in self._closed(moment, position, most):
+        for first, stop, run in self._closed(position, most):
             if run is None:
-                found = self._read(statements.closed_groups(fields), {**self._of, "first": first, "last": stop - 1})
+                found = self._read(do.closed_groups(fields), {**self._of, "first": first, "last": stop - 1})
                 kinds = (*fields, "rounds", "closed_at")  # trials are counted by whole numbers, as rounds are
                 groups += fields_from(found, kinds, self._url)
                 self._require(sum(group[-2] for group in found), stop - first)
@@ -93,8 +97,8 @@ class LogReader:
                     groups += part.groups(fields, begin, end)
         return groups
 
-    def single_rounds(self, moment: Moment, position: int, most: int) -> SingleRounds | None:
-        stretch = next(self._closed(moment, position, most), None)
+    def single_rounds(self, position: int, most: int) -> SingleRounds | None:
+        stretch = next(self._closed(position, most), None)
         if stretch is None or stretch[:2] != (position, position + most):  # partly of an import, partly not
             return None
         run = stretch[2]
@@ -103,8 +107,8 @@ class LogReader:
         first = position - run.position
         return _single_rounds(position, self._parts(run, first, first + most))
 
-    def _closed(self, moment: Moment, position: int, most: int) -> Iterator[tuple[int, int, Run | None]]:
-        return stretches(position, min(position + most, moment.closed), moment.runs, "position")
+    def _closed(self, position: int, most: int) -> Iterator[tuple[int, int, Run | None]]:
+        return stretches(position, min(position + most, self.moment.closed), self.moment.runs, "position")
 
     def _stored(self, statement: Executable, first: int, stop: int) -> list[tuple[Any, ...]]:
         """Closed trials with these positions, all of which are rows of their own."""
@@ -114,17 +118,75 @@ class LogReader:
 
     def _require(self, found: int, closed: int) -> None:
         """As many trials as were closed; none, where the experiment was deleted meanwhile."""
-        if found < closed and self.moment() is not None:
+        if found < closed and self._still_there():
             raise damaged(self._id, self._url)
+
+    def _still_there(self) -> bool:
+        return bool(self._read(do.COUNTERS, self._of))
 
     # -- whole trials, by number -----------------------------------------------------------------------------------
 
-    def trial(self, moment: Moment, number: int) -> StoredTrial | None:
-        """One that came with an import."""
-        run = moment.run_with(number)
-        return None if run is None else next(self.trials(run, number, number + 1))
+    def pending(self) -> list[StoredTrial]:
+        return self._trials(do.PENDING_TRIALS, {})
 
-    def trials(self, run: Run, first: int, stop: int) -> Iterator[StoredTrial]:
+    def trial(self, number: int) -> StoredTrial | None:
+        found = self._trials(do.TRIAL, {"of_number": number})
+        if found:
+            return found[0]
+        run = next((run for run in self.moment.runs if run.number <= number < run.number + run.size), None)
+        return None if run is None else next(self._imported(run, number, number + 1))
+
+    def rows(self, first: int, limit: int | None) -> Iterator[StoredTrial]:
+        """Trials with numbers from `first` on, `limit` at most."""
+        moment = self.moment
+        stop = moment.trials if limit is None else min(moment.trials, first + limit)
+        for begin, end, run in stretches(first, stop, moment.runs, "number"):
+            if run is not None:
+                yield from self._imported(run, begin, end)
+                continue
+            for start in range(begin, end, _PAGE):
+                most = min(_PAGE, end - start)
+                page = self._trials(do.PAGE, {"after": start - 1, "stop": end, "most": most})
+                if len(page) < most:
+                    raise damaged(self._id, self._url) if self._still_there() else deleted(self._id, self._url)
+                yield from (_as_of(trial, moment) for trial in page)
+
+    def rows_in(self, state: str, first: int, limit: int | None) -> Iterator[StoredTrial]:
+        """Only trials in this state, of which nobody knows how many there are."""
+        moment = self.moment
+        left = moment.trials if limit is None else limit
+        runs = moment.runs if state == TOLD else ()  # whatever came with an import was told
+        for begin, end, run in stretches(first, moment.trials, runs, "number"):
+            if run is not None:
+                yield from self._imported(run, begin, min(end, begin + left))
+                left -= end - begin
+            while run is None and left > 0:
+                most = min(_PAGE, left)
+                page = self._trials(do.PAGE_OF[state], {"after": begin - 1, "stop": end, "most": most})
+                yield from (trial for trial in page if trial.position is None or trial.position < moment.closed)
+                left -= len(page)
+                if len(page) < most:
+                    break
+                begin = page[-1].number + 1
+            if left <= 0:
+                return
+
+    def last(self, count: int, state: str | None) -> list[StoredTrial]:
+        """The last so many; only those in `state`, where one is given."""
+        moment = self.moment
+        statement = do.LAST if state is None else do.LAST_OF[state]
+        found = self._trials(statement, {"stop": moment.trials, "most": count})[::-1]
+        for run in moment.runs if state in (None, TOLD) else ():
+            stop = run.number + run.size
+            found += self._imported(run, max(run.number, stop - count), stop)
+        if moment.runs:
+            found.sort(key=lambda trial: trial.number)
+        return found[max(len(found) - count, 0) :]
+
+    def _trials(self, statement: Executable, parameters: dict[str, int]) -> list[StoredTrial]:
+        return [trial_from(row, self._url) for row in self._read(statement, {**self._of, **parameters})]
+
+    def _imported(self, run: Run, first: int, stop: int) -> Iterator[StoredTrial]:
         """Those of an import with the numbers from `first` to `stop` - 1, some thousands in memory at a time."""
         for begin in range(first - run.number, stop - run.number, MOST):
             for part, lo, hi in self._parts(run, begin, min(begin + MOST, stop - run.number)):
@@ -133,7 +195,7 @@ class LogReader:
     def _parts(self, run: Run, first: int, stop: int) -> Iterator[tuple[Part, int, int]]:
         """The parts that hold trials `first` to `stop` - 1 of an import, and which of these each holds."""
         parameters = {"of_import": run.key, "behind": first - MOST, "stop": stop}
-        for begins, text, total in self._read(import_statements.PARTS, parameters):
+        for begins, text, total in self._read(do.PARTS, parameters):
             if type(begins) is not int or type(text) is not str or part_sum(run.key, begins, text) != total:
                 raise flipped(run.number + first, self._url)
             part = Part(run, begins, text)
@@ -145,21 +207,11 @@ class LogReader:
             raise damaged(self._id, self._url)
 
 
-def _joined(pieces: Sequence[ClosedColumns]) -> ClosedColumns:
-    columns: list[list[Any]] = [[] for _ in ClosedTrial._fields]
-    for piece in pieces:
-        for column, values in zip(columns, piece, strict=True):
-            column.extend(values)
-    return ClosedColumns(*columns)
-
-
-def _part_columns(parts: Iterator[tuple[Part, int, int]]) -> ClosedColumns:
-    return _joined(
-        [
-            ClosedColumns(*(part.column(field, first, stop) for field in ClosedTrial._fields))
-            for part, first, stop in parts
-        ]
-    )
+def _as_of(trial: StoredTrial, moment: Moment) -> StoredTrial:
+    """The trial as it was then: one that was closed later was pending."""
+    if trial.position is None or trial.position < moment.closed:
+        return trial
+    return trial._replace(**{name: _DEFAULTS[name] for name in CLOSING}, position=None)
 
 
 def _single_rounds(position: int, parts: Iterator[tuple[Part, int, int]]) -> SingleRounds | None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
-from operator import itemgetter
-from types import TracebackType
-from typing import Any, Self
+from operator import attrgetter
 
-from dobandit.experiment.forks import remember_storages
+from dobandit.experiment.forks import remember_storage
 from dobandit.experiment.storage.base import (
+    CLOSING,
     PENDING,
     ClosedColumns,
     ClosedTrial,
+    Fields,
     Storage,
     StoredExperiment,
     StoredTrial,
+    Values,
     Within,
     Writer,
     columns_of_trials,
@@ -59,31 +59,15 @@ class _Log:
 class _MemoryWriter(MemoryBooks, Writer):
     """Writes at once and remembers what it wrote over, because almost every block ends well."""
 
-    def __init__(self, log: _Log, url: str, shelf: Shelf) -> None:
+    def __init__(self, log: _Log, shelf: Shelf) -> None:
         super().__init__(shelf)
-        self._log, self._url = log, url
+        self._log = log
         self._before: list[StoredTrial] = []
-
-    def __enter__(self) -> Self:
-        log = self._log
-        log.lock.acquire()
-        if log.deleted:
-            log.lock.release()
-            raise deleted(log.experiment.id, self._url)
         self.trials = self._first_number = len(log.trials)
         self.closed = self._first_position = len(log.closed)
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        try:
-            if kind is not None:
-                self._undo()
-            else:
-                self.put_away()
-        finally:
-            self._log.lock.release()
-
-    def _undo(self) -> None:
+    def undo(self) -> None:
+        """Let the log be as it was."""
         log = self._log
         del log.trials[self._first_number :], log.positions[self._first_number :], log.closed[self._first_position :]
         for trial in reversed(self._before):
@@ -128,16 +112,7 @@ class _MemoryWriter(MemoryBooks, Writer):
             raise must_close(trial)
         log, position, number = self._log, self.closed, trial.number
         old = self._pending_trial(number)
-        log.trials[number] = old._replace(
-            state=trial.state,
-            observation=trial.observation,
-            counts=trial.counts,
-            rounds=trial.rounds,
-            closed_at=trial.closed_at,
-            late=trial.late,
-            partial=trial.partial,
-            reason=trial.reason,
-        )
+        log.trials[number] = old._replace(**{name: getattr(trial, name) for name in CLOSING})
         del log.pending[number]
         log.positions[number] = position
         log.closed.append(number)
@@ -153,7 +128,16 @@ class _MemoryWriter(MemoryBooks, Writer):
         return trial
 
 
-_taught = itemgetter(*(StoredTrial._fields.index(field) for field in ClosedTrial._fields[2:]))
+_taught = attrgetter(*ClosedTrial._fields[2:])
+_NONE = _Log(StoredExperiment(0, "", "", 0.0, 0, 0))  # of an experiment that was deleted: nothing is written to it
+
+
+def _stored(log: _Log | None) -> StoredExperiment | None:
+    """The experiment as it is now."""
+    if log is None:
+        return None
+    with log.lock:
+        return log.stored()
 
 
 def _numbered(log: _Log, numbers: Iterable[int], state: str | None) -> Iterator[StoredTrial]:
@@ -171,11 +155,18 @@ class MemoryStorage(Storage):
         self._shelf = Shelf()
         self._by_name: dict[str, _Log] = {}
         self._by_id: dict[int, _Log] = {}
-        _in_use.add(self)
+        remember_storage(self)
 
     def locks(self) -> list[threading.RLock | threading.Lock]:
-        """In the order in which they are taken."""
-        return [*(log.lock for log in list(self._by_id.values())), self._lock]
+        """In the order in which they are taken. A child gets a copy of all that is in memory: so that no block is half
+        done in it, a fork waits until all are over."""
+        return [*(log.lock for log in (_NONE, *self._by_id.values())), self._lock]
+
+    def before_fork(self) -> None:
+        """There is nothing to let go of."""
+
+    def after_fork(self) -> None:
+        """All is there."""
 
     def create(
         self,
@@ -191,7 +182,7 @@ class MemoryStorage(Storage):
                 raise taken(name, self.url)
             log = _Log(StoredExperiment(self._next, name, document, created_at, 0, 0))
             self._next += 1
-            with _MemoryWriter(log, self.url, self._shelf) as writer:
+            with self._writing(log) as writer:
                 writer.add(trials)
                 if within is not None:
                     within(log.stored(), writer)
@@ -199,25 +190,14 @@ class MemoryStorage(Storage):
             return log.stored()
 
     def experiments(self) -> Sequence[StoredExperiment]:
-        found = []
-        for name in sorted(self._by_name):
-            experiment = self.find(name)
-            found += [experiment] if experiment else []
-        return found
+        found = map(self.find, sorted(self._by_name))
+        return [experiment for experiment in found if experiment is not None]
 
     def find(self, name: str) -> StoredExperiment | None:
-        log = self._by_name.get(name)
-        if log is None:
-            return None
-        with log.lock:
-            return log.stored()
+        return _stored(self._by_name.get(name))
 
     def by_id(self, experiment: int) -> StoredExperiment | None:
-        log = self._by_id.get(experiment)
-        if log is None:
-            return None
-        with log.lock:
-            return log.stored()
+        return _stored(self._by_id.get(experiment))
 
     def rename(self, name: str, new: str, within: Within | None = None) -> None:
         checked_name(new)
@@ -245,7 +225,20 @@ class MemoryStorage(Storage):
             del self._by_name[name], self._by_id[log.experiment.id]
 
     def writing(self, experiment: int) -> AbstractContextManager[Writer]:
-        return _MemoryWriter(self._there(experiment), self.url, self._shelf)
+        return self._writing(self._there(experiment))
+
+    @contextmanager
+    def _writing(self, log: _Log) -> Iterator[Writer]:
+        with log.lock:
+            if log.deleted:
+                raise deleted(log.experiment.id, self.url)
+            writer = _MemoryWriter(log, self._shelf)
+            try:
+                yield writer
+            except BaseException:
+                writer.undo()
+                raise
+            writer.put_away()
 
     def counters(self, experiment: int) -> tuple[int, int]:
         log = self._there(experiment)
@@ -259,26 +252,18 @@ class MemoryStorage(Storage):
         return columns_of_trials(self._closed(experiment, position, position + most))
 
     def _closed(self, experiment: int, position: int, stop: int | None) -> Sequence[ClosedTrial]:
-        log = self._by_id.get(experiment)
-        if log is None:
-            return []
+        log = self._by_id.get(experiment, _NONE)
         with log.lock:
             return log.closed_trials(position, stop)
 
-    def closed_fields(
-        self, experiment: int, position: int, most: int, fields: tuple[str, ...]
-    ) -> Sequence[tuple[Any, ...]]:
-        log, places = self._by_id.get(experiment), [StoredTrial._fields.index(field) for field in fields]
-        if log is None:
-            return []
+    def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
+        log, values = self._by_id.get(experiment, _NONE), attrgetter("state", *fields)  # a tuple, of one field too
         with log.lock:
             closed = [log.trial(number) for number in log.closed[position : position + most]]
-        return [tuple(trial[i] for i in places) for trial in closed]
+        return [values(trial)[1:] for trial in closed]
 
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
-        log = self._by_id.get(experiment)
-        if log is None:
-            return []
+        log = self._by_id.get(experiment, _NONE)
         with log.lock:
             return list(log.pending.values())
 
@@ -291,13 +276,12 @@ class MemoryStorage(Storage):
             return free
 
     def end_turn(self, experiment: int, until: float) -> None:
-        log = self._by_id.get(experiment)
-        if log is not None and log.choosing_until == until:
+        log = self._by_id.get(experiment, _NONE)
+        if log.choosing_until == until:
             log.choosing_until = None
 
     def tally(self, experiment: int) -> tuple[int, str] | None:
-        log = self._by_id.get(experiment)
-        return None if log is None else log.tally
+        return self._by_id.get(experiment, _NONE).tally
 
     def keep_tally(self, experiment: int, position: int, sums: str) -> None:
         log = self._by_id.get(experiment)
@@ -307,9 +291,7 @@ class MemoryStorage(Storage):
                     log.tally = (position, sums)
 
     def trial(self, experiment: int, number: int) -> StoredTrial | None:
-        log = self._by_id.get(experiment)
-        if log is None:
-            return None
+        log = self._by_id.get(experiment, _NONE)
         with log.lock:
             return log.trial(number) if 0 <= number < len(log.trials) else None
 
@@ -334,8 +316,11 @@ class MemoryStorage(Storage):
             raise deleted(experiment, self.url)
         return log
 
-    def booking(self) -> AbstractContextManager[Books]:
-        return MemoryBooks(self._shelf)
+    @contextmanager
+    def booking(self) -> Iterator[Books]:
+        books = MemoryBooks(self._shelf)
+        yield books
+        books.put_away()
 
     def answer(self, owner: str, key: str) -> KeptAnswer | None:
         return self._shelf.answers.get((owner, key))
@@ -351,22 +336,3 @@ class MemoryStorage(Storage):
 
     def close(self) -> None:
         """Nothing to let go of; the experiments stay."""
-
-
-# A child gets a copy of all that is in memory. So that no block is half done in it, a fork waits until all are over.
-_in_use: weakref.WeakSet[MemoryStorage] = weakref.WeakSet()
-_held: list[Any] = []
-_PATIENCE = 60.0  # seconds
-
-
-def _before_fork() -> None:
-    for storage in list(_in_use):
-        _held.extend(lock for lock in storage.locks() if lock.acquire(timeout=_PATIENCE))
-
-
-def _after_fork() -> None:
-    while _held:
-        _held.pop().release()
-
-
-remember_storages(_before_fork, _after_fork, _after_fork)

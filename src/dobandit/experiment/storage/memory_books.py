@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.experiment.storage.refusals import key_in_use
@@ -28,20 +26,13 @@ class Shelf:
 
 
 class MemoryBooks(Books):
-    """Gathers what is entered, and puts it on the shelf when the block ended well."""
+    """Gathers what is entered; it is put onto the shelf when the block ended well."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._answers: list[KeptAnswer] = []
         self._lines: list[AuditLine] = []
         self._tokens: list[StoredToken] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if kind is None:
-            self.put_away()
 
     def put_away(self) -> None:
         """Onto the shelf."""

@@ -28,6 +28,7 @@ def execute(connection: Connection, statement: Executable | str, values: Values 
         lost = connection.dialect.is_disconnect(error, connection.connection.dbapi_connection, cursor)
         if lost:
             connection.invalidate(error)
+            connection.engine.dispose()  # those in the pool are of the same age
         raise DBAPIError.instance(
             text, list(given), error, dbapi.Error, connection_invalidated=lost, dialect=connection.dialect
         ) from error

@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dobandit.errors import StorageError
+from dobandit.experiment.forks import remember_storage
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
 
 _MAKING_TABLES = 0x0D0BA9D17  # any number, as long as all agree on it
@@ -36,8 +37,8 @@ class PostgreSQL(Database):
         shown = url.set(drivername="postgresql").difference_update_query(options)
         hidden = shown.update_query_dict(dict.fromkeys(options, "***")).render_as_string(hide_password=True)
         self.url = hidden.replace("%2A%2A%2A", "***")
-        secrets = (url.password, *(text for name in options for text in _texts(url.query[name])))
-        self._secrets = [secret for secret in secrets if isinstance(secret, str) and secret]
+        secrets = (url.password, *(text for name in options for text in url.normalized_query[name]))
+        self._secrets = [secret for secret in secrets if secret]
         self.engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
             isolation_level="READ COMMITTED",  # after the wait for a lock, see what its last holder did
@@ -48,7 +49,7 @@ class PostgreSQL(Database):
         )
         self.reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         event.listen(self.engine, "connect", _limit_waiting)
-        self.keep()
+        remember_storage(self)
 
     def make(self) -> None:
         """A server's databases are made by its owner."""
@@ -86,10 +87,6 @@ class PostgreSQL(Database):
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text[:500]
-
-
-def _texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else value
 
 
 def _way_out(cause: BaseException) -> str:

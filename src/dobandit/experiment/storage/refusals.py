@@ -66,6 +66,13 @@ def damaged(experiment: int, url: str) -> StorageError:
     )
 
 
+def not_in_a_row(closed: int, more: int) -> StorageError:
+    """The error for closed trials that do not follow the ones before them."""
+    return StorageError(
+        f"the log is damaged: after {closed} closed trials, the next {more} are not in a row. Restore it from a backup."
+    )
+
+
 def lost(url: str) -> StorageError:
     """The error for an import whose parts were cleared away, because its writer was taken to be dead."""
     return StorageError(

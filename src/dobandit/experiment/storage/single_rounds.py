@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sqlalchemy import BigInteger, ColumnElement, Executable, bindparam, func, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Executable, Text, bindparam, func, literal_column, select
 
 from dobandit.experiment.storage.base import TOLD, SingleRounds
 from dobandit.experiment.storage.checksums import LARGEST, NUMBER, POSITION, text_sum
@@ -22,6 +22,7 @@ from dobandit.experiment.storage.schema import trials
 
 Read = Callable[[Executable, Parameters], list[tuple[Any, ...]]]
 _MOST = 50_000  # lines, so that their sum fits into 63 bits
+_NEXT_LINE = literal_column("'\n'", Text)
 _BETWEEN = "]["  # where what was set ends, and what was seen begins
 
 _number, _position = trials.c.number, trials.c.position
@@ -48,7 +49,8 @@ def _lines(place: Any, *further: ColumnElement[bool]) -> Executable:
     )
     a, b = plain.c.checksum, plain.c.where
     of_text = a + b - 2 * a.bitwise_and(b)  # exclusive or, which SQLite has not
-    return select(func.aggregate_strings(plain.c.line, "\n"), func.sum(of_text * plain.c.times), func.count())
+    lines = func.aggregate_strings(plain.c.line, _NEXT_LINE)  # type: ignore[arg-type]
+    return select(lines, func.sum(of_text * plain.c.times), func.count())
 
 
 _BY_NUMBER = _lines(_number, _position - _number == bindparam("ahead"))

@@ -7,7 +7,13 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
-from dobandit.experiment.storage.base import ClosedColumns, ClosedTrial, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.base import (
+    ClosedColumns,
+    ClosedTrial,
+    StoredExperiment,
+    StoredTrial,
+    columns_of_trials,
+)
 from dobandit.experiment.storage.checksums import place_sum, text_sum
 from dobandit.experiment.storage.refusals import flipped, unreadable
 
@@ -20,17 +26,17 @@ def _kinds(row: type) -> list[tuple[type, ...]]:
     return [get_args(hint) or (hint,) for hint in get_type_hints(row).values()]
 
 
-_of_trial, _of_closed = _kinds(StoredTrial), _kinds(ClosedTrial)
-_of_experiment = _kinds(StoredExperiment)
+_BOOLS = [StoredTrial._fields.index(name) for name in ("late", "partial", "control")]
+_of_trial, _of_experiment = _kinds(StoredTrial), _kinds(StoredExperiment)
 _good: set[tuple[type, ...]] = set()  # kinds of whole rows that were found good: nearly all rows are of a few kinds
 
 
 def trial_from(row: Iterable[Any], url: str) -> StoredTrial:
     """A row of the log, whose values are of the kinds that they must be; 0 and 1 stand for False and True, too."""
-    trial = StoredTrial._make(row)
-    if type(trial.late) is int:  # SQLite has no bool
-        late, partial, control = (_BOOL.get(value, value) for value in (trial.late, trial.partial, trial.control))
-        trial = trial._replace(late=late, partial=partial, control=control)
+    values = list(row)
+    for i in _BOOLS:  # which SQLite has not
+        values[i] = _BOOL.get(values[i], values[i])
+    trial = StoredTrial._make(values)
     _require(trial, _of_trial, f"trial {trial.number!r:.40}", url)
     return trial
 
@@ -56,12 +62,10 @@ def _require(row: StoredTrial | StoredExperiment, kinds: list[tuple[type, ...]],
 def closed_from(rows: Sequence[tuple[Any, ...]], url: str) -> ClosedColumns:
     """Closed trials with their checksums (the last column; None: of an older version), checked."""
     if not rows:
-        return ClosedColumns((), (), (), (), (), (), ())
+        return columns_of_trials([])
     *columns, sums = zip(*rows, strict=True)
     closed = ClosedColumns(*columns)
-    for name, column, allowed in zip(ClosedTrial._fields, closed, _of_closed, strict=True):
-        if wrong := set(map(type, column)).difference(allowed):
-            raise unreadable(url, f"{name} of some closed trial is of the kind {wrong.pop().__name__}")
+    _require_columns(ClosedTrial._fields, closed, "closed trial", url)
     if set(sums) != {None}:
         _check(closed, sums, url)
     return closed
@@ -69,11 +73,16 @@ def closed_from(rows: Sequence[tuple[Any, ...]], url: str) -> ClosedColumns:
 
 def fields_from(rows: Sequence[tuple[Any, ...]], fields: tuple[str, ...], url: str) -> Sequence[tuple[Any, ...]]:
     """Some fields of trials, as the driver gives them, whose values are of the kinds that they must be."""
-    for name, column in zip(fields, zip(*rows, strict=True), strict=True) if rows else ():
+    if rows:
+        _require_columns(fields, zip(*rows, strict=True), "trial", url)
+    return rows
+
+
+def _require_columns(fields: tuple[str, ...], columns: Iterable[Iterable[Any]], whose: str, url: str) -> None:
+    for name, column in zip(fields, columns, strict=True):
         allowed = _of_trial[StoredTrial._fields.index(name)]
         if wrong := set(map(type, column)).difference(allowed, (int,) if bool in allowed else ()):  # SQLite has no bool
-            raise unreadable(url, f"{name} of some trial is of the kind {wrong.pop().__name__}")
-    return rows
+            raise unreadable(url, f"{name} of some {whose} is of the kind {wrong.pop().__name__}")
 
 
 def _check(closed: ClosedColumns, sums: Sequence[int | None], url: str) -> None:

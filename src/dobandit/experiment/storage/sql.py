@@ -8,21 +8,29 @@ from contextlib import contextmanager
 from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import IntegrityError
 
-from dobandit.experiment.storage import book_statements as books
 from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import Storage, StoredExperiment, StoredTrial, Within
+from dobandit.experiment.storage.base import (
+    ClosedColumns,
+    ClosedTrial,
+    Fields,
+    SingleRounds,
+    Storage,
+    StoredExperiment,
+    StoredTrial,
+    Values,
+    Within,
+)
 from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
 from dobandit.experiment.storage.connected import Parameters
+from dobandit.experiment.storage.log_reading import NOWHERE, LogReader
 from dobandit.experiment.storage.refusals import checked_name, deleted, missing, storable, taken
 from dobandit.experiment.storage.soundness import experiment_from
-from dobandit.experiment.storage.sql_books import SQLBooks
-from dobandit.experiment.storage.sql_log import SQLLog
 from dobandit.experiment.storage.staging import Staging
-from dobandit.experiment.storage.versions import make_tables
-from dobandit.experiment.storage.writer import SQLWriter
+from dobandit.experiment.storage.versions import make_tables, refuse_foreign
+from dobandit.experiment.storage.writer import EVERY, SQLBooks, SQLWriter, inserted
 
 
-class SQLStorage(SQLLog, Staging, Storage):
+class SQLStorage(Staging, Storage):
     """Any number of threads, processes and machines may use the same database."""
 
     def create(
@@ -37,13 +45,13 @@ class SQLStorage(SQLLog, Staging, Storage):
         values = {"name": name, "document": document, "created_at": created_at, "trials": 0, "closed": 0}
         with self._making() as connection:
             try:
-                key = connection.execute(do.CREATE, values).inserted_primary_key
+                key = inserted(connection, do.CREATE, values)
             except IntegrityError:
                 raise taken(name, self.url) from None
-            writer = SQLWriter(connection, self.url, key[0] if key else 0, 0, 0)
+            writer = SQLWriter(connection, self.url, key, 0, 0)
             writer.add(trials)
             writer.finish()
-            stored = StoredExperiment(key[0] if key else 0, name, document, created_at, writer.trials, writer.closed)
+            stored = StoredExperiment(key, name, document, created_at, writer.trials, writer.closed)
             if within is not None:
                 within(stored, writer)
         return stored
@@ -53,9 +61,9 @@ class SQLStorage(SQLLog, Staging, Storage):
         """A transaction in a database that need not be there yet, nor its tables."""
         if not self._opened():
             if self.database.present():
-                self._first(self._refuse_foreign)
+                self._look(lambda connection: refuse_foreign(connection, self.database))
             self.database.make()
-        with self._transaction(do.PING, {}) as (connection, _):
+        with self._transaction() as (connection, _):
             if not self._ready:
                 self.database.refuse_triggers(connection)
                 make_tables(connection, self.database)
@@ -116,52 +124,101 @@ class SQLStorage(SQLLog, Staging, Storage):
             yield SQLBooks(connection)
 
     def answer(self, owner: str, key: str) -> KeptAnswer | None:
-        rows = self._read(KeptAnswer._make, books.ANSWER, {"of_owner": owner, "of_key": key})
-        return rows[0] if rows else None
+        rows = self._read(do.ANSWER, {"of_owner": owner, "of_key": key})
+        return KeptAnswer(*rows[0]) if rows else None
 
     def token(self, token: int) -> StoredToken | None:
-        rows = self._read(StoredToken._make, books.TOKEN, {"of_token": token})
-        return rows[0] if rows else None
+        rows = self._read(do.TOKEN, {"of_token": token})
+        return StoredToken(*rows[0]) if rows else None
 
     def tokens(self) -> Sequence[StoredToken]:
-        return self._read(StoredToken._make, books.TOKENS, {})
+        return [StoredToken(*row) for row in self._read(do.TOKENS, {})]
 
     def audit(self, after: int = 0, most: int = 1000, experiment: int | None = None) -> Sequence[AuditLine]:
-        limits = {"after": after, "most": most}
-        if experiment is None:
-            return self._read(AuditLine._make, books.LINES, limits)
-        return self._read(AuditLine._make, books.LINES_OF, {**limits, "of_experiment": experiment})
+        statement, whose = do.LINES, {}
+        if experiment is not None:
+            statement, whose = do.LINES_OF, {"of_experiment": experiment}
+        return [AuditLine(*row) for row in self._read(statement, {"after": after, "most": most, **whose})]
+
+    # -- the log, read without keeping others out ------------------------------------------------------------------
+
+    def counters(self, experiment: int) -> tuple[int, int]:
+        found = self._read(do.COUNTERS, {"of_experiment": experiment})
+        if not found:
+            raise deleted(experiment, self.url)
+        return found[0][0], found[0][1]
+
+    def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
+        return list(self.closed_columns(experiment, position, EVERY).trials())
+
+    def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
+        return self._log(experiment).closed_columns(position, most)
+
+    def single_rounds(self, experiment: int, position: int, most: int) -> SingleRounds | None:
+        return self._log(experiment).single_rounds(position, most)
+
+    def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
+        return self._log(experiment).closed_fields(position, most, fields)
+
+    def closed_groups(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
+        return self._log(experiment).closed_groups(position, most, fields)
+
+    def pending(self, experiment: int) -> Sequence[StoredTrial]:
+        return self._log(experiment).pending()
+
+    def trial(self, experiment: int, number: int) -> StoredTrial | None:
+        return self._log(experiment).trial(number)
+
+    def rows(
+        self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
+    ) -> Iterator[StoredTrial]:
+        """Read in pages, so that an iterator left half-way holds neither a lock nor a connection. A trial that is
+        closed in the meantime is given as it was; only `issued` and `lease_expires` may be newer."""
+        log, first = self._log(experiment, there=True), max(after, -1) + 1
+        return log.rows(first, limit) if state is None else log.rows_in(state, first, limit)
+
+    def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
+        return self._log(experiment, there=True).last(count, state)
+
+    def _log(self, experiment: int, there: bool = False) -> LogReader:
+        """The log of an experiment, which must be there, or has no trials where it is not."""
+        log = LogReader(self._read, experiment, self.url)
+        if there and log.moment is NOWHERE:
+            raise deleted(experiment, self.url)
+        return log
+
+    # -- beside the log --------------------------------------------------------------------------------------------
 
     def take_turn(self, experiment: int, now: float, until: float) -> bool:
-        found = self._read_plainly(do.TURN, {"of_experiment": experiment, "now": now})
-        if found:  # it is another's: whoever waits keeps nobody from writing
+        if self._read(
+            do.TURN, {"of_experiment": experiment, "now": now}
+        ):  # it is another's: whoever waits keeps nobody from writing
             return False
-        with self._transaction(do.COUNTERS, {"of_experiment": experiment}) as (connection, there):
-            if there is None:
-                raise deleted(experiment, self.url)
+        with self._transaction() as (connection, _):
             changed = connection.execute(do.TAKE_TURN, {"of_experiment": experiment, "now": now, "until": until})
-            return bool(changed.rowcount)
+        if not changed.rowcount:
+            self.counters(experiment)  # which raises where it was deleted
+        return bool(changed.rowcount)
 
     def end_turn(self, experiment: int, until: float) -> None:
-        with self._transaction(do.PING, {}) as (connection, _):
+        with self._transaction() as (connection, _):
             connection.execute(do.END_TURN, {"of_experiment": experiment, "until": until})
 
     def tally(self, experiment: int) -> tuple[int, str] | None:
-        rows = self._read_plainly(do.TALLY, {"of_experiment": experiment})
+        rows = self._read(do.TALLY, {"of_experiment": experiment})
         return (rows[0][0], rows[0][1]) if rows else None
 
     def keep_tally(self, experiment: int, position: int, sums: str) -> None:
         with self._transaction(do.LOCK, {"of_experiment": experiment}) as (connection, there):
             if there is None:
                 return
-            values = {"of_experiment": experiment, "reached": position, "sums": sums}
             if connection.execute(do.TALLY, {"of_experiment": experiment}).first() is None:
                 connection.execute(do.FIRST_TALLY, {"experiment": experiment, "position": position, "sums": sums})
             else:
-                connection.execute(do.NEXT_TALLY, values)
+                connection.execute(do.NEXT_TALLY, {"of_experiment": experiment, "reached": position, "sums": sums})
 
     def _experiments(self, statement: Executable, parameters: Parameters) -> list[StoredExperiment]:
-        return self._read(lambda row: experiment_from(row, self.url), statement, parameters)
+        return [experiment_from(row, self.url) for row in self._read(statement, parameters)]
 
     @contextmanager
     def _named(self, name: str) -> Iterator[tuple[Connection, StoredExperiment]]:

@@ -16,12 +16,12 @@ from itertools import accumulate, takewhile
 from sqlalchemy.exc import IntegrityError
 
 from dobandit.errors import StorageError
-from dobandit.experiment.storage import import_statements as do
+from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import TOLD, Arrival, StoredTrial
 from dobandit.experiment.storage.connected import Connected
 from dobandit.experiment.storage.parts import MOST, part_sum, part_text
 from dobandit.experiment.storage.refusals import deleted, lost
-from dobandit.experiment.storage.statements import COUNTERS, PING
+from dobandit.experiment.storage.writer import inserted
 
 FEW = 1_000  # trials that are added as rows of their own, in one transaction
 SLICE = 1_000_000  # characters after which others may write
@@ -59,12 +59,11 @@ class Staging(Connected):
 
     def _begin(self, experiment: int, size: int) -> int:
         values = {"experiment": experiment, "size": size, "expires": time.time() + ALIVE}
-        with self._transaction(PING, {}) as (connection, _):
+        with self._transaction() as (connection, _):
             try:
-                key = connection.execute(do.BEGIN, values).inserted_primary_key
+                return inserted(connection, do.BEGIN_IMPORT, values)
             except IntegrityError:
                 raise deleted(experiment, self.url) from None
-        return int(key[0]) if key else 0
 
     def _keep(self, experiment: int, arrival: Arrival, pieces: list[Piece]) -> None:
         """Store a slice."""
@@ -73,29 +72,29 @@ class Staging(Connected):
             {"import": key, "first": first, "trials": text, "checksum": part_sum(key, first, text)}
             for first, text in pieces
         ]
-        with self._transaction(PING, {}) as (connection, _):
+        with self._transaction() as (connection, _):
             alive = {"of_import": key, "until": time.time() + ALIVE}
             if connection.execute(do.KEEP_ALIVE, alive).rowcount != 1:
-                there = connection.execute(COUNTERS, {"of_experiment": experiment}).first()
+                there = connection.execute(do.COUNTERS, {"of_experiment": experiment}).first()
                 raise lost(self.url) if there else deleted(experiment, self.url)
             connection.execute(do.ADD_PART, rows)
 
     def _clear_what_was_left_behind(self) -> None:
         now = time.time()
-        for key, size in self._read_plainly(do.LEFT_BEHIND, {"now": now}):
+        for key, size in self._read(do.LEFT_BEHIND, {"now": now}):
             self._clear(key, size, now)
 
     def _clear(self, key: int, size: int, now: float) -> None:
         """Remove an import that was not published, unless somebody has said since that it is alive."""
-        with self._transaction(PING, {}) as (connection, _):
+        with self._transaction() as (connection, _):
             if connection.execute(do.CONDEMN, {"of_import": key, "now": now}).rowcount != 1:
                 return
         for stop in range(CLEARED * MOST, size, CLEARED * MOST):
-            with self._transaction(PING, {}) as (connection, _):
-                connection.execute(do.CLEAR, {"of_import": key, "stop": stop})
+            with self._transaction() as (connection, _):
+                connection.execute(do.CLEAR_PARTS, {"of_import": key, "stop": stop})
             time.sleep(PAUSE)
-        with self._transaction(PING, {}) as (connection, _):
-            connection.execute(do.FORGET, {"of_import": key})
+        with self._transaction() as (connection, _):
+            connection.execute(do.FORGET_IMPORT, {"of_import": key})
 
 
 def _distinct(trials: Sequence[StoredTrial]) -> Iterable[StoredTrial]:
@@ -117,17 +116,12 @@ def _slices(trials: Sequence[StoredTrial]) -> Iterator[list[Piece]]:
 
 def _parts(trials: Sequence[StoredTrial]) -> Iterator[tuple[int, int]]:
     """(first, stop) of each part: where trials are long, having many variables or many rows, few of them make one."""
-    length = {id(trial): max(1, _length(trial)) for trial in _distinct(trials)}
-    many = max(length.values()) > SLICE // MOST
+    length = {
+        id(trial): len(trial.do) + len(trial.observation or "") + len(trial.counts or "") for trial in _distinct(trials)
+    }
     first = 0
     while first < len(trials):
-        stop = min(first + MOST, len(trials))
-        if many:
-            ends = accumulate(length[id(trial)] for trial in trials[first:stop])
-            stop = first + max(1, sum(1 for _ in takewhile(lambda end: end <= SLICE, ends)))
+        ends = accumulate(length[id(trial)] for trial in trials[first : first + MOST])
+        stop = first + max(1, sum(1 for _ in takewhile(lambda end: end <= SLICE, ends)))
         yield first, stop
         first = stop
-
-
-def _length(trial: StoredTrial) -> int:
-    return len(trial.do) + len(trial.observation or "") + len(trial.counts or "")

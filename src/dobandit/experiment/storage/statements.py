@@ -11,48 +11,53 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import NullType
 
-from dobandit.experiment.storage.base import PENDING, STATES, TOLD, ClosedTrial, StoredExperiment, StoredTrial
-from dobandit.experiment.storage.schema import experiments, tallies, trials, version
+from dobandit.experiment.storage.base import CLOSING, PENDING, STATES, TOLD, ClosedTrial, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
+from dobandit.experiment.storage.schema import (
+    answers,
+    audit,
+    experiments,
+    import_parts,
+    imports,
+    tallies,
+    tokens,
+    trials,
+    version,
+)
 
 _experiment = experiments.c.id == bindparam("of_experiment")
 _of_experiment = trials.c.experiment == bindparam("of_experiment")
 _numbered = trials.c.number == bindparam("of_number")
 _in_state = {state: trials.c.state == literal_column(f"'{state}'") for state in STATES}  # as text, for the index
-_pending = _in_state[PENDING]
 
 
-class Rare(FunctionElement[Any]):
+class Worded(FunctionElement[Any]):
+    """An expression that the databases want in other words."""
+
+    inherit_cache = True
+    sqlite = postgresql = "{}"
+
+
+@compiles(Worded)
+def _worded(element: Worded, compiler: SQLCompiler, **options: Any) -> str:
+    words: str = getattr(element, compiler.dialect.name)
+    return words.format(compiler.process(element.clauses, **options))
+
+
+class Rare(Worded):
     """A condition that few rows meet. SQLite would otherwise take the primary key, and go through the whole log."""
 
     type = NullType()  # SQLAlchemy would write "= 1" behind a Boolean
     inherit_cache = True
+    sqlite = "likelihood({}, 0.0001)"
 
 
-@compiles(Rare)
-def _as_it_is(element: Rare, compiler: SQLCompiler, **options: Any) -> str:
-    return compiler.process(element.clauses, **options)
-
-
-@compiles(Rare, "sqlite")
-def _unlikely(element: Rare, compiler: SQLCompiler, **options: Any) -> str:
-    return f"likelihood({compiler.process(element.clauses, **options)}, 0.0001)"
-
-
-class Plain(FunctionElement[Any]):
+class Plain(Worded):
     """A text that is compared by its characters' numbers, as Python does, and not as some language sorts."""
 
     type = Text()
     inherit_cache = True
-
-
-@compiles(Plain)
-def _by_bytes(element: Plain, compiler: SQLCompiler, **options: Any) -> str:
-    return f'({compiler.process(element.clauses, **options)}) COLLATE "C"'
-
-
-@compiles(Plain, "sqlite")
-def _as_kept(element: Plain, compiler: SQLCompiler, **options: Any) -> str:
-    return compiler.process(element.clauses, **options)
+    postgresql = '({}) COLLATE "C"'
 
 
 _found_in = {  # the second condition is the index's own
@@ -60,7 +65,6 @@ _found_in = {  # the second condition is the index's own
     for state, condition in _in_state.items()
 }
 _most = bindparam("most", type_=Integer)
-_columns = [trials.c[name] for name in StoredTrial._fields]
 
 PING = select(literal_column("1", Integer))
 VERSION = select(version.c.version_num)
@@ -83,84 +87,41 @@ COUNT = update(experiments).where(_experiment).values(trials=bindparam("trials")
 @cache
 def closed_fields(fields: tuple[str, ...]) -> Select[Any]:
     """These columns of the closed trials from a position on."""
-    since = trials.c.position >= bindparam("since")
-    return (
-        select(*(trials.c[name] for name in fields))
-        .where(_of_experiment, since)
-        .order_by(trials.c.position)
-        .limit(_most)
-    )
+    found = select(*(trials.c[name] for name in fields)).where(_of_experiment)
+    return found.where(trials.c.position >= bindparam("since")).order_by(trials.c.position).limit(_most)
 
 
 @cache
 def closed_groups(fields: tuple[str, ...]) -> Select[Any]:
     """Which values these columns have together among the closed trials in a range of positions."""
     columns = [trials.c[name] for name in fields]
-    return (
-        select(*columns, func.count(), func.max(trials.c.closed_at))
-        .where(_of_experiment, trials.c.position.between(bindparam("first"), bindparam("last")))
-        .group_by(*columns)
-    )
+    found = select(*columns, func.count(), func.max(trials.c.closed_at)).group_by(*columns)
+    return found.where(_of_experiment, trials.c.position.between(bindparam("first"), bindparam("last")))
 
 
 CLOSED_SINCE = closed_fields((*ClosedTrial._fields, "checksum"))
-PENDING_TRIALS = select(*_columns).where(_of_experiment, _found_in[PENDING]).order_by(trials.c.number)
-TRIAL = select(*_columns).where(_of_experiment, _numbered)
-_after = trials.c.number > bindparam("after")
-PAGE = (
-    select(*_columns)
-    .where(_of_experiment, _after, trials.c.number < bindparam("stop"))
-    .order_by(trials.c.number)
-    .limit(_most)
-)
+_trials = select(*(trials.c[name] for name in StoredTrial._fields)).where(_of_experiment)
+PENDING_TRIALS = _trials.where(_found_in[PENDING]).order_by(trials.c.number)
+TRIAL = _trials.where(_numbered)
+_before = _trials.where(trials.c.number < bindparam("stop")).limit(_most)
+PAGE = _before.where(trials.c.number > bindparam("after")).order_by(trials.c.number)
 PAGE_OF = {state: PAGE.where(condition) for state, condition in _found_in.items()}
-LAST = (
-    select(*_columns)
-    .where(_of_experiment, trials.c.number < bindparam("stop"))
-    .order_by(trials.c.number.desc())
-    .limit(_most)
-)
+LAST = _before.order_by(trials.c.number.desc())
 LAST_OF = {state: LAST.where(condition) for state, condition in _found_in.items()}
-REISSUE = (
-    update(trials)
-    .where(_of_experiment, _numbered, _pending)
-    .values(issued=trials.c.issued + 1, lease_expires=bindparam("lease_expires"))
-)
-CLOSED_FIELDS = (
-    "state",
-    "position",
-    "observation",
-    "counts",
-    "rounds",
-    "closed_at",
-    "late",
-    "partial",
-    "reason",
-    "checksum",
-)
-CLOSE = (
-    update(trials).where(_of_experiment, _numbered, _pending).values({name: bindparam(name) for name in CLOSED_FIELDS})
-)
+_changed = update(trials).where(_of_experiment, _numbered, _in_state[PENDING])
+REISSUE = _changed.values(issued=trials.c.issued + 1, lease_expires=bindparam("lease_expires"))
+CLOSE = _changed.values({name: bindparam(name) for name in (*CLOSING, "position", "checksum")})
 
-TURN = select(experiments.c.choosing_until).where(_experiment, experiments.c.choosing_until > bindparam("now"))
-TAKE_TURN = (
-    update(experiments)
-    .where(_experiment, or_(experiments.c.choosing_until.is_(None), experiments.c.choosing_until <= bindparam("now")))
-    .values(choosing_until=bindparam("until"))
-)
-END_TURN = (
-    update(experiments)
-    .where(_experiment, experiments.c.choosing_until == bindparam("until"))
-    .values(choosing_until=None)
-)
+_until = experiments.c.choosing_until
+TURN = select(_until).where(_experiment, _until > bindparam("now"))
+_free = or_(_until.is_(None), _until <= bindparam("now"))
+TAKE_TURN = update(experiments).where(_experiment, _free).values(choosing_until=bindparam("until"))
+END_TURN = update(experiments).where(_experiment, _until == bindparam("until")).values(choosing_until=None)
 _tally_of = tallies.c.experiment == bindparam("of_experiment")
 TALLY = select(tallies.c.position, tallies.c.sums).where(_tally_of)
 FIRST_TALLY = insert(tallies)
-NEXT_TALLY = (
-    update(tallies)
-    .where(_tally_of, tallies.c.position < bindparam("reached"))
-    .values(position=bindparam("reached"), sums=bindparam("sums"))
-)
+_old_tally = update(tallies).where(_tally_of, tallies.c.position < bindparam("reached"))
+NEXT_TALLY = _old_tally.values(position=bindparam("reached"), sums=bindparam("sums"))
 
 
 @cache
@@ -168,3 +129,49 @@ def experiments_page(*given: str) -> Select[Any]:
     """Experiments by name; given: "behind" and "ahead", the names that bound them; before a name the last is first."""
     found = ALL.where(*(_beyond[key] for key in given)).limit(_most)
     return found.order_by(_named.desc() if "ahead" in given else _named)
+
+
+# -- imports ---------------------------------------------------------------------------------------------------
+
+_import = imports.c.id == bindparam("of_import")
+_part_of = import_parts.c["import"] == bindparam("of_import")
+_unseen = imports.c.number.is_(None)
+_alive = update(imports).where(_import, _unseen, imports.c.expires > 0.0)  # whose parts nobody is clearing away
+
+_PLACE = ("id", "number", "position", "size")  # as in `parts.Run`
+MOMENT = (
+    select(experiments.c.trials, experiments.c.closed, imports.c.checksum, *(imports.c[name] for name in _PLACE))
+    .outerjoin(imports, and_(imports.c.experiment == experiments.c.id, imports.c.number.is_not(None)))
+    .where(_experiment)
+    .order_by(imports.c.number)
+)
+PARTS = (
+    select(import_parts.c.first, import_parts.c.trials, import_parts.c.checksum)
+    .where(_part_of, import_parts.c.first > bindparam("behind"), import_parts.c.first < bindparam("stop"))
+    .order_by(import_parts.c.first)
+)
+
+BEGIN_IMPORT = insert(imports)
+KEEP_ALIVE = _alive.values(expires=bindparam("until"))
+ADD_PART = insert(import_parts)
+PUBLISH = _alive.values(number=bindparam("at_number"), position=bindparam("at_position"), checksum=bindparam("total"))
+LEFT_BEHIND = select(imports.c.id, imports.c.size).where(_unseen, imports.c.expires < bindparam("now"))
+CONDEMN = update(imports).where(_import, _unseen, imports.c.expires < bindparam("now")).values(expires=0.0)
+CLEAR_PARTS = delete(import_parts).where(_part_of, import_parts.c.first < bindparam("stop"))
+FORGET_IMPORT = delete(imports).where(_import, _unseen)
+
+# -- beside the log --------------------------------------------------------------------------------------------
+
+TOKENS = select(*(tokens.c[name] for name in StoredToken._fields)).order_by(tokens.c.id)
+TOKEN = TOKENS.where(tokens.c.id == bindparam("of_token"))
+ADD_TOKEN = insert(tokens)
+_valid = update(tokens).where(tokens.c.id == bindparam("of_token"), tokens.c.revoked_at.is_(None))
+REVOKE = _valid.values(revoked_at=bindparam("at"))
+_answered = answers.c.owner == bindparam("of_owner"), answers.c.key == bindparam("of_key")
+ANSWER = select(*(answers.c[name] for name in KeptAnswer._fields)).where(*_answered)
+KEEP_ANSWER = insert(answers)
+FORGET_ANSWERS = delete(answers).where(answers.c.at < bindparam("before"))
+NOTE = insert(audit)
+_lines = select(*(audit.c[name] for name in AuditLine._fields)).order_by(audit.c.number).limit(_most)
+LINES = _lines.where(audit.c.number > bindparam("after"))
+LINES_OF = LINES.where(audit.c.experiment == bindparam("of_experiment"))

@@ -20,15 +20,6 @@ from dobandit.experiment.storage.versions import check_version, stored_version
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
-def schema_version(url: str) -> str | None:
-    """The version of the tables in a database; None where there are none."""
-    database = open_database(url)
-    if not database.present():
-        return None
-    with _connected(database) as connection:
-        return stored_version(connection)
-
-
 def upgrade(url: str) -> tuple[str, str]:
     """Bring the tables to the present version, all or nothing. Returns the versions before and after."""
     return bring_up_to_date(open_database(url))
@@ -43,7 +34,8 @@ def bring_up_to_date(database: Database) -> tuple[str, str]:
     if not database.present():
         raise absent
     with _connected(database) as connection:
-        _let_tables_be_remade(connection)
+        if connection.dialect.name == "sqlite":  # it copies and drops a table to change it; no trial may go with that
+            connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         database.begin(connection)
         database.keep_out(connection)
         before = stored_version(connection)
@@ -69,12 +61,6 @@ def configuration(connection: Connection | None = None) -> Config:
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
-
-
-def _let_tables_be_remade(connection: Connection) -> None:
-    """SQLite changes a table by copying and dropping it, which must not delete the trials that refer to it."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
 
 
 @contextmanager

@@ -38,12 +38,12 @@ def make_tables(connection: Connection, database: Database) -> None:
     database.keep_out(connection)
     version = stored_version(connection)
     if version is not None:
-        return check_version(version, database.url)
+        check_version(version, database.url)
+        return
     refuse_foreign(connection, database)
     schema.whole_metadata().create_all(connection, checkfirst=False)
     schema.version_metadata.create_all(connection)  # may be there, and empty
     connection.execute(STAMP, {"version_num": schema.VERSIONS[-1]})
-    return None
 
 
 def refuse_foreign(connection: Connection, database: Database) -> None:

@@ -1,25 +1,24 @@
-"""Writing to one experiment, inside a transaction that holds its lock."""
+"""Writing inside a transaction: to the books, and to one experiment whose lock it holds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Executable
+from sqlalchemy import Connection, Insert
+from sqlalchemy.exc import IntegrityError
 
 from dobandit.experiment.storage import plainly
 from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import PENDING, Arrival, ClosedTrial, StoredTrial, Writer
+from dobandit.experiment.storage.base import CLOSING, PENDING, Arrival, ClosedTrial, StoredTrial, Writer
+from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.experiment.storage.checksums import checksum
-from dobandit.experiment.storage.connected import Parameters, plain_rows
-from dobandit.experiment.storage.import_statements import PUBLISH
-from dobandit.experiment.storage.log_reading import LogReader, Moment
+from dobandit.experiment.storage.log_reading import LogReader
 from dobandit.experiment.storage.parts import Run, run_sum
-from dobandit.experiment.storage.refusals import lost, must_close, not_pending
-from dobandit.experiment.storage.soundness import closed_from, trial_from
-from dobandit.experiment.storage.sql_books import SQLBooks
+from dobandit.experiment.storage.refusals import key_in_use, lost, must_close, not_pending
+from dobandit.experiment.storage.soundness import closed_from
 
 EVERY = 2**31 - 1  # rows: no limit
 _BATCH = 5000
@@ -32,6 +31,47 @@ def insert_text(style: str) -> str:
     """The INSERT of a trial in the driver's own words: SQLAlchemy's would take longer than the database."""
     names = ",".join(f'"{name}"' for name in _COLUMNS)  # do is a word of SQL
     return f"INSERT INTO trials ({names}) VALUES ({','.join(['?' if style == 'qmark' else '%s'] * len(_COLUMNS))})"
+
+
+def inserted(connection: Connection, statement: Insert, values: dict[str, Any]) -> int:
+    """The key that the database gave to a new row."""
+    key = connection.execute(statement, values).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+class SQLBooks(Books):
+    """The books, on the connection of a transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def answered(self, owner: str, key: str) -> KeptAnswer | None:
+        row = plainly.first(self._connection, do.ANSWER, {"of_owner": owner, "of_key": key})
+        return None if row is None else KeptAnswer._make(row)
+
+    def keep_answer(self, answer: KeptAnswer) -> None:
+        try:
+            plainly.execute(self._connection, do.KEEP_ANSWER, answer._asdict())
+        except IntegrityError:
+            raise key_in_use(answer.key) from None
+
+    def forget_answers(self, before: float) -> int:
+        return self._connection.execute(do.FORGET_ANSWERS, {"before": before}).rowcount
+
+    def note(self, line: AuditLine) -> None:
+        plainly.execute(self._connection, do.NOTE, _without_key(line))
+
+    def add_token(self, token: StoredToken) -> int:
+        return inserted(self._connection, do.ADD_TOKEN, _without_key(token))
+
+    def revoke_token(self, token: int, at: float) -> bool:
+        return self._connection.execute(do.REVOKE, {"of_token": token, "at": at}).rowcount == 1
+
+
+def _without_key(row: AuditLine | StoredToken) -> dict[str, Any]:
+    """The values of a row whose first one is given by the database."""
+    return dict(islice(row._asdict().items(), 1, None))
 
 
 class SQLWriter(SQLBooks, Writer):
@@ -51,21 +91,16 @@ class SQLWriter(SQLBooks, Writer):
         parameters = {**self._experiment, "since": position, "most": EVERY}
         closed = closed_from(plainly.rows(self._connection, do.CLOSED_SINCE, parameters), self._url)
         if len(closed.positions) < self.closed - position:  # some came with an import
-            log, moment = self._log()
-            closed = log.closed_columns(moment, position, EVERY)
+            log = self._log()
+            log.moment = log.moment._replace(closed=self.closed)  # with what is not stored yet
+            closed = log.closed_columns(position, EVERY)
         return list(closed.trials())
 
     def pending(self) -> Sequence[StoredTrial]:
-        if self.trials == self.closed:
-            return []
-        rows = plainly.rows(self._connection, do.PENDING_TRIALS, self._experiment)
-        return [trial_from(row, self._url) for row in rows]
+        return [] if self.trials == self.closed else self._log().pending()
 
     def trial(self, number: int) -> StoredTrial | None:
-        row = plainly.first(self._connection, do.TRIAL, {**self._experiment, "of_number": number})
-        if row is None:
-            return self._imported(number) if 0 <= number < self.trials else None
-        self._looked_at = trial_from(row, self._url)
+        self._looked_at = self._log().trial(number) if 0 <= number < self.trials else None
         return self._looked_at
 
     def add(self, trials: Sequence[StoredTrial]) -> int:
@@ -89,11 +124,9 @@ class SQLWriter(SQLBooks, Writer):
         before = self._looked_at if self._looked_at and self._looked_at.number == number else self.trial(number)
         if before is None:
             raise not_pending(number, None)
-        values = trial._replace(position=position)._asdict()
-        values["checksum"] = checksum(
-            number, position, trial.state, before.do, trial.observation, trial.counts, trial.rounds
-        )
-        self._update(do.CLOSE, number, {name: values[name] for name in do.CLOSED_FIELDS})
+        total = checksum(number, position, trial.state, before.do, trial.observation, trial.counts, trial.rounds)
+        changed = {name: getattr(trial, name) for name in CLOSING}
+        self._update(do.CLOSE, number, {**changed, "position": position, "checksum": total})
         self.closed += 1
         return position
 
@@ -102,7 +135,7 @@ class SQLWriter(SQLBooks, Writer):
             return self.add(arrival.trials)
         run = Run(arrival.key, self.trials, self.closed, len(arrival.trials))
         place = {"of_import": run.key, "at_number": run.number, "at_position": run.position, "total": run_sum(run)}
-        if self._connection.execute(PUBLISH, place).rowcount != 1:
+        if self._connection.execute(do.PUBLISH, place).rowcount != 1:
             raise lost(self._url)
         self.trials, self.closed = self.trials + run.size, self.closed + run.size
         return run.number
@@ -123,18 +156,9 @@ class SQLWriter(SQLBooks, Writer):
             total = checksum(number, position, trial.state, trial.do, trial.observation, trial.counts, trial.rounds)
         return (*self._key, number, *trial[1:_POSITION], position, *trial[_POSITION + 1 :], total)
 
-    def _read(self, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
-        return plain_rows(self._connection, statement, parameters)
-
-    def _log(self) -> tuple[LogReader, Moment]:
+    def _log(self) -> LogReader:
         """The log as this transaction sees it."""
-        log = LogReader(self._read, *self._key, self._url)
-        moment = log.moment() or Moment(0, 0, ())
-        return log, moment._replace(trials=self.trials, closed=self.closed)
-
-    def _imported(self, number: int) -> StoredTrial | None:
-        log, moment = self._log()
-        return log.trial(moment, number)
+        return LogReader(partial(plainly.rows, self._connection), *self._key, self._url)
 
     def _update(self, statement: Any, number: int, values: dict[str, Any]) -> None:
         changed = plainly.execute(self._connection, statement, {**self._experiment, "of_number": number, **values})
