@@ -324,6 +324,7 @@ def test_importing_dobandit_needs_no_web_package():
     assert done.stdout.strip() == "[]", done.stderr
 
 
+@pytest.mark.filterwarnings("ignore:the rules leave nothing to set")
 def test_rules_say_the_same_on_both_sides(service):
     for i, available in enumerate((None, [], ["email"])):
         words = {"budget": 1, "policy": "random", "seed": 3, "available": available}

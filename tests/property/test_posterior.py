@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 import dobandit as dob
+from dobandit.oracle.actions import actions_of
+from dobandit.oracle.advantages import advantage, advantages_of
+from dobandit.oracle.anytime_values import anytime_values, fill_intervals
+from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import NOTHING, Action, Rounds, Situation, no_context
 
 GRAPH = dob.CausalGraph([("A", "M"), ("B", "M"), ("M", "Y"), ("B", "Y")], target="Y")
@@ -69,16 +73,22 @@ def test_the_chance_is_a_function_of_seed_and_rounds():
 
 
 @pytest.mark.parametrize("links", ["auto", "identity"])
-def test_the_gap_is_the_largest_upper_end_of_the_others_above_the_lower_end(links):
+def test_the_gap_is_what_another_action_can_be_ahead_by_its_ends_or_in_one_pass(links):
     learner = learned(world(3), 500, links=links)
-    now = Situation(np.zeros(3), no_context(4))
-    ends = {
-        action: learner.engine.anytime.interval(learner.engine.state, action, now.context, 0.05) for action in CHOICES
-    }
-    for action in CHOICES:
-        most = max(end.high for other, end in ends.items() if other != action)
-        assert learner.engine.gap(action, now) == pytest.approx(max(most - ends[action].low, 0.0), abs=1e-9)
-    assert learner.gap() == learner.engine.gap(learner.engine.best(now).action, now)
+    now, engine = Situation(np.zeros(3), no_context(4)), learner.engine
+    ends = {action: engine.anytime.interval(engine.state, action, now.context, 0.05) for action in CHOICES}
+    listing = listing_of(engine.problem.order, actions_of(CHOICES))
+    oracle = anytime_values(GRAPH, listing, engine.plan.layout, engine.plan.estimator)
+    fill_intervals(engine.plan.layout, oracle, engine.state, math.log(len(listing.order) / 0.05), now.context)
+    rows, work = [listing.actions.row(i) for i in range(len(CHOICES))], advantages_of(oracle)
+    for i, action in enumerate(rows):
+        ahead = [
+            min(ends[other].high - ends[action].low, advantage(oracle, work, now.context, j, i))
+            for j, other in enumerate(rows)
+            if j != i
+        ]
+        assert engine.gap(action, now) == pytest.approx(max(*ahead, 0.0), abs=1e-9)
+    assert learner.gap() == engine.gap(engine.best(now).action, now)
 
 
 def told_while_it_chooses(learner, rounds):
