@@ -34,7 +34,7 @@ class Walk(NamedTuple):
     kept_means: NDArray[np.float64]  # what a trial has changed, as it was before
     kept_spread: NDArray[np.float64]
     kept_slope: NDArray[np.float64]
-    moved: NDArray[np.bool_]  # whose mean a trial has changed
+    moved: NDArray[np.bool_]  # whose mean has changed since the action before
     settled: NDArray[np.int64]  # (depths,) what a trial has settled again
 
 
@@ -90,19 +90,35 @@ def index_now(oracle: Any, layout: Any, bonus: float) -> float:
     return value + bonus * math.sqrt(max(joint_variance(oracle, layout), 0.0)) if bonus > 0.0 else value
 
 
+@inlined
+def reached(layout: Any, moved: Any, v: int) -> bool:
+    """Whether the mean of a parent of v has changed."""
+    some = False
+    for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+        some = some or moved[layout.parent[slot]]
+    return some
+
+
 @kernel
 def score_means(oracle: Any, layout: Any, state: Any, bonus: float, fixed: Any) -> None:
-    """Both passes for every action; forwards only from where it differs from the action before."""
-    listing, known, means = oracle.listing, oracle.walk.known, oracle.walk.means
+    """Both passes for every action; forwards only where something differs from the action before."""
+    listing, known, means, moved = oracle.listing, oracle.walk.known, oracle.walk.means, oracle.walk.moved
     for i in range(len(listing.values)):
+        for depth in range(listing.first[i]):
+            moved[listing.order[depth]] = False
         at = members_before(listing.member, i, listing.first[i])
         for depth in range(listing.first[i], len(listing.order)):
+            v, held = listing.order[depth], not math.isnan(known[depth])
             known[depth], at = held_at(listing, i, depth, at, fixed)
-            if math.isnan(known[depth]):
+            before = means[v]
+            if not math.isnan(known[depth]):
+                means[v] = known[depth]
+            elif i == 0 or held or reached(layout, moved, v):
                 settle(oracle, layout, state, depth, bonus > 0.0)
-            else:
-                means[listing.order[depth]] = known[depth]
+            moved[v] = means[v] != before
         listing.values[i] = index_now(oracle, layout, bonus)
+    for depth in range(len(listing.order)):
+        moved[listing.order[depth]] = False
 
 
 @kernel
@@ -116,10 +132,7 @@ def index_with(oracle: Any, layout: Any, state: Any, bonus: float, depth: int, t
     walk.moved[held] = to != walk.kept_means[held]
     for k in range(depth + 1, len(order) if walk.moved[held] else 0):
         v = order[k]
-        reached = False
-        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-            reached = reached or walk.moved[layout.parent[slot]]
-        if reached and math.isnan(walk.known[k]):
+        if math.isnan(walk.known[k]) and reached(layout, walk.moved, v):
             walk.kept_means[v], walk.kept_spread[v] = walk.means[v], walk.spread[v]
             for slot in range(layout.ptr[v], layout.ptr[v + 1]):
                 walk.kept_slope[slot] = walk.slope[slot]
