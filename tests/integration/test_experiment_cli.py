@@ -174,7 +174,7 @@ def test_ask_in_json(x):
 
 
 def test_a_prediction_that_is_not_there_is_null():
-    document = trial_document(Trial(3, {"X": 1}, math.nan, Interval(0.0, math.inf), "why"))
+    document = trial_document(Trial(3, {"X": 1}, math.nan, Interval(0.0, math.inf), "why"), "words")
     assert (document["trial"], document["predicted"], document["interval"]) == (3, None, [0.0, None])
 
 

@@ -32,6 +32,12 @@ def seen_after(trial):
     return {**SEEN, **trial["do"]}
 
 
+def test_explanations_say_what_their_intervals_promise(house):
+    house.call("POST", f"{house.at}/ask", {})
+    said = house.call("GET", f"{house.at}/trials/0/explain").json()
+    assert said["interval_words"] == "holds with 95% at every round you look"
+
+
 def test_a_round_over_http_is_a_round(house):
     """The same experiment, asked here and there, says the same in the same words."""
     local = dob.create_experiment(
@@ -49,7 +55,7 @@ def test_a_round_over_http_is_a_round(house):
             trial.why,
             1,
         )
-        assert said["interval"] == list(trial.interval)
+        assert (said["interval"], said["interval_words"]) == (list(trial.interval), local.interval_words)
         told = house.call(
             "POST", f"{house.at}/trials/{said['trial']}/tell", {"observation": seen_after(said), "issued": 1}
         )

@@ -38,9 +38,10 @@ def document(value: Any) -> Any:
 # -- trials ------------------------------------------------------------------------------------------------------
 
 
-def trial_document(trial: Trial) -> dict[str, Any]:
-    """A trial that was handed out."""
-    return {**numbered_document(trial), "lease_expires": iso_time(trial.lease_expires)}
+def trial_document(trial: Trial, interval_words: str) -> dict[str, Any]:
+    """A trial that was handed out, and what its interval promises."""
+    said = {"lease_expires": iso_time(trial.lease_expires), "interval_words": interval_words}
+    return {**numbered_document(trial), **said}
 
 
 def numbered_document(value: Trial | Told | Explanation) -> dict[str, Any]:
@@ -63,6 +64,11 @@ def recorded_document(trial: int) -> dict[str, Any]:
 
 def imported_document(numbers: range, rounds: int) -> dict[str, Any]:
     return {"rounds": rounds, "first": numbers[0], "last": numbers[-1]}
+
+
+def explanation_document(told: Explanation, interval_words: str) -> dict[str, Any]:
+    """Why a trial set what it set, and what its interval promises."""
+    return {**numbered_document(told), "interval_words": interval_words}
 
 
 # -- answers -----------------------------------------------------------------------------------------------------

@@ -114,8 +114,11 @@ def explain_command(experiment: Experiment, trial: int, as_json: bool) -> None:
       dobandit experiment explain spring 3
     """
     told, words = experiment.explain(trial), experiment.interval_words
-    document = {**documents.numbered_document(told), "interval_words": words}
-    answer(as_json, document, lambda: out.print_explanation(experiment.graph.target, told, words))
+    answer(
+        as_json,
+        documents.explanation_document(told, words),
+        lambda: out.print_explanation(experiment.graph.target, told, words),
+    )
 
 
 @click.command("estimates")

@@ -60,8 +60,7 @@ def ask_command(
     asked = experiment.ask(available or None, count, lease_of(lease), context=context_given(context), **words)
     trials = asked if isinstance(asked, list) else [asked]
     if as_json:
-        promise = {"interval_words": experiment.interval_words}
-        said = [{**documents.trial_document(trial), **promise} for trial in trials]
+        said = [documents.trial_document(trial, experiment.interval_words) for trial in trials]
         print_json(said if count > 1 else said[0])
         return
     for i, trial in enumerate(trials):

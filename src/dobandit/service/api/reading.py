@@ -59,7 +59,11 @@ def explain(request: Request, experiment: int, number: int) -> Response:
     if has(request, tag):
         house.experiment(experiment).stored_trial(number)
         return tagged(request, Answered("", tag))
-    found = house.answered(experiment, question, lambda one: documents.numbered_document(one.explain(number)))
+
+    def explained(one: Experiment) -> Any:
+        return documents.explanation_document(one.explain(number), one.interval_words)
+
+    found = house.answered(experiment, question, explained)
     return tagged(request, found._replace(tag=tag))
 
 

@@ -35,7 +35,7 @@ def ask(request: Request, experiment: int, body: Body) -> Change:
     given = said(request, body, *_ASK)
 
     def kept(found: Experiment, written: list[StoredTrial]) -> dict[str, Any]:
-        return {"trials": [trial_document(found.handed_out(trial)) for trial in written]}
+        return {"trials": [trial_document(found.handed_out(trial), found.interval_words) for trial in written]}
 
     return Change(lambda found: found.ask(**given), kept)
 

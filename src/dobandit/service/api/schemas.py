@@ -94,6 +94,7 @@ _TRIAL = {
     "context": {},
     "size": 1,
     "control": False,
+    "interval_words": "95%, at this round",
 }
 _ROW = {
     "trial": 3,
@@ -195,7 +196,17 @@ IMPORT = _takes(
 ) | _gives({"rounds": 985, "first": 7, "last": 8}, 201)
 TRIALS = _gives({"trials": [_ROW], "next": 3})
 ONE_TRIAL = _gives(_ROW)
-EXPLAIN = _gives({"trial": 3, "do": {"coupon": 1}, "predicted": 0.21, "optimistic": 0.29, "bonus": 0.08, "paths": []})
+EXPLAIN = _gives(
+    {
+        "trial": 3,
+        "do": {"coupon": 1},
+        "predicted": 0.21,
+        "optimistic": 0.29,
+        "bonus": 0.08,
+        "paths": [],
+        "interval_words": "95%, at this round",
+    }
+)
 RECOMMEND = _gives({**_RECOMMENDED, "best_observed": _BEST})
 EVALUATE = _gives(_RECOMMENDED)
 OBSERVED = _gives(_BEST)
