@@ -47,11 +47,6 @@ class Bounds(NamedTuple):
     low: Array
     high: Array
 
-    def advantage(self, i: int) -> float:
-        """How much better than row i the best of the others can be at most; at least 0."""
-        others = np.delete(self.high, i)
-        return max(float(others.max(initial=-math.inf)) - float(self.low[i]), 0.0)
-
 
 class AnytimeIntervals:
     """The intervals of one problem, from the state of a mixture. Asking changes nothing of the state."""
@@ -105,16 +100,18 @@ class AnytimeIntervals:
     def gap(self, state: Mixed, action: Action, actions: Actions, context: Array, delta: float) -> float:
         """By how much the best of the other actions of a list can be better than `action` at most; at least 0. Two
         listed actions share the nodes that nobody knows well (`oracle.advantages`), where the frontier is narrow."""
-        bounds, low = self.bounds(state, actions, context, delta), self.interval(state, action, context, delta).low
-        oracle, rows = self._kept_oracle(actions), [bounds.actions.row(i) for i in range(len(bounds.high))]
-        work = None if oracle is None or action not in rows else advantages_of(oracle)
+        bounds, oracle = self.bounds(state, actions, context, delta), self._kept_oracle(actions)
+        rows = [bounds.actions.row(i) for i in range(len(bounds.high))]
+        own = rows.index(action) if action in rows else -1
+        low = self.interval(state, action, context, delta).low if own < 0 else float(bounds.low[own])
+        work = None if oracle is None or own < 0 else advantages_of(oracle)
         most = 0.0
         for i in np.argsort(-bounds.high, kind="stable").tolist():
             ahead = float(bounds.high[i]) - low
             if ahead <= most:
                 break
-            if rows[i] != action:
-                shared = math.inf if work is None else advantage(oracle, work, context, i, rows.index(action))
+            if i != own:
+                shared = math.inf if work is None else advantage(oracle, work, context, i, own)
                 most = max(most, min(ahead, float(shared)))
         return most
 
