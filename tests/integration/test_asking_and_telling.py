@@ -48,6 +48,7 @@ def test_bad_leases(lease):
     experiment = make()
     refused(ExperimentError, lambda: experiment.ask(lease=lease), "lease")
     refused(ExperimentError, lambda: make(lease=lease), "lease")
+    refused(InterventionError, lambda: experiment.ask(["nobody"], lease=lease), "nobody")  # as ever, what comes first
     assert experiment.ask().number == 0
 
 

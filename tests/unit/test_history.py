@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dobandit import CausalGraph, limits
-from dobandit.errors import DobanditError, ExperimentError, ParseError
+from dobandit.errors import DobanditError, ExperimentError, ObservationError, ParseError
 from dobandit.experiment import export, history
+from dobandit.experiment.batches import batch_of
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import StoredTrial
 from worlds import quietly, relaxed
@@ -178,6 +179,16 @@ def test_a_bad_row_is_refused_with_its_number(row):
     error = refused([good, good, row, good])
     assert str(error).startswith("row 2: ")
     assert error.line is None
+
+
+def test_what_is_no_row_is_not_gone_through():
+    class Endless:
+        def __iter__(self):
+            raise AssertionError("gone through")
+
+    assert "row 1" in str(refused([{"X1": 1, "X2": 0, "Y": 1}, Endless()]))
+    with pytest.raises(ObservationError, match="row 1"):
+        batch_of([{"X1": 1, "X2": 0, "Y": 1}, Endless()], BINARY, [None] * 3)
 
 
 def test_sources_that_are_none(tmp_path):

@@ -131,11 +131,12 @@ class Experiment(ChoosingLog):
             raise ExperimentError(f"control is True, False or None, but got {shown(control)}.")
         known = self.columns.context_row(context)
         with self._alone():
+            names = self._names(available)
             seconds = self.definition.lease if lease is None else lease_seconds(lease)
             now = self._clock()
             expires = None if seconds is None else max(now + seconds, math.nextafter(now, math.inf))
             told = None if known is None else self.columns.encode(known)
-            trials = self._asked(Asked(self._names(available), int(size), control, told, int(n), now, expires))
+            trials = self._asked(Asked(names, int(size), control, told, int(n), now, expires))
             held = {trial.number: trial.issued for trial in trials}
             self.storage.once_stored(lambda: self._held.update(held))
         return trials[0] if n == 1 else trials

@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -99,22 +98,27 @@ def numbered_rows(source: Any, columns: Columns, passed: list[str] | None = None
 
 def grouped(rows: Iterable[tuple[int, Any]]) -> Iterable[tuple[int, Any, int]]:
     """Equal rows together, with the place of the first and how many there are: a thousand rows of 0 and 1 are few."""
-    groups: dict[Any, tuple[int, Any]] = {}
-    times: Counter[Any] = Counter()
+    groups: dict[Any, list[Any]] = {}
     for number, row in rows:
         key = key_of(row) or (number, id(row))
-        groups.setdefault(key, (number, row))
-        times[key] += 1
-    return ((*group, times[key]) for key, group in groups.items())
+        group = groups.get(key)
+        if group is None:
+            groups[key] = [number, row, 1]
+        else:
+            group[2] += 1
+    return ((number, row, times) for number, row, times in groups.values())
 
 
 def key_of(row: Any) -> Any:
-    """What is equal for equal rows; None where that is not known."""
+    """What is equal for equal rows; None where that is not known, as of what is no row: it may have no end."""
+    cells = isinstance(row, (list, tuple))
+    if not cells and not isinstance(row, (dict, Mapping)):
+        return None
     try:
-        key = tuple(row.items() if hasattr(row, "items") else row)
+        key = tuple(row if cells else row.items())
         hash(key)
-    except TypeError:  # a pair of mappings; or no row at all, or with a value that is none: for the reader to say
-        pairs = isinstance(row, (list, tuple)) and all(type(part) is dict for part in row)
+    except TypeError:  # a pair of mappings, or a value that is none: for the reader to say
+        pairs = cells and all(type(part) is dict for part in row)
         return key_of([tuple(part.items()) for part in row]) if pairs else None
     return key
 
