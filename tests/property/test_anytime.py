@@ -356,6 +356,24 @@ def test_interval_arithmetic_holds_all_curves_of_the_sets(monkeypatch):
             assert low <= mean_of(tables, fixed) <= high
 
 
+@pytest.mark.parametrize("members", ["s", "c"])
+def test_interval_arithmetic_takes_nothing_over_from_an_action_that_differs(members, monkeypatch):
+    engine, _ = lived(members, rounds=400)
+    monkeypatch.setattr("dobandit.policy.anytime_intervals.anytime_values", lambda *_: None)
+    wide, context = AnytimeIntervals(engine.problem, engine.plan.estimator), no_context(4)
+    values = [(math.nan, 0.0, 1.0)] * 3
+    acts = []
+    for to in itertools.product(*values):
+        held = [(v, x) for v, x in enumerate(to, start=1) if not math.isnan(x)]
+        acts.append(Action(tuple(v for v, _ in held), tuple(x for _, x in held)))
+    for seed in range(3):  # neighbours hold the same parents of a node, others, the same to something else, or nothing
+        mixed = [acts[i] for i in np.random.default_rng(seed).permutation(len(acts))]
+        bounds = wide.bounds(engine.state, actions_of([*acts, *mixed]), context, 0.05)
+        for i in range(len(bounds.low)):
+            alone = wide.interval(engine.state, bounds.actions.row(i), context, 0.05)
+            assert (bounds.low[i], bounds.high[i]) == alone
+
+
 def pattern_rows(parents):
     """A row for each pattern of the parents, the constant first."""
     return np.array([[1.0, *((i >> j) & 1 for j in range(parents))] for i in range(2**parents)])

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import by_type, kernel
+from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.anytime import NonePromised, SomePromised, find_centre, highest, table_interval
 from dobandit.estimation.mle import find_pattern
 from dobandit.estimation.statistics import Layout, named_parents
@@ -86,9 +86,39 @@ def bound_convex(
     if centre.status == 0:
         return False
     bound_sizes(layout, sets, state, v, centre)
+    straight, last = sets.links.code[v] == IDENTITY, -1
     for i in range(len(fixed)):
-        if math.isnan(fixed[i, v]):
-            bound_sum(layout, sets, state, v, centre, fixed[i], low[i], high[i])
+        if not math.isnan(fixed[i, v]):
+            continue
+        held = last >= 0 and held_alike(layout, v, fixed, last, i)
+        if held and known_alike(layout, v, low, high, last, i):
+            low[i, v], high[i, v] = low[last, v], high[last, v]
+            continue
+        if not straight and not held:
+            for end in range(2):
+                sets.ends[end] = end_of_sum(layout, sets, state, v, centre, fixed[i], low[i], high[i], end, True)
+        bound_sum(layout, sets, state, v, centre, fixed[i], low[i], high[i])
+        last = i
+    return True
+
+
+@inlined
+def held_alike(layout: Any, v: int, fixed: Any, i: int, k: int) -> bool:
+    """Whether two actions hold the same parents of v, to the same."""
+    for at in range(layout.ptr[v], layout.ptr[v + 1]):
+        one, other = fixed[i, layout.parent[at]], fixed[k, layout.parent[at]]
+        if one != other and not (math.isnan(one) and math.isnan(other)):
+            return False
+    return True
+
+
+@inlined
+def known_alike(layout: Any, v: int, low: Any, high: Any, i: int, k: int) -> bool:
+    """Whether the means of v's parents have the same ends under two actions."""
+    for at in range(layout.ptr[v], layout.ptr[v + 1]):
+        parent = layout.parent[at]
+        if low[i, parent] != low[k, parent] or high[i, parent] != high[k, parent]:
+            return False
     return True
 
 
@@ -156,15 +186,13 @@ def pattern_ends(sets: Any, state: Any, v: int, d: int, first: int, nats: float)
 
 @kernel
 def bound_sum(layout: Any, sets: Any, state: Any, v: int, centre: Any, fixed: Any, low: Any, high: Any) -> None:
-    """The ends of a line's or a curve's mean."""
+    """The ends of a line's or a curve's mean; of a curve, sets.ends: between which numbers theta . V lies."""
     links = sets.links
     straight = links.code[v] == IDENTITY
     for end in range(2):
         p = mean = end_of_sum(layout, sets, state, v, centre, fixed, low, high, end, False)
         if not straight:
-            least = end_of_sum(layout, sets, state, v, centre, fixed, low, high, 0, True)
-            most = end_of_sum(layout, sets, state, v, centre, fixed, low, high, 1, True)
-            p = envelope(links, v, least, most, mean, end)
+            p = envelope(links, v, sets.ends[0], sets.ends[1], mean, end)
         p = min(max(p, 0.0), 1.0)
         if end:
             high[v] = p

@@ -22,6 +22,8 @@ from dobandit.oracle.frontier import Frontier, frontier_of
 from dobandit.oracle.joint_pattern import JointPattern
 from dobandit.oracle.listing import Listing, pick_best, propose, score
 
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+
 
 class AnytimeValues(NamedTuple):
     """The oracle: actions, the frontier, intervals by pattern, and scratch."""
@@ -40,22 +42,31 @@ class AnytimeValues(NamedTuple):
 
 
 def anytime_values(
-    graph: CausalGraph, listing: Listing, layout: Any, mix: Any, joint: JointPattern | None = None
+    graph: CausalGraph,
+    listing: Listing,
+    layout: Any,
+    mix: Any,
+    joint: JointPattern | None = None,
+    shared: dict[int, Ends] | None = None,
 ) -> AnytimeValues | None:
-    """The oracle for the actions of a list; None where the frontier is too wide for exact passes."""
+    """The oracle for the actions of a list; None where the frontier is too wide for exact passes. shared: ends by state
+    that lists of one order are worked out in, one after the other, by the number of columns."""
     frontier = frontier_of(graph, listing.order)
     if frontier is None:
         return None
     patterns, states = int(frontier.table_ptr[-1]), int(frontier.state_ptr[-1])
-    columns = columns_for(len(listing.values), states)
+    columns = columns_for(len(listing.values), states, shared is not None)
+    lowest, highest = np.zeros((2, states, columns))
+    if shared is not None:
+        lowest, highest = shared.setdefault(columns, (lowest, highest))
     return AnytimeValues(
         listing,
         likelihood_sets(layout, mix),
         frontier,
         low=np.zeros(patterns),
         high=np.zeros(patterns),
-        lowest=np.zeros((states, columns)),
-        highest=np.zeros((states, columns)),
+        lowest=lowest,
+        highest=highest,
         known=np.full((len(listing.order), columns), math.nan),
         target=ends_of_target(columns),
         lower=np.zeros(len(listing.values)),

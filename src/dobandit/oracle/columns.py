@@ -24,9 +24,11 @@ def whole_columns(wanted: int) -> int:
     return max(-(-wanted // _AT_ONCE), 1) * _AT_ONCE
 
 
-def columns_for(actions: int, states: int) -> int:
-    """How many columns a pass over so many states of a frontier has at once: few where there are very many states."""
-    wanted = max(min(actions, _MOST, _NEAR // max(states, 1)), 1)
+def columns_for(actions: int, states: int, shared: bool = False) -> int:
+    """How many columns a pass over so many states of a frontier has at once: few where there are very many states,
+    unless lists share what they are worked out in."""
+    near = max(_NEAR // max(states, 1), _AT_ONCE if shared else 1)
+    wanted = max(min(actions, _MOST, near), 1)
     return wanted if wanted < _AT_ONCE else whole_columns(wanted)
 
 

@@ -25,7 +25,7 @@ from dobandit.model.link_kernels import IDENTITY
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.advantages import advantage, advantages_of
 from dobandit.oracle.anytime_means import bound_listed, nothing_kept
-from dobandit.oracle.anytime_values import AnytimeValues, anytime_values, bound_actions, fill_intervals
+from dobandit.oracle.anytime_values import AnytimeValues, Ends, anytime_values, bound_actions, fill_intervals
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import Interval
 
@@ -69,6 +69,7 @@ class AnytimeIntervals:
         self._by_pattern = (not self._lines or int(degrees.max()) <= _MANY_PARENTS) and int(
             curved.max(initial=0)
         ) <= _MANY_BENT
+        self._shared: dict[int, Ends] = {}
         self._one = self._oracle(actions_of([Action()]))
         self._kept: dict[int, tuple[Actions, AnytimeValues | None]] = {}  # by the address of ids, which are kept too
 
@@ -127,7 +128,7 @@ class AnytimeIntervals:
         if not self._by_pattern:
             return None
         listing = listing_of(self.problem.order, actions)
-        return anytime_values(self.problem.graph, listing, self._layout, self.estimator)
+        return anytime_values(self.problem.graph, listing, self._layout, self.estimator, None, self._shared)
 
     def _by_means(self, state: Mixed, actions: Actions, context: Array, nats: float) -> tuple[Array, Array]:
         """By interval arithmetic over means: where lines make it sharp, or where nothing else can be done."""
