@@ -48,8 +48,11 @@ def test_bad_leases(lease):
     experiment = make()
     refused(ExperimentError, lambda: experiment.ask(lease=lease), "lease")
     refused(ExperimentError, lambda: make(lease=lease), "lease")
-    refused(InterventionError, lambda: experiment.ask(["nobody"], lease=lease), "nobody")  # as ever, what comes first
     assert experiment.ask().number == 0
+
+
+def test_of_two_mistakes_in_an_ask_what_can_be_set_is_named():
+    refused(InterventionError, lambda: make().ask(["nobody"], lease=-1), "nobody")
 
 
 @pytest.mark.parametrize("name", CASES)
