@@ -34,6 +34,7 @@ from dobandit.estimation.statistics import (
     Statistics,
     factorise,
     gather,
+    inverse_entry,
     invert_factor,
     solve_factored,
     start_statistics,
@@ -317,11 +318,8 @@ def fit_curve(layout: Any, links: Any, state: Any, v: int) -> None:
     invert_factor(hess, d)
     for i in range(d):
         for j in range(i + 1):
-            total = 0.0
-            for m in range(i, d):
-                total += hess[m * d + i] * hess[m * d + j]
-            state.covariance[at + i * d + j] = total
-            state.covariance[at + j * d + i] = total
+            state.covariance[at + i * d + j] = inverse_entry(hess, d, i, j)
+            state.covariance[at + j * d + i] = state.covariance[at + i * d + j]
 
 
 @kernel

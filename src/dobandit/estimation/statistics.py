@@ -196,10 +196,7 @@ def refresh(layout: Any, stats: Any, v: int) -> None:
     invert_factor(factor, d)
     for i in range(d):
         for j in range(i + 1):
-            total = 0.0
-            for m in range(i, d):
-                total += factor[m * d + i] * factor[m * d + j]
-            total -= stats.null[at + i * d + j] / c
+            total = inverse_entry(factor, d, i, j) - stats.null[at + i * d + j] / c
             stats.inverse[at + i * d + j] = total
             stats.inverse[at + j * d + i] = total
 
@@ -248,6 +245,15 @@ def invert_factor(a: Any, d: int) -> None:
             for m in range(j, i):
                 total -= a[i * d + m] * a[m * d + j]
             a[i * d + j] = total / a[i * d + i]
+
+
+@inlined
+def inverse_entry(factor: Any, d: int, i: int, j: int) -> float:
+    """Entry (i, j), j <= i, of (L L^T)^-1, from L^-1 in the lower triangle of `factor`."""
+    total = 0.0
+    for m in range(i, d):
+        total += factor[m * d + i] * factor[m * d + j]
+    return total
 
 
 @kernel

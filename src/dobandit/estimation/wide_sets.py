@@ -20,7 +20,7 @@ from typing import Any
 
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.log_likelihood import pattern_loss
-from dobandit.estimation.statistics import factorise, invert_factor
+from dobandit.estimation.statistics import factorise, inverse_entry, invert_factor
 from dobandit.model.link_kernels import IDENTITY
 
 MANY_PARENTS = 12  # beyond, the constant not counted, a set is taken to be its ellipsoid
@@ -118,10 +118,7 @@ def inverted(a: Any, d: int) -> bool:
     invert_factor(a, d)
     for i in range(d):
         for j in range(i + 1):
-            total = 0.0
-            for m in range(i, d):
-                total += a[m * d + i] * a[m * d + j]
-            a[j * d + i] = total  # the upper triangle: L^-1 is still needed in the lower one
+            a[j * d + i] = inverse_entry(a, d, i, j)  # the upper triangle: L^-1 is still needed in the lower one
     for i in range(d):
         for j in range(i):
             a[i * d + j] = a[j * d + i]

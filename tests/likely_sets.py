@@ -1,0 +1,53 @@
+"""Engines whose likelihood-ratio sets are looked at, and what their kernels say of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dobandit import CausalUCB
+from dobandit.model.links import identity
+from dobandit.oracle.actions import Action, actions_of
+from dobandit.oracle.anytime_values import anytime_values, fill_intervals
+from dobandit.oracle.listing import listing_of
+from dobandit.policy.anytime_intervals import AnytimeIntervals
+from dobandit.policy.causal_engine import causal_engine
+from dobandit.policy.engine import Rounds, no_context
+from dobandit.policy.problem import problem_of
+
+NATS = math.log(4 / 0.05)
+
+
+def engine_of(graph, link=identity, members=""):
+    """CausalUCB's engine, or one whose beliefs have only the members named by their first letters."""
+    problem = problem_of(graph, 1, links="auto" if members and link == identity else link, effects="any")
+    if not members:
+        return CausalUCB().engine(problem)
+    has = np.tile([letter in members for letter in "scto"], (len(graph) + 1, 1))
+    has[0] = False
+    return causal_engine(problem, has, 2.0)
+
+
+def told(engine, values):
+    """Learn rows of values by id, in their order; nothing was set."""
+    values = np.asarray(values, dtype=float)
+    engine.update(Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(len(values), dtype=np.int64)))
+    return engine
+
+
+def ends_of(engine, v, count, nats=NATS):
+    """The ends of a node's patterns, by the kernel that fills those of all nodes."""
+    order, layout = engine.problem.order, engine.plan.layout
+    oracle = anytime_values(
+        engine.problem.graph, listing_of(order, actions_of([Action()])), layout, engine.plan.estimator
+    )
+    fill_intervals(layout, oracle, engine.state, nats, no_context(len(engine.problem.graph)))
+    start, end = oracle.frontier.table_ptr[order.index(v) :][:2]
+    assert end - start == count
+    return oracle.low[start:end], oracle.high[start:end]
+
+
+def anytime_interval(engine, action, context, delta):
+    """The interval of one action, from what an engine has learned."""
+    return AnytimeIntervals(engine.problem, engine.plan.estimator).interval(engine.state, action, context, delta)
