@@ -27,8 +27,8 @@ MANY_PARENTS = 12  # beyond, the constant not counted, a set is taken to be its 
 _TINY = 1e-6  # of the identity in M, or directions that no row has shown would have no end
 _LEAST = 1e-3  # of D: differences of losses say nothing below it
 _MORE = 1.1  # the D that make M, over those that the M before asks for
-_TURNS = 20
-_AGAIN = 2
+_TURNS = 20  # until D must have stopped growing
+_AGAIN = 2  # larger M, once one was found: further ones change nothing in the third digit
 _ROUNDING = 1.0 + 1e-9
 
 
@@ -40,27 +40,33 @@ def ellipsoid(layout: Any, sets: Any, state: Any, v: int, room: float, most: flo
         reach = most + abs(sets.centre[j])
         room += 0.5 * _TINY * reach * reach
     radius = math.sqrt(2.0 * room) * _ROUNDING
-    grown = next_ellipsoid(layout, sets, state, v, math.inf if straight else 0.0)
-    found = straight
+    possible, found = next_inverse(layout, sets, state, v, math.inf if straight else 0.0), straight
+    adopt(sets, d)
     for _ in range(_TURNS):
-        if found or not grown < math.inf:
+        if found or not possible:
             break
-        grown = next_ellipsoid(layout, sets, state, v, _MORE * radius)
-        found = grown <= _MORE * _MORE
-    if not found:
+        possible = next_inverse(layout, sets, state, v, _MORE * radius)
+        found = possible and growth(layout, sets, state, v) <= _MORE * _MORE
+        adopt(sets, d)
+    if not found or not possible:
         return math.inf
     for _ in range(_AGAIN):
-        next_ellipsoid(layout, sets, state, v, radius)
+        if next_inverse(layout, sets, state, v, radius):
+            adopt(sets, d)
     return radius
 
 
-@kernel
-def next_ellipsoid(layout: Any, sets: Any, state: Any, v: int, radius: float) -> float:
-    """M^-1 in sets.curve, of the D that the M^-1 found there asks for: D = radius (V^T M^-1 V)^1/2, or radius itself
-    where that is 0 or infinite.
+@inlined
+def adopt(sets: Any, d: int) -> None:
+    """The M^-1 that was just made is the one that counts."""
+    for i in range(d * d):
+        sets.curve[i] = sets.hess[i]
 
-    Returns by how much V^T M^-1 V has grown at most, of any pattern; inf where M has no inverse.
-    """
+
+@kernel
+def next_inverse(layout: Any, sets: Any, state: Any, v: int, radius: float) -> bool:
+    """M^-1 in sets.hess, of the D that the one in sets.curve asks for: D = radius (V^T M^-1 V)^1/2, or radius itself
+    where that is 0 or infinite. False where M has no inverse."""
     patterns, d = state.patterns, layout.ptr[v + 1] - layout.ptr[v]
     code, shift = sets.links.code[v], sets.links.parameter[v]
     for i in range(d):
@@ -80,19 +86,22 @@ def next_ellipsoid(layout: Any, sets: Any, state: Any, v: int, radius: float) ->
             if sets.row[i] != 0.0:
                 for j in range(i + 1):
                     sets.hess[i * d + j] += bend * sets.row[i] * sets.row[j]
-    if not inverted(sets.hess, d):
-        return math.inf
-    grown = 0.0
+    return inverted(sets.hess, d)
+
+
+@kernel
+def growth(layout: Any, sets: Any, state: Any, v: int) -> float:
+    """By what factor V^T M^-1 V is larger than it was, at most, of any pattern: that in sets.hess over that in
+    sets.curve."""
+    patterns, d = state.patterns, layout.ptr[v + 1] - layout.ptr[v]
+    most = 0.0
     for k in range(patterns.used[v]):
-        base = patterns.row_ptr[v] + k * d
         for j in range(d):
-            sets.row[j] = patterns.rows[base + j]
+            sets.row[j] = patterns.rows[patterns.row_ptr[v] + k * d + j]
         before = squared(sets.curve, d, sets.row, sets.lean)
-        now = squared(sets.hess, d, sets.row, sets.lean)
-        grown = max(grown, now / before if before > 0.0 else 0.0)
-    for i in range(d * d):
-        sets.curve[i] = sets.hess[i]
-    return grown
+        if before > 0.0:
+            most = max(most, squared(sets.hess, d, sets.row, sets.lean) / before)
+    return most
 
 
 @inlined

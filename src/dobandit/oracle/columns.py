@@ -16,7 +16,7 @@ from dobandit.compiled import inlined, kernel
 
 _AT_ONCE = 8  # columns that a processor may work on at once: rows are filled up to a multiple of it
 _NEAR = 1 << 17  # states times columns: beyond, they would not stay in a core's near memory
-_MOST = 64
+_MOST = 64  # columns: more gain nothing
 
 
 def whole_columns(wanted: int) -> int:
@@ -56,7 +56,7 @@ def hold_block(listing: Any, start: int, fixed: Any, known: Any) -> None:
 
 
 @inlined
-def share(weight: Any, known: Any, p: float, one: Any, zero: Any) -> None:
+def pass_on(weight: Any, known: Any, p: float, one: Any, zero: Any) -> None:
     """A state's weight goes to the states with the node at 1 and at 0."""
     for c in range(len(weight)):
         q = p if math.isnan(known[c]) else known[c]
@@ -72,4 +72,4 @@ def forwards(frontier: Any, table: Any, weight: Any, known: Any, depth: int) -> 
         fill(weight[s], 0.0)
     for s in range(here, after):
         one, zero = weight[after + frontier.next_one[s]], weight[after + frontier.next_zero[s]]
-        share(weight[s], known[depth], table[base + frontier.pattern[s]], one, zero)
+        pass_on(weight[s], known[depth], table[base + frontier.pattern[s]], one, zero)

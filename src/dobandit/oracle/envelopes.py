@@ -3,6 +3,7 @@
 E[f(x)] is at most the least concave function above f over the range, at the mean of x, and at least the largest convex
 one below f. f rises, bending upwards to the left of its inflection and downwards to the right of it. Above f is then
 the tangent that goes through f at the range's left end, as far as it touches f, and f itself from there on.
+For the links of which that is known, inside kernels; `oracle.bounds` has envelopes of any link, by a grid.
 """
 
 from __future__ import annotations

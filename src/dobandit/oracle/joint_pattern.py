@@ -53,7 +53,7 @@ def joint_pattern(graph: CausalGraph, listing: Listing, mix: Any, frontier: Fron
 
 
 @inlined
-def expect(value: Any, known: Any, p: float, one: Any, zero: Any) -> None:
+def set_value(value: Any, known: Any, p: float, one: Any, zero: Any) -> None:
     """A state's E[Y], from those of the states with the node at 1 and at 0."""
     for c in range(len(value)):
         q = p if math.isnan(known[c]) else known[c]
@@ -61,7 +61,7 @@ def expect(value: Any, known: Any, p: float, one: Any, zero: Any) -> None:
 
 
 @inlined
-def matter(influence: Any, weight: Any, one: Any, zero: Any) -> None:
+def add_influence(influence: Any, weight: Any, one: Any, zero: Any) -> None:
     """What a state adds to D of the pattern that it has."""
     for c in range(len(influence)):
         influence[c] += weight[c] * (one[c] - zero[c])
@@ -79,9 +79,9 @@ def backwards(oracle: Any, depth: int, weighed: bool) -> None:
         at = frontier.pattern[s]
         one = oracle.target[1] if last else value[after + frontier.next_one[s]]
         zero = oracle.target[0] if last else value[after + frontier.next_zero[s]]
-        expect(value[s], known, oracle.tables.mean[base + at], one, zero)
+        set_value(value[s], known, oracle.tables.mean[base + at], one, zero)
         if weighed:
-            matter(influence[at], oracle.weight[s], one, zero)
+            add_influence(influence[at], oracle.weight[s], one, zero)
 
 
 @inlined

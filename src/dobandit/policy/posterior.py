@@ -182,7 +182,7 @@ def count_patterns(patterns: Any, v: int, d: int, rows: Any, seen: Any, ones: An
 
 
 @inlined
-def expect_drawn(value: Any, known: float, p: Any, one: Any, zero: Any) -> None:
+def set_drawn_value(value: Any, known: float, p: Any, one: Any, zero: Any) -> None:
     """A state's E[Y] under every draw, from those of the states with the node at 1 and at 0."""
     for d in range(len(value)):
         q = p[d] if math.isnan(known) else known
@@ -202,7 +202,7 @@ def draw_values(
             for s in range(frontier.state_ptr[depth], after):
                 one = target[1] if depth == last else value[after + frontier.next_one[s]]
                 zero = target[0] if depth == last else value[after + frontier.next_zero[s]]
-                expect_drawn(value[s], known[depth], tables[base + frontier.pattern[s]], one, zero)
+                set_drawn_value(value[s], known[depth], tables[base + frontier.pattern[s]], one, zero)
         for d in range(out.shape[0]):
             out[d, i] = value[0, d]
 
