@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import dobandit as dob
+from dobandit.cli.main import main
+from dobandit.errors import DobanditWarning
 from dobandit.experiment.storage import MemoryStorage
 
 
@@ -72,3 +74,87 @@ def test_an_action_that_is_not_allowed_is_not_the_best_allowed_one():
 def test_a_study_needs_no_policy():
     result = dob.simulate(dob.paper.G4, rounds=20, replications=2)
     assert [label.split()[0] for label in result.labels] == ["CausalUCB", "UCB"]
+
+
+def shared(seed):
+    """A hidden cause of p and q, which the target tells apart: no line knows that setting a helps."""
+    rng = np.random.default_rng(seed)
+    for _ in range(3000):
+        for do in ({}, {"a": 1}, {"b": 1}):
+            u, a, b = rng.random() < 0.5, do.get("a", 0), do.get("b", 0)
+            p, q = int(rng.random() < (0.5 if a else 0.9 if u else 0.1)), int(rng.random() < (0.9 if u else 0.1))
+            y = int(rng.random() < (0.7 if p != q else 0.05) + 0.12 * b)
+            yield {"a": a, "b": b, "p": p, "q": q, "y": y, "do": " ".join(do)}
+
+
+SHARED = dob.CausalGraph(
+    [("u", "p"), ("u", "q"), ("a", "p"), ("p", "y"), ("q", "y"), ("b", "y")],
+    target="y",
+    latent=["u"],
+    controllable=["a", "b"],
+)
+
+
+def test_lines_that_nobody_promised_are_pointed_out_and_keep_an_experiment_from_stopping(tmp_path):
+    url = f"sqlite:///{tmp_path / 'e.db'}"
+    with pytest.warns(DobanditWarning, match="hidden 'u' reaches both 'p' .* and 'q'"):
+        experiment = dob.create_experiment("lines", SHARED, 1, storage=url, history=list(shared(0)), stop_within=0.3)
+    again = dob.open_experiment("lines", storage=url)
+    for one in (experiment, again):
+        told = one.recommend()
+        assert told.gap <= 0.3
+        assert any(doubt.startswith("Nobody promised it") for doubt in told.doubts)
+        assert told.interval_words.endswith("if every effect is a straight line")
+        assert one.status().may_stop is False
+        assert set(told.doubts) == set(one.status().doubts) <= set(told.warnings)
+    ranking = dob.rank(SHARED, list(shared(0)), budget=1)
+    assert any("straight line" in warning for warning in ranking.warnings)
+    assert not any("promised for" in warning for warning in ranking.warnings)
+    promised = made(SHARED, links="identity")
+    assert not any("promised" in doubt for doubt in promised.recommend().doubts)
+    hidden = made(SHARED, hide="auto", history=list(shared(0)))
+    assert hidden.recommend().do == {"a": 1}
+    assert not hidden.recommend().doubts
+
+
+def test_rounds_that_refute_a_promised_link_keep_an_experiment_from_stopping(tmp_path, capsys):
+    """The nearly empty set of a curve that is wrong is very narrow."""
+    graph = dob.CausalGraph([("a", "y"), ("b", "y")], target="y", controllable=["a", "b"])
+    chance = {(0, 0): 0.3, (1, 0): 0.5, (0, 1): 0.6, (1, 1): 0.4}
+    rows = [
+        {"do:a": a, "do:b": b, "y": y, "count": round((60 if a and b else 3000) * (p if y else 1 - p))}
+        for (a, b), p in chance.items()
+        for y in (0, 1)
+    ]
+    url = f"sqlite:///{tmp_path / 'e.db'}"
+    settings = {"links": "logistic", "stop_within": 0.1, "history": rows, "seed": 1}
+    experiment = dob.create_experiment("refuted", graph, 2, storage=url, **settings)
+    told, status = experiment.recommend(), experiment.status()
+    assert told.gap <= 0.1
+    assert told.verdict == "contradicted"
+    assert status.may_stop is False
+    assert any("outside of the interval" in doubt for doubt in status.doubts)
+    for command, words in (("recommend", "no: 0.1 was wanted, but see the notes below"), ("show", "no, although")):
+        with pytest.raises(SystemExit):
+            main(["experiment", command, "refuted", "--storage", url])
+        assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_was_never_set_is_pointed_out(tmp_path):
+    """x goes along with a hidden cause of y, and does harm; nobody has ever set it."""
+    rng, rows = np.random.default_rng(7), []
+    for _ in range(6000):
+        u = rng.random() < 0.5
+        x, z = int(rng.random() < (0.9 if u else 0.1)), int(rng.random() < 0.3)
+        rows.append({"x": x, "z": z, "y": int(rng.random() < (0.6 if u else 0.1) - 0.1 * x * u + 0.1 * z)})
+    graph = dob.CausalGraph([("x", "y"), ("z", "y")], target="y", controllable=["x", "z"])
+    assert any("No round has set x, z" in warning for warning in dob.rank(graph, rows, budget=1).warnings)
+    experiment = made(graph, history=rows, stop_within=0.2)
+    assert experiment.recommend().do == {"x": 1}
+    assert experiment.recommend().gap <= 0.2
+    assert experiment.status().may_stop is False
+    assert any("No round has set x to 1" in doubt for doubt in experiment.status().doubts)
+    told = [{**row, "x": 1, "do": "x", "y": int(rng.random() < 0.3)} for row in rows[:150]]
+    seen = dob.rank(graph, rows + told, budget=1)
+    assert any(warning.startswith("Setting x = 1: y was 0.") for warning in seen.warnings)
+    assert not any("No round has set x" in warning for warning in seen.warnings)

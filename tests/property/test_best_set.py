@@ -227,7 +227,8 @@ def test_an_experiment_says_when_it_has_the_answer(policy, tmp_path, capsys):
         test.record(do, rows)
     trial = test.ask()
     assert trial.why.endswith(
-        "may stop: no allowed action is better by more than 0.3, with 90%, at every round you look"
+        "may stop unless recommend warns of something: no allowed action is better by more than 0.3, with 90%, at "
+        "every round you look"
     )
     assert "the answer" in trial.why
     assert test.status().may_stop

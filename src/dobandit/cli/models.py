@@ -180,6 +180,14 @@ def hidden_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     else:
         said = "no hidden variables"
     rows = [("hidden structure", said)]
+    if report["lines_only"] and not witness:
+        rows.append(
+            (
+                "where links are learned",
+                f"straight lines only, since {report['lines_only']}; --hide auto of rank, simulate and experiment "
+                "create looks for a way without that",
+            )
+        )
     if report["hide_note"]:
         rows.append(("counts as hidden", report["hide_note"]))
     if report["hide"]:

@@ -8,7 +8,16 @@ from typing import Any
 
 from dobandit.errors import InferenceError, InterventionError, closest
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.hiding import AUTO, names_to_hide, reduced, ways_out, why_none, with_hidden, without_causes
+from dobandit.graph.hiding import (
+    AUTO,
+    names_to_hide,
+    reduced,
+    unshared,
+    ways_out,
+    why_none,
+    with_hidden,
+    without_causes,
+)
 from dobandit.graph.latent import admissible
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
@@ -94,6 +103,7 @@ def _hidden(graph: CausalGraph, hide: Hide, always_set: Sequence[str], budget: i
     report: dict[str, Any] = {
         "admissible": bool(answer),
         "witness": None,
+        "lines_only": None if unshared(whole) else str(unshared(whole).witness),
         "hide": chosen,
         "hide_note": None,
         "always_set": list(always_set),

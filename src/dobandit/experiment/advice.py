@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.experiment.diagnosis.parts import AGREES
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
-    from dobandit.policy.answers import Recommendation
+    from dobandit.policy.answers import Observed, Recommendation
+    from dobandit.policy.engine import Interval
     from dobandit.policy.learner import Learner
 
 FITS, CONTRADICTED, UNKNOWN = "fits", "contradicted", "unknown"
@@ -58,11 +59,51 @@ def verdict_of(diagnosis: Diagnosis, learner: Learner) -> Verdict:
     return Verdict(FITS if tested else UNKNOWN)
 
 
-def advice(told: Recommendation, verdict: Verdict, learner: Learner, doubts: tuple[str, ...] = ()) -> Recommendation:
-    """The recommendation with its verdict and warnings. doubts: what the rounds say against the graph."""
-    against = [f"The rounds speak against the graph: {doubt}. See diagnose." for doubt in doubts]
-    warnings = [*against, *verdict.reasons, *_warnings(told, learner)]
-    return told._replace(verdict="contradicted" if doubts else verdict.word, warnings=tuple(warnings))
+def advice(
+    told: Recommendation, verdict: Verdict, learner: Learner, against: tuple[str, ...], tried: Set[tuple[str, float]]
+) -> Recommendation:
+    """The recommendation with its verdict, warnings and doubts.
+
+    against  what the rounds say against the graph
+    tried    what was set to what in some round
+    """
+    doubts = [f"The rounds speak against the graph: {one}. See diagnose." for one in against]
+    doubts += verdict.reasons if verdict.word == CONTRADICTED else ()
+    if learner.keeps_model:
+        doubts += doubts_of_action(told.do, tried)
+    if outside := seen_outside(learner.graph.target, told.value, told.interval, told.observed):
+        doubts.append(outside)
+    if learner.problem.assumption is not None:
+        doubts.append(f"Nobody promised it, but {learner.problem.assumption}.")
+    others = [*(() if verdict.word == CONTRADICTED else verdict.reasons), *_warnings(told, learner)]
+    word = CONTRADICTED if against else verdict.word
+    return told._replace(verdict=word, warnings=(*doubts, *others), doubts=tuple(doubts))
+
+
+def doubts_of_action(do: Mapping[str, float], tried: Set[tuple[str, float]]) -> list[str]:
+    """What an action sets that no round has set to that."""
+    new = [f"{name} to {value:g}" for name, value in do.items() if (name, value) not in tried]
+    return [never_set(new)] if new else []
+
+
+def never_set(what: Sequence[str]) -> str:
+    return (
+        f"No round has set {', '.join(what)}: what that brings is concluded from rounds in which it was so by itself, "
+        "which is right only if nothing that is not in the graph moves it along with the target."
+    )
+
+
+def seen_outside(target: str, value: float, interval: Interval, observed: Observed | None) -> str | None:
+    """What the rounds with exactly one action say, where that does not fit the interval of its value."""
+    if observed is None or math.isnan(value):
+        return None
+    low, high = observed.interval
+    if high >= interval.low and low <= interval.high:
+        return None
+    return (
+        f"{target} was {observed.mean:.3f} on average in {observed.rounds:,} rounds with exactly this action "
+        f"({low:.3f} to {high:.3f}), outside of the interval of its value."
+    )
 
 
 def _warnings(told: Recommendation, learner: Learner) -> Iterator[str]:
@@ -71,15 +112,7 @@ def _warnings(told: Recommendation, learner: Learner) -> Iterator[str]:
         yield "The rules of the experiment do not allow this action."
     if reason := learner.unknowable(action):
         yield f"The model cannot tell its value: {reason}."
-    if told.observed is None:
-        if (told.do or learner.rounds) and not math.isnan(told.value):
-            yield f"No round with exactly this action has seen {target}: its value is concluded from other rounds."
-    elif not math.isnan(told.value):
-        low, high = told.observed.interval
-        if high < told.interval.low or low > told.interval.high:
-            yield (
-                f"{target} was {told.observed.mean:.3f} on average in {told.observed.rounds:,} rounds with exactly "
-                f"this action ({low:.3f} to {high:.3f}), outside of the interval of its value."
-            )
+    if told.observed is None and (told.do or learner.rounds) and not math.isnan(told.value):
+        yield f"No round with exactly this action has seen {target}: its value is concluded from other rounds."
     if told.do and told.uplift is not None and told.uplift.interval.low <= 0.0:
         yield "It is not proved yet that this is better than doing nothing: the interval of the uplift reaches 0."

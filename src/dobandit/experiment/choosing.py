@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.experiment.known import KnownLog
-from dobandit.experiment.reasons import gap_words, may_stop, reason_for, with_doubts
+from dobandit.experiment.reasons import gap_words, is_reached, reason_for, with_doubts
 from dobandit.experiment.row_texts import Row
 from dobandit.experiment.storage.base import ASKED, TOLD, StoredTrial, Writer
 from dobandit.experiment.storage.together import TakesLongError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dobandit.policy.engine import Pending
 
 CONTROL = "control: nothing is set, for an honest comparison"
+_UNLESS = " unless recommend warns of something"  # to find that out takes longer than an ask may
 _LONG_AGO = 1.0  # seconds
 _QUICK = 0.01  # seconds that others can be kept out for a choice: a few times what storing it takes
 _SLOW = 0.25  # seconds from which on it is worth a write to say that one is choosing
@@ -221,8 +222,8 @@ class ChoosingLog(KnownLog):
             predicted, low, high = replica.predict(action, context)
             usual = reason_for(choice, predicted, self.graph.target, replica.learner)
             why = with_doubts(engine.reason(action, situation) or usual, replica.doubts)
-        if within is not None and not replica.doubts and may_stop(replica.gap(ask.available, context), within):
-            why = f"{why}; may stop: {gap_words(within, replica.learner.engine.delta)}"
+        if within is not None and not replica.doubts and is_reached(replica.gap(ask.available, context), within):
+            why = f"{why}; may stop{_UNLESS}: {gap_words(within, replica.learner.engine.delta)}"
         do: Row = [None] * len(self.columns.names)
         for i, setting in zip(action.ids, action.values, strict=True):
             do[i - 1] = setting

@@ -30,10 +30,11 @@ from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of
 
 FIRST, SECOND, THIRD, VERSION = 1, 2, 3, 4  # a definition without anything new is one of those before
-_OF_ITS_TIME = ("version", "segments", "batches")  # what the same words mean by the version that wrote them
+_OF_ITS_TIME = ("version", "segments", "batches", "lines")  # what the same words mean by the version that wrote them
 _OWN = "own lines"  # what segments have in the third version (`estimation.segments`)
 _APART = "own lines, curve apart"  # and since the fourth (`estimation.mixture`)
 _SPREAD = "spread"  # the order in which rounds of a trial are learned since the fourth (`policy.unordered`)
+_ASSUMED = "assumed"  # links that hidden causes leave no choice about, and nobody promised
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
 
@@ -70,6 +71,7 @@ class Definition:
             own_lines=said in (_OWN, _APART),
             curve_apart=said == _APART,
             spread_batches=document.get("batches") == _SPREAD,
+            assumed_lines=document.get("lines") == _ASSUMED,
         )
 
     @cached_property
@@ -223,6 +225,7 @@ def define(
     second = new or graph.context or rules.levers or rules.smaller is not None
     fourth = {"segments": _APART} if graph.context and auto in problem.links else {}
     fourth |= {"batches": _SPREAD} if learner.engine.weighs_by_order else {}
+    fourth |= {"lines": _ASSUMED} if problem.assumed_lines else {}
     return Definition(
         {
             "version": VERSION if fourth else SECOND if second else FIRST,

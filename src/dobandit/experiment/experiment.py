@@ -26,6 +26,7 @@ from dobandit.experiment.choosing import Asked, ChoosingLog
 from dobandit.experiment.definition import lease_seconds
 from dobandit.experiment.known import View
 from dobandit.experiment.log import number_of
+from dobandit.experiment.reasons import is_reached
 from dobandit.experiment.status import Status, status_of
 from dobandit.experiment.storage.base import PENDING, TOLD, StoredTrial
 from dobandit.experiment.tables import MOST_ROUNDS
@@ -264,14 +265,16 @@ class Experiment(ChoosingLog):
         with self._reading:
             view = self._view()
             told = view.learner.assess(do, available, given)
-            seen = observed_of(self._followed_ledger(), told.do, known)
-            return advice(told._replace(observed=seen), self._verdict(view), view.learner, view.doubts)
+            ledger = self._followed_ledger()
+            told = told._replace(observed=observed_of(ledger, told.do, known))
+            reached = is_reached(told.gap, self.definition.stop_within)
+            return advice(told, self._verdict(view, reached), view.learner, view.doubts, ledger.tried())
 
-    def _verdict(self, view: View) -> Verdict:
-        """Whether the rounds bear the model out, if they are not too many to look into."""
+    def _verdict(self, view: View, reached: bool) -> Verdict:
+        """Whether the rounds bear the model out, if they are not too many to look into, or one might stop."""
         from dobandit.experiment.advice import MOST_DIAGNOSED, TOO_LONG, verdict_of
 
-        if view.learner.rounds > MOST_DIAGNOSED:
+        if view.learner.rounds > MOST_DIAGNOSED and not reached:
             return TOO_LONG
         return verdict_of(self._diagnosis(view), view.learner)
 
@@ -345,14 +348,15 @@ class Experiment(ChoosingLog):
         >>> experiment.status().told, experiment.status().mean_target
         (1, 1.0)
         """
-        gap, doubted = None, False
+        gap: float | None = None
+        doubts: tuple[str, ...] = ()
         with self._reading:
             if self.definition.stop_within is not None and not self.definition.problem.graph.context:
-                view = self._view()
-                gap, doubted = view.learner.gap(), bool(view.doubts)
+                gap = self._view().learner.gap()
+                doubts = self.recommend().doubts if is_reached(gap, self.definition.stop_within) else ()
             tally, trials = self._followed_tally(progress)
             pending = self.storage.pending(self._id)
-            return status_of(self, tally, trials, pending, self._created_at, self._clock(), gap, doubted)
+            return status_of(self, tally, trials, pending, self._created_at, self._clock(), gap, doubts)
 
     def diagnose(self) -> Diagnosis:
         """Whether the data agree with the model: calibration, links, assumptions, the graph. See `Diagnosis`.

@@ -119,6 +119,10 @@ class Ledger:
                 totals.append(times * value)
         return {did: (sum(rounds), math.fsum(totals)) for did, (rounds, totals) in found.items()}
 
+    def tried(self) -> set[tuple[str, float]]:
+        """What was set to what in some round."""
+        return {setting for do in {do for do, _ in self.counts} for setting in self.columns.decode(do).items()}
+
     def rounds(self) -> Rounds:
         """The distinct rounds, with how often each happened."""
         from dobandit.policy.engine import Rounds

@@ -23,8 +23,8 @@ def gap_words(gap: float, delta: float) -> str:
     return f"no allowed action is better by more than {gap:.3g}, with {percent(delta)}, at every round you look"
 
 
-def may_stop(gap: float | None, within: float | None) -> bool:
-    """Whether the experiment has reached what it was to reach."""
+def is_reached(gap: float | None, within: float | None) -> bool:
+    """Whether the gap is as small as it was to be; whether one may stop also depends on what speaks against it."""
     return gap is not None and within is not None and gap <= within
 
 

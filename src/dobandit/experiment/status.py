@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.estimation.confidence import hoeffding, wilson
-from dobandit.experiment.reasons import may_stop
+from dobandit.experiment.reasons import is_reached
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.experiment.tally import CONTROL, TREATED, Tally
 from dobandit.policy.engine import Interval
@@ -40,7 +40,8 @@ class Status(NamedTuple):
     treated                    the other asked rounds
     stop_within                how much better another action may be when the experiment stops
     gap                        how much better one can be now; None where stop_within is not given, or a context decides
-    may_stop                   gap is at or below stop_within, and no round speaks against the graph; None as gap
+    may_stop                   gap is at or below stop_within, and nothing forbids to rely on that; None as gap
+    doubts                     what does, where gap is at or below stop_within (see `Recommendation`)
     """
 
     name: str
@@ -68,6 +69,7 @@ class Status(NamedTuple):
     stop_within: float | None = None
     gap: float | None = None
     may_stop: bool | None = None
+    doubts: tuple[str, ...] = ()
 
 
 def mean_of(total: float, rounds: int, continuous: bool) -> Mean:
@@ -83,7 +85,7 @@ def status_of(
     created_at: float,
     now: float,
     gap: float | None = None,
-    doubted: bool = False,
+    doubts: tuple[str, ...] = (),
 ) -> Status:
     definition, continuous = experiment.definition, experiment.columns.continuous
     means = [tally.mean(*of) for of in ((), (CONTROL,), (TREATED,))]
@@ -111,5 +113,6 @@ def status_of(
         treated=treated,
         stop_within=definition.stop_within,
         gap=gap,
-        may_stop=None if gap is None else may_stop(gap, definition.stop_within) and not doubted,
+        may_stop=None if gap is None else is_reached(gap, definition.stop_within) and not doubts,
+        doubts=doubts,
     )

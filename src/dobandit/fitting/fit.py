@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from dobandit.errors import GraphError, InterventionError, ModelError, PolicyError
+from dobandit.experiment.advice import never_set
 from dobandit.experiment.definition import Definition, define
 from dobandit.experiment.past import Past, columns_of, past_of
 from dobandit.experiment.replica import Replica, rounds_of
@@ -30,7 +31,7 @@ from dobandit.policy.answers import Worth
 from dobandit.policy.engine import Interval, Rounds
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.learner import Learner
-from dobandit.policy.problem import Links
+from dobandit.policy.problem import Links, Problem
 from dobandit.policy.revising import RevisingEngine
 
 
@@ -88,13 +89,24 @@ class Fit:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What speaks against the graph or the links, in sentences."""
+        problem = self.learner.problem
         found = [f"The rows speak against the graph: {doubt}." for doubt in self._replica.doubts]
+        if problem.assumption is not None:
+            found.append(f"Nobody promised it, but {problem.assumption}.")
+        if never := self._never_set():
+            found.append(never_set(never))
         for name, node in self.nodes.items():
             if not node.rows:
                 found.append(f"No row tells of {name!r}: it was set, or it or one of its causes is missing, in each.")
             elif node.verdict == "contradicts":
-                found.append(_contradiction(name, node))
+                found.append(_contradiction(name, node, problem))
         return tuple(found)
+
+    def _never_set(self) -> list[str]:
+        """Variables that can be set, and were in no row."""
+        problem, was_set = self.learner.problem, np.asarray(self.rows.was_set.any(axis=0))
+        levers = sorted({v for v in problem.allowed().rows().ids.ravel().tolist() if v})
+        return [problem.graph.nodes[v - 1] for v in levers if not was_set[v]]
 
     def expect(self, do: Do | None = None, *, context: Mapping[str, float] | None = None) -> Worth:
         """E[target | do(...)] with its interval: the value that an experiment with this history predicts.
@@ -156,8 +168,10 @@ class Fit:
         return f"Fit({self.rounds:,} rounds, {self.graph!r})"
 
 
-def _contradiction(name: str, node: NodeFit) -> str:
+def _contradiction(name: str, node: NodeFit, problem: Problem) -> str:
     """What a node's rows contradict, and what is left."""
+    if problem.assumed_lines:
+        return f"The rows contradict the straight line for {name!r} that hidden causes leave (p = {node.p:.1g})."
     if node.promised:
         return f"The rows contradict the {node.link} link that was promised for {name!r} (p = {node.p:.1g})."
     told = f"The rows contradict every curve for {name!r}; {node.link} comes nearest (p = {node.p:.1g})."

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dobandit.experiment.advice import seen_outside
 from dobandit.experiment.status import mean_of
 from dobandit.fitting.fit import Fit
 from dobandit.oracle.actions import NOTHING, Action, action_of
@@ -59,14 +60,18 @@ class Ranking:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What speaks against the graph or the links, in sentences."""
+        """What speaks against the graph or the links, in sentences, and what the first action to which this applies
+        brought by itself, where that does not fit."""
+        for one in self.actions:
+            if outside := seen_outside(self.target, one.value, one.interval, one.observed):
+                return *self.fit.warnings, f"Setting {_words(one.do)}: {outside}"
         return self.fit.warnings
 
     @property
     def sentence(self) -> str:
         """What the ranking says, in words."""
         best = self.best
-        what = ", ".join(f"{name} = {value:g}" for name, value in best.do.items())
+        what = _words(best.do)
         value = f"{best.value:.3f} ({best.interval.low:.3f} to {best.interval.high:.3f})"
         if not best.do:
             found = f"Doing nothing looks best: E[{self.target}] is {value}."
@@ -113,6 +118,10 @@ class Ranking:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.actions):,} sets. {self.sentence})"
+
+
+def _words(do: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} = {value:g}" for name, value in do.items()) or "nothing"
 
 
 def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked, ...], Worth | None]:

@@ -84,6 +84,7 @@ class Recommendation(NamedTuple):
     verdict           whether the rounds bear the model out: "fits", "contradicted" or "unknown"
     warnings          what speaks against it, in sentences
     interval_words    what the intervals of value, nothing and uplift promise
+    doubts            those of the warnings that forbid to rely on it: while there are any, an experiment may not stop
 
     None where the policy cannot tell: one that keeps no model has no probabilities, only CausalUCB and BestSet on
     variables of 0 and 1, and LUCB, have a gap, and a model of rounds that always set a variable knows nothing of doing
@@ -102,3 +103,4 @@ class Recommendation(NamedTuple):
     verdict: str | None = None
     warnings: tuple[str, ...] = ()
     interval_words: str = ""
+    doubts: tuple[str, ...] = ()

@@ -148,7 +148,8 @@ class CausalEngine(ModelEngine):
 
     @property
     def interval_words(self) -> str:
-        return WORDS_NOW if self.anytime is None else words_always(self.delta)
+        words = WORDS_NOW if self.anytime is None else words_always(self.delta)
+        return f"{words}, if every effect is a straight line" if self.problem.assumed_lines else words
 
     @cached_property
     def anytime(self) -> AnytimeIntervals | None:

@@ -31,6 +31,7 @@ class Visible(NamedTuple):
     whole     the graph with its hidden variables; None: there are none
     hidden    observed variables that count as hidden
     obstacle  why no model can be learned on `graph`; None: one can
+    assumed   whether links are straight lines because hidden causes leave no other way, and nobody promised it
     """
 
     graph: CausalGraph
@@ -38,6 +39,7 @@ class Visible(NamedTuple):
     whole: CausalGraph | None
     hidden: tuple[str, ...]
     obstacle: DobanditError | None
+    assumed: bool = False
 
 
 def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always_set: Iterable[str] = ()) -> Visible:
@@ -66,7 +68,7 @@ def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always
         error = _obstacle(graph, links, name, witness, ways)
         return Visible(seen, straight, whole, tuple(hidden), error)
     if not curved or not unshared(whole):
-        return Visible(seen, straight, whole, tuple(hidden), None)
+        return Visible(seen, straight, whole, tuple(hidden), None, assumed=bool(curved))
     by_name, latent = dict(zip(graph.nodes, links, strict=True)), set(whole.latent)
     touched = {name for name in whole.observed if latent & set(whole.parents(name))}
     kept = tuple(auto if name in touched else by_name[name] for name in seen.nodes)

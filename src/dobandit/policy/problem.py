@@ -14,6 +14,7 @@ from dobandit.checks import MOST_ROUNDS_EVER, as_yes_or_no, is_one_of, is_whole,
 from dobandit.errors import DobanditError, GraphError, InterventionError, ModelError, PolicyError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
+from dobandit.graph.hiding import unshared
 from dobandit.model.bglm import LinkLike, links_by_node
 from dobandit.model.links import Link, auto, identity, logistic
 from dobandit.oracle.actions import Action, Allowed, order_of
@@ -38,6 +39,8 @@ class Problem:
     curve_apart  the curve that segments share gets no weight back once it is refuted; False in logs from before that
     spread_batches  rounds of a trial are learned spread by their outcomes, not sorted; False in logs from before that
     obstacle why hidden causes keep a model from being learned; policies that keep none do not mind
+    assumed_lines  links are straight lines because hidden causes leave no other way, and nobody promised it; False in
+             logs from before that was kept
     """
 
     graph: CausalGraph
@@ -53,10 +56,17 @@ class Problem:
     own_lines: bool = True
     curve_apart: bool = True
     spread_batches: bool = True
+    assumed_lines: bool = False
 
     @cached_property
     def is_linear(self) -> bool:
         return all(link == identity for link in self.links)
+
+    @property
+    def assumption(self) -> str | None:
+        """What is taken for granted of the links although nobody promised it, and why; None: nothing."""
+        witness = unshared(self.whole).witness if self.assumed_lines and self.whole is not None else None
+        return None if witness is None else f"every effect is taken to be a straight line, since {witness}"
 
     @property
     def monotone(self) -> bool:
@@ -214,4 +224,6 @@ def problem_of(
     rules.candidates(seen.graph, seen.hidden)
     known = None if horizon is None else int(horizon)
     left = (seen.whole, seen.hidden, seen.obstacle)
-    return Problem(seen.graph, rules, known, int(seed), seen.links, bool(continuous), effects, *left)
+    return Problem(
+        seen.graph, rules, known, int(seed), seen.links, bool(continuous), effects, *left, assumed_lines=seen.assumed
+    )

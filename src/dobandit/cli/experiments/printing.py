@@ -13,7 +13,7 @@ import click
 
 from dobandit.cli.output import names, print_table, say
 from dobandit.cli.storage import VARIABLE, usual_storage
-from dobandit.experiment.reasons import gap_words, may_stop
+from dobandit.experiment.reasons import gap_words, is_reached
 from dobandit.report.readable import counted, in_a_sentence
 
 if TYPE_CHECKING:
@@ -232,8 +232,12 @@ def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
         rows.append(("lost if it is not", f"{told.expected_loss:.3g} on average"))
     if told.gap is not None:
         rows.append(("guaranteed", gap_words(told.gap, experiment.delta)))
-        if may_stop(told.gap, within):
-            rows.append(("may stop", f"yes: {within:g} was wanted, so that this is an answer"))
+        if is_reached(told.gap, within):
+            yes, no = (
+                "yes: {0:g} was wanted, so that this is an answer",
+                "no: {0:g} was wanted, but see the notes below",
+            )
+            rows.append(("may stop", (no if told.doubts else yes).format(within)))
     if causal and told.verdict is not None:
         rows.append(("the model", _VERDICTS[told.verdict]))
     print_facts(rows)

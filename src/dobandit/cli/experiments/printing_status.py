@@ -66,6 +66,8 @@ def _stopping(status: Status, delta: float) -> str:
         return "depends on the context: `ask` and `recommend` say it for one"
     if status.may_stop:
         return f"yes: {gap_words(status.gap, delta)}"
+    if status.doubts:
+        return f"no, although {gap_words(status.gap, delta)} by the model: {' '.join(status.doubts)}"
     return f"not yet: so far {gap_words(status.gap, delta)}; wanted {status.stop_within:g}"
 
 

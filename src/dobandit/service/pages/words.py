@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from dobandit.experiment.export import iso_time
-from dobandit.experiment.reasons import gap_words, may_stop
+from dobandit.experiment.reasons import gap_words, is_reached
 from dobandit.policy.answers import Recommendation
 from dobandit.report.readable import NOT_KNOWN, action_words, in_a_sentence, shortened
 
@@ -105,7 +105,7 @@ def headline(
         value = f"Then {name} is estimated at {estimate(told)}."
     if told.verdict == "contradicted":
         return Headline(act, f"{value} Do not rely on it: the rounds contradict the model.", "doubt")
-    if may_stop(told.gap, within) and told.gap is not None:
+    if is_reached(told.gap, within) and told.gap is not None and not told.doubts:
         return Headline(act, f"{value} You may stop: {gap_words(told.gap, delta)}.", "go")
     return Headline(act, f"{value} {_sureness(told, keeps_model)}", _tone(told))
 
