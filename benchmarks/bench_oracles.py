@@ -30,6 +30,7 @@ from dobandit.oracle.lazy_greedy import lazy_greedy
 from dobandit.oracle.listing import listing_of, score
 from dobandit.oracle.optimistic_plan import optimistic_search
 from dobandit.oracle.optimistic_search import search
+from dobandit.oracle.options import OptionArrays
 from dobandit.oracle.passes import Passes, full_pass
 from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Rounds, Situation, no_context
@@ -230,13 +231,14 @@ def large_greedy(nodes, edges):
     )  # fmt: skip
     graph_bytes = sum(array.nbytes for array in p[:7])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    candidates = np.arange(1, nodes, dtype=np.int32)
-    cost, group, taken = np.ones(n), np.full(n, -1, dtype=np.int64), np.zeros(2, dtype=bool)
+    node, none = np.arange(1, nodes, dtype=np.int32), np.zeros(0, dtype=np.int64)
+    cost, groups = np.ones(len(node)), np.zeros(n + 1, dtype=np.int64)
+    table = OptionArrays(node, np.ones(len(node)), cost, node.astype(np.int64), none.astype(np.int32), groups, none)
     chosen = np.zeros(50, dtype=np.int32)
 
     def greedy(steps):
         full_pass(p)
-        return take_steps(p, candidates, cost, group, False, True, taken, np.full(1, 50.0), chosen, 0, steps)
+        return take_steps(p, table, False, True, np.zeros(n, dtype=bool), np.full(1, 50.0), chosen, 0, steps)
 
     greedy(0)  # compile
     _, seconds = timed(lambda: greedy(50), 1)
