@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.estimation.statistics import Layout, factorise, solve_factored
+from dobandit.estimation.statistics import Layout, factorise, named_parents, solve_factored
+from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_slope, link_value
 
 SOLVED, SINGULAR, SEPARABLE = 0, 1, 2
@@ -60,9 +61,9 @@ def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int)
     return Patterns(
         used=np.zeros(len(sizes), dtype=np.int64),
         capacity=capacity,
-        first=_offsets(capacity)[:-1],
-        row_ptr=_offsets(capacity * sizes)[:-1],
-        table_ptr=_offsets(slots),
+        first=offsets(capacity)[:-1],
+        row_ptr=offsets(capacity * sizes)[:-1],
+        table_ptr=offsets(slots),
         table=np.full(int(slots.sum()), -1, dtype=np.int64),
         rows=np.zeros(int((capacity * sizes).sum())),
         seen=np.zeros(int(capacity.sum())),
@@ -76,10 +77,7 @@ def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int)
 
 def possible_patterns(layout: Layout) -> NDArray[np.int64]:
     """How many patterns each node's parents can show (cut at 2^40)."""
-    named = np.diff(layout.ptr)
-    some = np.flatnonzero(named)
-    named[some] -= layout.parent[layout.ptr[some]] == 0  # without the constant
-    return np.left_shift(1, np.minimum(named, 40))
+    return np.left_shift(1, np.minimum(named_parents(layout), 40))
 
 
 def grown(layout: Layout, old: Patterns, nonlinear: NDArray[np.bool_]) -> Patterns:
@@ -101,12 +99,6 @@ def rows_that_fit(layout: Layout, patterns: Patterns) -> int:
     """How many rows can be taken in for sure; 0: some node could run out of room at its next row."""
     limited = (patterns.capacity > 0) & (patterns.capacity < possible_patterns(layout))
     return int((patterns.capacity - patterns.used)[limited].min(initial=1 << 40))
-
-
-def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    out = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=out[1:])
-    return out
 
 
 @kernel

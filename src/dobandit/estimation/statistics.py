@@ -21,6 +21,7 @@ from dobandit import limits
 from dobandit.compiled import inlined, kernel
 from dobandit.errors import PolicyError
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.ordering import offsets
 
 REFRESH = 1024
 # Squared share of a row that must lie outside M's range to count as new; 0/1 rows are far from this on both sides.
@@ -61,16 +62,14 @@ def layout_of(graph: CausalGraph) -> Layout:
             f"{limits.MAX_SQUARES:,} numbers in all, but {widest!r} alone has {len(graph.parents(widest)):,} causes. "
             "Use a policy without a model, such as UCB, or a graph with fewer causes of each variable."
         )
-    square = np.zeros(len(ptr), dtype=np.int64)
-    np.cumsum(sizes**2, out=square[1:])
+    square = offsets(sizes**2)
     square.setflags(write=False)
     return Layout(ptr, graph.arrays.parent, square, graph.arrays.target)
 
 
 def named_parents(layout: Layout) -> NDArray[np.int64]:
     """(n + 1,) how many parents each node has, the constant not counted."""
-    before = np.concatenate([[0], np.cumsum(layout.parent != 0)])
-    return np.diff(before[layout.ptr])
+    return np.diff(offsets(layout.parent != 0)[layout.ptr])
 
 
 def start_statistics(layout: Layout, ridge: float) -> Statistics:

@@ -22,6 +22,7 @@ from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.anytime import NonePromised, SomePromised, find_centre, highest, table_interval
 from dobandit.estimation.mle import find_pattern
 from dobandit.estimation.statistics import Layout, named_parents
+from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import IDENTITY
 from dobandit.oracle.envelopes import envelope
 
@@ -38,7 +39,7 @@ class Kept(NamedTuple):
 def nothing_kept(layout: Layout) -> Kept:
     """Room for the patterns of every node that does not have too many."""
     sizes = [1 << count if count <= _MOST_FREE else 0 for count in named_parents(layout).tolist()]
-    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    start = offsets(sizes)
     return Kept(start, np.full((int(start[-1]), 2), math.nan))
 
 

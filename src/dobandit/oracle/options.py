@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.graph.ordering import offsets
 from dobandit.model.bglm import WeightedModel
 from dobandit.oracle.actions import Action, Allowed
 from dobandit.oracle.passes import Passes, full_pass, passes_of
@@ -75,7 +76,7 @@ class Options:
             np.array([price for _, _, price in rows]),
             np.array([of_node[v][0] if of_node[v] else self.group_count + v for v in node], dtype=np.int64),
             np.array([number[v] for v in several], dtype=np.int32),
-            np.concatenate([[0], np.cumsum([len(here) for here in of_node])]).astype(np.int64),
+            offsets([len(here) for here in of_node]),
             np.array([which for here in of_node for which in here], dtype=np.int64),
         )
         self.room = min(allowed.most, len(useful))
