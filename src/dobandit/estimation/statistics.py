@@ -221,7 +221,7 @@ def factorise(a: Any, d: int) -> bool:
 
 @inlined
 def solve_factored(factor: Any, d: int, rhs: Any, out: Any) -> None:
-    """out = (F F^T)^-1 rhs."""
+    """out = (F F^T)^-1 rhs; they may be one array."""
     for i in range(d):
         total = rhs[i]
         for m in range(i):

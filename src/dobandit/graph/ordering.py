@@ -32,7 +32,7 @@ def natural_key(name: str) -> tuple[object, ...]:
 def offsets(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     """Where parts of these sizes begin in one array after the other; at last, where all of them end."""
     starts = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, dtype=np.int64, out=starts[1:])  # of no parts, too
+    np.cumsum(sizes, dtype=np.int64, out=starts[1:])
     return starts
 
 
