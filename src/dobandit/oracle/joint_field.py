@@ -20,7 +20,7 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_slope, link_value
 from dobandit.oracle.frontier import parents_by_depth
-from dobandit.oracle.joint_means import Walk, score_means, settle, walk_of
+from dobandit.oracle.joint_means import Walk, score_by_means, settle, walk_of
 from dobandit.oracle.listing import Listing, pick_best, prepare, propose, score
 from dobandit.oracle.pattern_tables import PatternTables, fill_tables, node_variance, pattern_tables
 
@@ -194,11 +194,5 @@ def prepare_joint_field(oracle: Any, layout: Any, state: Any) -> None:
     fill_forms(oracle, layout, state)
 
 
-@score.of(JointField)
-def score_joint_field(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """Tables once, then both passes for every action."""
-    fill_field(oracle, layout, state)
-    score_means(oracle, layout, state, rho[layout.target], fixed)
-
-
+score.of(JointField)(score_by_means)
 propose.of(JointField)(pick_best)
