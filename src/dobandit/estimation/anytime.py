@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.log_likelihood import descend, has_domain, node_slopes
 from dobandit.estimation.mixture import CURVED, STRAIGHT, Mixture
-from dobandit.estimation.mle import LARGEST, find_pattern
+from dobandit.estimation.mle import LARGEST, counts_of
 from dobandit.estimation.statistics import Layout, factorise, named_parents, solve_factored
 from dobandit.estimation.wide_sets import MANY_PARENTS, ellipsoid, squared
 from dobandit.model.link_kernels import CODES, IDENTITY, LinkArrays, link_value
@@ -177,6 +177,13 @@ def table_interval(seen: float, ones: float, nats: float, out: Any) -> None:
             else:
                 inside = p
         out[end] = outside
+
+
+@kernel
+def cell_interval(sets: Any, state: Any, v: int, d: int, nats: float) -> None:
+    """sets.ends: the ends of P(v = 1) for the parents' pattern in sets.row, by its counts alone."""
+    seen, ones = counts_of(state.patterns, v, d, sets.row)
+    table_interval(seen, ones, nats, sets.ends)
 
 
 @kernel
@@ -354,7 +361,7 @@ def pattern_intervals(layout: Any, sets: Any, state: Any, v: int, nats: float, f
     nats = log(1 / delta_X). All 2^parents patterns, as many as `low` has places for; those that cannot come up where
     `fixed` is set or known (NaN: free) are passed over, with [0, 1].
     """
-    start, patterns = layout.ptr[v], state.patterns
+    start = layout.ptr[v]
     d = layout.ptr[v + 1] - start
     if not math.isnan(fixed[v]):
         return
@@ -367,8 +374,5 @@ def pattern_intervals(layout: Any, sets: Any, state: Any, v: int, nats: float, f
     for i in range(len(low)):
         low[i], high[i] = 0.0, 1.0
         if pattern_row(layout, v, i, fixed, sets.row):
-            k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, sets.row)]
-            seen = patterns.seen[patterns.first[v] + k] if k >= 0 else 0.0
-            ones = patterns.total[patterns.first[v] + k] if k >= 0 else 0.0
-            table_interval(seen, ones, more, sets.ends)
+            cell_interval(sets, state, v, d, more)
             low[i], high[i] = sets.ends[0], sets.ends[1]

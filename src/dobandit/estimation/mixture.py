@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row, start_with_shares
-from dobandit.estimation.mle import Patterns, add_pattern, find_pattern, start_patterns
+from dobandit.estimation.mle import Patterns, add_pattern, counts_of, find_pattern, start_patterns
 from dobandit.estimation.segments import Segments, line_of, segments_of
 from dobandit.estimation.statistics import (
     Layout,
@@ -197,9 +197,7 @@ def member_means(layout: Any, mix: Any, state: Any, v: int, row: Any, out: Any) 
     if mix.has[v, TABLE]:
         prior = others / weight if weight > 1e-12 else middle_of(mix, v, out)
         d = layout.ptr[v + 1] - layout.ptr[v]
-        k = state.patterns.table[state.patterns.table_ptr[v] + find_pattern(state.patterns, v, d, row)]
-        seen = state.patterns.seen[state.patterns.first[v] + k] if k >= 0 else 0.0
-        ones = state.patterns.total[state.patterns.first[v] + k] if k >= 0 else 0.0
+        seen, ones = counts_of(state.patterns, v, d, row)
         out[TABLE] = (ones + BACK * prior + 0.5 * EVEN) / (seen + BACK + EVEN)
         out[4] += state.weight[v, TABLE] * out[TABLE]
 

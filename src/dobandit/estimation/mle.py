@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
+from dobandit.compiled import inlined, kernel
 from dobandit.estimation.statistics import Layout, factorise, named_parents, solve_factored
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_slope, link_value
@@ -138,6 +138,14 @@ def add_pattern(patterns: Any, v: int, d: int, row: Any, slot: int, count: float
             patterns.rows[base + j] = row[j]
     patterns.seen[patterns.first[v] + k] += count
     patterns.total[patterns.first[v] + k] += total
+
+
+@inlined
+def counts_of(patterns: Any, v: int, d: int, row: Any) -> tuple[float, float]:
+    """How often a pattern was seen, and how often X was 1 then."""
+    k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, row)]
+    at = patterns.first[v] + k
+    return (patterns.seen[at], patterns.total[at]) if k >= 0 else (0.0, 0.0)
 
 
 @kernel

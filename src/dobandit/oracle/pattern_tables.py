@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, member_means
-from dobandit.estimation.mle import find_pattern
+from dobandit.estimation.mle import counts_of
 from dobandit.estimation.segments import context_bits, line_of, segments_at
 from dobandit.model.link_kernels import link_slope
 
@@ -85,9 +85,8 @@ def fill_tables(layout: Any, order: Any, tables: Any, state: Any) -> None:
 @kernel
 def table_spread(layout: Any, tables: Any, state: Any, v: int, d: int, at: int) -> None:
     """The variance of a cell: that of its counts, and what the imagined rows take over from the others' variance."""
-    patterns, row = state.patterns, tables.row
-    k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, row)]
-    seen = patterns.seen[patterns.first[v] + k] if k >= 0 else 0.0
+    row = tables.row
+    seen, _ = counts_of(state.patterns, v, d, row)
     p = tables.member[at, TABLE]
     p = min(max(p, 1.0 / (seen + 2.0)), 1.0 - 1.0 / (seen + 2.0))
     prior = BACK / (seen + BACK + EVEN)
