@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.ordering import csr
 from dobandit.oracle.actions import Actions, order_of
 from dobandit.oracle.boxed import Boxed, boxed_maximum
 from dobandit.oracle.edges import Edges, edges_by_cause
@@ -30,7 +32,7 @@ class OptimisticSearch(NamedTuple):
     required: NDArray[np.int64]  # ids
     cost: NDArray[np.float64]  # (n + 1,)
     rival_ptr: NDArray[np.int64]  # (n + 2,) variables that a variable excludes
-    rival: NDArray[np.int64]
+    rival: NDArray[np.int32]
     blocked: NDArray[np.bool_]  # (n + 1,)
     money: NDArray[np.float64]  # (K + 1,) what is left to spend
     is_set: NDArray[np.bool_]  # (n + 1,)
@@ -95,19 +97,11 @@ def optimistic_search(graph: CausalGraph, rules: Rules, box: Boxed, most_sets: i
     )
 
 
-def _rivals(graph: CausalGraph, rules: Rules) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rivals(graph: CausalGraph, rules: Rules) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The variables that each variable excludes, grouped by variable."""
-    pairs = {
-        (graph.index(one), graph.index(other))
-        for group in rules.exclusive
-        for one in group
-        for other in group
-        if one != other
-    }
-    ptr = np.zeros(len(graph) + 2, dtype=np.int64)
-    for one, _ in pairs:
-        ptr[one + 1] += 1
-    return np.cumsum(ptr), np.array([other for _, other in sorted(pairs)], dtype=np.int64)
+    pairs = {pair for group in rules.exclusive for pair in permutations(map(graph.index, group), 2)}
+    ones, others = np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T
+    return csr(ones, others, len(graph) + 1)
 
 
 @kernel
