@@ -33,7 +33,7 @@ from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.log_likelihood import descend, has_domain, node_slopes
 from dobandit.estimation.mixture import CURVED, STRAIGHT, Mixture
 from dobandit.estimation.mle import LARGEST, counts_of
-from dobandit.estimation.statistics import Layout, factorise, named_parents, solve_factored
+from dobandit.estimation.statistics import Layout, dot, factorise, named_parents, solve_factored
 from dobandit.estimation.wide_sets import MANY_PARENTS, ellipsoid, squared
 from dobandit.model.link_kernels import CODES, IDENTITY, LinkArrays, link_value
 
@@ -257,9 +257,7 @@ def highest(layout: Any, sets: Any, state: Any, v: int, centre: Any, end: int) -
         loss, pull = descend(
             layout, sets.links, state.patterns, v, along, pull, tied, theta, centre.barrier, centre.ridge, sets
         )
-        at = 0.0
-        for j in range(d):
-            at += along[j] * theta[j]
+        at = dot(along, 0, theta, 0, d)
         if pull > 0.0 and loss < math.inf:
             bound = min(bound, at + room_at(sets, theta, d, loss, centre.budget, centre.ridge, centre.most) / pull)
         if loss <= centre.budget:
@@ -270,9 +268,7 @@ def highest(layout: Any, sets: Any, state: Any, v: int, centre: Any, end: int) -
         if abs(risen / room - 1.0) < _CLOSE or bound - inner < 0.5 * _CLOSE * (bound - middle):
             break
         solve_factored(sets.hess, d, along, sets.lean)
-        spread = 0.0
-        for j in range(d):
-            spread += along[j] * sets.lean[j]
+        spread = dot(along, 0, sets.lean, 0, d)
         if tied:
             z = at + (centre.budget - loss) / max(pull, 1e-300)
             z = min(max(z, inner + 0.1 * (at - inner)), middle + 4.0 * (at - middle))

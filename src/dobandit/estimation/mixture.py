@@ -32,6 +32,7 @@ from dobandit.estimation.segments import Segments, line_of, segments_of
 from dobandit.estimation.statistics import (
     Layout,
     Statistics,
+    dot,
     factorise,
     gather,
     inverse_entry,
@@ -154,10 +155,7 @@ def within(p: float, low: float) -> float:
 
 @inlined
 def straight_mean(layout: Any, theta: Any, v: int, row: Any) -> float:
-    total = 0.0
-    for j in range(layout.ptr[v + 1] - layout.ptr[v]):
-        total += row[j] * theta[layout.ptr[v] + j]
-    return total
+    return dot(row, 0, theta, layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v])
 
 
 @kernel
@@ -292,9 +290,7 @@ def fit_curve(layout: Any, links: Any, state: Any, v: int) -> None:
                 hess[i * d + j] = PRIOR if i == j else 0.0
         for k in range(patterns.used[v]):
             base, cell = patterns.row_ptr[v] + k * d, patterns.first[v] + k
-            x = 0.0
-            for j in range(d):
-                x += patterns.rows[base + j] * theta[j]
+            x = dot(patterns.rows, base, theta, 0, d)
             p, slope = within(link_value(links, v, x), 1e-6), link_slope(links, v, x)
             rest = (patterns.total[cell] - patterns.seen[cell] * p) * slope / (p * (1.0 - p))
             curve = patterns.seen[cell] * slope * slope / (p * (1.0 - p))

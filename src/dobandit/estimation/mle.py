@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
-from dobandit.estimation.statistics import Layout, factorise, named_parents, solve_factored
+from dobandit.estimation.statistics import Layout, dot, factorise, named_parents, solve_factored
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_slope, link_value
 
@@ -170,9 +170,7 @@ def gradient(layout: Any, links: Any, patterns: Any, v: int, theta: Any, out: An
         out[j] = 0.0
     for k in range(patterns.used[v]):
         base = patterns.row_ptr[v] + k * d
-        x = 0.0
-        for j in range(d):
-            x += patterns.rows[base + j] * theta[j]
+        x = dot(patterns.rows, base, theta, 0, d)
         at = patterns.first[v] + k
         rest = patterns.total[at] - patterns.seen[at] * link_value(links, v, x)
         for j in range(d):
@@ -190,9 +188,7 @@ def newton_step(layout: Any, links: Any, patterns: Any, v: int, theta: Any, grad
         hess[i] = 0.0
     for k in range(patterns.used[v]):
         base = patterns.row_ptr[v] + k * d
-        x = 0.0
-        for j in range(d):
-            x += patterns.rows[base + j] * theta[j]
+        x = dot(patterns.rows, base, theta, 0, d)
         weight = patterns.seen[patterns.first[v] + k] * link_slope(links, v, x)
         for i in range(d):
             if patterns.rows[base + i] != 0.0:
@@ -238,17 +234,13 @@ def fit_node(layout: Any, links: Any, patterns: Any, v: int) -> None:
             regular = newton_step(layout, links, patterns, v, theta, grad, hess, step)
         if worst <= tolerance:
             break
-        slope = 0.0
-        for j in range(d):
-            slope += grad[j] * step[j]
+        slope = dot(grad, 0, step, 0, d)
         if not slope > 0.0:
             break
         if not damped(layout, links, patterns, v, theta, step, slope, trial, grad):
             break
     patterns.status[v] = SOLVED if regular else SINGULAR
-    length = 0.0
-    for j in range(d):
-        length += theta[j] * theta[j]
+    length = dot(theta, 0, theta, 0, d)
     if not math.sqrt(length) <= LARGEST * (1.0 - 1e-9) or runs_away(links, patterns, v, d, theta, 100.0 * tolerance):
         patterns.status[v] = SEPARABLE
 
@@ -259,9 +251,7 @@ def runs_away(links: Any, patterns: Any, v: int, d: int, theta: Any, least: floa
     for k in range(patterns.used[v]):
         at, base = patterns.first[v] + k, patterns.row_ptr[v] + k * d
         if patterns.total[at] == 0.0 or patterns.total[at] == patterns.seen[at]:
-            x = 0.0
-            for j in range(d):
-                x += patterns.rows[base + j] * theta[j]
+            x = dot(patterns.rows, base, theta, 0, d)
             if patterns.seen[at] * link_slope(links, v, x) <= least:
                 return True
     return False
@@ -278,9 +268,7 @@ def longest_share(patterns: Any, v: int, d: int, step: Any) -> float:
     longest = LEAP
     for k in range(patterns.used[v]):
         base = patterns.row_ptr[v] + k * d
-        x = 0.0
-        for j in range(d):
-            x += patterns.rows[base + j] * step[j]
+        x = dot(patterns.rows, base, step, 0, d)
         longest = max(longest, abs(x))
     return LEAP / longest
 
@@ -302,9 +290,7 @@ def damped(
             for j in range(d):
                 trial[j] *= LARGEST / length
         gradient(layout, links, patterns, v, trial, grad)
-        ahead = 0.0
-        for j in range(d):
-            ahead += grad[j] * step[j]
+        ahead = dot(grad, 0, step, 0, d)
         # A step cut at the ball says nothing about the data unless the score still points outwards there.
         if ahead >= (0.0 if length > LARGEST else -0.5 * slope):
             change = 0.0

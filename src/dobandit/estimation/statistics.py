@@ -93,6 +93,15 @@ def start_statistics(layout: Layout, ridge: float) -> Statistics:
 
 
 @inlined
+def dot(a: Any, i: int, b: Any, j: int, d: int) -> float:
+    """a[i : i + d] . b[j : j + d]"""
+    total = 0.0
+    for k in range(d):
+        total += a[i + k] * b[j + k]
+    return total
+
+
+@inlined
 def gather(layout: Any, values: Any, was_set: Any, v: int, row: Any) -> bool:
     """Copy v's parent values into `row`; False if the round says nothing about v: it was set, or a value is missing."""
     if was_set[v] or math.isnan(values[v]):
@@ -156,12 +165,9 @@ def widen(layout: Any, stats: Any, v: int, row: Any, beta: float) -> bool:
     k, u = stats.scratch[0:d], stats.scratch[d : 2 * d]
     size = outside = 0.0
     for i in range(d):
-        total = 0.0
-        for j in range(d):
-            total += null[at + i * d + j] * row[j]
-        u[i] = total
+        u[i] = dot(null, at + i * d, row, 0, d)
         size += row[i] * row[i]
-        outside += total * total
+        outside += u[i] * u[i]
     if outside <= NEW_DIRECTION * size:
         return False
     for i in range(d):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.estimation.statistics import Layout, factorise, solve_factored
+from dobandit.estimation.statistics import Layout, dot, factorise, solve_factored
 from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, propose, score
 
 _TINY = 1e-12
@@ -208,10 +208,7 @@ def boxed_maximum(gram: Any, at: int, d: int, center: Any, start: int, rho: floa
     for i in range(d):
         box.direction[i] = weights[i]
     walk(gram, at, d, center, start, box, math.inf, rho)
-    total = 0.0
-    for i in range(d):
-        total += weights[i] * box.theta[i]
-    return total
+    return dot(weights, 0, box.theta, 0, d)
 
 
 @kernel

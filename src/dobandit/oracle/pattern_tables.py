@@ -18,6 +18,7 @@ from dobandit.compiled import inlined, kernel
 from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, member_means
 from dobandit.estimation.mle import counts_of
 from dobandit.estimation.segments import context_bits, line_of, segments_at
+from dobandit.estimation.statistics import dot
 from dobandit.model.link_kernels import link_slope
 
 _LITTLE = 1e-6  # members with less weight are passed over
@@ -74,9 +75,7 @@ def fill_tables(layout: Any, order: Any, tables: Any, state: Any) -> None:
                 tables.member[at, k] = tables.out[k]
             tables.mean[at] = tables.out[4]
             if mix.has[v, CURVED]:
-                x = 0.0
-                for j in range(d):
-                    x += row[j] * state.patterns.theta[start + j]
+                x = dot(row, 0, state.patterns.theta, start, d)
                 tables.slope[at] = link_slope(mix.links, v, x)
             if mix.has[v, TABLE]:
                 table_spread(layout, tables, state, v, d, at)
