@@ -21,6 +21,7 @@ import dobandit as dob
 from dobandit.estimation.confidence import delta_blm_lr, radius_blm_lr
 from dobandit.estimation.estimators import Sums
 from dobandit.estimation.statistics import add_round, layout_of, start_statistics
+from dobandit.graph.ordering import offsets
 from dobandit.oracle.actions import NOTHING, Allowed, order_of
 from dobandit.oracle.boxed import boxed
 from dobandit.oracle.closed_form import closed_form
@@ -30,6 +31,7 @@ from dobandit.oracle.lazy_greedy import lazy_greedy
 from dobandit.oracle.listing import listing_of, score
 from dobandit.oracle.optimistic_plan import optimistic_search
 from dobandit.oracle.optimistic_search import search
+from dobandit.oracle.options import OptionArrays
 from dobandit.oracle.passes import Passes, full_pass
 from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Rounds, Situation, no_context
@@ -224,19 +226,20 @@ def large_greedy(nodes, edges):
     by_tail = np.argsort(tails, kind="stable")
     n = nodes + 1
     p = Passes(
-        np.arange(n), pointers(heads, n), tails.astype(np.int32), theta,
-        pointers(tails, n), heads[by_tail].astype(np.int32), theta[by_tail],
+        np.arange(n), offsets(np.bincount(heads, minlength=n)), tails.astype(np.int32), theta,
+        offsets(np.bincount(tails, minlength=n)), heads[by_tail].astype(np.int32), theta[by_tail],
         np.zeros(n, dtype=bool), np.ones(n), np.ones(n), np.zeros(n), np.zeros(n, dtype=bool),
     )  # fmt: skip
     graph_bytes = sum(array.nbytes for array in p[:7])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    candidates = np.arange(1, nodes, dtype=np.int32)
-    cost, group, taken = np.ones(n), np.full(n, -1, dtype=np.int64), np.zeros(2, dtype=bool)
+    node, none = np.arange(1, nodes, dtype=np.int32), np.zeros(0, dtype=np.int64)
+    cost, groups = np.ones(len(node)), np.zeros(n + 1, dtype=np.int64)
+    table = OptionArrays(node, np.ones(len(node)), cost, node.astype(np.int64), none.astype(np.int32), groups, none)
     chosen = np.zeros(50, dtype=np.int32)
 
     def greedy(steps):
         full_pass(p)
-        return take_steps(p, candidates, cost, group, False, True, taken, np.full(1, 50.0), chosen, 0, steps)
+        return take_steps(p, table, False, True, np.zeros(n, dtype=bool), np.full(1, 50.0), chosen, 0, steps)
 
     greedy(0)  # compile
     _, seconds = timed(lambda: greedy(50), 1)
@@ -279,12 +282,6 @@ def lazy_row(label, model, allowed):
     same = "same set" if lazily == plainly else f"plain {CommonWorlds(model, plainly).start:.4f}"
     counts = f"{len(model.graph):>6,}{start:>11.3f}{end:>6.2f}{few:>12,}{many:>7,}"
     print(f"  {label:<20}{counts}{quick:>9.2f}{slow:>7.2f}{slow / quick:>7.1f}{one * many / quick:>11,.0f}  {same}")
-
-
-def pointers(keys, size):
-    out = np.zeros(size + 1, dtype=np.int64)
-    np.cumsum(np.bincount(keys, minlength=size), out=out[1:])
-    return out
 
 
 def algorithm4_table():

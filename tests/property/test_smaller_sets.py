@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit.oracle.listing import pick, pick_ranked
+from dobandit.oracle.listing import pick
 
 GRAPH = dob.CausalGraph([("a", "m"), ("b", "m"), ("c", "y"), ("m", "y")], target="y", controllable=["a", "b", "c"])
 ROUNDS = 120
@@ -79,5 +79,5 @@ def test_ranks_only_decide_among_ties():
         best = np.flatnonzero(values == values.max())
         largest = best[rank[best] == rank[best].max()]
         draws = (np.arange(40) + 0.5) / 40
-        assert {pick_ranked(values, rank, u) for u in draws} == set(largest.tolist())
-        assert [pick_ranked(values, 0 * rank, u) for u in draws] == [pick(values, u) for u in draws]
+        assert {pick(values, u, rank) for u in draws} == set(largest.tolist())
+        assert [pick(values, u, 0 * rank) for u in draws] == [pick(values, u) for u in draws]

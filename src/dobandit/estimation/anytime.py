@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.log_likelihood import descend, has_domain, node_slopes
 from dobandit.estimation.mixture import CURVED, STRAIGHT, Mixture
-from dobandit.estimation.mle import LARGEST, find_pattern
-from dobandit.estimation.statistics import Layout, factorise, named_parents, solve_factored
+from dobandit.estimation.mle import LARGEST, counts_of
+from dobandit.estimation.statistics import Layout, dot, factorise, named_parents, solve_factored
 from dobandit.estimation.wide_sets import MANY_PARENTS, ellipsoid, squared
 from dobandit.model.link_kernels import CODES, IDENTITY, LinkArrays, link_value
 
@@ -180,6 +180,13 @@ def table_interval(seen: float, ones: float, nats: float, out: Any) -> None:
 
 
 @kernel
+def cell_interval(sets: Any, state: Any, v: int, d: int, nats: float) -> None:
+    """sets.ends: the ends of P(v = 1) for the parents' pattern in sets.row, by its counts alone."""
+    seen, ones = counts_of(state.patterns, v, d, sets.row)
+    table_interval(seen, ones, nats, sets.ends)
+
+
+@kernel
 def find_centre(layout: Any, sets: Any, state: Any, v: int, nats: float) -> Any:
     """The least L of a promised node, with the Hessian's factor there, and the budget; nats = log(1 / delta_X)."""
     links, patterns = sets.links, state.patterns
@@ -250,9 +257,7 @@ def highest(layout: Any, sets: Any, state: Any, v: int, centre: Any, end: int) -
         loss, pull = descend(
             layout, sets.links, state.patterns, v, along, pull, tied, theta, centre.barrier, centre.ridge, sets
         )
-        at = 0.0
-        for j in range(d):
-            at += along[j] * theta[j]
+        at = dot(along, 0, theta, 0, d)
         if pull > 0.0 and loss < math.inf:
             bound = min(bound, at + room_at(sets, theta, d, loss, centre.budget, centre.ridge, centre.most) / pull)
         if loss <= centre.budget:
@@ -263,9 +268,7 @@ def highest(layout: Any, sets: Any, state: Any, v: int, centre: Any, end: int) -
         if abs(risen / room - 1.0) < _CLOSE or bound - inner < 0.5 * _CLOSE * (bound - middle):
             break
         solve_factored(sets.hess, d, along, sets.lean)
-        spread = 0.0
-        for j in range(d):
-            spread += along[j] * sets.lean[j]
+        spread = dot(along, 0, sets.lean, 0, d)
         if tied:
             z = at + (centre.budget - loss) / max(pull, 1e-300)
             z = min(max(z, inner + 0.1 * (at - inner)), middle + 4.0 * (at - middle))
@@ -354,7 +357,7 @@ def pattern_intervals(layout: Any, sets: Any, state: Any, v: int, nats: float, f
     nats = log(1 / delta_X). All 2^parents patterns, as many as `low` has places for; those that cannot come up where
     `fixed` is set or known (NaN: free) are passed over, with [0, 1].
     """
-    start, patterns = layout.ptr[v], state.patterns
+    start = layout.ptr[v]
     d = layout.ptr[v + 1] - start
     if not math.isnan(fixed[v]):
         return
@@ -367,8 +370,5 @@ def pattern_intervals(layout: Any, sets: Any, state: Any, v: int, nats: float, f
     for i in range(len(low)):
         low[i], high[i] = 0.0, 1.0
         if pattern_row(layout, v, i, fixed, sets.row):
-            k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, sets.row)]
-            seen = patterns.seen[patterns.first[v] + k] if k >= 0 else 0.0
-            ones = patterns.total[patterns.first[v] + k] if k >= 0 else 0.0
-            table_interval(seen, ones, more, sets.ends)
+            cell_interval(sets, state, v, d, more)
             low[i], high[i] = sets.ends[0], sets.ends[1]

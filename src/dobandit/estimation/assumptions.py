@@ -20,7 +20,6 @@ Where the paper leaves a choice:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -180,7 +179,7 @@ def _curves(known: Assumptions, model: WeightedModel) -> Assumptions:
     nodes = []
     for name, (l1, l2, own_kappa) in bounds.items():
         d = len(_weights(model, name))
-        lambda_min = _or_infinity(confidence.initial_lambda, d, l2, kappa, known.delta)
+        lambda_min = confidence.initial_lambda(d, l2, kappa, known.delta)
         upsilon = None if model.continuous else _upsilon(model, name)
         nodes.append(NodeAssumptions(name, d, l1, l2, own_kappa, lambda_min, upsilon))
     least = min((node.upsilon for node in nodes if node.upsilon is not None), default=None)
@@ -220,14 +219,6 @@ def _probability(p: Array) -> Array:
     """Probabilities free of rounding at 0 and 1, so that what is impossible has probability 0."""
     p = np.where(p < _CERTAIN, 0.0, p)
     return np.where(p > 1.0 - _CERTAIN, 1.0, p)
-
-
-def _or_infinity(formula: Callable[..., float], *arguments: float) -> float:
-    """The formula's value, infinite where kappa is so small that its powers vanish."""
-    try:
-        return formula(*arguments)
-    except (ZeroDivisionError, OverflowError):
-        return math.inf
 
 
 # -- Assumption 3 ---------------------------------------------------------------------------------------------
@@ -293,11 +284,11 @@ def _least_conditional(table: Array) -> tuple[float | None, int]:
 
 def _initialisation(known: Assumptions) -> Assumptions:
     """rho, R and T0 of Algorithm 1, line 2; None where infinite."""
-    rho = _or_infinity(confidence.radius_bglm_ofu, known.kappa, known.delta)
-    R = _or_infinity(confidence.constant_R, known.D, known.l2, known.kappa, known.delta)
+    rho = confidence.radius_bglm_ofu(known.kappa, known.delta) if known.kappa else math.inf
+    R = confidence.constant_R(known.D, known.l2, known.kappa, known.delta)
     rounds = math.inf
     if known.zeta:
-        rounds = _or_infinity(confidence.initial_rounds, known.n, known.zeta, known.delta, R, known.c)
+        rounds = confidence.initial_rounds(known.n, known.zeta, known.delta, R, known.c)
     return replace(
         known,
         rho=rho if math.isfinite(rho) else None,

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
-from dobandit.estimation.statistics import Layout, gather
+from dobandit.estimation.statistics import Layout, gather, named_parents
+from dobandit.graph.ordering import offsets
 
 SHIFTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 GRID = 64  # points of Jeffreys' prior: far apart by 1 / 40 at p = 1/2, which is as much as 400 rows can tell
@@ -85,16 +86,14 @@ def kept_of(watch: Watch, state: Evidence) -> Kept:
 def watch_of(layout: Layout, alternatives: Sequence[Alternative]) -> tuple[Watch, Evidence]:
     """Arrays for alternatives that are sorted by node, and the state before any round."""
     nodes = sorted({each.node for each in alternatives})
-    named = [np.count_nonzero(layout.parent[layout.ptr[v] : layout.ptr[v + 1]]) for v in nodes]
-    patterns = np.array([1 << int(d) for d in named], dtype=np.int64)
-    sizes = [0, *(2 << int(named[nodes.index(each.node)]) for each in alternatives)]
-    ends = np.cumsum(np.array(sizes, dtype=np.int64))
+    named = named_parents(layout)
+    ends = offsets([2 << int(named[each.node]) for each in alternatives])
     first = np.searchsorted([each.node for each in alternatives], [*nodes, len(layout.ptr)])
     p = np.sin(math.pi * (np.arange(GRID) + 0.5) / (2 * GRID)) ** 2  # Gauss-Chebyshev: equal weights
     odds = np.log(p) - np.log1p(-p) + np.array([0.0, *SHIFTS])[:, None]
     watch = Watch(
         np.array(nodes, dtype=np.int64),
-        patterns,
+        np.left_shift(1, named[nodes]),
         first.astype(np.int64),
         np.array([each.extra for each in alternatives], dtype=np.int64),
         np.array([each.by_set for each in alternatives], dtype=np.bool_),

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from dobandit.compiled import inlined, kernel
-from dobandit.estimation.statistics import factorise, solve_factored
+from dobandit.estimation.statistics import dot, factorise, solve_factored
 from dobandit.model.link_kernels import EXPONENTIAL, IDENTITY, LOGISTIC, PROBIT
 
 _FAR = -30.0  # below it Phi is taken from its asymptotic series, exact to 1e-12
@@ -170,17 +170,11 @@ def descend(
             break
         if tied:
             solve_factored(hess, d, along, lean)
-            up = down = 0.0
-            for j in range(d):
-                up += lean[j] * grad[j]
-                down += lean[j] * along[j]
-            pull = up / down
+            pull = dot(lean, 0, grad, 0, d) / dot(lean, 0, along, 0, d)
         for j in range(d):
             grad[j] -= pull * along[j]
         solve_factored(hess, d, grad, step)
-        decrement = 0.0
-        for j in range(d):
-            decrement += grad[j] * step[j]
+        decrement = dot(grad, 0, step, 0, d)
         if turn == _STEPS or decrement < _DONE:
             break
         share, moved, loss, reached = 1.0, False, plain, value

@@ -27,11 +27,12 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row, start_with_shares
-from dobandit.estimation.mle import Patterns, add_pattern, find_pattern, start_patterns
+from dobandit.estimation.mle import Patterns, add_pattern, counts_of, find_pattern, start_patterns
 from dobandit.estimation.segments import Segments, line_of, segments_of
 from dobandit.estimation.statistics import (
     Layout,
     Statistics,
+    dot,
     factorise,
     gather,
     inverse_entry,
@@ -154,10 +155,7 @@ def within(p: float, low: float) -> float:
 
 @inlined
 def straight_mean(layout: Any, theta: Any, v: int, row: Any) -> float:
-    total = 0.0
-    for j in range(layout.ptr[v + 1] - layout.ptr[v]):
-        total += row[j] * theta[layout.ptr[v] + j]
-    return total
+    return dot(row, 0, theta, layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v])
 
 
 @kernel
@@ -197,9 +195,7 @@ def member_means(layout: Any, mix: Any, state: Any, v: int, row: Any, out: Any) 
     if mix.has[v, TABLE]:
         prior = others / weight if weight > 1e-12 else middle_of(mix, v, out)
         d = layout.ptr[v + 1] - layout.ptr[v]
-        k = state.patterns.table[state.patterns.table_ptr[v] + find_pattern(state.patterns, v, d, row)]
-        seen = state.patterns.seen[state.patterns.first[v] + k] if k >= 0 else 0.0
-        ones = state.patterns.total[state.patterns.first[v] + k] if k >= 0 else 0.0
+        seen, ones = counts_of(state.patterns, v, d, row)
         out[TABLE] = (ones + BACK * prior + 0.5 * EVEN) / (seen + BACK + EVEN)
         out[4] += state.weight[v, TABLE] * out[TABLE]
 
@@ -294,9 +290,7 @@ def fit_curve(layout: Any, links: Any, state: Any, v: int) -> None:
                 hess[i * d + j] = PRIOR if i == j else 0.0
         for k in range(patterns.used[v]):
             base, cell = patterns.row_ptr[v] + k * d, patterns.first[v] + k
-            x = 0.0
-            for j in range(d):
-                x += patterns.rows[base + j] * theta[j]
+            x = dot(patterns.rows, base, theta, 0, d)
             p, slope = within(link_value(links, v, x), 1e-6), link_slope(links, v, x)
             rest = (patterns.total[cell] - patterns.seen[cell] * p) * slope / (p * (1.0 - p))
             curve = patterns.seen[cell] * slope * slope / (p * (1.0 - p))

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
-from dobandit.estimation.statistics import Layout, factorise, solve_factored
+from dobandit.compiled import inlined, kernel
+from dobandit.estimation.statistics import Layout, dot, factorise, named_parents, solve_factored
+from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_slope, link_value
 
 SOLVED, SINGULAR, SEPARABLE = 0, 1, 2
@@ -60,9 +61,9 @@ def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int)
     return Patterns(
         used=np.zeros(len(sizes), dtype=np.int64),
         capacity=capacity,
-        first=_offsets(capacity)[:-1],
-        row_ptr=_offsets(capacity * sizes)[:-1],
-        table_ptr=_offsets(slots),
+        first=offsets(capacity)[:-1],
+        row_ptr=offsets(capacity * sizes)[:-1],
+        table_ptr=offsets(slots),
         table=np.full(int(slots.sum()), -1, dtype=np.int64),
         rows=np.zeros(int((capacity * sizes).sum())),
         seen=np.zeros(int(capacity.sum())),
@@ -76,10 +77,7 @@ def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int)
 
 def possible_patterns(layout: Layout) -> NDArray[np.int64]:
     """How many patterns each node's parents can show (cut at 2^40)."""
-    named = np.diff(layout.ptr)
-    some = np.flatnonzero(named)
-    named[some] -= layout.parent[layout.ptr[some]] == 0  # without the constant
-    return np.left_shift(1, np.minimum(named, 40))
+    return np.left_shift(1, np.minimum(named_parents(layout), 40))
 
 
 def grown(layout: Layout, old: Patterns, nonlinear: NDArray[np.bool_]) -> Patterns:
@@ -101,12 +99,6 @@ def rows_that_fit(layout: Layout, patterns: Patterns) -> int:
     """How many rows can be taken in for sure; 0: some node could run out of room at its next row."""
     limited = (patterns.capacity > 0) & (patterns.capacity < possible_patterns(layout))
     return int((patterns.capacity - patterns.used)[limited].min(initial=1 << 40))
-
-
-def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    out = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=out[1:])
-    return out
 
 
 @kernel
@@ -148,6 +140,14 @@ def add_pattern(patterns: Any, v: int, d: int, row: Any, slot: int, count: float
     patterns.total[patterns.first[v] + k] += total
 
 
+@inlined
+def counts_of(patterns: Any, v: int, d: int, row: Any) -> tuple[float, float]:
+    """How often a pattern was seen, and how often X was 1 then."""
+    k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, row)]
+    at = patterns.first[v] + k
+    return (patterns.seen[at], patterns.total[at]) if k >= 0 else (0.0, 0.0)
+
+
 @kernel
 def add_to_patterns(layout: Any, patterns: Any, v: int, row: Any, x: float) -> None:
     d = layout.ptr[v + 1] - layout.ptr[v]
@@ -170,9 +170,7 @@ def gradient(layout: Any, links: Any, patterns: Any, v: int, theta: Any, out: An
         out[j] = 0.0
     for k in range(patterns.used[v]):
         base = patterns.row_ptr[v] + k * d
-        x = 0.0
-        for j in range(d):
-            x += patterns.rows[base + j] * theta[j]
+        x = dot(patterns.rows, base, theta, 0, d)
         at = patterns.first[v] + k
         rest = patterns.total[at] - patterns.seen[at] * link_value(links, v, x)
         for j in range(d):
@@ -190,9 +188,7 @@ def newton_step(layout: Any, links: Any, patterns: Any, v: int, theta: Any, grad
         hess[i] = 0.0
     for k in range(patterns.used[v]):
         base = patterns.row_ptr[v] + k * d
-        x = 0.0
-        for j in range(d):
-            x += patterns.rows[base + j] * theta[j]
+        x = dot(patterns.rows, base, theta, 0, d)
         weight = patterns.seen[patterns.first[v] + k] * link_slope(links, v, x)
         for i in range(d):
             if patterns.rows[base + i] != 0.0:
@@ -238,17 +234,13 @@ def fit_node(layout: Any, links: Any, patterns: Any, v: int) -> None:
             regular = newton_step(layout, links, patterns, v, theta, grad, hess, step)
         if worst <= tolerance:
             break
-        slope = 0.0
-        for j in range(d):
-            slope += grad[j] * step[j]
+        slope = dot(grad, 0, step, 0, d)
         if not slope > 0.0:
             break
         if not damped(layout, links, patterns, v, theta, step, slope, trial, grad):
             break
     patterns.status[v] = SOLVED if regular else SINGULAR
-    length = 0.0
-    for j in range(d):
-        length += theta[j] * theta[j]
+    length = dot(theta, 0, theta, 0, d)
     if not math.sqrt(length) <= LARGEST * (1.0 - 1e-9) or runs_away(links, patterns, v, d, theta, 100.0 * tolerance):
         patterns.status[v] = SEPARABLE
 
@@ -259,9 +251,7 @@ def runs_away(links: Any, patterns: Any, v: int, d: int, theta: Any, least: floa
     for k in range(patterns.used[v]):
         at, base = patterns.first[v] + k, patterns.row_ptr[v] + k * d
         if patterns.total[at] == 0.0 or patterns.total[at] == patterns.seen[at]:
-            x = 0.0
-            for j in range(d):
-                x += patterns.rows[base + j] * theta[j]
+            x = dot(patterns.rows, base, theta, 0, d)
             if patterns.seen[at] * link_slope(links, v, x) <= least:
                 return True
     return False
@@ -278,9 +268,7 @@ def longest_share(patterns: Any, v: int, d: int, step: Any) -> float:
     longest = LEAP
     for k in range(patterns.used[v]):
         base = patterns.row_ptr[v] + k * d
-        x = 0.0
-        for j in range(d):
-            x += patterns.rows[base + j] * step[j]
+        x = dot(patterns.rows, base, step, 0, d)
         longest = max(longest, abs(x))
     return LEAP / longest
 
@@ -302,9 +290,7 @@ def damped(
             for j in range(d):
                 trial[j] *= LARGEST / length
         gradient(layout, links, patterns, v, trial, grad)
-        ahead = 0.0
-        for j in range(d):
-            ahead += grad[j] * step[j]
+        ahead = dot(grad, 0, step, 0, d)
         # A step cut at the ball says nothing about the data unless the score still points outwards there.
         if ahead >= (0.0 if length > LARGEST else -0.5 * slope):
             change = 0.0

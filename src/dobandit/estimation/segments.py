@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined
 from dobandit.estimation.statistics import Layout
+from dobandit.graph.ordering import offsets
 
 
 class Segments(NamedTuple):
@@ -33,8 +34,8 @@ def segments_of(layout: Layout, context: NDArray[np.bool_]) -> Segments:
     counts = np.bincount(node[context], minlength=len(sizes))
     lines = np.where(counts > 0, 1 << counts, 0)
     first = np.cumsum(lines) - lines + 1  # line 0 is nobody's, as node 0 is the constant
-    ptr = np.concatenate([[0, 0], np.cumsum(np.repeat(sizes, lines))])
-    square = np.concatenate([[0, 0], np.cumsum(np.repeat(sizes**2, lines))])
+    size = np.concatenate([[0], np.repeat(sizes, lines)])
+    ptr, square = offsets(size), offsets(size**2)
     return Segments(first, bit.astype(np.int64), Layout(ptr, layout.parent, square, layout.target))
 
 

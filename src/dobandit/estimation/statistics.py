@@ -21,6 +21,7 @@ from dobandit import limits
 from dobandit.compiled import inlined, kernel
 from dobandit.errors import PolicyError
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.ordering import offsets
 
 REFRESH = 1024
 # Squared share of a row that must lie outside M's range to count as new; 0/1 rows are far from this on both sides.
@@ -61,16 +62,14 @@ def layout_of(graph: CausalGraph) -> Layout:
             f"{limits.MAX_SQUARES:,} numbers in all, but {widest!r} alone has {len(graph.parents(widest)):,} causes. "
             "Use a policy without a model, such as UCB, or a graph with fewer causes of each variable."
         )
-    square = np.zeros(len(ptr), dtype=np.int64)
-    np.cumsum(sizes**2, out=square[1:])
+    square = offsets(sizes**2)
     square.setflags(write=False)
     return Layout(ptr, graph.arrays.parent, square, graph.arrays.target)
 
 
 def named_parents(layout: Layout) -> NDArray[np.int64]:
     """(n + 1,) how many parents each node has, the constant not counted."""
-    before = np.concatenate([[0], np.cumsum(layout.parent != 0)])
-    return np.diff(before[layout.ptr])
+    return np.diff(offsets(layout.parent != 0)[layout.ptr])
 
 
 def start_statistics(layout: Layout, ridge: float) -> Statistics:
@@ -91,6 +90,15 @@ def start_statistics(layout: Layout, ridge: float) -> Statistics:
         row=np.zeros(widest),
         scratch=np.zeros(widest * (widest + 2)),
     )
+
+
+@inlined
+def dot(a: Any, i: int, b: Any, j: int, d: int) -> float:
+    """a[i : i + d] . b[j : j + d]"""
+    total = 0.0
+    for k in range(d):
+        total += a[i + k] * b[j + k]
+    return total
 
 
 @inlined
@@ -157,12 +165,9 @@ def widen(layout: Any, stats: Any, v: int, row: Any, beta: float) -> bool:
     k, u = stats.scratch[0:d], stats.scratch[d : 2 * d]
     size = outside = 0.0
     for i in range(d):
-        total = 0.0
-        for j in range(d):
-            total += null[at + i * d + j] * row[j]
-        u[i] = total
+        u[i] = dot(null, at + i * d, row, 0, d)
         size += row[i] * row[i]
-        outside += total * total
+        outside += u[i] * u[i]
     if outside <= NEW_DIRECTION * size:
         return False
     for i in range(d):
@@ -222,7 +227,7 @@ def factorise(a: Any, d: int) -> bool:
 
 @inlined
 def solve_factored(factor: Any, d: int, rhs: Any, out: Any) -> None:
-    """out = (F F^T)^-1 rhs."""
+    """out = (F F^T)^-1 rhs; they may be one array."""
     for i in range(d):
         total = rhs[i]
         for m in range(i):

@@ -20,7 +20,7 @@ from typing import Any
 
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.log_likelihood import pattern_loss
-from dobandit.estimation.statistics import factorise, inverse_entry, invert_factor
+from dobandit.estimation.statistics import dot, factorise, inverse_entry, invert_factor
 from dobandit.model.link_kernels import IDENTITY
 
 MANY_PARENTS = 12  # beyond, the constant not counted, a set is taken to be its ellipsoid
@@ -113,10 +113,7 @@ def squared(inverse: Any, d: int, row: Any, work: Any) -> float:
         if row[i] != 0.0:
             for j in range(d):
                 work[j] += row[i] * inverse[i * d + j]
-    total = 0.0
-    for j in range(d):
-        total += row[j] * work[j]
-    return total
+    return dot(row, 0, work, 0, d)
 
 
 @kernel

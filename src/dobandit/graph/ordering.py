@@ -29,12 +29,17 @@ def natural_key(name: str) -> tuple[object, ...]:
     return (parts, name)
 
 
+def offsets(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where parts of these sizes begin in one array after the other; at last, where all of them end."""
+    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, dtype=np.int64, out=starts[1:])
+    return starts
+
+
 def csr(keys: NDArray[np.int64], values: NDArray[np.int64], size: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Group `values` by key (0..size-1), each group ascending: (pointers, grouped values)."""
     order = np.lexsort((values, keys))
-    pointers = np.zeros(size + 1, dtype=np.int64)
-    np.cumsum(np.bincount(keys, minlength=size), out=pointers[1:])
-    return pointers, values[order].astype(np.int32)
+    return offsets(np.bincount(keys, minlength=size)), values[order].astype(np.int32)
 
 
 def _kahn(child_ptr: Any, child: Any, waiting: Any, order: Any) -> int:

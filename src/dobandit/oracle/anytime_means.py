@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
-from dobandit.estimation.anytime import NonePromised, SomePromised, find_centre, highest, table_interval
-from dobandit.estimation.mle import find_pattern
+from dobandit.estimation.anytime import NonePromised, SomePromised, cell_interval, find_centre, highest
 from dobandit.estimation.statistics import Layout, named_parents
+from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import IDENTITY
 from dobandit.oracle.envelopes import envelope
 
@@ -38,7 +38,7 @@ class Kept(NamedTuple):
 def nothing_kept(layout: Layout) -> Kept:
     """Room for the patterns of every node that does not have too many."""
     sizes = [1 << count if count <= _MOST_FREE else 0 for count in named_parents(layout).tolist()]
-    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    start = offsets(sizes)
     return Kept(start, np.full((int(start[-1]), 2), math.nan))
 
 
@@ -163,25 +163,14 @@ def bound_table(
                 bit += 1
             if j >= first and row[j] != 0.0:
                 code |= 1 << (j - first)
-        at = kept.start[v] + code
-        if kept.start[v + 1] == kept.start[v]:
-            pattern_ends(sets, state, v, d, first, nats)
-        elif math.isnan(kept.ends[at, 0]):
-            pattern_ends(sets, state, v, d, first, nats)
-            kept.ends[at, 0], kept.ends[at, 1] = sets.ends[0], sets.ends[1]
-        else:
+        at, keeps = kept.start[v] + code, kept.start[v + 1] > kept.start[v]
+        if keeps and not math.isnan(kept.ends[at, 0]):
             sets.ends[0], sets.ends[1] = kept.ends[at, 0], kept.ends[at, 1]
+        else:
+            cell_interval(sets, state, v, d, nats + (d - first) * math.log(2.0))
+            if keeps:
+                kept.ends[at, 0], kept.ends[at, 1] = sets.ends[0], sets.ends[1]
         low[v], high[v] = min(low[v], sets.ends[0]), max(high[v], sets.ends[1])
-
-
-@kernel
-def pattern_ends(sets: Any, state: Any, v: int, d: int, first: int, nats: float) -> None:
-    """sets.ends: the ends of P(v = 1) for the parents' pattern in sets.row, by its counts alone."""
-    patterns = state.patterns
-    k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, sets.row)]
-    seen = patterns.seen[patterns.first[v] + k] if k >= 0 else 0.0
-    ones = patterns.total[patterns.first[v] + k] if k >= 0 else 0.0
-    table_interval(seen, ones, nats + (d - first) * math.log(2.0), sets.ends)
 
 
 @kernel

@@ -40,24 +40,22 @@ def highest_mean(model: CausalModel, allowed: Allowed) -> float:
             continue
         slots = slice(arrays.parent_ptr[v], arrays.parent_ptr[v + 1])
         theta, parent = model.theta[slots], arrays.parent[slots]
-        positive = theta >= 0.0
-        means = (
-            float(theta @ np.where(positive, low[parent], high[parent])),
-            float(theta @ np.where(positive, high[parent], low[parent])),
-        )
+        means = _sums(theta, low[parent], high[parent])
         link = model.links[v - 1]
         if link == identity:
             low[v], high[v] = means
         else:
             least, most = np.where(settled[parent], low[parent], 0.0), np.where(settled[parent], high[parent], 1.0)
-            reach = (
-                float(theta @ np.where(positive, least, most)),
-                float(theta @ np.where(positive, most, least)),
-            )
-            low[v], high[v] = mean_range(link, reach, means)
+            low[v], high[v] = mean_range(link, _sums(theta, least, most), means)
         low[v], high[v] = min(max(low[v], 0.0), 1.0), min(max(high[v], 0.0), 1.0)
         low[v], high[v] = min((low[v], *values)), max((high[v], *values))
     return float(high[arrays.target])
+
+
+def _sums(theta: Array, low: Array, high: Array) -> tuple[float, float]:
+    """The least and the largest weighted sum of values from `low` to `high`."""
+    positive = theta >= 0.0
+    return float(theta @ np.where(positive, low, high)), float(theta @ np.where(positive, high, low))
 
 
 def mean_range(link: Link, reach: tuple[float, float], means: tuple[float, float]) -> tuple[float, float]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.estimation.statistics import Layout, factorise
+from dobandit.estimation.statistics import Layout, dot, factorise, solve_factored
 from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, propose, score
 
 _TINY = 1e-12
@@ -58,7 +58,7 @@ def boxed(layout: Layout) -> Boxed:
 
 @kernel
 def solve_free(gram: Any, at: int, d: int, box: Any) -> None:
-    """move = M_FF^-1 direction_F on the free coordinates, 0 elsewhere."""
+    """move = M_FF^-1 direction_F on the free coordinates, 0 elsewhere. Overwrites `change`."""
     free = 0
     for i in range(d):
         box.move[i] = 0.0
@@ -78,15 +78,10 @@ def solve_free(gram: Any, at: int, d: int, box: Any) -> None:
     if not factorise(box.factor, free):
         return
     for i in range(free):
-        total = box.direction[box.free[i]]
-        for m in range(i):
-            total -= box.factor[i * free + m] * box.move[box.free[m]]
-        box.move[box.free[i]] = total / box.factor[i * free + i]
-    for i in range(free - 1, -1, -1):
-        total = box.move[box.free[i]]
-        for m in range(i + 1, free):
-            total -= box.factor[m * free + i] * box.move[box.free[m]]
-        box.move[box.free[i]] = total / box.factor[i * free + i]
+        box.change[i] = box.direction[box.free[i]]
+    solve_factored(box.factor, free, box.change, box.change)
+    for i in range(free):
+        box.move[box.free[i]] = box.change[i]
 
 
 @kernel
@@ -213,10 +208,7 @@ def boxed_maximum(gram: Any, at: int, d: int, center: Any, start: int, rho: floa
     for i in range(d):
         box.direction[i] = weights[i]
     walk(gram, at, d, center, start, box, math.inf, rho)
-    total = 0.0
-    for i in range(d):
-        total += weights[i] * box.theta[i]
-    return total
+    return dot(weights, 0, box.theta, 0, d)
 
 
 @kernel

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.oracle.exhaustive import Limits
-from dobandit.oracle.options import Options
+from dobandit.oracle.options import Options, Steps
 from dobandit.oracle.passes import toggle
 from dobandit.oracle.ranking import TOLERANCE, note, sort_candidates
 from dobandit.oracle.signed_bound import most_added, path_ranges
@@ -61,14 +61,12 @@ class Found(NamedTuple):
     explored: int
 
 
-def search_options(
-    options: Options, wanted: int, exact: bool, limits: Limits, known: tuple[list[int], float] | None
-) -> Found:
+def search_options(options: Options, wanted: int, exact: bool, limits: Limits, known: Steps | None) -> Found:
     """Search until done, or until a limit is reached. exact: whether only full actions count. `known` is an action to
     beat, for a list of one."""
     s, p, t = start_search(options, wanted, options.depth + 1, exact), options.passes, options.table
     if known is not None:
-        s.top_set[0, : len(known[0])], s.top_value[0] = known[0], known[1]
+        s.top_set[0, : len(known.chosen)], s.top_value[0] = known.chosen, known.value
     block = max(1, min(_NODES_AT_ONCE, _WORK_AT_ONCE // max(len(p.parent) + len(t.node), 1)))
     advance(p, t, s, 0)  # compiles it, which is not the search's time
     limits.restart()

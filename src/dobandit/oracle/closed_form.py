@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.ordering import offsets
 from dobandit.oracle.columns import fill, whole_columns
 from dobandit.oracle.listing import Listing, pick_best, propose, score
 
@@ -62,8 +63,7 @@ def held_by_depth(listing: Listing, columns: int) -> Held:
     blocks = -(-len(listing.values) // columns)
     place = rows // columns * depths + listing.member[rows, which]
     ranking = np.argsort(place, kind="stable")
-    ptr = np.zeros(blocks * depths + 1, dtype=np.int64)
-    np.cumsum(np.bincount(place, minlength=blocks * depths), out=ptr[1:])
+    ptr = offsets(np.bincount(place, minlength=blocks * depths))
     return Held(ptr, (rows % columns)[ranking], listing.member_to[rows, which][ranking])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.ordering import offsets
 
 
 class Edges(NamedTuple):
@@ -20,12 +21,9 @@ class Edges(NamedTuple):
 
 def edges_by_cause(graph: CausalGraph, order: NDArray[np.int64]) -> Edges:
     """The edges into the nodes of `order`."""
-    ptr, parent = graph.arrays.parent_ptr, graph.arrays.parent
-    relevant = np.zeros(len(graph) + 1, dtype=bool)
+    parent, relevant = graph.arrays.parent, np.zeros(len(graph) + 1, dtype=bool)
     relevant[order] = True
     child = graph.slot_child
     slots = np.flatnonzero(relevant[child])
     slots = slots[np.argsort(parent[slots], kind="stable")]
-    edge_ptr = np.zeros(len(ptr), dtype=np.int64)
-    np.cumsum(np.bincount(parent[slots], minlength=len(ptr) - 1), out=edge_ptr[1:])
-    return Edges(edge_ptr, child[slots], slots)
+    return Edges(offsets(np.bincount(parent[slots], minlength=len(relevant))), child[slots], slots)

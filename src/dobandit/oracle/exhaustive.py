@@ -6,7 +6,7 @@ import heapq
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -35,15 +35,12 @@ class Limits:
         return looked >= self.sets or time.perf_counter() - self.start >= self.seconds
 
 
-class Enumeration(NamedTuple):
-    best: list[tuple[float, Action]]  # best first; the first of equals wins
-    proved: bool  # whether all actions were looked at, with exact values
-    looked: int
-
-
-def best_by_enumeration(model: CausalModel, allowed: Allowed, wanted: int, limits: Limits | None = None) -> Enumeration:
-    """The best actions; those found so far where a limit stops the search, at least one."""
-    count, limits = allowed.count(), limits or Limits()
+def best_by_enumeration(
+    model: CausalModel, allowed: Allowed, wanted: int, limits: Limits
+) -> tuple[list[tuple[Action, float]], bool, int]:
+    """(the best actions with their values, best first, of equals the first; whether all were looked at, with exact
+    values; how many were). Where a limit stops the search, those found so far, at least one."""
+    count = allowed.count()
     if count > MOST_SETS:
         raise InferenceError(
             f"there are {count:,}{' or more' if count == MANY else ''} sets of {len(allowed.candidates)} variables; "
@@ -68,7 +65,7 @@ def best_by_enumeration(model: CausalModel, allowed: Allowed, wanted: int, limit
     if not best:  # stopped before the first
         action = some_action(allowed)
         best.append((0.0, 0, action, value_of(action)[0]))
-    return Enumeration([(value, action) for _, _, action, value in sorted(best, reverse=True)], proved, looked)
+    return [(action, value) for _, _, action, value in sorted(best, reverse=True)], proved, looked
 
 
 def worth_looking_at(allowed: Allowed) -> Iterator[Action]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.ordering import offsets
 
 MOST_STATES = 1 << 18  # in all
 MOST_PARENTS = 12  # of a node whose probabilities are tabulated by pattern
@@ -46,9 +47,7 @@ def frontier_of(
     states = _states(parents, most_states)
     if states is None:
         return None
-    table_ptr = np.zeros(len(parents) + 1, dtype=np.int64)
-    np.cumsum([1 << len(p) for p in parents], out=table_ptr[1:])
-    return Frontier(table_ptr, *states)
+    return Frontier(offsets([1 << len(p) for p in parents]), *states)
 
 
 def _states(parents: list[list[int]], most: int) -> tuple[NDArray[np.int64], ...] | None:
@@ -64,8 +63,7 @@ def _states(parents: list[list[int]], most: int) -> tuple[NDArray[np.int64], ...
     sizes = [1 << min(len(frontier), 60) for frontier in frontiers]
     if sum(sizes) > most:
         return None
-    state_ptr = np.zeros(depths + 2, dtype=np.int64)
-    np.cumsum(sizes, out=state_ptr[1:])
+    state_ptr = offsets(sizes)
     pattern, zero, one = (np.zeros(int(state_ptr[-1]), dtype=np.int64) for _ in range(3))
     for depth in range(depths):
         here, after = frontiers[depth], frontiers[depth + 1]

@@ -13,18 +13,15 @@ at S can add up to within the rules, whatever S; the least of these over the set
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.model.bglm import WeightedModel
-from dobandit.oracle.actions import Action, Allowed
 from dobandit.oracle.exhaustive import Limits
-from dobandit.oracle.options import Options
+from dobandit.oracle.options import Options, Steps
 from dobandit.oracle.passes import gain_of, toggle
 
 FACTOR = 1.0 - 1.0 / math.e
@@ -32,81 +29,57 @@ COST_FACTOR = FACTOR / 2.0
 _BOUNDS = 64  # sets on the way at which the bound is computed
 
 
-class Arrays(Options):
-    """The options of a monotone problem, where variables are set to 1 only, by variable. Exclusive groups are taken to
-    be disjoint."""
-
-    def __init__(self, model: WeightedModel, allowed: Allowed) -> None:
-        super().__init__(model, allowed)
-        table, rules = self.table, allowed.rules
-        self.candidates = np.sort(table.node)
-        self.cost, self.group = np.ones(len(self.passes.ids)), np.full(len(self.passes.ids), -1, dtype=np.int64)
-        self.cost[table.node] = table.cost
-        grouped = np.flatnonzero(np.diff(table.group_ptr))
-        self.group[grouped] = table.group[table.group_ptr[grouped]]
-        by_cost = replace(rules, budget=None).most(allowed.names) if self.has_costs else 0
-        room = by_cost if rules.budget is None else rules.budget - len(rules.require)
-        self.budget_binds = room < by_cost
-
-    def action_on(self, chosen: Iterable[int]) -> Action:
-        """What is given, and these variables (numbers of `Passes`) at 1."""
-        option = {int(v): i for i, v in enumerate(self.table.node)}
-        return self.action(option[int(v)] for v in chosen)
-
-    def factor(self) -> float | None:
-        """What is proved of a greedy answer under these rules."""
-        if self.has_costs:
-            return None if self.budget_binds or self.group_count else COST_FACTOR
-        return 0.5 if self.group_count else FACTOR
-
-
-class GreedyAnswer(NamedTuple):
-    chosen: NDArray[np.int32]
-    value: float
-    bound: float
-    factor: float | None  # None also where a limit stopped it
-    looked: int
-
-
-def greedy(arrays: Arrays, limits: Limits | None = None) -> GreedyAnswer:
-    """The best of the greedy sets that fit the rules; by gain per cost first, which wins ties."""
+def greedy(options: Options, limits: Limits | None = None) -> Steps:
+    """The best of the greedy sets that fit the rules; by gain per cost first, which wins ties. Variables are set to 1
+    only, and exclusive groups are disjoint."""
     limits = limits or Limits()
-    base = arrays.restart()
-    bound, looked, finished = bound_at(arrays), 0, True
-    gains = gains_at(arrays)
-    single = int(np.argmax(gains)) if arrays.room else 0
-    best, value = np.zeros(0, dtype=np.int32), base
-    for by_rate in (True, False) if arrays.has_costs else (False,):
-        chosen, bound_here, steps, done = _one_run(arrays, by_rate, limits, looked)
-        reached, finished = float(arrays.passes.means[-1]), finished and done
-        bound, looked = min(bound, bound_here), looked + steps * len(arrays.candidates)
-        if reached > value or not len(best):
+    base = options.restart()
+    bound, looked, finished = bound_at(options), 0, True
+    gains = gains_at(options)
+    single = int(np.argmax(gains)) if options.room else 0
+    best, value = list[int](), base
+    for by_rate in (True, False) if options.has_costs else (False,):
+        chosen, bound_here, steps, done = _one_run(options, by_rate, limits, looked)
+        reached, finished = float(options.passes.means[-1]), finished and done
+        bound, looked = min(bound, bound_here), looked + steps * len(options.table.node)
+        if reached > value or not best:
             best, value = chosen, reached
-    if arrays.room and base + gains[single] > value:
-        best, value = arrays.candidates[single : single + 1], base + float(gains[single])
-    factor = arrays.factor() if finished else None
+    if options.room and base + gains[single] > value:
+        best, value = [single], base + float(gains[single])
+    factor = proved_factor(options) if finished else None
     if factor:  # it holds for what is gained beyond the required set
         bound = min(bound, base + (value - base) / factor)
-    return GreedyAnswer(best, value, max(value, min(bound, 1.0)), factor, looked)
+    return Steps(best, value, max(value, min(bound, 1.0)), factor, looked)
 
 
-def _one_run(arrays: Arrays, by_rate: bool, limits: Limits, looked: int) -> tuple[NDArray[np.int32], float, int, bool]:
-    """(the variables in the order taken, the bound, steps, whether no limit came first). With costs variables without
+def proved_factor(options: Options) -> float | None:
+    """What is proved of a greedy answer under these rules."""
+    if not options.has_costs:
+        return 0.5 if options.group_count else FACTOR
+    rules = options.allowed.rules
+    by_cost = replace(rules, budget=None).most(options.allowed.names)
+    budget_binds = rules.budget is not None and rules.budget - len(rules.require) < by_cost
+    return None if budget_binds or options.group_count else COST_FACTOR
+
+
+def _one_run(options: Options, by_rate: bool, limits: Limits, looked: int) -> tuple[list[int], float, int, bool]:
+    """(the options in the order taken, the bound, steps, whether no limit came first). With costs variables without
     gain are left out; sets under a mere budget are filled up."""
-    arrays.restart()
-    chosen: NDArray[np.int32] = np.zeros(max(arrays.room, 1), dtype=np.int32)
-    taken, money, bound = np.zeros(arrays.group_count + 1, dtype=np.bool_), np.full(1, arrays.money), math.inf
-    rules = arrays.candidates, arrays.cost, arrays.group, by_rate, not arrays.has_costs
-    count, stride = 0, max(1, -(-arrays.room // _BOUNDS))
-    while count < arrays.room:
-        if limits.reached(looked + count * len(arrays.candidates)):
-            return chosen[:count], bound, count, False
-        before, stop = count, min(count + stride, arrays.room)
-        count = int(take_steps(arrays.passes, *rules, taken, money, chosen, before, stop))
-        bound = min(bound, bound_at(arrays))
+    options.restart()
+    chosen: NDArray[np.int32] = np.zeros(max(options.room, 1), dtype=np.int32)
+    kinds = options.group_count + len(options.passes.ids)
+    taken, money, bound = np.zeros(kinds, dtype=np.bool_), np.full(1, options.money), math.inf
+    count, stride = 0, max(1, -(-options.room // _BOUNDS))
+    while count < options.room:
+        if limits.reached(looked + count * len(options.table.node)):
+            return chosen[:count].tolist(), bound, count, False
+        before, stop = count, min(count + stride, options.room)
+        state = taken, money, chosen, before, stop
+        count = int(take_steps(options.passes, options.table, by_rate, not options.has_costs, *state))
+        bound = min(bound, bound_at(options))
         if count < stop:
             break
-    return chosen[:count], bound, count, True
+    return chosen[:count].tolist(), bound, count, True
 
 
 @kernel
@@ -119,66 +92,54 @@ def rate_of(gain: float, cost: float) -> float:
 
 @kernel
 def take_steps(
-    p: Any,
-    candidates: Any,
-    cost: Any,
-    group: Any,
-    by_rate: bool,
-    fill: bool,
-    taken: Any,
-    money: Any,
-    chosen: Any,
-    count: int,
-    stop: int,
+    p: Any, t: Any, by_rate: bool, fill: bool, taken: Any, money: Any, chosen: Any, count: int, stop: int
 ) -> int:
-    """Go on from `count` variables in `chosen` to `stop`; returns how many there are then (fewer: nothing is left)."""
+    """Go on from `count` options in `chosen` to `stop`; returns how many there are then (fewer: nothing is left).
+    taken: by kind, whether one of it was."""
     while count < stop:
         best, most, gained = -1, 0.0, 0.0
-        for i in range(len(candidates)):
-            v = candidates[i]
-            if p.is_set[v] or cost[v] > money[0] or (group[v] >= 0 and taken[group[v]]):
+        for i in range(len(t.node)):
+            if taken[t.kind[i]] or t.cost[i] > money[0]:
                 continue
-            gain = gain_of(p, v)
+            gain = gain_of(p, t.node[i])
             if gain <= 0.0 and not fill:
                 continue
-            rate = rate_of(gain, cost[v]) if by_rate else gain
+            rate = rate_of(gain, t.cost[i]) if by_rate else gain
             if best < 0 or rate > most or (rate == most and gain > gained):
-                best, most, gained = v, rate, gain
+                best, most, gained = i, rate, gain
         if best < 0:
             break
-        toggle(p, best)
-        money[0] -= cost[best]
-        if group[best] >= 0:
-            taken[group[best]] = True
+        toggle(p, t.node[best])
+        money[0] -= t.cost[best]
+        taken[t.kind[best]] = True
         chosen[count] = best
         count += 1
     return count
 
 
-def gains_at(arrays: Arrays) -> NDArray[np.float64]:
-    """The candidates' gains at the present set."""
-    p, here = arrays.passes, arrays.candidates
+def gains_at(options: Options) -> NDArray[np.float64]:
+    """What each option gains at the present set."""
+    p, here = options.passes, options.table.node
     return np.maximum((1.0 - p.means[here]) * p.paths[here], 0.0)
 
 
-def bound_at(arrays: Arrays) -> float:
+def bound_at(options: Options) -> float:
     """What no allowed set exceeds, by the gains at the present set S: f(O) <= f(O + S) <= f(S) + the gains of O. The
-    gains of O are bounded by the largest ones, one a group, and by the fractional knapsack of all money."""
-    gains = gains_at(arrays)
-    group = arrays.group[arrays.candidates]
-    of_group = np.zeros(arrays.group_count)
-    np.maximum.at(of_group, group[group >= 0], gains[group >= 0])
-    pool = np.sort(np.concatenate([gains[group < 0], of_group]))[::-1]
-    most = float(pool[: arrays.room].sum())
-    if arrays.has_costs and len(gains):
-        cost = arrays.cost[arrays.candidates]
+    gains of O are bounded by the largest ones, one a kind, and by the fractional knapsack of all money."""
+    gains, cost = gains_at(options), options.table.cost
+    kinds, of = np.unique(options.table.kind, return_inverse=True)
+    pool = np.zeros(len(kinds))
+    np.maximum.at(pool, of, gains)
+    pool = np.sort(pool)[::-1]
+    most = float(pool[: options.room].sum())
+    if options.has_costs and len(gains):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             order = np.argsort(-np.where(gains > 0.0, gains / cost, 0.0), kind="stable")
         spent = np.cumsum(cost[order])
-        whole = int(np.searchsorted(spent, arrays.money, side="right"))
+        whole = int(np.searchsorted(spent, options.money, side="right"))
         knapsack = float(gains[order[:whole]].sum())
         if whole < len(order):
-            left = arrays.money - (float(spent[whole - 1]) if whole else 0.0)
+            left = options.money - (float(spent[whole - 1]) if whole else 0.0)
             knapsack += float(gains[order[whole]]) * left / float(cost[order[whole]])
         most = min(most, knapsack)
-    return float(arrays.passes.means[-1]) + most
+    return float(options.passes.means[-1]) + most

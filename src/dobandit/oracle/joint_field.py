@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.mixture import CURVED
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_slope, link_value
 from dobandit.oracle.frontier import parents_by_depth
-from dobandit.oracle.joint_means import Walk, score_means, settle, walk_of
+from dobandit.oracle.joint_means import Walk, score_by_means, settle, walk_of
 from dobandit.oracle.listing import Listing, pick_best, prepare, propose, score
 from dobandit.oracle.pattern_tables import PatternTables, fill_tables, node_variance, pattern_tables
 
@@ -42,12 +43,11 @@ class JointField(NamedTuple):
 def joint_field(graph: CausalGraph, listing: Listing, mix: Any, search: bool = False) -> JointField:
     """The oracle for the actions of a list; search: for very many, one after another, of which the list has one."""
     counts = [len(parents) for parents in parents_by_depth(graph, listing.order)]
-    table_ptr = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum([1 << d if d <= MOST_TABULATED else 0 for d in counts], out=table_ptr[1:])
+    table_ptr = offsets([1 << d if d <= MOST_TABULATED else 0 for d in counts])
     widest = int(np.diff(graph.arrays.parent_ptr).max(initial=1))
     line, levels = np.zeros(len(graph.arrays.parent)), np.zeros(2 << MOST_TABULATED)
-    form_ptr, sizes = np.zeros_like(table_ptr), np.diff(table_ptr)
-    np.cumsum(np.where(search & (sizes <= _FORMED), sizes * (sizes + 1) // 2, 0), out=form_ptr[1:])
+    sizes = np.diff(table_ptr)
+    form_ptr = offsets(np.where(search & (sizes <= _FORMED), sizes * (sizes + 1) // 2, 0))
     walk, tables = walk_of(graph, listing), pattern_tables(mix, table_ptr, widest)
     return JointField(listing, walk, line, levels, tables, form_ptr, np.zeros(form_ptr[-1]))
 
@@ -194,11 +194,5 @@ def prepare_joint_field(oracle: Any, layout: Any, state: Any) -> None:
     fill_forms(oracle, layout, state)
 
 
-@score.of(JointField)
-def score_joint_field(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """Tables once, then both passes for every action."""
-    fill_field(oracle, layout, state)
-    score_means(oracle, layout, state, rho[layout.target], fixed)
-
-
+score.of(JointField)(score_by_means)
 propose.of(JointField)(pick_best)

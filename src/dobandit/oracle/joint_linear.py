@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.joint_means import Walk, score_means, settle, walk_of
+from dobandit.oracle.joint_means import Walk, score_by_means, settle, walk_of
 from dobandit.oracle.listing import Listing, pick_best, prepare, propose, score
 
 
@@ -52,11 +52,5 @@ def settle_linear(oracle: Any, layout: Any, state: Any, depth: int, spreads: boo
     means[v], oracle.walk.spread[v] = mean, spread
 
 
-@score.of(JointLinear)
-def score_joint_linear(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """Both passes for every action."""
-    prepare_joint_linear(oracle, layout, state)
-    score_means(oracle, layout, state, rho[layout.target], fixed)
-
-
+score.of(JointLinear)(score_by_means)
 propose.of(JointLinear)(pick_best)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.edges import Edges, edges_by_cause
-from dobandit.oracle.listing import Listing, held_at, members_before
+from dobandit.oracle.listing import Listing, held_at, members_before, prepare
 
 
 class Walk(NamedTuple):
@@ -119,6 +119,12 @@ def score_means(oracle: Any, layout: Any, state: Any, bonus: float, fixed: Any) 
         listing.values[i] = index_now(oracle, layout, bonus)
     for depth in range(len(listing.order)):
         moved[listing.order[depth]] = False
+
+
+def score_by_means(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """What no action changes, then both passes for every action."""
+    prepare(oracle, layout, state)
+    score_means(oracle, layout, state, rho[layout.target], fixed)
 
 
 @kernel

@@ -97,7 +97,7 @@ def propose(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: A
 def pick_best(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
     """Look at every action."""
     score(oracle, layout, state, rho, fixed)
-    return pick_ranked(oracle.listing.values, oracle.listing.rank, draws[0]) if len(draws) > 0 else IDLE
+    return pick(oracle.listing.values, draws[0], oracle.listing.rank) if len(draws) > 0 else IDLE
 
 
 @inlined
@@ -141,34 +141,20 @@ def floor_of(values: Any) -> float:
 
 
 @kernel
-def pick(values: Any, uniform: float) -> int:
-    """The index of the largest value; ties are broken by the given uniform number."""
-    floor, ties = floor_of(values), 0
-    for i in range(len(values)):
-        if values[i] >= floor:
-            ties += 1
-    wanted = min(int(uniform * ties), ties - 1)
-    for i in range(len(values)):
-        if values[i] >= floor:
-            if wanted == 0:
-                return i
-            wanted -= 1
-    return 0
-
-
-@kernel
-def pick_ranked(values: Any, rank: Any, uniform: float) -> int:
-    """`pick`, where of tied values only those of the largest rank take part."""
+def pick(values: Any, uniform: float, rank: Any = None) -> int:
+    """The index of the largest value; ties are broken by the given uniform number, where there are ranks among those of
+    the largest."""
     floor, highest, ties = floor_of(values), 0, 0
     for i in range(len(values)):
         if values[i] >= floor:
-            if rank[i] > highest:
-                highest, ties = rank[i], 0
-            if rank[i] == highest:
+            here = 0 if rank is None else rank[i]
+            if here > highest:
+                highest, ties = here, 0
+            if here == highest:
                 ties += 1
     wanted = min(int(uniform * ties), ties - 1)
     for i in range(len(values)):
-        if values[i] >= floor and rank[i] == highest:
+        if values[i] >= floor and (rank is None or rank[i] == highest):
             if wanted == 0:
                 return i
             wanted -= 1

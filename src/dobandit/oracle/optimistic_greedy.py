@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from dobandit.compiled import kernel
 from dobandit.oracle.listing import TIE
-from dobandit.oracle.optimistic_plan import bound_gains, extreme_weights, hold_nearest, means_at, release, start, take
+from dobandit.oracle.optimistic_plan import bound_gains, extreme_weights, means_at, release, start, take
 
 
 @kernel
@@ -19,8 +18,7 @@ def greedy_search(layout: Any, s: Any, stats: Any, theta: Any, rho: Any, fixed: 
     and one more for a bound that holds whatever they add up to: every variable that could be set counts as
     max(1, its mean), the second bound of `optimistic_search` at the highest weights.
     """
-    extreme_weights(layout, s, theta, stats.inverse, stats.null, rho)
-    hold_nearest(layout, s, theta, stats.gram)
+    extreme_weights(layout, s, stats, theta, rho)
     shift, modulus = int(uniform * len(s.is_set)), len(s.is_set)
     start(s)
     count, money = 0, s.money[0]
@@ -57,14 +55,7 @@ def most_at_highest(layout: Any, s: Any, fixed: Any) -> float:
     start(s)
     for i in range(len(s.settable)):
         s.open[s.settable[i]] = s.cost[s.settable[i]] <= s.money[0]
-    s.means[0] = 1.0
-    for k in range(len(s.order)):
-        v = s.order[k]
-        total = 0.0
-        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-            total += s.highest[slot] * s.means[layout.parent[slot]]
-        total = 1.0 if s.is_set[v] else total if math.isnan(fixed[v]) else fixed[v]
-        s.means[v] = max(total, 1.0) if s.open[v] else total
+    means_at(layout, s, s.highest, fixed, s.means)
     for i in range(len(s.settable)):
         s.open[s.settable[i]] = False
     return s.means[layout.target]

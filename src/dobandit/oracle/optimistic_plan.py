@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.ordering import csr
 from dobandit.oracle.actions import Actions, order_of
 from dobandit.oracle.boxed import Boxed, boxed_maximum
-from dobandit.oracle.edges import edges_by_cause
+from dobandit.oracle.edges import Edges, edges_by_cause
 from dobandit.oracle.listing import Listing, listing_of
 from dobandit.oracle.rules import Rules
 
@@ -25,20 +27,16 @@ class OptimisticSearch(NamedTuple):
     most_sets: int  # looked at in a round before the best so far is taken
     greedy: bool  # the standard-oracle variant instead of the search
     size: int  # how many variables a set can hold besides the required ones
-    order: NDArray[np.int64]  # the target's ancestors and the target, topological
-    edge_ptr: NDArray[np.int64]  # edges into these, grouped by cause
-    effect: NDArray[np.int64]
-    slot: NDArray[np.int64]
+    edges: Edges
     settable: NDArray[np.int64]  # ids
-    required: NDArray[np.int64]  # ids, of those that matter
-    always: NDArray[np.int64]  # ids of all that are required
+    required: NDArray[np.int64]  # ids
     cost: NDArray[np.float64]  # (n + 1,)
     rival_ptr: NDArray[np.int64]  # (n + 2,) variables that a variable excludes
-    rival: NDArray[np.int64]
+    rival: NDArray[np.int32]
     blocked: NDArray[np.bool_]  # (n + 1,)
     money: NDArray[np.float64]  # (K + 1,) what is left to spend
     is_set: NDArray[np.bool_]  # (n + 1,)
-    open: NDArray[np.bool_]  # (n + 1,) may still be set
+    open: NDArray[np.bool_]  # (n + 1,) may still be set, while a bound is worked out: counts as max(1, its mean)
     lowest: NDArray[np.float64]  # by slot
     highest: NDArray[np.float64]
     means: NDArray[np.float64]  # (n + 1,)
@@ -56,10 +54,9 @@ class OptimisticSearch(NamedTuple):
 def optimistic_search(graph: CausalGraph, rules: Rules, box: Boxed, most_sets: int, greedy: bool) -> OptimisticSearch:
     """For the sets that `rules` allow, on a monotone problem."""
     order = np.array(order_of(graph), dtype=np.int64)
-    edges, relevant = edges_by_cause(graph, order), set(order.tolist())
+    relevant = set(order.tolist())
     candidates = tuple(name for name in rules.candidates(graph) if graph.index(name) in relevant)
     settable = np.array([graph.index(name) for name in candidates], dtype=np.int64)
-    required = np.array([i for i in map(graph.index, rules.require) if i in relevant], dtype=np.int64)
     size, nodes, slots = rules.most(candidates), len(graph) + 1, len(graph.arrays.parent)
     cost, money = np.ones(nodes), np.zeros(size + 1)
     cost[settable], money[0] = [rules.unit_cost(name) for name in candidates], rules.money * (1.0 + 1e-12)
@@ -75,12 +72,8 @@ def optimistic_search(graph: CausalGraph, rules: Rules, box: Boxed, most_sets: i
         most_sets,
         greedy,
         size,
-        order,
-        edges.edge_ptr,
-        edges.effect,
-        edges.slot,
+        edges_by_cause(graph, order),
         settable,
-        required,
         np.array([graph.index(name) for name in rules.require], dtype=np.int64),
         cost,
         rival_ptr,
@@ -104,79 +97,63 @@ def optimistic_search(graph: CausalGraph, rules: Rules, box: Boxed, most_sets: i
     )
 
 
-def _rivals(graph: CausalGraph, rules: Rules) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rivals(graph: CausalGraph, rules: Rules) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The variables that each variable excludes, grouped by variable."""
-    pairs = {
-        (graph.index(one), graph.index(other))
-        for group in rules.exclusive
-        for one in group
-        for other in group
-        if one != other
-    }
-    ptr = np.zeros(len(graph) + 2, dtype=np.int64)
-    for one, _ in pairs:
-        ptr[one + 1] += 1
-    return np.cumsum(ptr), np.array([other for _, other in sorted(pairs)], dtype=np.int64)
+    pairs = {pair for group in rules.exclusive for pair in permutations(map(graph.index, group), 2)}
+    ones, others = np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T
+    return csr(ones, others, len(graph) + 1)
 
 
 @kernel
-def extreme_weights(layout: Any, s: Any, theta: Any, inverse: Any, null: Any, rho: Any) -> None:
-    """The lowest and the highest value of every weight within its region and [0, 1]."""
-    for k in range(len(s.order)):
-        v = s.order[k]
-        start = layout.ptr[v]
-        d = layout.ptr[v + 1] - start
-        for j in range(d):
-            at = layout.square[v] + j * d + j
-            reach = math.inf if null[at] > 1e-9 else rho[v] * math.sqrt(max(inverse[at], 0.0))
-            # A hair of slack: regions that the box leaves empty were enlarged to their nearest point.
-            s.lowest[start + j] = min(max(theta[start + j] - reach - 1e-12, 0.0), 1.0)
-            s.highest[start + j] = max(min(theta[start + j] + reach + 1e-12, 1.0), 0.0)
-
-
-@kernel
-def hold_nearest(layout: Any, s: Any, theta: Any, gram: Any) -> None:
-    """Make lowest and highest hold the box's nearest point to the estimate, which stands in for a region that the box
-    leaves empty. It need not lie near the estimate's clipped weights."""
+def extreme_weights(layout: Any, s: Any, stats: Any, theta: Any, rho: Any) -> None:
+    """The lowest and the highest value of every weight within its region and [0, 1], and within the box's nearest point
+    to the estimate, which stands in for a region that the box leaves empty. It need not lie near the estimate's clipped
+    weights."""
     box = s.box
-    for k in range(len(s.order)):
-        v = s.order[k]
+    for k in range(len(s.listing.order)):
+        v = s.listing.order[k]
         start = layout.ptr[v]
         d = layout.ptr[v + 1] - start
         outside = False
         for j in range(d):
+            at = layout.square[v] + j * d + j
+            reach = math.inf if stats.null[at] > 1e-9 else rho[v] * math.sqrt(max(stats.inverse[at], 0.0))
+            # A hair of slack: regions that the box leaves empty were enlarged to their nearest point.
+            s.lowest[start + j] = min(max(theta[start + j] - reach - 1e-12, 0.0), 1.0)
+            s.highest[start + j] = max(min(theta[start + j] + reach + 1e-12, 1.0), 0.0)
             box.weights[j] = 0.0
             outside = outside or theta[start + j] < 0.0 or theta[start + j] > 1.0
-        if not outside:
-            continue
-        boxed_maximum(gram, layout.square[v], d, theta, start, 0.0, box.weights, box)
-        for j in range(d):
-            s.lowest[start + j] = min(s.lowest[start + j], max(box.theta[j] - 1e-12, 0.0))
-            s.highest[start + j] = max(s.highest[start + j], min(box.theta[j] + 1e-12, 1.0))
+        if outside:
+            boxed_maximum(stats.gram, layout.square[v], d, theta, start, 0.0, box.weights, box)
+            for j in range(d):
+                s.lowest[start + j] = min(s.lowest[start + j], max(box.theta[j] - 1e-12, 0.0))
+                s.highest[start + j] = max(s.highest[start + j], min(box.theta[j] + 1e-12, 1.0))
 
 
 @kernel
 def means_at(layout: Any, s: Any, weights: Any, fixed: Any, means: Any) -> None:
-    """The means under S with the given weights."""
+    """The means under S with the given weights; open variables count as max(1, mean)."""
     means[0] = 1.0
-    for k in range(len(s.order)):
-        v = s.order[k]
+    for k in range(len(s.listing.order)):
+        v = s.listing.order[k]
         total = 0.0
         for slot in range(layout.ptr[v], layout.ptr[v + 1]):
             total += weights[slot] * means[layout.parent[slot]]
-        means[v] = 1.0 if s.is_set[v] else total if math.isnan(fixed[v]) else fixed[v]
+        total = 1.0 if s.is_set[v] else total if math.isnan(fixed[v]) else fixed[v]
+        means[v] = max(total, 1.0) if s.open[v] else total
 
 
 @kernel
 def bound_gains(layout: Any, s: Any, fixed: Any) -> None:
     """low and high under S; the gain of v is at most max(0, 1 - low[v]) high[v]."""
     means_at(layout, s, s.lowest, fixed, s.low)
-    for k in range(len(s.order) - 1, -1, -1):
-        v = s.order[k]
+    edges = s.edges
+    for k in range(len(s.listing.order) - 1, -1, -1):
+        v = s.listing.order[k]
         total = 1.0 if v == layout.target else 0.0
-        for e in range(s.edge_ptr[v], s.edge_ptr[v + 1]):
-            if not s.is_set[s.effect[e]] and math.isnan(fixed[s.effect[e]]):
-                total += s.highest[s.slot[e]] * s.high[s.effect[e]]
+        for e in range(edges.edge_ptr[v], edges.edge_ptr[v + 1]):
+            if not s.is_set[edges.effect[e]] and math.isnan(fixed[edges.effect[e]]):
+                total += s.highest[edges.slot[e]] * s.high[edges.effect[e]]
         s.high[v] = total
 
 
@@ -216,6 +193,6 @@ def write_found(s: Any, count: int) -> int:
     row[:] = 0
     for i in range(count):
         row[i] = s.best[i]
-    for i in range(len(s.always)):
-        row[count + i] = s.always[i]
+    for i in range(len(s.required)):
+        row[count + i] = s.required[i]
     return 0

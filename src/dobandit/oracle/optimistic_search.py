@@ -26,7 +26,6 @@ from dobandit.oracle.optimistic_plan import (
     block_rivals,
     bound_gains,
     extreme_weights,
-    hold_nearest,
     release,
     start,
     take,
@@ -35,11 +34,11 @@ from dobandit.oracle.optimistic_plan import (
 
 
 @kernel
-def optimistic_value(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, relaxed: bool) -> float:
-    """f(S); relaxed: the second bound, where open variables count as max(1, mean)."""
+def optimistic_value(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any) -> float:
+    """f(S), or the second bound, where variables are open."""
     s.means[0] = 1.0
-    for k in range(len(s.order)):
-        v = s.order[k]
+    for k in range(len(s.listing.order)):
+        v = s.listing.order[k]
         if s.is_set[v]:
             s.means[v] = 1.0
             continue
@@ -47,14 +46,14 @@ def optimistic_value(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed
             s.means[v] = fixed[v]
             continue
         mean = boxed_mean(layout, s.box, s.means, theta, gram, rho[v], v)
-        s.means[v] = max(mean, 1.0) if relaxed and s.open[v] else mean
+        s.means[v] = max(mean, 1.0) if s.open[v] else mean
     return s.means[layout.target]
 
 
 @kernel
 def enter(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, k: int, count: int, shift: int) -> None:
     """At a new set: its value, and its candidates sorted by what they can gain at most."""
-    s.value[k] = optimistic_value(layout, s, theta, gram, rho, fixed, False)
+    s.value[k] = optimistic_value(layout, s, theta, gram, rho, fixed)
     s.report[2] += 1.0
     if s.value[k] > s.report[0] + TIE * max(1.0, abs(s.report[0])):
         s.report[0] = s.value[k]
@@ -94,7 +93,7 @@ def first_bound(s: Any, k: int) -> float:
 def second_bound(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, k: int) -> float:
     for i in range(s.position[k], s.width[k]):
         s.open[s.candidate[k, i]] = True
-    relaxed = optimistic_value(layout, s, theta, gram, rho, fixed, True)
+    relaxed = optimistic_value(layout, s, theta, gram, rho, fixed)
     for i in range(s.position[k], s.width[k]):
         s.open[s.candidate[k, i]] = False
     return relaxed
@@ -146,8 +145,7 @@ def descend(s: Any, k: int) -> int:
 def search(layout: Any, s: Any, stats: Any, theta: Any, rho: Any, fixed: Any, uniform: float) -> int:
     """Find the best set into s.best; returns its size. s.report holds its value, a bound, and the sets looked at."""
     gram = stats.gram
-    extreme_weights(layout, s, theta, stats.inverse, stats.null, rho)
-    hold_nearest(layout, s, theta, gram)
+    extreme_weights(layout, s, stats, theta, rho)
     shift = int(uniform * len(s.is_set))
     s.report[0], s.report[1], s.report[2] = -1.0, -1.0, 0.0
     start(s)
@@ -188,7 +186,7 @@ def fill_up(layout: Any, s: Any, theta: Any, gram: Any, rho: Any, fixed: Any, sh
         count += 1
     i = 0
     while count < s.size and i < len(s.settable):
-        optimistic_value(layout, s, theta, gram, rho, fixed, False)
+        optimistic_value(layout, s, theta, gram, rho, fixed)
         while i < len(s.settable):
             v = s.settable[(i + shift) % len(s.settable)]
             i += 1

@@ -1,4 +1,4 @@
-"""Options: every variable with every value that it may be set to, in the numbers of `Passes`, for effects of any sign.
+"""Options: every variable with every value that it may be set to, in the numbers of `Passes`.
 
 An option is a pair (variable, value). Required variables with one value are set from the start; those with several are
 options that must be taken; what they cost is spent already.
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.graph.ordering import offsets
 from dobandit.model.bglm import WeightedModel
 from dobandit.oracle.actions import Action, Allowed
 from dobandit.oracle.passes import Passes, full_pass, passes_of
@@ -29,15 +30,25 @@ class OptionArrays(NamedTuple):
     group: NDArray[np.int64]
 
 
+class Steps(NamedTuple):
+    """What greedy steps came to."""
+
+    chosen: list[int]  # options
+    value: float
+    bound: float  # what no allowed action exceeds
+    factor: float | None  # of what the best gains; None where none is known, or a limit came first
+    looked: int
+
+
 class Options:
-    """A problem for the searches that take effects of any sign.
+    """A problem for the searches, whatever the signs of effects.
 
     room     options that may be taken besides those that must;  exact: whether exactly so many count
     maximal  whether only actions count to which nothing can be added (where costs or groups limit their size)
     """
 
     def __init__(self, model: WeightedModel, allowed: Allowed) -> None:
-        rules = allowed.rules
+        self.allowed, rules = allowed, allowed.rules
         self.passes: Passes = passes_of(model)
         number = {int(v): here for here, v in enumerate(self.passes.ids) if here}
         unit = rules.total_cost or 1.0
@@ -65,7 +76,7 @@ class Options:
             np.array([price for _, _, price in rows]),
             np.array([of_node[v][0] if of_node[v] else self.group_count + v for v in node], dtype=np.int64),
             np.array([number[v] for v in several], dtype=np.int32),
-            np.concatenate([[0], np.cumsum([len(here) for here in of_node])]).astype(np.int64),
+            offsets([len(here) for here in of_node]),
             np.array([which for here in of_node for which in here], dtype=np.int64),
         )
         self.room = min(allowed.most, len(useful))

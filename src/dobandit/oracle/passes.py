@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
+from dobandit.graph.ordering import offsets
 from dobandit.model.bglm import WeightedModel
 
 # Means and gains are at most about 1: changes below this are rounding, and following them through a long chain would
@@ -52,10 +53,10 @@ def passes_of(model: WeightedModel) -> Passes:
     n = len(ids)
     return Passes(
         ids,
-        _pointers(heads, n),
+        offsets(np.bincount(heads, minlength=n)),
         tails.astype(np.int32),
         theta.copy(),
-        _pointers(tails, n),
+        offsets(np.bincount(tails, minlength=n)),
         heads[by_tail].astype(np.int32),
         theta[by_tail],
         np.zeros(n, dtype=np.bool_),
@@ -64,12 +65,6 @@ def passes_of(model: WeightedModel) -> Passes:
         np.zeros(n),
         np.zeros(n, dtype=np.bool_),
     )
-
-
-def _pointers(keys: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    pointers = np.zeros(size + 1, dtype=np.int64)
-    np.cumsum(np.bincount(keys, minlength=size), out=pointers[1:])
-    return pointers
 
 
 def _ancestors(ptr: NDArray[np.int64], parent: NDArray[np.int32], target: int) -> NDArray[np.bool_]:

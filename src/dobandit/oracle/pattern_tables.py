@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, member_means
-from dobandit.estimation.mle import find_pattern
+from dobandit.estimation.mle import counts_of
 from dobandit.estimation.segments import context_bits, line_of, segments_at
+from dobandit.estimation.statistics import dot
 from dobandit.model.link_kernels import link_slope
 
 _LITTLE = 1e-6  # members with less weight are passed over
@@ -74,9 +75,7 @@ def fill_tables(layout: Any, order: Any, tables: Any, state: Any) -> None:
                 tables.member[at, k] = tables.out[k]
             tables.mean[at] = tables.out[4]
             if mix.has[v, CURVED]:
-                x = 0.0
-                for j in range(d):
-                    x += row[j] * state.patterns.theta[start + j]
+                x = dot(row, 0, state.patterns.theta, start, d)
                 tables.slope[at] = link_slope(mix.links, v, x)
             if mix.has[v, TABLE]:
                 table_spread(layout, tables, state, v, d, at)
@@ -85,9 +84,8 @@ def fill_tables(layout: Any, order: Any, tables: Any, state: Any) -> None:
 @kernel
 def table_spread(layout: Any, tables: Any, state: Any, v: int, d: int, at: int) -> None:
     """The variance of a cell: that of its counts, and what the imagined rows take over from the others' variance."""
-    patterns, row = state.patterns, tables.row
-    k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, row)]
-    seen = patterns.seen[patterns.first[v] + k] if k >= 0 else 0.0
+    row = tables.row
+    seen, _ = counts_of(state.patterns, v, d, row)
     p = tables.member[at, TABLE]
     p = min(max(p, 1.0 / (seen + 2.0)), 1.0 - 1.0 / (seen + 2.0))
     prior = BACK / (seen + BACK + EVEN)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import LinkArrays
 from dobandit.oracle.columns import columns_for, fill, forwards, hold_block
 from dobandit.oracle.frontier import MOST_PARENTS, Frontier, frontier_of, parents_by_depth
@@ -62,8 +63,7 @@ def per_pattern(
     frontier = frontier_of(graph, listing.order)
     count = samples if frontier is None else 0
     if frontier is None:
-        table_ptr = np.zeros(len(parents) + 1, dtype=np.int64)
-        np.cumsum([1 << len(p) if len(p) <= MOST_PARENTS else 0 for p in parents], out=table_ptr[1:])
+        table_ptr = offsets([1 << len(p) if len(p) <= MOST_PARENTS else 0 for p in parents])
         empty = np.zeros(0, dtype=np.int64)
         frontier = Frontier(table_ptr, np.zeros(len(parents) + 2, dtype=np.int64), empty, empty, empty)
     states = int(frontier.state_ptr[-1])

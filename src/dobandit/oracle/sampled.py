@@ -22,6 +22,7 @@ from dobandit.estimation.estimators import Sums
 from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE
 from dobandit.estimation.segments import context_bits, segments_at
 from dobandit.estimation.statistics import Layout, factorise
+from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_value
 from dobandit.oracle.joint_field import JointField, fill_field
 from dobandit.oracle.joint_linear import JointLinear
@@ -52,7 +53,7 @@ def sampled(layout: Layout, joint: Any) -> Sampled:
     sizes = np.diff(layout.ptr)[joint.listing.order]
     cells = np.diff(joint.tables.table_ptr) if hasattr(joint, "tables") else np.zeros(len(sizes), dtype=np.int64)
     room = 1 + np.maximum(sizes, np.minimum(cells, _MOST_DRAWN))
-    first = 1 + np.concatenate([[0], np.cumsum(room)[:-1]])
+    first = 1 + offsets(room)[:-1]
     widest = max(int(sizes.max(initial=1)), 1)
     nodes = len(layout.ptr) - 1
     line, factor = np.zeros(widest), np.zeros(widest * widest)

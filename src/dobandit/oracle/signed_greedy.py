@@ -6,13 +6,11 @@ beside it proves: with effects of both signs E[Y] is neither monotone nor submod
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.oracle.exhaustive import Limits
-from dobandit.oracle.options import Options
+from dobandit.oracle.options import Options, Steps
 from dobandit.oracle.passes import toggle
 
 _BETTER = 1e-12
@@ -20,15 +18,9 @@ _MOST_EXCHANGES = 200
 _MOST_LOOKS = 20_000_000  # options looked at: some 0.2 s
 
 
-class SignedAnswer(NamedTuple):
-    chosen: list[int]  # options
-    value: float
-    looked: int
-
-
-def signed_greedy(options: Options, limits: Limits | None = None) -> SignedAnswer:
+def signed_greedy(options: Options, limits: Limits | None = None) -> Steps:
     """By gain, and with costs also by gain per cost; the better of the two, after exchanges."""
-    best: SignedAnswer | None = None
+    best: _Walk | None = None
     looked = 0
     for by_rate in (True, False) if options.has_costs else (False,):
         walk = _Walk(options, by_rate, limits or Limits(), looked)
@@ -36,9 +28,9 @@ def signed_greedy(options: Options, limits: Limits | None = None) -> SignedAnswe
         walk.exchange()
         looked = walk.looked
         if best is None or walk.value > best.value + _BETTER:
-            best = SignedAnswer(list(walk.chosen), walk.value, looked)
+            best = walk
     assert best is not None
-    return best._replace(looked=looked)
+    return Steps(best.chosen, best.value, 1.0, None, looked)
 
 
 class _Walk:

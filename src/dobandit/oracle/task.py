@@ -8,7 +8,7 @@ relies on it; all other problems take the general way.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from dobandit.errors import InferenceError
 from dobandit.model.base import CausalModel
@@ -16,6 +16,9 @@ from dobandit.model.bglm import WeightedModel
 from dobandit.oracle.actions import Action, Allowed
 from dobandit.oracle.exhaustive import Limits, best_by_enumeration
 from dobandit.oracle.rules import Rules
+
+if TYPE_CHECKING:
+    from dobandit.oracle.options import Options, Steps
 
 _FEW_SETS = 2_000  # looked at one by one before Numba is loaded
 _SEARCH_MEMORY = 40_000_000  # candidates x depths that branch and bound may hold; also actions x variables of a list
@@ -88,83 +91,70 @@ class Task:
 
     def exhaustive(self) -> Answer:
         """Every action; where a limit comes first, with a bound from one interval pass."""
-        found = best_by_enumeration(self.model, self.allowed, self.top, self.limits)
-        best = [(action, value) for value, action in found.best]
+        best, proved, looked = best_by_enumeration(self.model, self.allowed, self.top, self.limits)
         value = best[0][1]
-        bound = value if found.proved else max(value, self._interval_bound())
-        return Answer(best, bound, found.proved, None, found.looked)
+        bound = value if proved else max(value, self._interval_bound())
+        return Answer(best, bound, proved, None, looked)
 
     def branch_and_bound(self) -> Answer:
         """A search that proves what it finds; where a limit comes first, the greedy action counts too."""
+        from dobandit.oracle.branch_and_bound import search_options
+        from dobandit.oracle.options import Options
+
         wanted = min(self.top, self.allowed.count())
         if wanted * self.allowed.most > _SEARCH_MEMORY:
             raise InferenceError(
                 f"{wanted:,} sets of up to {self.allowed.most} variables are too many to list. Lower top."
             )
-        best, bound, done, explored = self._search(wanted)
+        options = Options(self.weighted, self.allowed)
+        exact = options.exact and (self.top > 1 or self.allowed.rules.smaller is False)
+        quick = self._steps(options) if self.top == 1 and not self.submodular else None  # an action to beat
+        found = search_options(options, wanted, exact, self.limits, quick)
+        best, bound = {options.action(chosen): value for chosen, value in found.best}, found.bound
+        if not found.done:  # the greedy action may be better, and its bound lower
+            quick = quick or self._steps(options)
+            bound = min(bound, quick.bound)
+            if self.top > 1 or quick.value > max(best.values(), default=-1.0) + TOLERANCE:
+                best.setdefault(options.action(quick.chosen), quick.value)
         listing = sorted(best.items(), key=lambda entry: -round(entry[1], 12))[: self.top]
         value = listing[0][1]
         bound = max(value, min(bound, 1.0))
-        optimal = done or (self.top == 1 and bound <= value + TOLERANCE)
+        optimal = found.done or (self.top == 1 and bound <= value + TOLERANCE)
         factor = None if optimal else value / bound if bound > 0.0 else 1.0
-        return Answer(listing, bound, optimal, factor, explored)
+        return Answer(listing, bound, optimal, factor, found.explored)
 
     def greedy(self) -> Answer:
         """Step by step: with its factor where E[Y] is submodular, else with a bound that holds whatever the effects."""
-        if self.submodular:
-            from dobandit.oracle.greedy import Arrays, greedy
-
-            arrays = Arrays(self.weighted, self.allowed)
-            # Stopped half-way it would give a smaller set, which the rules may not allow.
-            found = greedy(arrays, None if self.allowed.rules.smaller is False else self.limits)
-            best = [(arrays.action_on(found.chosen), found.value)]
-            return Answer(best, found.bound, found.bound <= found.value + TOLERANCE, found.factor, found.looked)
-        if self.model.is_linear:
-            from dobandit.oracle.branch_and_bound import root_bound
-            from dobandit.oracle.options import Options
-            from dobandit.oracle.signed_greedy import signed_greedy
-
-            options = Options(self.weighted, self.allowed)
-            steps = signed_greedy(options, self.limits)
-            action, value, looked, exact = options.action(steps.chosen), steps.value, steps.looked, True
-            bound = root_bound(options)
-        else:
+        if not self.model.is_linear:
             from dobandit.oracle.lazy_greedy import lazy_greedy, objective_of
 
             objective = objective_of(self.model, self.allowed, self.monotone)
             action, looked = lazy_greedy(objective, self.allowed, lazy=self.monotone, limits=self.limits)
             final = objective.final(action)
-            value, bound, exact = final.value, 1.0, not final.samples
-        bound = max(value, min(bound, self._interval_bound()))
-        # A simulated value proves nothing.
-        optimal = exact and bound <= value + TOLERANCE
-        return Answer([(action, value)], bound, optimal, None, looked)
+            bound = max(final.value, self._interval_bound())
+            optimal = not final.samples and bound <= final.value + TOLERANCE  # a simulated value proves nothing
+            return Answer([(action, final.value)], bound, optimal, None, looked)
+        from dobandit.oracle.branch_and_bound import root_bound
+        from dobandit.oracle.options import Options
+
+        options = Options(self.weighted, self.allowed)
+        # Stopped half-way a submodular one would be a smaller set, which the rules may not allow.
+        limited = not self.submodular or self.allowed.rules.smaller is not False
+        found = self._steps(options, self.limits if limited else None)
+        bound = found.bound
+        if not self.submodular:
+            bound = max(found.value, min(root_bound(options), self._interval_bound()))
+        best, optimal = [(options.action(found.chosen), found.value)], bound <= found.value + TOLERANCE
+        return Answer(best, bound, optimal, found.factor, found.looked)
+
+    def _steps(self, options: Options, limits: Limits | None = None) -> Steps:
+        """The greedy action of a linear model."""
+        from dobandit.oracle.greedy import greedy
+        from dobandit.oracle.signed_greedy import signed_greedy
+
+        return (greedy if self.submodular else signed_greedy)(options, limits)
 
     def _interval_bound(self) -> float:
         from dobandit.oracle.bounds import highest_mean
 
         return min(highest_mean(self.model, self.allowed), 1.0)
-
-    def _search(self, wanted: int) -> tuple[dict[Action, float], float, bool, int]:
-        from dobandit.oracle.branch_and_bound import search_options
-        from dobandit.oracle.greedy import Arrays, greedy
-        from dobandit.oracle.options import Options
-        from dobandit.oracle.signed_greedy import signed_greedy
-
-        arrays = Arrays(self.weighted, self.allowed) if self.submodular else None
-        options, known = arrays or Options(self.weighted, self.allowed), None
-        exact = options.exact and (self.top > 1 or self.allowed.rules.smaller is False)
-        if not self.submodular:
-            start = signed_greedy(options)
-            action, value, limit = options.action(start.chosen), start.value, 1.0
-            known = (start.chosen, start.value) if self.top == 1 else None
-        found = search_options(options, wanted, exact, self.limits, known)
-        best = {options.action(chosen): value for chosen, value in found.best}
-        if found.done:
-            return best, found.bound, True, found.explored
-        if arrays:  # the greedy set may be better, and its bound lower
-            quick = greedy(arrays)
-            action, value, limit = arrays.action_on(quick.chosen), quick.value, quick.bound
-        if self.top > 1 or value > max(best.values(), default=-1.0) + TOLERANCE:
-            best.setdefault(action, value)
-        return best, min(found.bound, limit), False, found.explored
