@@ -14,6 +14,7 @@ from dobandit.errors import InterventionError
 from dobandit.oracle.actions import Action
 from dobandit.policy.beliefs import Beliefs
 from dobandit.policy.engine import Pending, Rounds, Situation, no_context
+from indices import index_of
 from under_way import (
     LINEAR,
     LOGISTIC,
@@ -168,12 +169,12 @@ def test_rounding_is_no_news():
         engine.update(rounds)
         x, y = graph.index("X"), graph.index("Y")
         rounding += engine.beliefs().node(x).theta[0] != 1.0
-        alone = engine.index_of(setting([x]), now(graph))
+        alone = index_of(engine, setting([x]), now(graph))
         for ids in ([], [graph.index("Z")]):
             expected = expecting(engine, [ids])
             assert np.abs(expected.node(y).inverse).max() < 1e3
             np.testing.assert_allclose(expected.theta, engine.beliefs().theta, rtol=1e-9, atol=1e-9)
-            assert engine.index_of(setting([x]), now(graph, [ids])) <= alone + 0.1
+            assert index_of(engine, setting([x]), now(graph, [ids])) <= alone + 0.1
     assert rounding > 3
 
 
@@ -302,7 +303,7 @@ def test_a_choice_with_pending_sets_is_the_best_under_the_expected_regions(name,
     compared = dict(fresh.compared(now(graph, pending)))
     for n, value in zip(relevant, values, strict=True):
         action = setting([graph.index(n)])
-        assert fresh.index_of(action, now(graph, pending)) == pytest.approx(value, rel=1e-7, abs=1e-7)
+        assert index_of(fresh, action, now(graph, pending)) == pytest.approx(value, rel=1e-7, abs=1e-7)
         assert compared[action] == pytest.approx(value, rel=1e-7, abs=1e-7)
 
 

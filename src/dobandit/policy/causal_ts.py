@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from dobandit.errors import PolicyError
 from dobandit.estimation.statistics import layout_of
-from dobandit.oracle.actions import Action, actions_of
-from dobandit.oracle.listing import Listing, listing_of
+from dobandit.oracle.actions import Action
+from dobandit.oracle.listing import Listing
 from dobandit.oracle.sampled import draws_of, sampled
 from dobandit.policy.base import Policy
 from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle, members_of
@@ -79,12 +79,6 @@ class SamplingEngine(CausalEngine):
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
         listing = self._drawn(self._plan_for(now.available), now)
         return [(listing.actions.row(i), value) for i, value in enumerate(listing.values.tolist())]
-
-    def index_of(self, action: Action, now: Situation) -> float:
-        """E[Y] of one action, whether listed or not, in the model that this round draws."""
-        listing = listing_of(self.problem.order, actions_of([action]))
-        plan = self.plan._replace(oracle=self._make_oracle(self.problem, listing, None))
-        return float(self._drawn(plan, now).values[0])
 
     def _drawn(self, plan: ModelPlan, now: Situation) -> Listing:
         """The actions with their values in the drawn model."""

@@ -23,7 +23,7 @@ from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.frontier import Frontier
-from dobandit.oracle.listing import IDLE, TIE, Listing, listing_of
+from dobandit.oracle.listing import IDLE, TIE, Listing
 from dobandit.policy.beliefs import Beliefs
 from dobandit.policy.engine import (
     Array,
@@ -230,14 +230,6 @@ class ModelEngine(Engine):
         score_actions(plan, state, now.context, int(state.clock[0]))
         listing = plan.oracle.listing
         return [(listing.actions.row(i), value) for i, value in enumerate(listing.values.tolist())]
-
-    def index_of(self, action: Action, now: Situation) -> float:
-        """The index of one action, whether listed or not."""
-        listing = listing_of(self.problem.order, actions_of([action]))
-        plan = self.plan._replace(oracle=self._make_oracle(self.problem, listing, None))
-        state = self._expecting(now.pending)
-        score_actions(plan, state, now.context, int(state.clock[0]))
-        return float(plan.oracle.listing.values[0])
 
     def _choice(self, plan: ModelPlan, index: int) -> Choice:
         if index == IDLE:

@@ -199,10 +199,6 @@ class RevisingEngine(Engine):
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
         return [(self.revision.given_action(one), index) for one, index in self.inner.compared(self._situation(now))]
 
-    def index_of(self, action: Action, now: Situation) -> float:
-        """The index of one action, whether listed or not."""
-        return self.inner.index_of(self.revision.action(action), self._situation(now))
-
     def actions(self) -> Actions | None:
         actions = self.inner.actions()
         if actions is None or self.revision.same:

@@ -102,11 +102,6 @@ class SafeEngine(CausalEngine):
         listing = self._proposed(now)[0].oracle.listing
         return [(listing.actions.row(i), value) for i, value in enumerate(listing.values.tolist())]
 
-    def index_of(self, action: Action, now: Situation) -> float:
-        """The index of one action: the model's, where it is not listed."""
-        listed = dict(self.compared(now))
-        return listed[action] if action in listed else super().index_of(action, now)
-
     def best(self, now: Situation) -> Choice:
         plan = self._plan_of(now._replace(pending=()))
         score_actions(plan, self.state, now.context, -1)
