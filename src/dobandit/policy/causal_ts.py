@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dobandit.errors import PolicyError
 from dobandit.estimation.statistics import layout_of
-from dobandit.oracle.actions import Action
 from dobandit.oracle.listing import Listing
 from dobandit.oracle.sampled import draws_of, sampled
 from dobandit.policy.base import Policy
 from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle, members_of
-from dobandit.policy.engine import Engine, Situation
+from dobandit.policy.engine import Engine
 from dobandit.policy.model_engine import OracleMaker
-from dobandit.policy.model_rounds import ModelPlan, propose_action
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
 from dobandit.policy.revising import RevisingEngine
@@ -75,14 +72,3 @@ class SamplingEngine(CausalEngine):
     def __init__(self, problem: Problem, *parts: Any) -> None:
         super().__init__(problem, *parts)
         self.draws = max(draws_of(self.plan.oracle), Engine.draws)
-
-    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        listing = self._drawn(self._plan_for(now.available), now)
-        return [(listing.actions.row(i), value) for i, value in enumerate(listing.values.tolist())]
-
-    def _drawn(self, plan: ModelPlan, now: Situation) -> Listing:
-        """The actions with their values in the drawn model."""
-        state = self._expecting(now.pending)
-        propose_action(plan, state, now.context, now.draws, int(state.clock[0]))
-        listing: Listing = plan.oracle.listing
-        return listing

@@ -210,26 +210,31 @@ class ModelEngine(Engine):
     # -- choosing ------------------------------------------------------------------------------------------------
 
     def choose(self, now: Situation) -> Choice:
-        plan, state = self._plan_for(now.available), self._expecting(now.pending)
-        index = propose_action(plan, state, now.context, now.draws, int(state.clock[0]))
-        return self._choice(plan, int(index))
+        return self._choice(*self._proposed(now))
 
     def best(self, now: Situation) -> Choice:
-        plan = self._plan_for(now.available)
+        plan = self._plan_now(now._replace(pending=()))
         if self.searches:
             return self._choice(plan, int(propose_action(plan, self.state, now.context, np.zeros(self.draws), -1)))
         score_actions(plan, self.state, now.context, -1)
         return self._choice(plan, int(np.argmax(plan.oracle.listing.values)))
 
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        plan, state = self._plan_for(now.available), self._expecting(now.pending)
-        if initialising(plan.index, state.clock):
+        if initialising(self.plan.index, self._expecting(now.pending).clock):
             return []
         if self.searches:
             return self._searched(now)
-        score_actions(plan, state, now.context, int(state.clock[0]))
-        listing = plan.oracle.listing
+        listing = self._proposed(now)[0].oracle.listing
         return [(listing.actions.row(i), value) for i, value in enumerate(listing.values.tolist())]
+
+    def _proposed(self, now: Situation) -> tuple[ModelPlan, int]:
+        """The plan over the actions that can be chosen now, with the index of each, and the row to play."""
+        plan, state = self._plan_now(now), self._expecting(now.pending)
+        return plan, int(propose_action(plan, state, now.context, now.draws, int(state.clock[0])))
+
+    def _plan_now(self, now: Situation) -> ModelPlan:
+        """The plan over the actions that can be chosen now."""
+        return self._plan_for(now.available)
 
     def _choice(self, plan: ModelPlan, index: int) -> Choice:
         if index == IDLE:
@@ -258,7 +263,7 @@ class ModelEngine(Engine):
         return found
 
     def _plan_for(self, available: tuple[int, ...] | None) -> ModelPlan:
-        """The plan over the actions that can be chosen now."""
+        """The plan over the actions of these variables; None: of all."""
         if available is None:
             return self.plan
         if available not in self._plans:
