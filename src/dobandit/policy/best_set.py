@@ -103,9 +103,9 @@ class BestSetEngine(GuaranteedEngine):
         twin._own, twin._contests = copied(self._own), {}
         return twin
 
-    def _update(self, rounds: Rounds) -> None:
+    def _learn(self, rounds: Rounds) -> None:
         note_rounds(self._own, self._number, rounds)
-        super()._update(rounds)
+        super()._learn(rounds)
 
     # -- choosing ------------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class GraphEvidence:
         """Take in rounds; their order is of no account, and a row with count c is c equal rows."""
         if self.alternatives:
             if self.problem.selective:
-                rounds = rounds.only(self.problem.teaches(rounds.was_set))
+                rounds = rounds.part(self.problem.teaches(rounds.was_set))
             count_rounds(self._layout, self.watch, self.state, rounds.values, rounds.was_set, rounds.counts)
 
     def findings(self, alpha: float = 0.01) -> list[Finding]:

@@ -139,7 +139,7 @@ class Learner:
         """Take in rounds in ids, as engines do. A model learns nothing from rounds in which a variable that is always
         set was not, or one that counts as hidden was."""
         if self.problem.selective and self.keeps_model:
-            rounds = rounds.only(self.problem.teaches(rounds.was_set))
+            rounds = rounds.part(self.problem.teaches(rounds.was_set))
         if len(rounds.counts):
             self.engine.update(rounds)
 
@@ -148,7 +148,7 @@ class Learner:
         if self.problem.selective and self.keeps_model:
             kept = self.problem.teaches(rounds.was_set)
             which = np.repeat(np.arange(len(sizes)), sizes)[kept]
-            rounds, sizes = rounds.only(kept), np.bincount(which, minlength=len(sizes))
+            rounds, sizes = rounds.part(kept), np.bincount(which, minlength=len(sizes))
         sizes = sizes[sizes > 0]
         if len(sizes):
             self.engine.update_batches(rounds, sizes)

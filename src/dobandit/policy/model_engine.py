@@ -10,6 +10,7 @@ its type, so that any combination runs compiled, in `ask`/`tell` and in simulati
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
@@ -130,11 +131,10 @@ class ModelEngine(Engine):
     # -- learning ------------------------------------------------------------------------------------------------
 
     def update(self, rounds: Rounds) -> None:
-        if len(rounds.counts) == 1 and rounds.counts[0] == 1:
-            return self._update(rounds)
         if (rounds.counts > 1).any():
-            return self.update_unordered(rounds)
-        return self._update_many(rounds)
+            self.update_unordered(rounds)
+        else:
+            self._learn(rounds)
 
     @property
     def weighs_by_order(self) -> bool:
@@ -166,14 +166,14 @@ class ModelEngine(Engine):
         if hasattr(self.state, "told"):
             keep_order(self.state, balance, False)
         for part in parts:
-            self._update_many(part)
+            self._learn(part)
         if hasattr(self.state, "told"):
             keep_order(self.state, balance, True)
 
     def _learn_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
         """As many batches at a time as there is room for."""
         if not hasattr(self.state, "told"):
-            return self._update_many(rounds)
+            return self._learn(rounds)
         ends, told, balance = np.cumsum(sizes), np.cumsum(rounds.counts), np.zeros(len(self.plan.rho))
         plan, done = self.plan, 0
         while done < len(ends):
@@ -191,21 +191,16 @@ class ModelEngine(Engine):
             done = max(stop, done + 1)
         return None
 
-    def _update_many(self, rounds: Rounds) -> None:
-        done, ends = 0, np.cumsum(rounds.counts)
-        while done < len(ends):
-            self.state, room = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
-            start = int(ends[done - 1]) if done else 0
-            stop = max(int(np.searchsorted(ends, start + room, side="right")), done + 1)  # equal rows are one pattern
-            part = slice(done, stop)
-            self._update(Rounds(rounds.values[part], rounds.was_set[part], rounds.counts[part]))
-            done = stop
-
-    def _update(self, rounds: Rounds) -> None:
-        self.state, _ = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
-        plan = self.plan
+    def _learn(self, rounds: Rounds) -> None:
+        """Rounds in their order, as many at a time as there is room for."""
+        plan, done, ends = self.plan, 0, rounds.counts.cumsum().tolist()
         parts = plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds
-        learn_rounds(*parts, self.state, *rounds)
+        while done < len(ends):
+            self.state, room = rows_with_room(plan.estimator, plan.layout, self.state)
+            start = ends[done - 1] if done else 0
+            stop = max(bisect_right(ends, start + room), done + 1)  # equal rows are one pattern
+            learn_rounds(*parts, self.state, *rounds.part(slice(done, stop)))
+            done = stop
 
     # -- choosing ------------------------------------------------------------------------------------------------
 

@@ -73,9 +73,9 @@ class SafeEngine(CausalEngine):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def _update(self, rounds: Rounds) -> None:
+    def _learn(self, rounds: Rounds) -> None:
         note_rounds(self._own, self._number, rounds)
-        super()._update(rounds)
+        super()._learn(rounds)
 
     def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
         Engine.update_batches(self, rounds, sizes)  # batch by batch, so that own outcomes are counted too
