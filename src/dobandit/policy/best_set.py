@@ -127,10 +127,7 @@ class BestSetEngine(GuaranteedEngine):
     def reason(self, action: Action, now: Situation) -> str:
         game, found = self._standing(now)
         best, rival = (game.bounds.listing.actions.row(int(i)) for i in (found.best, found.rival))
-        if found.gap <= self.epsilon:
-            return ANSWER_EXPECTED if now.pending else ANSWER
-        both = f"{action_words(self.problem, best)} looks best, but {action_words(self.problem, rival)} may be better"
-        return f"{both} by up to {found.gap:.3f}; a coin chose between them"
+        return words_of_two(self.problem, best, rival, float(found.gap), self.epsilon, bool(now.pending))
 
     def _standing(self, now: Situation, best: int = -1) -> tuple[Contest, Standing]:
         plan, state = self._plan_for(now.available), self._expecting(now.pending)
@@ -173,7 +170,10 @@ class BestSetEngine(GuaranteedEngine):
         return None
 
 
-def action_words(problem: Problem, action: Action) -> str:
-    """An action in a sentence."""
-    named = action.named(problem.graph)
-    return "setting " + ", ".join(f"{name}={value:g}" for name, value in named.items()) if named else "setting nothing"
+def words_of_two(problem: Problem, best: Action, rival: Action, gap: float, epsilon: float, pending: bool) -> str:
+    """Why one of two that compete was played."""
+    if gap <= epsilon:
+        return ANSWER_EXPECTED if pending else ANSWER
+    pairs = (action.named(problem.graph).items() for action in (best, rival))
+    one, other = (", ".join(f"{name}={value:g}" for name, value in pair) or "nothing" for pair in pairs)
+    return f"setting {one} looks best, but setting {other} may be better by up to {gap:.3f}; a coin chose between them"
