@@ -12,6 +12,7 @@ import transcription as tr
 from dobandit import BGLMOFU, BLMLR, UCB, CausalGraph, paper
 from dobandit.errors import InterventionError
 from dobandit.oracle.actions import Action
+from dobandit.policy.arms import ArmsEngine
 from dobandit.policy.beliefs import Beliefs
 from dobandit.policy.engine import Pending, Rounds, Situation, no_context
 from indices import index_of
@@ -65,6 +66,13 @@ def expected_grams(engine, pending, link=None, varies=True):
                 spread = np.array([0.0 if p == 0 else means[p] * (1.0 - means[p]) for p in parents])
                 grams[v] = grams[v] + np.outer(e, e) + (np.diag(spread) if varies else 0.0)
     return grams
+
+
+def state_with(engine, pending):
+    """The state with what is under way, of a model or of arms."""
+    if isinstance(engine, ArmsEngine):
+        return engine._playable(now(engine.problem.graph)._replace(pending=pending))[1]
+    return engine._expecting(pending)
 
 
 def expecting(engine, pending):
@@ -151,7 +159,7 @@ def test_a_pending_batch_is_as_many_pending_rounds(name):
     actions = [setting(sorted(map(graph.index, names))) for names in (("X2", "X3"), ("X4", "X6"))]
     batch = tuple(Pending(action, no_context(len(graph)), 3) for action in actions)
     single = tuple(Pending(action, no_context(len(graph))) for action in actions for _ in range(3))
-    assert_same_bits(arrays_of(engine._expecting(batch)), arrays_of(other._expecting(single)))
+    assert_same_bits(arrays_of(state_with(engine, batch)), arrays_of(state_with(other, single)))
     left, right = engine.choose(now(graph)._replace(pending=batch)), other.choose(now(graph)._replace(pending=single))
     assert repr(left) == repr(right)  # an index may be NaN
 
@@ -314,7 +322,7 @@ def test_a_pending_arm_counts_as_played_with_the_mean_it_has(name):
     for y in (1, 1, 0):
         learner.update({"X2": 1, "X3": 1}, {"Y": y})
     known, new = ([graph.index(n) for n in names] for names in (("X2", "X3"), ("X3", "X4")))
-    state = engine._expecting(as_pending(graph, [known, new, known, [graph.index("X2")]]))
+    state = state_with(engine, as_pending(graph, [known, new, known, [graph.index("X2")]]))
     arms = [engine.actions().row(i) for i in range(len(engine.actions().ids))]
     known_arm, new_arm = arms.index(setting(known)), arms.index(setting(new))
     assert state.clock[0] == 7
