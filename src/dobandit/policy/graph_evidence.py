@@ -114,13 +114,6 @@ class GraphEvidence:
         twin._total, twin._single = self._total.copy(), self._single.copy()  # another thread may look meanwhile
         return twin
 
-    def log10(self) -> dict[str, float]:
-        """log10 of E of every node that is looked at."""
-        if self.alternatives:
-            weigh(self.watch, self.state, self._kept, -math.inf, self._total, self._single)
-        names = (self.graph.nodes[v - 1] for v in self.watch.nodes.tolist())
-        return dict(zip(names, (self._total / math.log(10.0)).tolist(), strict=True))
-
     def _finding(self, i: int, a: int | None = None) -> Finding:
         begin, end = self.watch.first[i : i + 2].tolist()
         a = begin + int(np.argmax(self._single[begin:end])) if a is None else a
