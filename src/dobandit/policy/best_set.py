@@ -15,7 +15,6 @@ from dobandit.estimation.confidence import checked_delta
 from dobandit.oracle.actions import Action
 from dobandit.oracle.contest import Contest, Own, Standing, contest, standing, to_play
 from dobandit.policy.base import Policy, positive
-from dobandit.policy.causal_engine import members_of
 from dobandit.policy.engine import Choice, Draws, Engine, Rounds, Situation, copied
 from dobandit.policy.guaranteed_engine import GuaranteedEngine
 from dobandit.policy.model_engine import KEPT_ORACLES
@@ -85,7 +84,7 @@ class BestSetEngine(GuaranteedEngine):
     half for the actions' own outcomes."""
 
     def __init__(self, problem: Problem, epsilon: float, delta: float) -> None:
-        super().__init__(problem, members_of(problem), delta / 2)
+        super().__init__(problem, delta / 2)
         self.epsilon, self.delta = epsilon, delta
         actions = self.plan.oracle.listing.actions
         cells = len(actions.ids) << len(problem.context_ids)

@@ -10,7 +10,7 @@ from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.listing import Listing
 from dobandit.oracle.sampled import draws_of, sampled
 from dobandit.policy.base import Policy
-from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle, members_of
+from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle
 from dobandit.policy.engine import Engine
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.problem import Problem
@@ -52,7 +52,7 @@ def _sampling(problem: Problem, flags: Flags) -> SamplingEngine:
             f"CausalTS looks at every allowed action, up to {MOST_ACTIONS:,} of them, but there are {count:,}. "
             "Lower the budget, or use CausalUCB, which searches."
         )
-    estimator, state = beliefs_at_start(problem, members_of(problem))
+    estimator, state = beliefs_at_start(problem)
     return SamplingEngine(problem, estimator, state, Bonus(_C), with_flags(sampled_oracle(estimator), flags))
 
 

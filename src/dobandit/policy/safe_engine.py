@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dobandit.errors import PolicyError
 from dobandit.oracle.actions import Action
 from dobandit.oracle.listing import Listing
-from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle, members_of
+from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle
 from dobandit.policy.engine import Array, Choice, Engine, Estimate, Rounds, Situation, copied
 from dobandit.policy.insurance import by_own_outcomes, deviation, insured
 from dobandit.policy.model_engine import OracleMaker
@@ -39,7 +39,7 @@ def safe_engine(problem: Problem, scale: float, flags: Flags) -> SafeEngine:
             f"{len(problem.context_ids)} context variables are too many. Leave safe out, or make fewer variables "
             "context."
         )
-    estimator, state = beliefs_at_start(problem, members_of(problem))
+    estimator, state = beliefs_at_start(problem)
     make = with_flags(insured_oracle(joint_oracle(estimator)), flags, relevant=False)
     return SafeEngine(problem, estimator, state, Bonus(scale), make)
 
