@@ -78,7 +78,7 @@ def state_with(engine, pending):
 def expecting(engine, pending):
     """What the engine would know with the expected news of these sets."""
     beliefs, state = engine.beliefs(), engine._expecting(as_pending(engine.problem.graph, pending))
-    return Beliefs(beliefs.layout, engine.plan.estimator, state, lambda: beliefs.radii, beliefs.links)
+    return Beliefs(engine.plan, state, beliefs.links)
 
 
 def assert_expected(engine, pending, link=None, varies=True):
@@ -139,7 +139,7 @@ def test_what_is_known_and_set_to_0_counts_in_what_is_expected(name, context):
     one = Pending(Action((graph.index("A"),), (0.0,)), known)
     link, before = (None if name in LINEAR else LOGISTIC), engine.beliefs()
     means, state = {"day": context, "A": 0.0}, engine._expecting((one,))
-    now_known = Beliefs(before.layout, engine.plan.estimator, state, lambda: before.radii, before.links)
+    now_known = Beliefs(engine.plan, state, before.links)
     for node in graph.nodes:
         belief = before.node(graph.index(node))
         e = np.array([1.0] * graph.has_bias(node) + [means[parent] for parent in graph.parents(node)])

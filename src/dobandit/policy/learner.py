@@ -280,12 +280,12 @@ class Learner:
             context = {name: value for name, value in _mapping(do).items() if name in self.graph.context}
             do = {name: value for name, value in _mapping(do).items() if name not in self.graph.context}
         fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
-        self._require_free(action_of(fixed))
+        action = action_of(fixed)
+        self._require_free(action)
         target = float(fixed[self.graph.arrays.target])
         if not math.isnan(target):
             return Estimate(target, target, target)
-        action = action_of(fixed)
-        missing = [name for name in self.unset(action) if self.keeps_model]
+        missing = self.unset(action) if self.keeps_model else []
         if missing:
             raise InterventionError(
                 f"{listed(missing)} is always set, so that nothing is learned of rounds in which it is not. Add "

@@ -52,7 +52,7 @@ from dobandit.policy.model_rounds import (
 from dobandit.policy.pending import expect
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, Tape
-from dobandit.policy.region import initialising, set_radii, words_of
+from dobandit.policy.region import initialising, words_of
 from dobandit.policy.unordered import spread_batch, spread_batches
 from dobandit.policy.world import World
 
@@ -306,14 +306,7 @@ class ModelEngine(Engine):
         return words_of(self._plan.index)
 
     def beliefs(self) -> Beliefs:
-        plan, rounds = self.plan, self.rounds
-
-        def radii() -> NDArray[np.float64]:
-            rho = np.zeros(len(plan.rho))
-            set_radii(plan.index, plan.layout.ptr, rounds, rho)
-            return rho
-
-        return Beliefs(plan.layout, plan.estimator, self.state, radii, self.problem.links)
+        return Beliefs(self.plan, self.state, self.problem.links)
 
     # -- simulation ----------------------------------------------------------------------------------------------
 
