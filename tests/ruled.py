@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+import indices
 from dobandit import BGLMOFU, BLMLR, KLUCB, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, Oracle, Random
 from dobandit.model.links import logistic
 from dobandit.oracle.actions import Action
@@ -127,7 +128,7 @@ def now(learner, available=None, draws=(0.0, 0.0, 0.0)):
 def index_of(learner, names):
     """The optimistic value of setting these names to 1."""
     ids = sorted(map(learner.graph.index, names))
-    return learner.engine.index_of(Action(tuple(ids), (1.0,) * len(ids)), now(learner))
+    return indices.index_of(learner.engine, Action(tuple(ids), (1.0,) * len(ids)), now(learner))
 
 
 def a_model(graph):

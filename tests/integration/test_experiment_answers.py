@@ -30,6 +30,7 @@ from experiments import (
     settings_of,
     whole_log,
 )
+from indices import index_of
 from worlds import THOROUGH
 
 # -- answers ---------------------------------------------------------------------------------------------------------
@@ -244,7 +245,7 @@ def test_explanations(name):
         names = json.loads(row.available) if row.available else None
         others = [replica.pending(other) for other in rows[: row.number] if is_pending(other, row)]
         now = replica.situation(row.number, names, others, replica.known(None))
-        values = {action: engine.index_of(action, now) for action in plain_actions(name, names)}
+        values = {action: index_of(engine, action, now) for action in plain_actions(name, names)}
         mine = action_of(learner.graph, shown.do)
         assert values.pop(mine) == pytest.approx(row.optimistic, abs=1e-12), row.number
         second = max(values.values())

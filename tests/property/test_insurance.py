@@ -40,8 +40,7 @@ def test_the_correction_is_the_posterior(seed):
     """P(d is not 0) and the mean and spread of d, by integration over d."""
     rng = np.random.default_rng(seed)
     m, y, error, n = rng.uniform(0.05, 0.95), rng.uniform(0.0, 1.0), rng.uniform(0.0, 0.1), float(rng.integers(1, 60))
-    own = engine_on().plan.oracle
-    w, up = deviation(own, m, error, n, y, 2.0)
+    w, up = deviation(m, error, n, y, 2.0)
     pooled = (n * y + 1) / (n + 2)
     noise = max(m * (1 - m), pooled * (1 - pooled)) / n
     zero = norm.pdf(y, m, math.sqrt(noise + error**2))
@@ -58,7 +57,7 @@ def test_the_correction_is_the_posterior(seed):
 
 
 def test_about_a_root_of_the_rounds_are_left_to_own_outcomes():
-    own, rng, count = engine_on().plan.oracle, np.random.default_rng(0), 0
+    own, rng, count = engine_on().plan.oracle.own, np.random.default_rng(0), 0
     for t in range(10_000):
         own.rounds[0] = t
         count += by_own_outcomes(own, rng.random())
@@ -102,9 +101,9 @@ def test_contexts_have_outcomes_of_their_own():
         draws = rng.random(3)
         action = engine.choose(Situation(rng.random(3), place.context(draws))).action
         engine.update(place.play(action, draws))
-    assert engine.plan.oracle.plays.shape[0] == 2
-    own = engine.plan.oracle
-    nothing = [i for i in range(own.plays.shape[1]) if own.listing.actions.row(i) == NOTHING]
+    own = engine.plan.oracle.own
+    assert own.plays.shape[0] == 2
+    nothing = [i for i in range(own.plays.shape[1]) if engine.plan.oracle.listing.actions.row(i) == NOTHING]
     assert own.plays.sum() == 300
     assert own.rounds[0] == 300 - own.plays[:, nothing].sum()
     for value in (0.0, 1.0):

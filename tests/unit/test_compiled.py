@@ -264,8 +264,8 @@ def test_a_choice_among_what_is_available_runs_in_the_same_compiled_code():
     engine = CausalUCB(safe=True).engine(problem)
     now = Situation(np.zeros(engine.draws), np.where(np.arange(len(problem.graph) + 1) == 2, 1.0, np.nan))
     some = problem.graph.index("X1"), problem.graph.index("X3")
-    plans = [engine._plan_of(now._replace(available=available)) for available in (None, some)]
-    assert [plan.oracle.plays.shape for plan in plans] == [(2, 3), (2, 2)]  # a row per context, a column per action
+    plans = [engine._plan_now(now._replace(available=available)) for available in (None, some)]
+    assert [plan.oracle.own.plays.shape for plan in plans] == [(2, 3), (2, 2)]  # a row per context, a column per action
     assert typeof(plans[0]) == typeof(plans[1])
 
 

@@ -69,7 +69,7 @@ class Fit:
         forms = {name: beliefs.node(learner.graph.index(name)).form for name in learner.modelled}
         rows = self.rows
         if learner.problem.selective:
-            rows = rows.only(learner.problem.teaches(rows.was_set))
+            rows = rows.part(learner.problem.teaches(rows.was_set))
         return fit_nodes(learner.problem, rows, forms)
 
     @cached_property

@@ -128,7 +128,7 @@ def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked
     learner, engine, problem = fit.learner, fit.engine, fit.learner.problem
     known = learner.context(context)
     told = engine.predict_many(problem.allowed().rows(), known)
-    idle = None if learner.unset(NOTHING) else Worth(*_split(engine.predict(NOTHING, known)))
+    idle = None if learner.unset(NOTHING) else fit.expect(context=context)
     seen = _seen(fit, known)
     order = np.lexsort((np.count_nonzero(told.actions.ids, axis=1), -told.value))
     found = []
@@ -151,10 +151,6 @@ def _seen(fit: Fit, context: Array) -> dict[Action, tuple[int, float]]:
     rounds, total = (np.bincount(which.ravel(), weights=weights) for weights in (counts, counts * y))
     actions = [action_of(kind) for kind in np.where(done[first] == _FREE, np.nan, done[first])]
     return {action: (int(n), ones) for action, n, ones in zip(actions, rounds.tolist(), total.tolist(), strict=True)}
-
-
-def _split(estimate: Any) -> tuple[float, Interval]:
-    return estimate.value, Interval(estimate.low, estimate.high)
 
 
 def _entry(

@@ -21,7 +21,8 @@ from dobandit.estimation.kl import kl_upper
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.listing import pick
 from dobandit.oracle.possibly_optimal import worth_playing
-from dobandit.policy.engine import WORDS_NOW, Choice, Draws, Engine, Estimate, Pending, Rounds, Situation, copied
+from dobandit.policy.engine import WORDS_NOW, Choice, Draws, Engine, Estimate, Rounds, Situation, copied
+from dobandit.policy.own_outcomes import numbered
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, record
 from dobandit.policy.world import World, draw_round, see_context
@@ -131,7 +132,7 @@ class ArmsEngine(Engine):
             ids, to = ids[kept], to[kept]
         self.plan = ArmsPlan(kind, parameter, problem.graph.arrays.target, ids, to, np.zeros(len(ids)))
         self.state = ArmsState(np.zeros(len(ids), dtype=np.int64), np.zeros(len(ids)), np.zeros(1, dtype=np.int64))
-        self._arm_of = {action: i for i, action in enumerate(map(self.actions().row, range(len(ids))))}
+        self._arm_of = numbered(self.actions())
         self._others: dict[Action, tuple[int, float]] = {}  # actions told that are no arms: rounds and sum of Y
 
     @property
@@ -193,12 +194,29 @@ class ArmsEngine(Engine):
         return plan, int(propose_arm(plan, state, now.draws))
 
     def _playable(self, now: Situation) -> tuple[ArmsPlan, ArmsState]:
-        """The arms that can be played now; where none of them can, the allowed actions of this round."""
-        plan, state = self.plan, self._expecting(now.pending)
-        if now.available is None:
+        """The arms that can be played now. Those under way count as played, with the mean that they have (with 1/2
+        where they have none)."""
+        plan, state = (self.plan, self.state) if now.available is None else self._available(now.available)
+        if not now.pending:
             return plan, state
+        arm_of = self._arm_of if plan is self.plan else numbered(Actions(plan.ids, plan.to))
+        times: dict[int, int] = {}
+        for one in now.pending:
+            arm = arm_of.get(one.action, -1)
+            times[arm] = times.get(arm, 0) + one.size
+        state = copied(state)
+        state.clock[0] += sum(times.values())
+        for arm, count in times.items():
+            if arm >= 0:
+                state.total[arm] += count * (state.total[arm] / state.plays[arm] if state.plays[arm] else 0.5)
+                state.plays[arm] += count
+        return plan, state
+
+    def _available(self, available: tuple[int, ...]) -> tuple[ArmsPlan, ArmsState]:
+        """The arms of these variables; where there are none, the allowed actions of this round."""
+        plan, state = self.plan, self.state
         usable = np.zeros(len(self.problem.graph) + 1, dtype=bool)
-        usable[[0, *now.available]] = True
+        usable[[0, *available]] = True
         arms = np.flatnonzero(usable[plan.ids].all(axis=1))
         if len(arms) and not self.prune:  # what was dropped may be best where something cannot be set
             some = plan._replace(ids=plan.ids[arms], to=plan.to[arms], values=np.zeros(len(arms)))
@@ -206,17 +224,11 @@ class ArmsEngine(Engine):
         if plan.kind == FIXED:
             names = list(self.actions().row(0).named(self.problem.graph))
             raise InterventionError(f"{listed(names)} is always set, but not all of it is available. Wait until it is.")
-        actions = self.problem.allowed(now.available, relevant=False).rows()
-        known = [self._known(actions.row(i), now.pending) for i in range(len(actions.ids))]
-        plays, total = np.array([n for n, _ in known], dtype=np.int64), np.array([s for _, s in known])
-        there = plan._replace(ids=actions.ids, to=actions.values, values=np.zeros(len(known)))
+        actions = self.problem.allowed(available, relevant=False).rows()
+        told = [self._told_of(action) for action in numbered(actions)]
+        plays, total = np.array([n for n, _ in told], dtype=np.int64), np.array([y for _, y in told])
+        there = plan._replace(ids=actions.ids, to=actions.values, values=np.zeros(len(told)))
         return there, state._replace(plays=plays, total=total)
-
-    def _known(self, action: Action, pending: tuple[Pending, ...]) -> tuple[int, float]:
-        """(rounds, sum of Y) of an action, with those under way."""
-        plays, total = self._told_of(action)
-        more = sum(one.size for one in pending if one.action == action)
-        return plays + more, total + more * (total / plays if plays else 0.5)
 
     def _told_of(self, action: Action) -> tuple[int, float]:
         """(rounds, sum of Y) of an action, arm or not."""
@@ -224,23 +236,6 @@ class ArmsEngine(Engine):
         if arm >= 0:
             return int(self.state.plays[arm]), float(self.state.total[arm])
         return self._others.get(action, (0, 0.0))
-
-    def _expecting(self, pending: tuple[Pending, ...]) -> ArmsState:
-        """A pending action counts as played, with the mean it has (with 1/2 where it has none)."""
-        if not pending:
-            return self.state
-        state: ArmsState = copied(self.state)
-        times: dict[int, int] = {}
-        for one in pending:
-            state.clock[0] += one.size
-            arm = self._arm_of.get(one.action, -1)
-            times[arm] = times.get(arm, 0) + one.size
-        for arm, count in times.items():
-            if arm >= 0:
-                plays = self.state.plays[arm]
-                state.plays[arm] += count
-                state.total[arm] += count * (self.state.total[arm] / plays if plays else 0.5)
-        return state
 
     # -- answers and simulation ----------------------------------------------------------------------------------
 

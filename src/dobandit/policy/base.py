@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
@@ -175,7 +175,7 @@ def require_nonnegative(problem: Problem, label: str, clipped: bool) -> Problem:
             "any sign. Promise effects='nonnegative', let it read harm as no effect with clipped=True, or use "
             "CausalUCB."
         )
-    return problem.with_effects("nonnegative")
+    return replace(problem, effects="nonnegative")
 
 
 def require_bool(name: str, value: object) -> None:

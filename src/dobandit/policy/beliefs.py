@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.estimation.estimators import Estimator, State, begins_with_prior, status_of, unseen_directions
+from dobandit.estimation.estimators import State, begins_with_prior, status_of, unseen_directions
 from dobandit.estimation.mixture import form_in_words
-from dobandit.estimation.statistics import Layout, Statistics
+from dobandit.estimation.statistics import Statistics
 from dobandit.model.links import Link
+from dobandit.policy.region import set_radii
+
+if TYPE_CHECKING:
+    from dobandit.policy.model_rounds import ModelPlan
 
 Array = NDArray[np.float64]
 
@@ -43,16 +47,16 @@ class NodeBelief(NamedTuple):
 class Beliefs:
     """What is known of every node."""
 
-    def __init__(
-        self, layout: Layout, estimator: Estimator, state: State, radii: Callable[[], Array], links: tuple[Link, ...]
-    ) -> None:
-        self.layout, self.links = layout, links
-        self._estimator, self._state, self._radii = estimator, state, radii
+    def __init__(self, plan: ModelPlan, state: State, links: tuple[Link, ...]) -> None:
+        self.layout, self.links = plan.layout, links
+        self._plan, self._state, self._rounds = plan, state, int(state.clock[0])
 
     @cached_property
     def radii(self) -> Array:
         """How far each node's region reaches, by id; worked out when they are first asked for."""
-        return self._radii()
+        rho = np.zeros(len(self._plan.rho))
+        set_radii(self._plan.index, self.layout.ptr, self._rounds, rho)
+        return rho
 
     @property
     def theta(self) -> Array:
@@ -66,12 +70,12 @@ class Beliefs:
 
     def unseen(self, nodes: Iterable[int]) -> Array:
         """The projectors on the directions that no row of these nodes has shown, flat, for compiled passes."""
-        if not begins_with_prior(self._estimator):
+        if not begins_with_prior(self._plan.estimator):
             return self.stats.null
         found, square = np.zeros(len(self.stats.null)), self.layout.square
         for v in nodes:
             part = slice(int(square[v]), int(square[v + 1]))
-            found[part] = unseen_directions(self._estimator, self.layout, self._state, v).ravel()
+            found[part] = unseen_directions(self._plan.estimator, self.layout, self._state, v).ravel()
         return found
 
     def node(self, v: int) -> NodeBelief:
@@ -80,7 +84,7 @@ class Beliefs:
         slots = slice(int(layout.ptr[v]), int(layout.ptr[v + 1]))
         square = slice(int(layout.square[v]), int(layout.square[v + 1]))
         d = slots.stop - slots.start
-        unseen = unseen_directions(self._estimator, layout, self._state, v)
+        unseen = unseen_directions(self._plan.estimator, layout, self._state, v)
         return NodeBelief(
             layout.parent[slots].tolist(),
             self.theta[slots],
@@ -88,8 +92,8 @@ class Beliefs:
             stats.inverse[square].reshape(d, d),
             unseen,
             int(stats.rows[v]),
-            status_of(self._estimator, self._state, v, unseen),
+            status_of(self._plan.estimator, self._state, v, unseen),
             float(self.radii[v]),
             self.links[v - 1],
-            form_in_words(self._estimator, self._state, v),
+            form_in_words(self._plan.estimator, self._state, v),
         )

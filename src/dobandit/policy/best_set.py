@@ -15,7 +15,6 @@ from dobandit.estimation.confidence import checked_delta
 from dobandit.oracle.actions import Action
 from dobandit.oracle.contest import Contest, Own, Standing, contest, standing, to_play
 from dobandit.policy.base import Policy, positive
-from dobandit.policy.causal_engine import members_of
 from dobandit.policy.engine import Choice, Draws, Engine, Rounds, Situation, copied
 from dobandit.policy.guaranteed_engine import GuaranteedEngine
 from dobandit.policy.model_engine import KEPT_ORACLES
@@ -85,7 +84,7 @@ class BestSetEngine(GuaranteedEngine):
     half for the actions' own outcomes."""
 
     def __init__(self, problem: Problem, epsilon: float, delta: float) -> None:
-        super().__init__(problem, members_of(problem), delta / 2)
+        super().__init__(problem, delta / 2)
         self.epsilon, self.delta = epsilon, delta
         actions = self.plan.oracle.listing.actions
         cells = len(actions.ids) << len(problem.context_ids)
@@ -103,9 +102,9 @@ class BestSetEngine(GuaranteedEngine):
         twin._own, twin._contests = copied(self._own), {}
         return twin
 
-    def _update(self, rounds: Rounds) -> None:
+    def _learn(self, rounds: Rounds) -> None:
         note_rounds(self._own, self._number, rounds)
-        super()._update(rounds)
+        super()._learn(rounds)
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
@@ -127,10 +126,7 @@ class BestSetEngine(GuaranteedEngine):
     def reason(self, action: Action, now: Situation) -> str:
         game, found = self._standing(now)
         best, rival = (game.bounds.listing.actions.row(int(i)) for i in (found.best, found.rival))
-        if found.gap <= self.epsilon:
-            return ANSWER_EXPECTED if now.pending else ANSWER
-        both = f"{action_words(self.problem, best)} looks best, but {action_words(self.problem, rival)} may be better"
-        return f"{both} by up to {found.gap:.3f}; a coin chose between them"
+        return words_of_two(self.problem, best, rival, float(found.gap), self.epsilon, bool(now.pending))
 
     def _standing(self, now: Situation, best: int = -1) -> tuple[Contest, Standing]:
         plan, state = self._plan_for(now.available), self._expecting(now.pending)
@@ -173,7 +169,10 @@ class BestSetEngine(GuaranteedEngine):
         return None
 
 
-def action_words(problem: Problem, action: Action) -> str:
-    """An action in a sentence."""
-    named = action.named(problem.graph)
-    return "setting " + ", ".join(f"{name}={value:g}" for name, value in named.items()) if named else "setting nothing"
+def words_of_two(problem: Problem, best: Action, rival: Action, gap: float, epsilon: float, pending: bool) -> str:
+    """Why one of two that compete was played."""
+    if gap <= epsilon:
+        return ANSWER_EXPECTED if pending else ANSWER
+    pairs = (action.named(problem.graph).items() for action in (best, rival))
+    one, other = (", ".join(f"{name}={value:g}" for name, value in pair) or "nothing" for pair in pairs)
+    return f"setting {one} looks best, but setting {other} may be better by up to {gap:.3f}; a coin chose between them"

@@ -112,12 +112,9 @@ class BGLMOFU(Policy):
                 f"slope is {kappa:.2g} there. Give kappa=..., a slope that the weights of your world keep to, or use "
                 "CausalUCB, which needs none."
             )
-        if self.delta is not None:
-            delta = self.delta / (3 * n)
-        elif problem.horizon is not None:
+        delta = (DEFAULT_DELTA if self.delta is None else self.delta) / (3 * n)
+        if self.delta is None and problem.horizon is not None:
             delta = delta_bglm_ofu(n, problem.horizon)
-        else:
-            delta = DEFAULT_DELTA / (3 * n)
         thresholds = self.thresholds(problem, bounds, kappa, delta)
         region = Region(
             radius=RHO_MLE,
@@ -136,13 +133,11 @@ class BGLMOFU(Policy):
     def thresholds(self, problem: Problem, bounds: list[LinkBounds], kappa: float, delta: float) -> NDArray[np.float64]:
         """What each node's lambda_min has to reach: Eq. (3), and 1, which the bound on sum ||V|| needs (Lemma 9)."""
         degrees = np.diff(problem.graph.arrays.parent_ptr)
-        asked = [
-            self.lambda_scale * initial_lambda(int(degrees[v]), bounds[v - 1].l2, kappa, delta)
-            if degrees[v] and self.lambda_scale
-            else 0.0
-            for v in range(1, len(degrees))
-        ]
-        return np.array([0.0, *(max(a, 1.0) if degrees[v] else 0.0 for v, a in enumerate(asked, start=1))])
+        least = np.where(degrees > 0, 1.0, 0.0)
+        for v in np.flatnonzero(degrees).tolist() if self.lambda_scale else []:
+            asked = initial_lambda(int(degrees[v]), bounds[v - 1].l2, kappa, delta)
+            least[v] = max(self.lambda_scale * asked, 1.0)
+        return least
 
     def _initial(
         self,

@@ -61,12 +61,9 @@ class BLMLR(Policy):
         if not problem.is_linear:
             raise PolicyError("BLM-LR is for linear models, but some link is not the identity. Use BGLMOFU.")
         problem, n = require_nonnegative(problem, self.label, self.clipped), len(problem.graph) + 1
-        if self.delta is not None:
-            delta = self.delta / n
-        elif problem.horizon is not None:
+        delta = (DEFAULT_DELTA if self.delta is None else self.delta) / n  # Lemma 11 holds for all rounds at once
+        if self.delta is None and problem.horizon is not None:
             delta = delta_blm_lr(n, problem.horizon)
-        else:
-            delta = DEFAULT_DELTA / n  # Lemma 11 holds for all rounds at once: no horizon is needed
         region = Region(
             radius=RHO_PAPER if self.radius == "paper" else RHO_LEMMA,
             scale=float(self.radius_scale),

@@ -200,10 +200,10 @@ class CausalEngine(ModelEngine):
         return self.plan._replace(oracle=oracle, index=self.plan.index._replace(scale=Z95))
 
 
-def beliefs_at_start(problem: Problem, has: NDArray[np.bool_]) -> tuple[Any, Any]:
-    """The estimator for beliefs with the given members (`members_of`) and its state before any round; straight lines
-    for continuous values, which have no patterns to count."""
-    layout = layout_of(problem.graph)
+def beliefs_at_start(problem: Problem, has: NDArray[np.bool_] | None = None) -> tuple[Any, Any]:
+    """The estimator for beliefs with the given members (default: `members_of`) and its state before any round; straight
+    lines for continuous values, which have no patterns to count."""
+    layout, has = layout_of(problem.graph), members_of(problem) if has is None else has
     if problem.continuous:
         return weighted_squares(layout, _RIDGE, _FLOOR)
     of = np.repeat(np.arange(len(layout.ptr) - 1), np.diff(layout.ptr))

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dobandit.compiled import by_type, kernel
+from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.estimators import WeightedSquares
 from dobandit.estimation.mixture import CURVED, OWN_LINES, TABLE, Mixture, fit_curve, member_means
 from dobandit.estimation.mle import add_pattern, find_pattern
 from dobandit.estimation.segments import line_of
-from dobandit.estimation.statistics import add_row, refresh
-from dobandit.policy.pending import settle
+from dobandit.estimation.statistics import refresh
+from dobandit.policy.pending import expect_line, settle
 
 MOST_TABULATED = 6  # parents of a node whose cells are expected one by one
 _RARE = 1e-3  # patterns less likely than this teach nothing worth the work
@@ -29,27 +29,11 @@ def expect_round(
     """Take the expectation of one round in. squares: the least-squares estimate, which stays; means, row: scratch."""
 
 
-@kernel
-def expect_line(
-    layout: Any, v: int, lines: Any, line: int, stats: Any, floor: float, means: Any, row: Any, varies: bool
-) -> None:
-    """The expected row of node v in the weighted sums of one of the lines: its own, or that of a segment."""
-    start, at = layout.ptr[v], lines.ptr[line]
-    d = layout.ptr[v + 1] - start
-    p = min(max(means[v], floor), 1.0 - floor)
-    root = 1.0 / math.sqrt(p * (1.0 - p))
-    expected = 0.0
-    for j in range(d):
-        row[j] = root * means[layout.parent[start + j]]
-        expected += row[j] * stats.theta[at + j]
-    add_row(lines, stats, line, row, expected)
-    for j in range(d):
-        mean = means[layout.parent[start + j]]
-        if varies and 1e-10 < mean < 1.0 - 1e-10:
-            for i in range(d):
-                row[i] = 0.0
-            row[j] = root * math.sqrt(mean * (1.0 - mean))
-            add_row(lines, stats, line, row, row[j] * stats.theta[at + j])
+@inlined
+def root_weight(mean: float, floor: float) -> float:
+    """The root of what a row weighs whose node has this mean."""
+    p = min(max(mean, floor), 1.0 - floor)
+    return 1.0 / math.sqrt(p * (1.0 - p))
 
 
 @expect_round.of(WeightedSquares)
@@ -64,7 +48,8 @@ def expect_straight(
             total += state.theta[slot] * means[layout.parent[slot]]
         means[v] = min(max(total, 0.0), 1.0) if math.isnan(fixed[v]) else fixed[v]
         if not was_set[v]:
-            expect_line(layout, v, layout, v, state.stats, estimator.floor, means, row, varies)
+            root = root_weight(means[v], estimator.floor)
+            expect_line(layout, v, layout, v, state.stats, root, means, row, varies)
     settle(layout, state.stats, squares)
     state.clock[0] += 1
 
@@ -88,20 +73,21 @@ def expect_mixture(
                 total += state.theta[slot] * means[layout.parent[slot]]
         means[v] = min(max(total, 0.0), 1.0) if math.isnan(fixed[v]) else fixed[v]
         if not was_set[v]:
-            expect_line(layout, v, layout, v, state.stats, mix.straight.floor, means, row, varies)
+            root = root_weight(means[v], mix.straight.floor)
+            expect_line(layout, v, layout, v, state.stats, root, means, row, varies)
             if mix.has[v, OWN_LINES]:
-                expect_own_line(mix, layout, state, v, means, row, varies)
+                expect_own_line(mix, layout, state, v, root, means, row, varies)
     settle(layout, state.stats, squares)
     state.clock[0] += 1
 
 
 @kernel
-def expect_own_line(mix: Any, layout: Any, state: Any, v: int, means: Any, row: Any, varies: bool) -> None:
+def expect_own_line(mix: Any, layout: Any, state: Any, v: int, root: float, means: Any, row: Any, varies: bool) -> None:
     """The line of the segment that the round is in: context is known, so that its mean is its value."""
     for j in range(layout.ptr[v + 1] - layout.ptr[v]):
         row[j] = means[layout.parent[layout.ptr[v] + j]]
     lines, line = mix.segments.layout, line_of(mix.segments, layout, v, row)
-    expect_line(layout, v, lines, line, state.own, mix.straight.floor, means, row, varies)
+    expect_line(layout, v, lines, line, state.own, root, means, row, varies)
     refresh(lines, state.own, line)  # rows of very different sizes leave rounding
 
 

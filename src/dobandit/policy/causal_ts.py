@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dobandit.errors import PolicyError
 from dobandit.estimation.statistics import layout_of
-from dobandit.oracle.actions import Action, actions_of
-from dobandit.oracle.listing import Listing, listing_of
+from dobandit.oracle.listing import Listing
 from dobandit.oracle.sampled import draws_of, sampled
 from dobandit.policy.base import Policy
-from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle, members_of
-from dobandit.policy.engine import Engine, Situation
+from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle
+from dobandit.policy.engine import Engine
 from dobandit.policy.model_engine import OracleMaker
-from dobandit.policy.model_rounds import ModelPlan, propose_action
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
 from dobandit.policy.revising import RevisingEngine
@@ -55,7 +52,7 @@ def _sampling(problem: Problem, flags: Flags) -> SamplingEngine:
             f"CausalTS looks at every allowed action, up to {MOST_ACTIONS:,} of them, but there are {count:,}. "
             "Lower the budget, or use CausalUCB, which searches."
         )
-    estimator, state = beliefs_at_start(problem, members_of(problem))
+    estimator, state = beliefs_at_start(problem)
     return SamplingEngine(problem, estimator, state, Bonus(_C), with_flags(sampled_oracle(estimator), flags))
 
 
@@ -75,20 +72,3 @@ class SamplingEngine(CausalEngine):
     def __init__(self, problem: Problem, *parts: Any) -> None:
         super().__init__(problem, *parts)
         self.draws = max(draws_of(self.plan.oracle), Engine.draws)
-
-    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        listing = self._drawn(self._plan_for(now.available), now)
-        return [(listing.actions.row(i), value) for i, value in enumerate(listing.values.tolist())]
-
-    def index_of(self, action: Action, now: Situation) -> float:
-        """E[Y] of one action, whether listed or not, in the model that this round draws."""
-        listing = listing_of(self.problem.order, actions_of([action]))
-        plan = self.plan._replace(oracle=self._make_oracle(self.problem, listing, None))
-        return float(self._drawn(plan, now).values[0])
-
-    def _drawn(self, plan: ModelPlan, now: Situation) -> Listing:
-        """The actions with their values in the drawn model."""
-        state = self._expecting(now.pending)
-        propose_action(plan, state, now.context, now.draws, int(state.clock[0]))
-        listing: Listing = plan.oracle.listing
-        return listing

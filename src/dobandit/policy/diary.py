@@ -19,7 +19,7 @@ MOST_KEPT = 1 << 25
 SET, MISSING = 2, 4  # added to 0 or 1 where a variable was set; not seen
 _VALUES = np.array([0.0, 1.0, 0.0, 1.0, np.nan])
 _WAS_SET = np.array([False, False, True, True, False])
-_BLOCK, _FIRST_ROOM = 1 << 14, 256  # rows
+_BLOCK = 1 << 12  # rows
 
 
 class Part(NamedTuple):
@@ -37,16 +37,8 @@ class _Block(NamedTuple):
     counts: NDArray[np.int64]
 
 
-def _block(rows: int, width: int) -> _Block:
-    return _Block(np.ones((rows, width), dtype=np.int8), np.ones(rows, dtype=np.int64))
-
-
-def _grown(block: _Block) -> _Block:
-    """A block with the rows of this one, and room for twice as many."""
-    rows, width = block.codes.shape
-    larger = _block(min(2 * rows, _BLOCK), width)
-    larger.codes[:rows], larger.counts[:rows] = block
-    return larger
+def _block(width: int) -> _Block:
+    return _Block(np.empty((_BLOCK, width), dtype=np.int8), np.empty(_BLOCK, dtype=np.int64))
 
 
 @inlined
@@ -67,7 +59,7 @@ class Diary:
         self.width = width
         self.used = 0
         self._full: list[_Block] = []
-        self._last = _block(_FIRST_ROOM, width)
+        self._last = _block(width)
         self._batches: list[tuple[int, int]] = []  # rows whose order is lost
 
     @property
@@ -76,11 +68,9 @@ class Diary:
         return max(MOST_KEPT // self.width - self.used, 0)
 
     def copy(self) -> Diary:
-        twin = Diary.__new__(Diary)
-        rows = self.used % _BLOCK + 1
-        twin._full = list(self._full)
-        twin._last = _Block(self._last.codes[:rows].copy(), self._last.counts[:rows].copy())
-        twin.width, twin.used, twin._batches = self.width, self.used, list(self._batches)
+        twin, rows = Diary(self.width), self.used % _BLOCK
+        twin.used, twin._full, twin._batches = self.used, list(self._full), list(self._batches)
+        twin._last.codes[:rows], twin._last.counts[:rows] = (part[:rows] for part in self._last)
         return twin
 
     def add(self, codes: NDArray[np.int8], counts: NDArray[np.int64] | None = None) -> None:
@@ -89,16 +79,13 @@ class Diary:
         while done < len(codes):
             start = self.used % _BLOCK
             stop = min(start + len(codes) - done, _BLOCK)
-            while stop > len(self._last.counts):
-                self._last = _grown(self._last)
             taken = slice(done, done + stop - start)
             self._last.codes[start:stop] = codes[taken]
-            if counts is not None:
-                self._last.counts[start:stop] = counts[taken]
+            self._last.counts[start:stop] = 1 if counts is None else counts[taken]
             self.used, done = self.used + stop - start, taken.stop
             if stop == _BLOCK:
                 self._full.append(self._last)
-                self._last = _block(_FIRST_ROOM, self.width)
+                self._last = _block(self.width)
 
     def write(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
         """Take rounds in. sizes: of batches one after another, whose own order is lost."""

@@ -115,12 +115,8 @@ class Rounds(NamedTuple):
     was_set: NDArray[np.bool_]
     counts: NDArray[np.int64]
 
-    def only(self, rows: NDArray[np.bool_]) -> Rounds:
-        """The rows of a mask."""
-        return Rounds(self.values[rows], self.was_set[rows], self.counts[rows])
-
-    def part(self, rows: slice) -> Rounds:
-        """The rows of a slice, not copied."""
+    def part(self, rows: slice | NDArray[Any]) -> Rounds:
+        """Some rows: of a slice, which are not copied, of a mask, or of a list of numbers."""
         return Rounds(self.values[rows], self.was_set[rows], self.counts[rows])
 
 

@@ -76,7 +76,7 @@ class GraphEvidence:
         """Take in rounds; their order is of no account, and a row with count c is c equal rows."""
         if self.alternatives:
             if self.problem.selective:
-                rounds = rounds.only(self.problem.teaches(rounds.was_set))
+                rounds = rounds.part(self.problem.teaches(rounds.was_set))
             count_rounds(self._layout, self.watch, self.state, rounds.values, rounds.was_set, rounds.counts)
 
     def findings(self, alpha: float = 0.01) -> list[Finding]:
@@ -113,13 +113,6 @@ class GraphEvidence:
         twin.watch = self.watch._replace(row=self.watch.row.copy(), sums=self.watch.sums.copy())  # scratch is its own:
         twin._total, twin._single = self._total.copy(), self._single.copy()  # another thread may look meanwhile
         return twin
-
-    def log10(self) -> dict[str, float]:
-        """log10 of E of every node that is looked at."""
-        if self.alternatives:
-            weigh(self.watch, self.state, self._kept, -math.inf, self._total, self._single)
-        names = (self.graph.nodes[v - 1] for v in self.watch.nodes.tolist())
-        return dict(zip(names, (self._total / math.log(10.0)).tolist(), strict=True))
 
     def _finding(self, i: int, a: int | None = None) -> Finding:
         begin, end = self.watch.first[i : i + 2].tolist()

@@ -24,7 +24,6 @@ from dobandit.policy.causal_engine import (
     MOST_ACTIONS,
     CausalEngine,
     beliefs_at_start,
-    members_of,
     optimistic_oracle,
 )
 from dobandit.policy.engine import Array, Choice, Engine, Rounds, Situation
@@ -49,7 +48,7 @@ def guaranteed_engine(problem: Problem, scale: float, share: float, flags: Flags
             "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, or "
             "give continuous=False."
         )
-    return GuaranteedEngine(problem, members_of(problem), DELTA, flags, share, scale)
+    return GuaranteedEngine(problem, DELTA, flags, share, scale)
 
 
 def anytime_oracle(estimator: Any) -> OracleMaker:
@@ -95,13 +94,12 @@ class GuaranteedEngine(CausalEngine):
     def __init__(
         self,
         problem: Problem,
-        has: NDArray[np.bool_],
         delta: float,
         flags: Flags | None = None,
         share: float = 0.0,
         scale: float = 0.0,
     ) -> None:
-        estimator, state = beliefs_at_start(problem, has)
+        estimator, state = beliefs_at_start(problem)
         make = leeway_oracle(estimator, share) if share > 0.0 else anytime_oracle(estimator)
         layout, order = layout_of(problem.graph), np.array(problem.order, dtype=np.int64)
         nats = math.log(len(order) / delta)

@@ -19,7 +19,7 @@ from dobandit.graph.hiding import (
     with_hidden,
     without_causes,
 )
-from dobandit.graph.latent import RULE, Witness, admissible
+from dobandit.graph.latent import RULE, admissible
 from dobandit.model.links import Link, auto, identity
 
 Hide = str | Iterable[str]
@@ -49,9 +49,9 @@ def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always
     own, which the learned link finds. Otherwise the paper's rule for linear models decides, provided that no other link
     is promised.
     """
-    free = without_causes(graph, always_set)
-    curved = [name for name, link in zip(graph.nodes, links, strict=True) if link != identity]
-    promised = [name for name in curved if links[graph.index(name) - 1] != auto]
+    free, by_name = without_causes(graph, always_set), dict(zip(graph.nodes, links, strict=True))
+    curved = [name for name, link in by_name.items() if link != identity]
+    promised = [name for name in curved if by_name[name] != auto]
     rules: tuple[Rule, ...] = (unshared,) if promised else (unshared, admissible) if curved else (admissible,)
     hidden = names_to_hide(free, hide, rules)
     whole = with_hidden(free, hidden)
@@ -62,26 +62,19 @@ def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always
     witness = None if any(answers) else answers[-1].witness
     straight = (identity,) * len(seen)
     if witness is not None:
-        name = promised[0] if promised else None
         ways = ways_out(free, witness, rules)
         ways = f"{why_none(free, rules[-1])} {ways}" if hide == AUTO else ways
-        error = _obstacle(graph, links, name, witness, ways)
+        error: DobanditError = GraphError(f"{RULE}, but {witness}. {ways}")
+        if promised:
+            error = ModelError(
+                f"hidden variables that several observed ones share are handled in linear models only, but "
+                f"{promised[0]!r} has the {by_name[promised[0]].name} link, and {witness}. Use identity links if they "
+                f"fit. {ways}"
+            )
         return Visible(seen, straight, whole, tuple(hidden), error)
     if not curved or not unshared(whole):
         return Visible(seen, straight, whole, tuple(hidden), None, assumed=bool(curved))
-    by_name, latent = dict(zip(graph.nodes, links, strict=True)), set(whole.latent)
+    latent = set(whole.latent)
     touched = {name for name in whole.observed if latent & set(whole.parents(name))}
     kept = tuple(auto if name in touched else by_name[name] for name in seen.nodes)
     return Visible(seen, kept, whole, tuple(hidden), None)
-
-
-def _obstacle(
-    graph: CausalGraph, links: tuple[Link, ...], promised: str | None, witness: Witness, ways: str
-) -> DobanditError:
-    if promised is None:
-        return GraphError(f"{RULE}, but {witness}. {ways}")
-    link = links[graph.index(promised) - 1].name
-    return ModelError(
-        f"hidden variables that several observed ones share are handled in linear models only, but {promised!r} has "
-        f"the {link} link, and {witness}. Use identity links if they fit. {ways}"
-    )

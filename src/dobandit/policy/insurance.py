@@ -24,19 +24,11 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.kl import kl_upper
 from dobandit.oracle.listing import IDLE, Listing, pick, propose, score
-from dobandit.policy.own_outcomes import pattern_of
-from dobandit.policy.region import set_bonus, set_radii
+from dobandit.policy.own_outcomes import OwnOutcomes, own_outcomes, pattern_of
 
 OFF, SPREAD, SHARE, REACH = 0.05, 0.2, 1.0, 0.5
 _LEAST = 0.02  # what the model says of Y counts as at least this far from 0 and 1
 Array = NDArray[np.float64]
-
-
-class Insurance(NamedTuple):
-    """The index: a bonus of so many standard errors, and corrections by own outcomes."""
-
-    scale: float
-    initial: int = 0
 
 
 class Insured(NamedTuple):
@@ -44,114 +36,77 @@ class Insured(NamedTuple):
 
     listing: Listing
     joint: Any
-    context: NDArray[np.int32]  # ids of the context variables
-    plays: Array  # (contexts, actions)
-    total: Array  # (contexts, actions) sum of Y
-    rounds: Array  # (1,) those in which something was set
+    own: OwnOutcomes
     model: Array  # (actions,) scratch: what the model says
     still: Array  # (n + 1,) no optimism
-    off: float
-    spread: float
-    share: float
-    reach: float
 
 
-def insured(joint: Any, context: NDArray[np.int32], nodes: int) -> Insured:
+def insured(joint: Any, context: NDArray[np.int32], target: int, nodes: int) -> Insured:
     """The oracle around another, before any round."""
-    shape = 1 << len(context), len(joint.listing.values)
-    plays, total = np.zeros((2, *shape))
-    scratch = np.zeros(shape[1]), np.zeros(nodes)
-    return Insured(joint.listing, joint, context, plays, total, np.zeros(1), *scratch, OFF, SPREAD, SHARE, REACH)
+    count = len(joint.listing.values)
+    return Insured(joint.listing, joint, own_outcomes(context, target, count), np.zeros(count), np.zeros(nodes))
 
 
 @inlined
-def deviation(oracle: Any, m: float, error: float, n: float, y: float, c: float) -> tuple[float, float]:
+def deviation(m: float, error: float, n: float, y: float, c: float) -> tuple[float, float]:
     """(w, E[d] + c sd(d) where d is not 0), from n > 0 rounds with the mean y."""
     p = min(max(m, _LEAST), 1.0 - _LEAST)
     q = (n * y + 1.0) / (n + 2.0)
     noise = max(p * (1.0 - p), q * (1.0 - q)) / n
-    slab = oracle.spread * oracle.spread
+    slab = SPREAD * SPREAD
     known = noise + error * error
     far = (y - m) * (y - m)
     odds = 0.5 * (math.log(known / (known + slab)) + far * (1.0 / known - 1.0 / (known + slab)))
-    odds += math.log(oracle.off / (1.0 - oracle.off))
+    odds += math.log(OFF / (1.0 - OFF))
     chance = 1.0 / (1.0 + math.exp(-min(max(odds, -50.0), 50.0)))
-    w = max((chance - oracle.off) / (1.0 - oracle.off), 0.0)
+    w = max((chance - OFF) / (1.0 - OFF), 0.0)
     share = slab / (slab + noise)
     return w, share * (y - m) + c * math.sqrt(share * noise)
 
 
 @kernel
-def by_own_outcomes(oracle: Any, uniform: float) -> bool:
+def by_own_outcomes(own: Any, uniform: float) -> bool:
     """Whether the model has no say in this round."""
-    return uniform * 2.0 * math.sqrt(oracle.rounds[0] + 1.0) < oracle.share
+    return uniform * 2.0 * math.sqrt(own.rounds[0] + 1.0) < SHARE
 
 
 @kernel
 def score_own(oracle: Any, fixed: Any) -> None:
     """KL-UCB's index of every action."""
-    k, values = pattern_of(oracle.context, fixed), oracle.listing.values
+    own, values = oracle.own, oracle.listing.values
+    k = pattern_of(own.context, fixed)
     level = 0.0
     for i in range(len(values)):
-        level += oracle.plays[k, i]
+        level += own.plays[k, i]
     level = math.log(level + 1.0)
     for i in range(len(values)):
-        n = oracle.plays[k, i]
-        values[i] = kl_upper(oracle.total[k, i] / n if n > 0.0 else 0.0, n, level)
+        n = own.plays[k, i]
+        values[i] = kl_upper(own.total[k, i] / n if n > 0.0 else 0.0, n, level)
 
 
 @score.of(Insured)
 def score_insured(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
     """The model's index, corrected."""
-    k, values, c = pattern_of(oracle.context, fixed), oracle.listing.values, rho[layout.target]
+    own, values, c = oracle.own, oracle.listing.values, rho[layout.target]
+    k = pattern_of(own.context, fixed)
     for optimistic in range(2 if c > 0.0 else 1):  # one call of what is costly to compile
         score(oracle.joint, layout, state, rho if optimistic else oracle.still, fixed)
         if not optimistic:
             for i in range(len(values)):
                 oracle.model[i] = values[i]
-    far = max(c, math.sqrt(2.0 * oracle.reach * math.log(oracle.rounds[0] + 1.0))) if c > 0.0 else 0.0
+    far = max(c, math.sqrt(2.0 * REACH * math.log(own.rounds[0] + 1.0))) if c > 0.0 else 0.0
     for i in range(len(values)):
-        n = oracle.plays[k, i]
+        n = own.plays[k, i]
         if n > 0.0:
             m, bonus = oracle.model[i], values[i] - oracle.model[i]
-            w, own = deviation(oracle, m, bonus / c if c > 0.0 else 0.0, n, oracle.total[k, i] / n, far)
-            values[i] = m + (1.0 - w) * bonus + w * own
+            w, alone = deviation(m, bonus / c if c > 0.0 else 0.0, n, own.total[k, i] / n, far)
+            values[i] = m + (1.0 - w) * bonus + w * alone
 
 
 @propose.of(Insured)
 def propose_insured(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
-    if len(draws) > 0 and by_own_outcomes(oracle, draws[1]):
+    if len(draws) > 0 and by_own_outcomes(oracle.own, draws[1]):
         score_own(oracle, fixed)
     else:
         score_insured(oracle, layout, state, rho, fixed)
     return pick(oracle.listing.values, draws[0]) if len(draws) > 0 else IDLE
-
-
-set_radii.of(Insurance)(getattr(set_bonus, "py_func", set_bonus))
-
-
-class OwnPlays(NamedTuple):
-    """What of an oracle takes in what an action did by itself; empty for policies that go by the model alone."""
-
-    ids: NDArray[np.int32]  # (actions, k) as in the list
-    plays: Array  # (contexts, actions)
-    total: Array  # (contexts, actions)
-    rounds: Array  # (1,), or (0,)
-
-
-def own_plays(oracle: Any) -> OwnPlays:
-    """The part of an oracle that `note_play` writes to."""
-    if isinstance(oracle, Insured):
-        return OwnPlays(oracle.listing.ids, oracle.plays, oracle.total, oracle.rounds)
-    none = np.zeros((0, 0))
-    return OwnPlays(oracle.listing.ids, none, none, np.zeros(0))
-
-
-@inlined
-def note_play(own: Any, pattern: int, action: int, reward: float) -> None:
-    """Take in that a listed action (below 0: none) was played in a context, and what came of it."""
-    if len(own.rounds) > 0 and action >= 0 and not math.isnan(reward):
-        own.plays[pattern, action] += 1.0
-        own.total[pattern, action] += reward
-        if own.ids.shape[1] > 0 and own.ids[action, 0] > 0:
-            own.rounds[0] += 1.0

@@ -139,7 +139,7 @@ class Learner:
         """Take in rounds in ids, as engines do. A model learns nothing from rounds in which a variable that is always
         set was not, or one that counts as hidden was."""
         if self.problem.selective and self.keeps_model:
-            rounds = rounds.only(self.problem.teaches(rounds.was_set))
+            rounds = rounds.part(self.problem.teaches(rounds.was_set))
         if len(rounds.counts):
             self.engine.update(rounds)
 
@@ -148,7 +148,7 @@ class Learner:
         if self.problem.selective and self.keeps_model:
             kept = self.problem.teaches(rounds.was_set)
             which = np.repeat(np.arange(len(sizes)), sizes)[kept]
-            rounds, sizes = rounds.only(kept), np.bincount(which, minlength=len(sizes))
+            rounds, sizes = rounds.part(kept), np.bincount(which, minlength=len(sizes))
         sizes = sizes[sizes > 0]
         if len(sizes):
             self.engine.update_batches(rounds, sizes)
@@ -280,12 +280,12 @@ class Learner:
             context = {name: value for name, value in _mapping(do).items() if name in self.graph.context}
             do = {name: value for name, value in _mapping(do).items() if name not in self.graph.context}
         fixed = fixed_values(self.graph, do, continuous=self.problem.continuous)
-        self._require_free(action_of(fixed))
+        action = action_of(fixed)
+        self._require_free(action)
         target = float(fixed[self.graph.arrays.target])
         if not math.isnan(target):
             return Estimate(target, target, target)
-        action = action_of(fixed)
-        missing = [name for name in self.unset(action) if self.keeps_model]
+        missing = self.unset(action) if self.keeps_model else []
         if missing:
             raise InterventionError(
                 f"{listed(missing)} is always set, so that nothing is learned of rounds in which it is not. Add "

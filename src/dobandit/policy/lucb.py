@@ -15,8 +15,9 @@ from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.listing import pick
 from dobandit.policy.arms import UCB, ArmsEngine, update_arm
 from dobandit.policy.base import Policy, require_bool
-from dobandit.policy.best_set import ANSWER, ANSWER_EXPECTED, action_words, checked_answer
+from dobandit.policy.best_set import checked_answer, words_of_two
 from dobandit.policy.engine import Array, Choice, Draws, Engine, Estimate, Situation, words_always
+from dobandit.policy.own_outcomes import numbered
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder
 from dobandit.policy.world import World, act
@@ -119,15 +120,12 @@ class LUCBEngine(ArmsEngine):
 
     def reason(self, action: Action, now: Situation) -> str:
         actions, best, rival, gap = self._standing(now)
-        if gap <= self.epsilon:
-            return ANSWER_EXPECTED if now.pending else ANSWER
-        both = action_words(self.problem, actions.row(best)), action_words(self.problem, actions.row(rival))
-        return f"{both[0]} looks best, but {both[1]} may be better by up to {gap:.3f}; a coin chose between them"
+        return words_of_two(self.problem, actions.row(best), actions.row(rival), gap, self.epsilon, bool(now.pending))
 
     def _standing(self, now: Situation, action: Action | None = None) -> tuple[Actions, int, int, float]:
         plan, state = self._playable(now)
         actions = Actions(plan.ids, plan.to)
-        best = -1 if action is None else [actions.row(i) for i in range(len(plan.ids))].index(action)
+        best = -1 if action is None else numbered(actions)[action]
         arms = len(self.state.plays)
         found = stand_arms(state.plays, state.total, arms, self.delta, best, plan.values, now.draws[0])
         return actions, int(found[0]), int(found[1]), float(found[2])
@@ -141,8 +139,8 @@ class LUCBEngine(ArmsEngine):
     def gap(self, action: Action, now: Situation) -> float | None:
         now = now._replace(pending=())
         plan, _ = self._playable(now)
-        playable = {Actions(plan.ids, plan.to).row(i) for i in range(len(plan.ids))}
-        if not self.has_gap or action not in playable or not playable <= self._arm_of.keys():
+        playable = numbered(Actions(plan.ids, plan.to))
+        if not self.has_gap or action not in playable or not playable.keys() <= self._arm_of.keys():
             return None
         return self._standing(now._replace(draws=np.zeros(self.draws)), action)[3]
 

@@ -10,6 +10,7 @@ its type, so that any combination runs compiled, in `ask`/`tell` and in simulati
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.frontier import Frontier
-from dobandit.oracle.listing import IDLE, TIE, Listing, listing_of
+from dobandit.oracle.listing import IDLE, TIE, Listing
 from dobandit.policy.beliefs import Beliefs
 from dobandit.policy.engine import (
     Array,
@@ -51,7 +52,7 @@ from dobandit.policy.model_rounds import (
 from dobandit.policy.pending import expect
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, Tape
-from dobandit.policy.region import initialising, set_radii, words_of
+from dobandit.policy.region import initialising, words_of
 from dobandit.policy.unordered import spread_batch, spread_batches
 from dobandit.policy.world import World
 
@@ -130,11 +131,10 @@ class ModelEngine(Engine):
     # -- learning ------------------------------------------------------------------------------------------------
 
     def update(self, rounds: Rounds) -> None:
-        if len(rounds.counts) == 1 and rounds.counts[0] == 1:
-            return self._update(rounds)
         if (rounds.counts > 1).any():
-            return self.update_unordered(rounds)
-        return self._update_many(rounds)
+            self.update_unordered(rounds)
+        else:
+            self._learn(rounds)
 
     @property
     def weighs_by_order(self) -> bool:
@@ -166,14 +166,14 @@ class ModelEngine(Engine):
         if hasattr(self.state, "told"):
             keep_order(self.state, balance, False)
         for part in parts:
-            self._update_many(part)
+            self._learn(part)
         if hasattr(self.state, "told"):
             keep_order(self.state, balance, True)
 
     def _learn_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
         """As many batches at a time as there is room for."""
         if not hasattr(self.state, "told"):
-            return self._update_many(rounds)
+            return self._learn(rounds)
         ends, told, balance = np.cumsum(sizes), np.cumsum(rounds.counts), np.zeros(len(self.plan.rho))
         plan, done = self.plan, 0
         while done < len(ends):
@@ -191,53 +191,45 @@ class ModelEngine(Engine):
             done = max(stop, done + 1)
         return None
 
-    def _update_many(self, rounds: Rounds) -> None:
-        done, ends = 0, np.cumsum(rounds.counts)
-        while done < len(ends):
-            self.state, room = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
-            start = int(ends[done - 1]) if done else 0
-            stop = max(int(np.searchsorted(ends, start + room, side="right")), done + 1)  # equal rows are one pattern
-            part = slice(done, stop)
-            self._update(Rounds(rounds.values[part], rounds.was_set[part], rounds.counts[part]))
-            done = stop
-
-    def _update(self, rounds: Rounds) -> None:
-        self.state, _ = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
-        plan = self.plan
+    def _learn(self, rounds: Rounds) -> None:
+        """Rounds in their order, as many at a time as there is room for."""
+        plan, done, ends = self.plan, 0, rounds.counts.cumsum().tolist()
         parts = plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds
-        learn_rounds(*parts, self.state, *rounds)
+        while done < len(ends):
+            self.state, room = rows_with_room(plan.estimator, plan.layout, self.state)
+            start = ends[done - 1] if done else 0
+            stop = max(bisect_right(ends, start + room), done + 1)  # equal rows are one pattern
+            learn_rounds(*parts, self.state, *rounds.part(slice(done, stop)))
+            done = stop
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
     def choose(self, now: Situation) -> Choice:
-        plan, state = self._plan_for(now.available), self._expecting(now.pending)
-        index = propose_action(plan, state, now.context, now.draws, int(state.clock[0]))
-        return self._choice(plan, int(index))
+        return self._choice(*self._proposed(now))
 
     def best(self, now: Situation) -> Choice:
-        plan = self._plan_for(now.available)
+        plan = self._plan_now(now._replace(pending=()))
         if self.searches:
             return self._choice(plan, int(propose_action(plan, self.state, now.context, np.zeros(self.draws), -1)))
         score_actions(plan, self.state, now.context, -1)
         return self._choice(plan, int(np.argmax(plan.oracle.listing.values)))
 
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        plan, state = self._plan_for(now.available), self._expecting(now.pending)
-        if initialising(plan.index, state.clock):
+        if initialising(self.plan.index, self._expecting(now.pending).clock):
             return []
         if self.searches:
             return self._searched(now)
-        score_actions(plan, state, now.context, int(state.clock[0]))
-        listing = plan.oracle.listing
+        listing = self._proposed(now)[0].oracle.listing
         return [(listing.actions.row(i), value) for i, value in enumerate(listing.values.tolist())]
 
-    def index_of(self, action: Action, now: Situation) -> float:
-        """The index of one action, whether listed or not."""
-        listing = listing_of(self.problem.order, actions_of([action]))
-        plan = self.plan._replace(oracle=self._make_oracle(self.problem, listing, None))
-        state = self._expecting(now.pending)
-        score_actions(plan, state, now.context, int(state.clock[0]))
-        return float(plan.oracle.listing.values[0])
+    def _proposed(self, now: Situation) -> tuple[ModelPlan, int]:
+        """The plan over the actions that can be chosen now, with the index of each, and the row to play."""
+        plan, state = self._plan_now(now), self._expecting(now.pending)
+        return plan, int(propose_action(plan, state, now.context, now.draws, int(state.clock[0])))
+
+    def _plan_now(self, now: Situation) -> ModelPlan:
+        """The plan over the actions that can be chosen now."""
+        return self._plan_for(now.available)
 
     def _choice(self, plan: ModelPlan, index: int) -> Choice:
         if index == IDLE:
@@ -266,7 +258,7 @@ class ModelEngine(Engine):
         return found
 
     def _plan_for(self, available: tuple[int, ...] | None) -> ModelPlan:
-        """The plan over the actions that can be chosen now."""
+        """The plan over the actions of these variables; None: of all."""
         if available is None:
             return self.plan
         if available not in self._plans:
@@ -314,14 +306,7 @@ class ModelEngine(Engine):
         return words_of(self._plan.index)
 
     def beliefs(self) -> Beliefs:
-        plan, rounds = self.plan, self.rounds
-
-        def radii() -> NDArray[np.float64]:
-            rho = np.zeros(len(plan.rho))
-            set_radii(plan.index, plan.layout.ptr, rounds, rho)
-            return rho
-
-        return Beliefs(plan.layout, plan.estimator, self.state, radii, self.problem.links)
+        return Beliefs(self.plan, self.state, self.problem.links)
 
     # -- simulation ----------------------------------------------------------------------------------------------
 

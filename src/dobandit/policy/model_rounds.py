@@ -22,7 +22,8 @@ from dobandit.linked_kernels import call_of, place_of
 from dobandit.oracle.closed_form import ClosedForm
 from dobandit.oracle.listing import IDLE, propose
 from dobandit.policy.diary import write_codes
-from dobandit.policy.insurance import OwnPlays, note_play, own_plays
+from dobandit.policy.insurance import Insured
+from dobandit.policy.own_outcomes import NOT_KEPT, OwnOutcomes, note_play
 from dobandit.policy.recording import record
 from dobandit.policy.region import end_round, initialising, set_radii
 from dobandit.policy.world import WorldArrays, act, linear_value, see_context
@@ -131,7 +132,7 @@ class Stage(NamedTuple):
     idle_ids: NDArray[np.int32]
     idle_to: NDArray[np.float64]
     clock: NDArray[np.int64]
-    own: OwnPlays
+    own: OwnOutcomes
 
 
 class Linking(NamedTuple):
@@ -150,9 +151,8 @@ class Linking(NamedTuple):
 def linking(plan: ModelPlan, state: Any, world: WorldArrays, draws: NDArray[np.float64]) -> Linking:
     """`draws`: the random numbers of some round."""
     listing = plan.oracle.listing
-    stage = Stage(
-        plan.layout.target, listing.ids, listing.to, plan.idle_ids, plan.idle_to, state.clock, own_plays(plan.oracle)
-    )
+    own = plan.oracle.own if isinstance(plan.oracle, Insured) else NOT_KEPT
+    stage = Stage(plan.layout.target, listing.ids, listing.to, plan.idle_ids, plan.idle_to, state.clock, own)
     quick = type(plan.estimator) is LeastSquares and type(plan.oracle) is ClosedForm
     if quick or not isinstance(propose_action, Kernel):
         return Linking(plan, state, Merged(plan, state), stage, ())
@@ -229,7 +229,7 @@ def run_rounds(calls: Any, stage: Any, world: Any, tape: Any, world_draws: Any, 
         act(world, ids, to, world_draws[t])
         expected = tape.expected[pattern, index] if listed else linear_value(world, ids, to)
         record(tape, pattern, index, expected, world.values[stage.target])
-        note_play(stage.own, pattern, index, world.values[stage.target])
+        note_play(stage.own, stage.ids, pattern, index, world.values[stage.target])
         learn_now(calls, world)
         if len(codes) > 0:
             write_codes(codes, t, world.values, world.was_set)

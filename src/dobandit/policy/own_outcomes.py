@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
+from dobandit.compiled import inlined, kernel
 from dobandit.oracle.actions import Action, Actions
 from dobandit.policy.engine import Array, Pending, Rounds
 
@@ -20,12 +20,16 @@ class OwnOutcomes(NamedTuple):
     target: int
     plays: Array  # (contexts, actions)
     total: Array  # (contexts, actions) sum of Y
+    rounds: Array  # (1,) those in which something was set; none where outcomes are not kept
 
 
 def own_outcomes(context: NDArray[np.int32], target: int, count: int) -> OwnOutcomes:
     """Before any round of `count` actions."""
     plays, total = np.zeros((2, 1 << len(context), count))
-    return OwnOutcomes(context, target, plays, total)
+    return OwnOutcomes(context, target, plays, total, np.zeros(1))
+
+
+NOT_KEPT = OwnOutcomes(np.zeros(0, dtype=np.int32), 0, np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0))
 
 
 def numbered(actions: Actions) -> dict[Action, int]:
@@ -52,6 +56,17 @@ def note_rounds(own: OwnOutcomes, number: dict[Action, int], rounds: Rounds) -> 
             pattern = pattern_of(own.context, values)
             own.plays[pattern, column] += count
             own.total[pattern, column] += count * values[own.target]
+            own.rounds[0] += count if ids else 0
+
+
+@inlined
+def note_play(own: Any, ids: Any, pattern: int, action: int, reward: float) -> None:
+    """Take in that a listed action (below 0: none) was played in a context, and what came of it. ids: of the list."""
+    if len(own.rounds) > 0 and action >= 0 and not math.isnan(reward):
+        own.plays[pattern, action] += 1.0
+        own.total[pattern, action] += reward
+        if ids.shape[1] > 0 and ids[action, 0] > 0:
+            own.rounds[0] += 1.0
 
 
 def outcomes_of(own: OwnOutcomes, columns: NDArray[np.int64], context: Array) -> tuple[Array, Array]:

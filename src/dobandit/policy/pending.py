@@ -35,25 +35,24 @@ def mean_pass(layout: Any, links: Any, theta: Any, fixed: Any, means: Any) -> No
 
 
 @kernel
-def add_expected(layout: Any, stats: Any, means: Any, was_set: Any, row: Any, varies: bool) -> None:
-    """Take the expectation of a round into the sums of every node that was not set. `row`: scratch."""
-    for v in range(1, len(layout.ptr) - 1):
-        if was_set[v]:
-            continue
-        start = layout.ptr[v]
-        d = layout.ptr[v + 1] - start
-        expected = 0.0
-        for j in range(d):
-            row[j] = means[layout.parent[start + j]]
-            expected += row[j] * stats.theta[start + j]
-        add_row(layout, stats, v, row, expected)
-        for j in range(d):
-            mean = means[layout.parent[start + j]]
-            if varies and 0.0 < mean < 1.0:
-                for i in range(d):
-                    row[i] = 0.0
-                row[j] = math.sqrt(mean * (1.0 - mean))
-                add_row(layout, stats, v, row, row[j] * stats.theta[start + j])
+def expect_line(
+    layout: Any, v: int, lines: Any, line: int, stats: Any, root: float, means: Any, row: Any, varies: bool
+) -> None:
+    """Take the expected row of node v, times root, into the sums of one of `lines`. row: scratch."""
+    start, at = layout.ptr[v], lines.ptr[line]
+    d = layout.ptr[v + 1] - start
+    expected = 0.0
+    for j in range(d):
+        row[j] = root * means[layout.parent[start + j]]
+        expected += row[j] * stats.theta[at + j]
+    add_row(lines, stats, line, row, expected)
+    for j in range(d):
+        mean = means[layout.parent[start + j]]
+        if varies and SURE < mean < 1.0 - SURE:
+            for i in range(d):
+                row[i] = 0.0
+            row[j] = root * math.sqrt(mean * (1.0 - mean))
+            add_row(lines, stats, line, row, row[j] * stats.theta[at + j])
 
 
 @kernel
@@ -92,6 +91,8 @@ def expect(
             means[v] = 0.0
         elif means[v] > 1.0 - SURE:
             means[v] = 1.0
-    add_expected(layout, stats, means, was_set, row, varies)
+    for v in range(1, len(layout.ptr) - 1):
+        if not was_set[v]:
+            expect_line(layout, v, layout, v, stats, 1.0, means, row, varies)
     settle(layout, stats, squares)
     end_round(region.initial, layout, thresholds, stats, clock)

@@ -161,9 +161,6 @@ class Problem:
         allowed = self.allowed()
         return f"{allowed.sizes_in_words()}: {allowed.reason_in_words()}"
 
-    def with_effects(self, effects: str) -> Problem:
-        return replace(self, effects=effects)
-
 
 def checked_horizon(horizon: int | None) -> int | None:
     """The horizon of something new: None, or a whole number that kernels can count to. (What was begun with a larger

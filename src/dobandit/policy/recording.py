@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined
 from dobandit.oracle.actions import Action, Actions
 from dobandit.policy.engine import no_context
+from dobandit.policy.own_outcomes import numbered
 
 Array = NDArray[np.float64]
 SAME = 1e-12  # values this close are equally good
@@ -54,8 +55,7 @@ class Recorder:
     @cached_property
     def _number(self) -> dict[Action, int]:
         """Where each listed action stands; compiled rounds, which play by number, have no need of it."""
-        count = 0 if self._actions is None else len(self._actions.ids)
-        return {self._actions.row(i): i for i in range(count)}  # type: ignore[union-attr]
+        return {} if self._actions is None else numbered(self._actions)
 
     def note(self, action: Action, context: Array, reward: float) -> None:
         """Count a round."""

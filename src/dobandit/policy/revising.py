@@ -44,6 +44,11 @@ def next_look(t: int, ordered: bool = True) -> int:
     return (t // step + 1) * step
 
 
+def _of_inner(name: str) -> Any:
+    """What the engine inside has under this name."""
+    return property(lambda self: getattr(self.inner, name))
+
+
 class RevisedBeliefs(Beliefs):
     """Beliefs of a revised problem, asked for by the given problem's ids."""
 
@@ -91,9 +96,11 @@ class RevisingEngine(Engine):
     def state(self, state: Any) -> None:
         self.inner.state = state
 
-    @property
-    def rounds(self) -> int:
-        return self.inner.rounds
+    rounds = _of_inner("rounds")
+    trusts_intervals = _of_inner("trusts_intervals")
+    weighs_by_order = _of_inner("weighs_by_order")
+    interval_words = _of_inner("interval_words")
+    has_gap = _of_inner("has_gap")
 
     @property
     def revisions(self) -> tuple[Finding, ...]:
@@ -199,10 +206,6 @@ class RevisingEngine(Engine):
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
         return [(self.revision.given_action(one), index) for one, index in self.inner.compared(self._situation(now))]
 
-    def index_of(self, action: Action, now: Situation) -> float:
-        """The index of one action, whether listed or not."""
-        return self.inner.index_of(self.revision.action(action), self._situation(now))
-
     def actions(self) -> Actions | None:
         actions = self.inner.actions()
         if actions is None or self.revision.same:
@@ -241,24 +244,8 @@ class RevisingEngine(Engine):
     def gap(self, action: Action, now: Situation) -> float | None:
         return self.inner.gap(self.revision.action(action), self._situation(now))
 
-    @property
-    def trusts_intervals(self) -> bool:  # type: ignore[override]
-        return self.inner.trusts_intervals
-
-    @property
-    def has_gap(self) -> bool:
-        return self.inner.has_gap
-
-    @property
-    def weighs_by_order(self) -> bool:
-        return self.inner.weighs_by_order
-
     def chance(self, action: Action, now: Situation) -> Chance | None:
         return self.inner.chance(self.revision.action(action), self._situation(now))
-
-    @property
-    def interval_words(self) -> str:
-        return self.inner.interval_words
 
     def beliefs(self) -> Beliefs:
         beliefs = self.inner.beliefs()

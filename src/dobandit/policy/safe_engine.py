@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -13,13 +11,14 @@ from numpy.typing import NDArray
 from dobandit.errors import PolicyError
 from dobandit.oracle.actions import Action
 from dobandit.oracle.listing import Listing
-from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle, members_of
-from dobandit.policy.engine import Array, Choice, Engine, Estimate, Rounds, Situation
-from dobandit.policy.insurance import Insurance, Insured, by_own_outcomes, deviation, insured
+from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle
+from dobandit.policy.engine import Array, Choice, Engine, Estimate, Rounds, Situation, copied
+from dobandit.policy.insurance import by_own_outcomes, deviation, insured
 from dobandit.policy.model_engine import OracleMaker
-from dobandit.policy.model_rounds import ModelPlan, propose_action, score_actions
-from dobandit.policy.own_outcomes import numbered, pattern_of
+from dobandit.policy.model_rounds import ModelPlan
+from dobandit.policy.own_outcomes import OwnOutcomes, note_rounds, numbered, pattern_of
 from dobandit.policy.problem import Problem
+from dobandit.policy.region import Bonus
 from dobandit.policy.revision import Flags, with_flags
 
 _MOST_CELLS = 1 << 22  # actions x contexts, each with its own outcomes
@@ -40,16 +39,17 @@ def safe_engine(problem: Problem, scale: float, flags: Flags) -> SafeEngine:
             f"{len(problem.context_ids)} context variables are too many. Leave safe out, or make fewer variables "
             "context."
         )
-    estimator, state = beliefs_at_start(problem, members_of(problem))
+    estimator, state = beliefs_at_start(problem)
     make = with_flags(insured_oracle(joint_oracle(estimator)), flags, relevant=False)
-    return SafeEngine(problem, estimator, state, Insurance(scale), make)
+    return SafeEngine(problem, estimator, state, Bonus(scale), make)
 
 
 def insured_oracle(joint: OracleMaker) -> OracleMaker:
     """An oracle of all actions with what each did by itself; of the model alone for actions that are given."""
 
     def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
-        return insured(joint(problem, listing, available), problem.context_ids, len(problem.graph) + 1)
+        target, nodes = problem.graph.arrays.target, len(problem.graph) + 1
+        return insured(joint(problem, listing, available), problem.context_ids, target, nodes)
 
     return make
 
@@ -58,9 +58,9 @@ class SafeEngine(CausalEngine):
     """A causal engine whose plan has the outcomes of every action by itself."""
 
     @property
-    def _own(self) -> Insured:
-        oracle: Insured = self.plan.oracle
-        return oracle
+    def _own(self) -> OwnOutcomes:
+        own: OwnOutcomes = self.plan.oracle.own
+        return own
 
     @cached_property
     def _number(self) -> dict[Action, int]:
@@ -68,25 +68,14 @@ class SafeEngine(CausalEngine):
 
     def copy(self) -> Self:
         twin = super().copy()
-        own = self._own
-        kept = own._replace(plays=own.plays.copy(), total=own.total.copy(), rounds=own.rounds.copy())
-        twin.plan = self.plan._replace(oracle=kept)
+        twin.plan = self.plan._replace(oracle=self.plan.oracle._replace(own=copied(self._own)))
         return twin
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def _update(self, rounds: Rounds) -> None:
-        """A round whose context or target was not seen says nothing of what its action does by itself."""
-        target, context, own = self.problem.graph.arrays.target, self.problem.context_ids, self._own
-        for values, was_set, count in zip(*rounds, strict=True):
-            ids = np.flatnonzero(was_set).tolist()
-            number = self._number.get(Action(tuple(ids), tuple(values[ids].tolist())), -1)
-            if number >= 0 and not math.isnan(values[target]) and not np.isnan(values[context]).any():
-                pattern = pattern_of(context, values)
-                own.plays[pattern, number] += count
-                own.total[pattern, number] += count * values[target]
-                own.rounds[0] += count if ids else 0
-        super()._update(rounds)
+    def _learn(self, rounds: Rounds) -> None:
+        note_rounds(self._own, self._number, rounds)
+        super()._learn(rounds)
 
     def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
         Engine.update_batches(self, rounds, sizes)  # batch by batch, so that own outcomes are counted too
@@ -96,28 +85,10 @@ class SafeEngine(CausalEngine):
     def choose(self, now: Situation) -> Choice:
         plan, index = self._proposed(now)
         choice = self._choice(plan, index)
-        return choice._replace(note=OWN) if by_own_outcomes(plan.oracle, now.draws[1]) else choice
+        return choice._replace(note=OWN) if by_own_outcomes(plan.oracle.own, now.draws[1]) else choice
 
-    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        listing = self._proposed(now)[0].oracle.listing
-        return [(listing.actions.row(i), value) for i, value in enumerate(listing.values.tolist())]
-
-    def index_of(self, action: Action, now: Situation) -> float:
-        """The index of one action: the model's, where it is not listed."""
-        listed = dict(self.compared(now))
-        return listed[action] if action in listed else super().index_of(action, now)
-
-    def best(self, now: Situation) -> Choice:
-        plan = self._plan_of(now._replace(pending=()))
-        score_actions(plan, self.state, now.context, -1)
-        return self._choice(plan, int(np.argmax(plan.oracle.listing.values)))
-
-    def _proposed(self, now: Situation) -> tuple[ModelPlan, int]:
-        plan, state = self._plan_of(now), self._expecting(now.pending)
-        return plan, int(propose_action(plan, state, now.context, now.draws, int(state.clock[0])))
-
-    def _plan_of(self, now: Situation) -> ModelPlan:
-        """The plan over the actions that can be chosen now. Those under way are expected to be as predicted."""
+    def _plan_now(self, now: Situation) -> ModelPlan:
+        """Those under way are expected to be as predicted."""
         if now.available is None and not now.pending:
             return self.plan
         plan, own = self._plan_for(now.available), self._own
@@ -132,7 +103,8 @@ class SafeEngine(CausalEngine):
                 pattern = pattern_of(own.context, one.context)
                 plays[pattern, i] += one.size
                 total[pattern, i] += one.size * self.predict(one.action, one.context).value
-        return plan._replace(oracle=plan.oracle._replace(plays=plays, total=total, rounds=rounds))
+        own = own._replace(plays=plays, total=total, rounds=rounds)
+        return plan._replace(oracle=plan.oracle._replace(own=own))
 
     # -- answers -------------------------------------------------------------------------------------------------
 
@@ -144,6 +116,6 @@ class SafeEngine(CausalEngine):
         if number < 0 or own.plays[pattern, number] <= 0.0:
             return Estimate(value, low, high)
         n, total = float(own.plays[pattern, number]), float(own.total[pattern, number])
-        w, off = deviation(own, value, 0.0, n, total / n, 0.0)
+        w, off = deviation(value, 0.0, n, total / n, 0.0)
         value = min(max(value + w * off, 0.0), 1.0)
         return Estimate(value, min(low, value), max(high, value))

@@ -96,8 +96,7 @@ class World:
         """One round: what the learner sees."""
         ids, to = np.array(action.ids, dtype=np.int32), np.array(action.values, dtype=np.float64)
         act(self.arrays, ids, to, uniforms)
-        values, was_set = self.arrays.values[None, :].copy(), self.arrays.was_set[None, :].copy()
-        return Rounds(values, was_set, np.ones(1, dtype=np.int64))
+        return Rounds(self.arrays.row.copy(), self.arrays.row_set.copy(), self.arrays.once.copy())
 
 
 @inlined

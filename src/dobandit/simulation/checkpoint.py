@@ -6,8 +6,10 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +20,13 @@ from dobandit.simulation.study import Study
 from dobandit.text_files import write_atomically
 
 _FOLDER = "unfinished"
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+def read_arrays(file: Path, names: Iterable[str]) -> dict[str, Any]:
+    """The named arrays of an archive; where it is damaged, one of UNREADABLE is raised."""
+    with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as archive:
+        return {name: archive[name] for name in names}
 
 
 class Checkpoint:
@@ -53,10 +62,10 @@ class Checkpoint:
         """Blocks of earlier runs; a file that cannot be read counts as absent."""
         for file in sorted(self.folder.glob("block-*.npz")):
             try:
-                with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as archive:
-                    yield Block(**{name: archive[name] for name in Block._fields})
-            except (OSError, ValueError, LookupError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile):
+                block = Block(**read_arrays(file, Block._fields))
+            except UNREADABLE:
                 continue
+            yield block
 
 
 def remove_finished(folder: str | os.PathLike[str], study: Study) -> None:

@@ -13,10 +13,9 @@ from typing import Any, Protocol
 
 from dobandit.checks import shown, whole_number
 from dobandit.errors import SimulationError
-from dobandit.simulation.run import Block, run_block
+from dobandit.simulation.run import Block, Prepared, run_block
 from dobandit.simulation.study import Study
 
-Prepared = Any
 _MOST_WORKERS = 10_000
 
 

@@ -15,12 +15,9 @@ from __future__ import annotations
 import io
 import json
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +27,7 @@ from dobandit.errors import DobanditError, SimulationError, closest, listed
 from dobandit.estimation.assumptions import diagnose_assumptions
 from dobandit.model.bglm import BinaryGLM
 from dobandit.model.linear import LinearModel
-from dobandit.simulation.checkpoint import remove_finished
+from dobandit.simulation.checkpoint import UNREADABLE, read_arrays, remove_finished
 from dobandit.simulation.statistics import Difference, Summary, grouped_interval, paired_difference, summarise
 from dobandit.simulation.study import Study
 from dobandit.simulation.view import TRUTHFUL
@@ -284,21 +281,11 @@ class StudyResult:
         file = Path(path)
         try:
             file = file / FILE_NAME if file.is_dir() else file
-            with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as archive:
-                arrays: dict[str, Any] = {name: archive[name] for name in ("study", *_ARRAYS)}
+            arrays = read_arrays(file, ("study", *_ARRAYS))
             document = json.loads(str(arrays["study"]))
         except FileNotFoundError:
             raise SimulationError(f"{file}: there is no saved study. Run `dobandit simulate ... --out DIR`.") from None
-        except (
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-            RuntimeError,
-            EOFError,
-            zipfile.BadZipFile,
-            zlib.error,
-        ) as error:
+        except UNREADABLE as error:
             raise SimulationError(f"{file}: this is not a saved study ({error}).") from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise SimulationError(f"{file}: this is not a saved study.")

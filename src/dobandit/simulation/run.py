@@ -35,6 +35,14 @@ class Block(NamedTuple):
     seconds: NDArray[np.float64]  # (policies, replications)
 
 
+def blank_block(study: Study, columns: int, replications: Sequence[int]) -> Block:
+    """Before any round of these replications; columns: of `Block.plays`."""
+    shape = (len(study.policies), len(replications))
+    regret, reward = np.zeros((2, *shape, len(study.grid)))
+    best_plays, plays = np.zeros(shape, dtype=np.int64), np.zeros((*shape, columns), dtype=np.int32)
+    return Block(np.array(replications, dtype=np.int64), regret, reward, best_plays, plays, np.zeros(shape))
+
+
 class Prepared(NamedTuple):
     """What is worked out once per study: the truth that regret is measured by, and the value of every action that some
     policy may play: (patterns, actions + 1) per policy, without columns where it has no list."""
@@ -58,11 +66,7 @@ class Runner:
         self.world: Any = FunctionWorld(model, graph) if isinstance(model, FunctionModel) else World(model, graph)
 
     def run(self, replications: Sequence[int]) -> Block:
-        study, prepared = self.study, self.prepared
-        shape = (len(study.policies), len(replications))
-        regret, reward = (np.zeros((*shape, len(study.grid))) for _ in range(2))
-        best_plays, seconds = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        plays = np.zeros((*shape, prepared.counted), dtype=np.int32)
+        study, block = self.study, blank_block(self.study, self.prepared.counted, replications)
         unlearned = [policy.engine(study.problem_for(policy)) for policy in study.policies.values()]
         self._warm(unlearned)
         for column, replication in enumerate(replications):
@@ -71,13 +75,14 @@ class Runner:
             for row, draws in self.stretches(engines, replication):
                 start = time.perf_counter()
                 self._run(engines[row], recorders[row], draws)
-                seconds[row, column] += time.perf_counter() - start
+                block.seconds[row, column] += time.perf_counter() - start
             for row, tape in enumerate(recorder.tape for recorder in recorders):
-                regret[row, column], reward[row, column], best_plays[row, column] = tape.regret, tape.reward, tape.at[2]
-                if plays.shape[2] and len(tape.plays):
-                    plays[row, column, : len(tape.plays) - 1] = tape.plays[:-1]
-                    plays[row, column, -1] = tape.plays[-1]
-        return Block(np.array(replications, dtype=np.int64), regret, reward, best_plays, plays, seconds)
+                block.regret[row, column], block.reward[row, column] = tape.regret, tape.reward
+                block.best_plays[row, column] = tape.at[2]
+                if block.plays.shape[2] and len(tape.plays):
+                    block.plays[row, column, : len(tape.plays) - 1] = tape.plays[:-1]
+                    block.plays[row, column, -1] = tape.plays[-1]
+        return block
 
     def _run(self, engine: Engine, recorder: Recorder, draws: Draws) -> None:
         if isinstance(self.world, FunctionWorld):  # compiled rounds have no use for a function

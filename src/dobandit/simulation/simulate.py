@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from dobandit.errors import SimulationError
 from dobandit.simulation.checkpoint import Checkpoint
 from dobandit.simulation.executors import Executor, executor_of
 from dobandit.simulation.result import StudyResult
-from dobandit.simulation.run import Block, prepare
+from dobandit.simulation.run import Block, blank_block, prepare
 from dobandit.simulation.study import Study
 
 Progress = Callable[[int], None]  # called with the number of replications just finished
@@ -59,11 +60,7 @@ def run_study(
         study,
         float(truth.chance() @ truth.best),
         everywhere or {},
-        collected.regret,
-        collected.reward,
-        collected.best_plays,
-        collected.plays,
-        collected.seconds,
+        *collected.block[1:],
         time.perf_counter() - start,
         finished=time.time(),
         value_error=truth.value_error,
@@ -80,23 +77,21 @@ class _Collected:
     """The arrays of the whole study, filled block by block."""
 
     def __init__(self, study: Study, sets: int) -> None:
-        shape = (len(study.policies), study.replications)
         self.have = np.zeros(study.replications, dtype=bool)
-        self.regret, self.reward = (np.zeros((*shape, len(study.grid))) for _ in range(2))
-        self.best_plays, self.seconds = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        self.plays = np.zeros((*shape, sets), dtype=np.int32)
+        self.block = blank_block(study, sets, range(study.replications))
 
     def add(self, block: Block) -> int:
         """Take a block in; how many of its replications were wanted."""
         wanted = np.flatnonzero(block.replications < len(self.have))
         numbers = block.replications[wanted]
-        if block.regret.shape[::2] != self.regret.shape[::2] or block.plays.shape[::2] != self.plays.shape[::2]:
+        pairs: list[tuple[Any, Any]] = list(zip(self.block[1:], block[1:], strict=True))
+        if any(whole.shape[::2] != part.shape[::2] for whole, part in pairs):
             raise SimulationError(
                 "a block of results does not fit the study. Remove the unfinished work and begin anew."
             )
         fresh = int((~self.have[numbers]).sum())
-        for name in ("regret", "reward", "best_plays", "plays", "seconds"):
-            getattr(self, name)[:, numbers] = getattr(block, name)[:, wanted]
+        for whole, part in pairs:
+            whole[:, numbers] = part[:, wanted]
         self.have[numbers] = True
         return fresh
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from dobandit.errors import ConflictError
 from dobandit.experiment.storage.base import FAILED, IMPORTED, STATES, TOLD, Arrival, Storage, StoredTrial
 from dobandit.testing.random_steps import UndoneError
 from dobandit.testing.refusing import refused
+from dobandit.testing.stored import ASK, add
 
-_ASK = StoredTrial(0, "asked", "[null,1]", why="because")
 _ROUND = StoredTrial(0, IMPORTED, "[1,null]", state=TOLD, observation="[1,0]", closed_at=1700000000.123456)
 _OTHERS = [
     _ROUND._replace(do="[null,null]", observation="[0,1]"),
@@ -71,27 +70,27 @@ class ImportsSuite:
         """What is written meanwhile comes before them. Published, they are as those that are added one by one."""
         spring, other = (storage.create(name, "{}", 1.5).id for name in ("spring", "other"))
         first, second = _rounds(17), _rounds(8)
-        for before in ([], [_ASK, _ROUND, _ASK]):
-            _write(storage, spring, before)
+        for before in ([], [ASK, _ROUND, ASK]):
+            add(storage, spring, *before)
             for trials in (first, second):
                 arrival = storage.stage(spring, trials)
-                _write(storage, spring, [_ASK, _ROUND])
+                add(storage, spring, ASK, _ROUND)
                 _close(storage, spring)
                 with storage.writing(spring) as writer:
                     number = writer.publish(arrival)
                     assert (writer.trials, number) == (storage_size(writer), writer.trials - len(trials))
                 assert storage.counters(spring)[0] == number + len(trials)
             for trials in (first, second):
-                _write(storage, other, before if trials is first else [])
-                _write(storage, other, [_ASK, _ROUND])
+                add(storage, other, *(before if trials is first else []))
+                add(storage, other, ASK, _ROUND)
                 _close(storage, other)
                 for trial in trials:
-                    _write(storage, other, [trial])
+                    add(storage, other, trial)
             assert everything(storage, spring) == everything(storage, other)
 
     def test_nothing_of_staged_trials_is_seen(self, storage: Storage) -> None:
         spring = storage.create("spring", "{}", 1.5).id
-        _write(storage, spring, [_ASK, _ROUND])
+        add(storage, spring, ASK, _ROUND)
         before = everything(storage, spring)
         arrival = storage.stage(spring, _rounds(9))
         assert everything(storage, spring) == before
@@ -111,7 +110,7 @@ class ImportsSuite:
 
     def test_a_writer_sees_what_it_published(self, storage: Storage) -> None:
         spring = storage.create("spring", "{}", 1.5).id
-        _write(storage, spring, [_ASK, _ROUND])
+        add(storage, spring, ASK, _ROUND)
         arrival = storage.stage(spring, _rounds(9))
         with storage.writing(spring) as writer:
             writer.publish(arrival)
@@ -121,7 +120,7 @@ class ImportsSuite:
             assert found == _rounds(9)[3]._replace(number=5, position=4)
             for refusing in (
                 lambda: writer.reissue(5, None),
-                lambda: writer.close(_ASK._replace(number=5, state=FAILED)),
+                lambda: writer.close(ASK._replace(number=5, state=FAILED)),
             ):
                 with refused(ConflictError):
                     refusing()
@@ -132,22 +131,17 @@ class ImportsSuite:
     def test_any_trials_can_be_staged(self, storage: Storage) -> None:
         """Also failed ones, and such as wait for an observation."""
         spring, other = (storage.create(name, "{}", 1.5).id for name in ("spring", "other"))
-        trials = [_ROUND, _ASK, _ROUND._replace(state=FAILED, observation=None, reason="rain"), _ROUND] * 2
+        trials = [_ROUND, ASK, _ROUND._replace(state=FAILED, observation=None, reason="rain"), _ROUND] * 2
         arrival = storage.stage(spring, trials)
         with storage.writing(spring) as writer:
             assert writer.publish(arrival) == 0
-        _write(storage, other, trials)
+        add(storage, other, *trials)
         assert everything(storage, spring) == everything(storage, other)
 
 
 def storage_size(writer: Any) -> int:
     """How many trials a writer sees, one by one."""
     return sum(writer.trial(number) is not None for number in range(writer.trials + 2))
-
-
-def _write(storage: Storage, experiment: int, trials: Sequence[StoredTrial]) -> None:
-    with storage.writing(experiment) as writer:
-        writer.add(trials)
 
 
 def _undone(storage: Storage, experiment: int, arrival: Arrival, error: type[BaseException]) -> None:

@@ -87,7 +87,7 @@ def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold) -> Diag
     if learner.problem.selective and learner.keeps_model:
         enters = learner.problem.teaches(every.was_set)
         notes += [] if enters.all() else [on_left_out(learner.problem, int(every.counts[~enters].sum()))]
-        every = every.only(enters)
+        every = every.part(enters)
     if continuous:  # numbers hardly repeat, and their tests take each round by itself
         rows = np.repeat(np.arange(len(every.counts)), every.counts)
         every = Rounds(every.values[rows], every.was_set[rows], np.ones(len(rows), dtype=np.int64))
