@@ -37,10 +37,7 @@ class Borders:
         self.graph = graph
         self.settable = self.mask(graph.controllable if settable is None else settable)
         self._target = 1 << graph.arrays.target
-        arrays, self._parents = graph.arrays, [0] * (len(graph) + 1)
-        for v in range(1, len(graph) + 1):
-            for p in arrays.parent[arrays.parent_ptr[v] : arrays.parent_ptr[v + 1]].tolist():
-                self._parents[v] |= (1 << p) & ~1  # the constant is no variable
+        self._parents = [0, *(sum(1 << p for p in graph.arrays.parents_of(v)) for v in range(1, len(graph) + 1))]
         self.matter = self.natural(0) & self.settable
 
     def mask(self, names: Iterable[str]) -> Mask:
