@@ -15,7 +15,7 @@ from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format
 from dobandit.graph.formats.build import build
 from dobandit.graph.formats.draft import GraphDraft
 from dobandit.graph.formats.states import STRUCTURE, Binarise, ManyStatesError, refuse_unknown, states_of_one
-from dobandit.text_files import path_of, read_text, without_gz, write_atomically
+from dobandit.text_files import in_file, path_of, read_text, without_gz, write_atomically
 
 
 class _Format(NamedTuple):
@@ -71,17 +71,12 @@ def read_graph(
     >>> read_graph("funnel.txt").parents("buy")
     ('visit',)
     """
-    name = path_of(source)
     roles: dict[str, Any] = {"target": target, "latent": latent, "controllable": controllable, "context": context}
-    kind = None if format is None else _known(format)
-    try:
+    name, kind = path_of(source), None if format is None else _known(format)
+    with in_file(name):
         text = read_text(name)
         kind = kind or format_of_path(name) or sniff(text)
         return parse_graph(text, kind, **roles, bias=bias, binarise=binarise, structure_only=structure_only)
-    except ParseError as error:
-        raise error.in_source(name) from None
-    except GraphError as error:
-        raise GraphError(f"{name}: {error}") from None
 
 
 def parse_graph(
