@@ -16,7 +16,7 @@ from dobandit.report.drawn.bars import Value, values_chart
 from dobandit.report.drawn.course import Row, Stage, interval_chart, reward_chart, tried_chart
 from dobandit.report.readable import counted
 from dobandit.service.pages import graphs, words
-from dobandit.service.pages.course import Course, Known, Stretch
+from dobandit.service.pages.course import Course, Known
 from dobandit.service.pages.desks import Answers, Desk
 from dobandit.service.pages.rendering import drawn
 
@@ -69,15 +69,10 @@ def rewards_picture(course: Course, target: str, continuous: bool) -> Markup | N
     stretches = course.stretches
     if not any(stretch.rounds for stretch in stretches):
         return None
-    per = max(1, -(-len(stretches) // _BINS))
     seen = []
-    for start in range(0, len(stretches), per):
-        part = Stretch()
-        for stretch in stretches[start : start + per]:
-            part.add(stretch)
+    for first, part in course.parts(_BINS):
         if part.rounds:
             mean = mean_of(part.total, part.rounds, continuous)
-            first = start * course.width
             seen.append(Stage(first, first + part.trials, mean.value, *mean.interval))
     predicted = [
         Stage(
