@@ -122,7 +122,7 @@ def node_views(desk: Desk, history: Sequence[Known]) -> list[NodeView]:
 
     def edge_view(row: EdgeEstimate) -> EdgeView:
         cause = row.cause or ""
-        anchor = graphs.edge_anchor(desk.experiment, (cause, row.effect)) if (cause, row.effect) in drawn_edges else ""
+        anchor = graphs.edge_anchor(shown, (cause, row.effect)) if (cause, row.effect) in drawn_edges else ""
         said = f"{cause} to {row.effect}: {row.value:.2f} ({row.low:.2f} to {row.high:.2f})"
         track = tracks[row.cause, row.effect]
         return EdgeView(row, anchor, drawn(interval_chart(track, said, reach)) if len(now) <= _EDGES else None)
@@ -131,7 +131,7 @@ def node_views(desk: Desk, history: Sequence[Known]) -> list[NodeView]:
     for effect, rows in groupby(now, key=lambda row: row.effect):
         listed = list(rows)
         alone = next((row for row in listed if row.cause is None), None)
-        anchor = graphs.node_anchor(desk.experiment, effect) if effect in shown else ""
+        anchor = graphs.node_anchor(shown, effect) if effect in shown else ""
         edges = [edge_view(row) for row in listed if row.cause is not None]
         found.append(NodeView(effect, anchor, listed[0].rows, listed[0].form, alone, edges))
     return found
