@@ -129,14 +129,13 @@ def _refuse_many_states(draft: GraphDraft, binarise: Binarise, hidden: set[str])
     """Refuse variables that are not 0 or 1; nobody looks at a hidden one, which may have any number of states."""
     refuse_unknown(binarise, draft.states or draft.ids)
     for name, (states, place) in draft.states.items():
-        if name in hidden and name not in binarise and len(states) > 1:
+        if name in hidden and name not in binarise:
             continue
         try:
             states_of_one(name, states, binarise)
-        except ManyStatesError as error:
-            raise draft.refuse(place, f"{error}{STRUCTURE if len(states) > 1 else ''}") from None
         except GraphError as error:
-            raise draft.refuse(place, str(error)) from None
+            way_out = STRUCTURE if isinstance(error, ManyStatesError) else ""
+            raise draft.refuse(place, f"{error}{way_out}") from None
 
 
 def print_graph(graph: CausalGraph, format: str) -> str:
