@@ -147,6 +147,16 @@ def _inline_svg(svg: str, prefix: str) -> str:
     return f'<svg class="from-chart{least}"{rest}'
 
 
+def report_folder(folder: str | os.PathLike[str]) -> Path:
+    """Where a report is written to; the folder is made where it does not exist."""
+    home = Path(folder)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ReportError(f"{home}: the folder cannot be made ({error.strerror}). Choose another one.") from None
+    return home
+
+
 # -- one study -----------------------------------------------------------------------------------------------------
 
 
@@ -218,11 +228,7 @@ def study_page(result: StudyResult) -> str:
 
 def study_report(result: StudyResult, folder: str | os.PathLike[str]) -> dict[str, Path]:
     """Write regret.png and .svg, graph.png and .svg, summary.md and .json, and report.html; the paths by file name."""
-    home = Path(folder)
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ReportError(f"{home}: the folder cannot be made ({error.strerror}). Choose another one.") from None
+    home = report_folder(folder)
     files: dict[str, str | bytes] = {}
     for name, svg in study_figures(result).items():
         files |= {f"{name}.svg": svg, f"{name}.png": png_of_svg(svg)}
