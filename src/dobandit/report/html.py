@@ -214,15 +214,11 @@ def study_lead(result: StudyResult) -> str:
     )
 
 
-def policy_settings(result: StudyResult) -> list[str]:
-    """Every policy with the settings that differ from its defaults, as a command writes them."""
-    policies = result.study.policies.items()
-    return [f"{label}: {document_to_spec(policy_to_document(policy))}" for label, policy in policies]
-
-
 def study_page(result: StudyResult) -> str:
-    """The page of one study."""
-    section = study_section(result, heading="", remarks=policy_settings(result))
+    """The page of one study; its remarks are the policies' settings, as a command writes them."""
+    policies = result.study.policies.items()
+    settings = [f"{label}: {document_to_spec(policy_to_document(policy))}" for label, policy in policies]
+    section = study_section(result, heading="", remarks=settings)
     return report_html([section], message(result), study_lead(result))
 
 
