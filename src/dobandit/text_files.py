@@ -8,13 +8,14 @@ import os
 import secrets
 import stat
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from dobandit import limits
 from dobandit.checks import shown
-from dobandit.errors import DobanditError, ParseError, located
+from dobandit.errors import DobanditError, GraphError, ModelError, ParseError, located
 
 _GZIP = b"\x1f\x8b"  # what a compressed file begins with; no UTF-8 text does
 
@@ -51,6 +52,18 @@ def path_of(path: object) -> str:
     if not isinstance(name, str):
         raise ParseError(f"a file is given by its path, but got {shown(path)}. Write the path as text.")
     return name
+
+
+@contextmanager
+def in_file(path: object) -> Iterator[None]:
+    """What is wrong with what is read from a file is said with its path."""
+    name = path_of(path)
+    try:
+        yield
+    except ParseError as error:
+        raise error if error.source else error.in_source(name) from None
+    except (GraphError, ModelError) as error:
+        raise type(error)(f"{name}: {error}") from None
 
 
 def _unpacked(file: BinaryIO) -> bytes:

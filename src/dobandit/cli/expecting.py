@@ -9,7 +9,7 @@ import click
 
 from dobandit.cli.networks import network_options, read_world
 from dobandit.cli.output import json_option, print_json, print_table, several
-from dobandit.cli.rules import parse_settings
+from dobandit.cli.rules import parse_settings, shown_action
 from dobandit.model.inference import METHODS, expect
 
 
@@ -66,22 +66,10 @@ def paper_command(as_json: bool) -> None:
 
     rows, document = [], {}
     for name, model in paper.MODELS.items():
-        best = solve(model, paper.BUDGETS[name])
         graph, budget = model.graph, paper.BUDGETS[name]
-        arms = math.comb(len(graph.controllable), budget)
-        nothing = expect(model).value
-        rows.append(
-            (
-                name,
-                str(len(graph) + 1),
-                str(len(graph.arrays.parent)),
-                str(budget),
-                str(arms),
-                "{" + ", ".join(best.set) + "}",
-                f"{best.value:.4f}",
-                f"{nothing:.4f}",
-            )
-        )
+        best, arms = solve(model, budget), math.comb(len(graph.controllable), budget)
+        sizes = map(str, (len(graph) + 1, len(graph.arrays.parent), budget, arms))
+        rows.append((name, *sizes, shown_action(best.do), f"{best.value:.4f}", f"{expect(model).value:.4f}"))
         document[name] = {"budget": budget, "arms": arms, "set": list(best.set), "value": best.value}
     if as_json:
         print_json({"graphs": document})

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, TypeVar
 
 import click
 
@@ -16,12 +15,9 @@ from dobandit.report.readable import columns as width_of
 from dobandit.report.readable import stacked
 from dobandit.texts import printable, printable_lines
 
-F = TypeVar("F", bound=Callable[..., Any])
 several = partial(click.option, multiple=True, metavar="NAME")  # an option that may be repeated
 
-
-def json_option(command: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 def say(text: str) -> None:

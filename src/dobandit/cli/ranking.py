@@ -16,7 +16,6 @@ from dobandit.texts import printable
 if TYPE_CHECKING:
     from dobandit.fitting.nodes import NodeFit
     from dobandit.fitting.ranking import Ranked
-    from dobandit.policy.answers import Worth
     from dobandit.report.ranking import RankingResult
 
 
@@ -98,17 +97,13 @@ def _print_ranking(ranking: RankingResult, top: int, chart: str | None) -> None:
 
 
 def _cells(action: Ranked) -> tuple[str, ...]:
-    seen = action.observed
+    seen, uplift = action.observed, action.uplift if action.do else None
     return (
         shown_action(action.do),
         f"{action.value:.3f}, {action.interval.low:.3f}..{action.interval.high:.3f}",
-        "" if action.uplift is None or not action.do else _uplift_words(action.uplift),
+        "" if uplift is None else f"{uplift.value:+.3f}, {uplift.interval.low:+.3f}..{uplift.interval.high:+.3f}",
         "-" if seen is None else f"{seen.mean:.3f} ({seen.rounds:,})",
     )
-
-
-def _uplift_words(uplift: Worth) -> str:
-    return f"{uplift.value:+.3f}, {uplift.interval.low:+.3f}..{uplift.interval.high:+.3f}"
 
 
 def _link_words(node: NodeFit) -> str:

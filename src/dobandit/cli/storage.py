@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,32 +21,26 @@ if TYPE_CHECKING:
 VARIABLE = "DOBANDIT_STORAGE"
 _HELP = "Where experiments are kept: sqlite:///file.db or postgresql://user@host/database."
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def group_storage_option(group: F) -> F:
-    """--storage before the command's name; also in the environment."""
-    return click.option(
-        "--storage",
-        metavar="URL",
-        envvar=VARIABLE,
-        default=DEFAULT_STORAGE,
-        show_default=True,
-        show_envvar=True,
-        help=_HELP,
-    )(group)
-
-
-def storage_option(command: F) -> F:
-    """--storage after the command's name; without it, what stands before the name, or in the environment."""
-    return click.option("--storage", metavar="URL", callback=_inherited, help=_HELP)(command)
-
 
 def _inherited(context: click.Context, _: click.Parameter, url: str | None) -> str:
     if url is not None or context.parent is None:
         return url or ""
     inherited: str = context.parent.params["storage"]
     return inherited
+
+
+# Before the command's name, and in the environment.
+group_storage_option = click.option(
+    "--storage",
+    metavar="URL",
+    envvar=VARIABLE,
+    default=DEFAULT_STORAGE,
+    show_default=True,
+    show_envvar=True,
+    help=_HELP,
+)
+# After the command's name; without it, what stands before the name, or in the environment.
+storage_option = click.option("--storage", metavar="URL", callback=_inherited, help=_HELP)
 
 
 def usual_storage() -> str:

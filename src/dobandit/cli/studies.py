@@ -154,6 +154,7 @@ def reproduce_command(
       dobandit reproduce --beyond --replications 100 --out beyond
     """
     from dobandit import paper
+    from dobandit.report.html import report_folder
     from dobandit.report.reproduction import reproduction_document, write_reproduction
     from dobandit.report.result import shown_progress
     from dobandit.simulation.executors import executor_of
@@ -170,10 +171,7 @@ def reproduce_command(
         worlds = list(WORLDS)
         studies |= {name: world_study(name, replications, seed) for name in worlds}
         studies |= {f"{name} guaranteed": guaranteed_study(name, replications, seed) for name in names}
-    try:
-        Path(out).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SimulationError(f"{out}: the folder cannot be made ({error.strerror}). Choose another one.") from None
+    report_folder(out)  # now, rather than when all is done
     runner = executor_of(executor, workers)
     results = {}
     try:

@@ -6,7 +6,7 @@ import json
 import random
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from dobandit import errors
 from dobandit.errors import DobanditError, ParseError, ServiceError, StorageError
@@ -92,6 +92,22 @@ class Connection:
 
     def close(self) -> None:
         self._client.close()
+
+
+class Connected:
+    """What is reached over a connection: `close` it, or use it in a `with` block."""
+
+    _connection: Connection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
 
 
 def error_of(response: httpx.Response) -> DobanditError:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dobandit.checks import is_whole, shown
 from dobandit.client import values
-from dobandit.client.connection import Connection
+from dobandit.client.connection import Connected, Connection
 from dobandit.documents import reading
 from dobandit.errors import MissingError
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
@@ -46,7 +46,7 @@ LOCAL_ONLY = {
 }
 
 
-class RemoteExperiment:
+class RemoteExperiment(Connected):
     """An experiment of a service. Made by `create_experiment` or `open_experiment` of a connection. What each method
     means is said at `dobandit.Experiment`, with an example, and so are its answers and errors.
     """
@@ -289,13 +289,3 @@ class RemoteExperiment:
 
     def _post(self, path: str, document: Any, once: bool = False) -> Any:
         return self._connection.post(self._at + path, document, once)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._connection.close()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import Any, Self
+from typing import Any
 
 from dobandit.checks import shown
 from dobandit.client import values
-from dobandit.client.connection import Connection
+from dobandit.client.connection import Connected, Connection
 from dobandit.client.experiment import RemoteExperiment
 from dobandit.documents import reading
 from dobandit.errors import ExperimentError, GraphError, MissingError, closest
@@ -41,7 +41,7 @@ def connect(url: str, token: str | None = None, *, timeout: float = 60.0, patien
     return Service(Connection(url, token, timeout, patience))
 
 
-class Service:
+class Service(Connected):
     """What `dobandit` itself has for a storage: create, open, list, rename and delete experiments. Made by `connect`;
     `close` it, or use it in a `with` block. The functions of the same names have examples.
 
@@ -129,16 +129,6 @@ class Service:
         names = [one.name for one in self.list_experiments()]
         hint = closest(name, names) or (" There are none." if not names else "")
         raise MissingError(f"there is no experiment {name!r} in {self._connection.url}.{hint}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._connection.close()
 
 
 _PAGE = 1000

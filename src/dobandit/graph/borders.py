@@ -12,7 +12,7 @@ another in every model: the best of its values are no worse than the other's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, reduce
 from operator import or_
 
@@ -37,10 +37,7 @@ class Borders:
         self.graph = graph
         self.settable = self.mask(graph.controllable if settable is None else settable)
         self._target = 1 << graph.arrays.target
-        arrays, self._parents = graph.arrays, [0] * (len(graph) + 1)
-        for v in range(1, len(graph) + 1):
-            for p in arrays.parent[arrays.parent_ptr[v] : arrays.parent_ptr[v + 1]].tolist():
-                self._parents[v] |= (1 << p) & ~1  # the constant is no variable
+        self._parents = [0, *(sum(1 << p for p in graph.arrays.parents_of(v)) for v in range(1, len(graph) + 1))]
         self.matter = self.natural(0) & self.settable
 
     def mask(self, names: Iterable[str]) -> Mask:
@@ -51,14 +48,7 @@ class Borders:
 
     def above(self, start: Mask, fence: Mask) -> Mask:
         """`start` with all its ancestors that are reached without setting foot into `fence`."""
-        found, new = start, start
-        while new:
-            v = new.bit_length() - 1  # the lowest in the graph first: nothing comes twice
-            new &= ~(1 << v)
-            fresh = self._parents[v] & ~found & ~fence
-            found |= fresh
-            new |= fresh
-        return found
+        return closed(start, lambda v: self._parents[v] & ~fence)
 
     def natural(self, chosen: Mask) -> Mask:
         """The target and its ancestors that run their own course where `chosen` is set."""
@@ -96,14 +86,7 @@ class Borders:
 
     def _relevant(self, chosen: Mask) -> Mask:
         """The target and its ancestors among the nodes that stay, where the arrows into `chosen` are cut."""
-        found = new = self._target
-        while new:
-            v = new.bit_length() - 1
-            new &= ~(1 << v)
-            fresh = 0 if chosen >> v & 1 else self._seen_from[v][0] & ~found
-            found |= fresh
-            new |= fresh
-        return found
+        return closed(self._target, lambda v: 0 if chosen >> v & 1 else self._seen_from[v][0])
 
     def possibly_optimal(self) -> list[tuple[str, ...]]:
         """Every possibly optimal set, the smallest first.
@@ -161,6 +144,18 @@ class Borders:
             if not any(better & ~mask & ~whole == 0 and self.dominates(better, mask) for better in kept):
                 kept.append(mask)
         return sorted(kept, key=lambda mask: (mask.bit_count(), bits(mask)))
+
+
+def closed(start: Mask, parents: Callable[[int], Mask]) -> Mask:
+    """`start` with all that is reached from it over parents."""
+    found = new = start
+    while new:
+        v = new.bit_length() - 1  # the lowest in the graph first: nothing comes twice
+        new &= ~(1 << v)
+        fresh = parents(v) & ~found
+        found |= fresh
+        new |= fresh
+    return found
 
 
 def union(masks: Iterable[Mask]) -> Mask:

@@ -26,7 +26,7 @@ Names = Iterable[str]
 class GraphArrays(NamedTuple):
     """The graph as read-only arrays. Id 0 is the constant; ids 1..n follow `CausalGraph.nodes`.
 
-    parents of v: `parent[parent_ptr[v]:parent_ptr[v + 1]]`, ascending, so the constant comes first.
+    Slots of v's parents are `parent_ptr[v]` to `parent_ptr[v + 1]`, ascending, so the constant comes first.
     """
 
     parent_ptr: NDArray[np.int64]  # (n + 2,)
@@ -37,6 +37,15 @@ class GraphArrays(NamedTuple):
     controllable: NDArray[np.int32]  # ids, ascending
     target: int
     context: NDArray[np.int32]  # ids, ascending
+
+    def parents_of(self, v: int) -> list[int]:
+        """The ids of v's parents, ascending, without the constant."""
+        return [p for p in self.parent[self.parent_ptr[v] : self.parent_ptr[v + 1]].tolist() if p]
+
+    def children_of(self, v: int) -> list[int]:
+        """The ids of v's children, ascending."""
+        ids: list[int] = self.child[self.child_ptr[v] : self.child_ptr[v + 1]].tolist()
+        return ids
 
 
 class CausalGraph:
@@ -189,10 +198,9 @@ class CausalGraph:
         hidden = set(self.latent)
         if self.target in hidden:
             raise GraphError(f"the target must be observed, but {self.target!r} is latent. Choose another target.")
-        observed = tuple(name for name in self.nodes if name not in hidden)
         self.context = self._members(context, "context")
         others = {self.target, *self.context}
-        usual = tuple(name for name in observed if name not in others)
+        usual = tuple(name for name in self.observed if name not in others)
         self.controllable = usual if controllable is None else self._members(controllable, "controllable")
         both = hidden.intersection(self.controllable)
         if both:
@@ -202,7 +210,7 @@ class CausalGraph:
             )
         if self.target in self.controllable:
             raise GraphError(f"the target cannot be set, but {self.target!r} is listed as controllable. Remove it.")
-        self.bias = observed if bias is None else self._members(bias, "bias")
+        self.bias = self.observed if bias is None else self._members(bias, "bias")
 
     def _members(self, names: Iterable[str], role: str) -> tuple[str, ...]:
         """Those that were named, in the order of the nodes."""
@@ -270,15 +278,11 @@ class CausalGraph:
 
     def parents(self, name: str) -> tuple[str, ...]:
         """Direct causes of `name`, in topological order, without the constant."""
-        found = self._parents.get(name) if isinstance(name, str) else None
-        if found is None:
-            found = self._neighbours(name, self.arrays.parent_ptr, self.arrays.parent)
-            self._parents[name] = found
-        return found
+        return self._named(self.arrays.parents_of(self.index(name)))
 
     def children(self, name: str) -> tuple[str, ...]:
         """Direct effects of `name`, in topological order."""
-        return self._neighbours(name, self.arrays.child_ptr, self.arrays.child)
+        return self._named(self.arrays.children_of(self.index(name)))
 
     def has_bias(self, name: str) -> bool:
         """Whether the constant is a parent of `name`."""
@@ -286,11 +290,11 @@ class CausalGraph:
 
     def ancestors(self, name: str) -> tuple[str, ...]:
         """Every node with a path to `name`, in topological order."""
-        return self._reached(name, self.arrays.parent_ptr, self.arrays.parent)
+        return self._reached(name, self.arrays.parents_of)
 
     def descendants(self, name: str) -> tuple[str, ...]:
         """Every node that `name` has a path to, in topological order."""
-        return self._reached(name, self.arrays.child_ptr, self.arrays.child)
+        return self._reached(name, self.arrays.children_of)
 
     @cached_property
     def irrelevant(self) -> tuple[str, ...]:
@@ -309,28 +313,18 @@ class CausalGraph:
     def _biased(self) -> frozenset[str]:
         return frozenset(self.bias)
 
-    @cached_property
-    def _parents(self) -> dict[str, tuple[str, ...]]:
-        """Of the nodes that were asked for: walks over all worlds ask again and again."""
-        return {}
+    def _named(self, ids: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self.nodes[i - 1] for i in ids)
 
-    @staticmethod
-    def _ids(i: int, ptr: NDArray[np.int64], flat: NDArray[np.int32]) -> list[int]:
-        ids: list[int] = flat[ptr[i] : ptr[i + 1]].tolist()
-        return ids
-
-    def _neighbours(self, name: str, ptr: NDArray[np.int64], flat: NDArray[np.int32]) -> tuple[str, ...]:
-        return tuple(self.nodes[i - 1] for i in self._ids(self.index(name), ptr, flat) if i)
-
-    def _reached(self, name: str, ptr: NDArray[np.int64], flat: NDArray[np.int32]) -> tuple[str, ...]:
+    def _reached(self, name: str, neighbours: Callable[[int], list[int]]) -> tuple[str, ...]:
         found: set[int] = set()
         queue = [self.index(name)]
         while queue:
-            for i in self._ids(queue.pop(), ptr, flat):
-                if i and i not in found:
+            for i in neighbours(queue.pop()):
+                if i not in found:
                     found.add(i)
                     queue.append(i)
-        return tuple(self.nodes[i - 1] for i in sorted(found))
+        return self._named(sorted(found))
 
     # -- a value among values ----------------------------------------------------------------------------
 

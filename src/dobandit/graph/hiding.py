@@ -44,7 +44,7 @@ def unshared(graph: CausalGraph) -> Admissibility:
     near: dict[int, set[int]] = {}
     for u in np.flatnonzero(arrays.latent)[::-1].tolist():
         near[u] = set()
-        for c in arrays.child[arrays.child_ptr[u] : arrays.child_ptr[u + 1]].tolist():
+        for c in arrays.children_of(u):
             near[u] |= near[c] if c in near else {c} & matter
         if len(near[u]) > 1:
             first, second = sorted(near[u])[:2]

@@ -80,7 +80,7 @@ def admissible(graph: CausalGraph) -> Admissibility:
     beyond: dict[int, int] = {}
     for u in np.flatnonzero(arrays.latent)[::-1].tolist():
         near[u] = beyond[u] = 0
-        for c in arrays.child[arrays.child_ptr[u] : arrays.child_ptr[u + 1]].tolist():
+        for c in arrays.children_of(u):
             near[u] |= near.get(c, 0) | bit.get(c, 0)
             beyond[u] |= beyond[c] if c in beyond else below[c]
         both = near[u] & beyond[u]
@@ -211,15 +211,10 @@ def _merged(pieces: Sequence[PathSums], size: int) -> PathSums:
 
 def _descendants_among(graph: CausalGraph, bit: dict[int, int]) -> list[int]:
     """For each id, a bit mask of its proper descendants among the keys of `bit`."""
-    arrays = graph.arrays
     below = [0] * (len(graph) + 1)
-    if not bit:
-        return below
-    for v in range(len(graph), 0, -1):
-        mask = 0
-        for c in arrays.child[arrays.child_ptr[v] : arrays.child_ptr[v + 1]].tolist():
-            mask |= below[c] | bit.get(c, 0)
-        below[v] = mask
+    for v in range(len(graph), 0, -1) if bit else ():
+        for c in graph.arrays.children_of(v):
+            below[v] |= below[c] | bit.get(c, 0)
     return below
 
 
@@ -233,7 +228,7 @@ def path_between(graph: CausalGraph, u: int, v: int) -> tuple[str, ...]:
             break
         if w != u and not arrays.latent[w]:
             continue
-        for c in arrays.child[arrays.child_ptr[w] : arrays.child_ptr[w + 1]].tolist():
+        for c in arrays.children_of(w):
             if c not in came:
                 came[c] = w
                 queue.append(c)

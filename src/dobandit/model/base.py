@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -177,6 +177,13 @@ class CausalModel(ABC):
         if jitter is not None:
             mean = mean + (2.0 * jitter - 1.0) * noise * np.minimum(mean, 1.0 - mean)
         np.less(uniform, mean, out=out)
+
+    def knowing(self, context: Mapping[str, float]) -> CausalModel:
+        """The model in which some variables are known and gone.
+
+        context  their values; their causes must be among them
+        """
+        raise ModelError(f"contexts are known in models with weights or tables, but got {type(self).__name__}.")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.graph!r})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +123,30 @@ class WeightedModel(CausalModel):
         """
         bias = self.weights.get(name, 0.0)
         return bias, {parent: self.weights[parent, name] for parent in self.graph.parents(name)}
+
+    def knowing(self, context: Mapping[str, float]) -> Self:
+        graph, weights = self.graph, dict[str | Edge, float]()
+        for key, weight in self.weights.items():
+            cause, effect = (None, key) if isinstance(key, str) else key
+            if effect in context:
+                continue
+            if cause is None or cause in context:
+                by = 1.0 if cause is None else context[cause]
+                weights[effect] = weights.get(effect, 0.0) + weight * by
+            else:
+                weights[cause, effect] = weight
+        left = [name for name in graph.nodes if name not in context]
+        return self.on(graph_of_weights(weights, graph.target, graph.latent, graph.controllable, nodes=left), weights)
+
+    def on(self, graph: CausalGraph, weights: Weights | NDArray[np.float64]) -> Self:
+        """A model of the same kind on some of its nodes, which keep their links and their noise.
+
+        graph, weights  as in the model itself
+        """
+        made = object.__new__(type(self))
+        noise = {name: float(self.noise[self.graph.index(name)]) for name in graph.nodes}
+        WeightedModel.__init__(made, graph, weights, tuple(map(self.link, graph.nodes)), noise)
+        return made
 
     def free_node(self, v: int, fixed: NDArray[np.float64]) -> WeightedNode:
         slots = range(self.graph.arrays.parent_ptr[v], self.graph.arrays.parent_ptr[v + 1])
@@ -284,13 +308,14 @@ def graph_of_weights(
     latent: Iterable[str],
     controllable: Iterable[str] | None,
     context: Iterable[str] = (),
+    nodes: Iterable[str] = (),
 ) -> CausalGraph:
-    """The graph that a set of weights speaks of."""
+    """The graph that a set of weights speaks of. nodes: further ones, without weights"""
     if not isinstance(weights, Mapping):
         raise ModelError(f"weights are a mapping from edges and nodes to numbers, but got {type(weights).__name__}.")
     started = [key for key in weights if isinstance(key, str)]
     edges = [key for key in weights if not isinstance(key, str)]
-    return CausalGraph(edges, target, latent, controllable, bias=started, nodes=started, context=context)
+    return CausalGraph(edges, target, latent, controllable, bias=started, nodes=(*started, *nodes), context=context)
 
 
 def links_by_node(graph: CausalGraph, links: LinkLike | Mapping[str, LinkLike] | None) -> tuple[Link, ...]:

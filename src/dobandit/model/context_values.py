@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 
-from dobandit.checks import absent, shown
+from dobandit.checks import absent, as_float, shown
 from dobandit.errors import ObservationError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 
@@ -53,11 +52,7 @@ def _foreign(graph: CausalGraph, name: object) -> ObservationError:
 
 
 def _value(name: str, given: object, continuous: bool) -> float:
-    ok = isinstance(given, (int, float, np.integer, np.floating, np.bool_))
-    try:
-        value = float(given) if ok else math.inf  # type: ignore[arg-type]
-    except OverflowError:  # an int beyond the floats
-        value = math.inf
+    value = float(given) if isinstance(given, (bool, np.bool_)) else as_float(given)
     if not (0.0 <= value <= 1.0 if continuous else value in (0.0, 1.0)):
         allowed = "a number from 0 to 1" if continuous else "0 or 1"
         raise ObservationError(

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -34,12 +34,11 @@ from dobandit.model.links import BUILDERS, Link, identity, link_from_document
 from dobandit.model.network import Network
 from dobandit.model.tables import TableModel
 from dobandit.model.weights import number
-from dobandit.text_files import path_of, read_text, write_atomically
+from dobandit.text_files import in_file, read_text, write_atomically
 
 Model = BinaryGLM | LinearModel | TableModel
 PathLike = str | os.PathLike[str]
 Roles = dict[str, Any]  # of variables, as a caller gives them
-T = TypeVar("T")
 _MODEL = "a model has nodes with bias and parents"
 
 
@@ -72,10 +71,8 @@ def read_model(
     ...     dob.read_model(f"{folder}/model.json").graph.target
     'Y'
     """
-
     roles: Roles = {"target": target, "latent": latent, "controllable": controllable, "context": context}
-
-    def read() -> Model:
+    with in_file(path):
         text = read_text(path)
         kind = format or format_of_path(path)
         if kind == "bif" or (kind is None and sniff(text) == "bif"):
@@ -85,8 +82,6 @@ def read_model(
         if format is None and _begins_like_a_graph(text):
             raise ParseError(f"this begins like a graph, which has no weights; {_MODEL}, in JSON.")
         return parse_model(text)
-
-    return _located(path, read)
 
 
 def _begins_like_a_graph(text: str) -> bool:
@@ -100,29 +95,25 @@ def read_graph_or_model(
     path: PathLike,
     *,
     format: str | None = None,
-    target: str | None = None,
-    latent: Iterable[str] = (),
-    context: Iterable[str] = (),
-    controllable: Iterable[str] | None = None,
     binarise: Binarise | None = None,
     structure_only: bool = False,
     tables: bool = False,
+    **roles: Any,
 ) -> CausalGraph | Model:
     """Whatever the file holds: a model where it is a model file, else a graph in any format.
 
-    `target`, `latent`, `context` and `controllable` change a graph; a model file says these itself. A BIF file is a
-    graph, unless it has `tables` and these are asked for; `binarise` and `structure_only` are those of `read_graph`.
-    """
-    latent, context = tuple(latent), tuple(context)
-    roles: Roles = {"target": target, "latent": latent, "controllable": controllable, "context": context}
+    roles  target, latent, context and controllable change a graph; a model file says these itself
 
-    def read() -> CausalGraph | Model:
+    A BIF file is a graph, unless it has `tables` and these are asked for; `binarise` and `structure_only` are those of
+    `read_graph`.
+    """
+    with in_file(path):
         text = read_text(path)
         kind = format or format_of_path(path) or sniff(text)
         if kind == "json":
             document = load_json(text)
             if is_model_document(document):
-                if target is not None or latent or context or controllable is not None:
+                if any(said not in (None, ()) for said in roles.values()):
                     raise GraphError(
                         "a model file says its target, latent, context and controllable variables itself; drop the "
                         "options."
@@ -137,18 +128,6 @@ def read_graph_or_model(
                 except ManyStatesError as error:
                     raise ManyStatesError(f"{error}{STRUCTURE}") from None
         return parse_graph(text, kind, **roles, binarise=binarise, structure_only=structure_only)
-
-    return _located(path, read)
-
-
-def _located(path: PathLike, read: Callable[[], T]) -> T:
-    name = path_of(path)
-    try:
-        return read()
-    except ParseError as error:
-        raise error if error.source else error.in_source(name) from None
-    except (GraphError, ModelError) as error:
-        raise type(error)(f"{name}: {error}") from None
 
 
 def write_model(model: Any, path: PathLike) -> None:

@@ -173,11 +173,9 @@ def _leading_to(model: CausalModel, target: int, fixed: Array) -> list[int]:
     """The free nodes from which a path of free nodes leads to the target, and itself."""
     arrays, found, waiting = model.graph.arrays, {target}, [target]
     while waiting:
-        v = waiting.pop()
-        for p in arrays.parent[arrays.parent_ptr[v] : arrays.parent_ptr[v + 1]].tolist():
-            if p and p not in found and math.isnan(fixed[p]):
-                found.add(p)
-                waiting.append(p)
+        fresh = {p for p in arrays.parents_of(waiting.pop()) if p not in found and math.isnan(fixed[p])}
+        found |= fresh
+        waiting += fresh
     return sorted(found)
 
 

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import as_float
 from dobandit.errors import ModelError, closest, listed
 
 Array = NDArray[np.float64]
@@ -334,8 +334,7 @@ def link_from_document(document: object) -> Link:
 
 
 def _parameter(link: str, name: str, value: object) -> float:
-    if not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating)):
-        with suppress(OverflowError):  # an int beyond the floats
-            if math.isfinite(value):
-                return float(value)
-    raise ModelError(f"the {link} link's {name} is a finite number, but got {value!r}.")
+    number = as_float(value)
+    if not math.isfinite(number):
+        raise ModelError(f"the {link} link's {name} is a finite number, but got {value!r}.")
+    return number

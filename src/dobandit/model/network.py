@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import GraphError, ModelError, ParseError, closest
+from dobandit.errors import GraphError, ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.bif_tables import NetworkText, network_of, tables_text
 from dobandit.graph.formats.build import build
@@ -21,7 +21,7 @@ from dobandit.graph.formats.draft import GraphDraft
 from dobandit.graph.formats.files import plain_text
 from dobandit.graph.formats.states import Binarise
 from dobandit.model.tables import TableModel
-from dobandit.text_files import read_text, write_atomically
+from dobandit.text_files import in_file, read_text, write_atomically
 
 Array = NDArray[np.float64]
 _EXACT, _ROUNDED = 1e-12, 1e-3  # rows that add up to 1 but for the digits of a file are made to
@@ -124,10 +124,8 @@ class Network:
 
         path  the file (.bif, .bif.gz)
         """
-        try:
+        with in_file(path):
             return cls.from_bif(read_text(path))
-        except ParseError as error:
-            raise error.in_source(os.fspath(path)) from None
 
     @classmethod
     def from_pgmpy(cls, network: Any) -> Network:

@@ -51,11 +51,7 @@ def project(what: CausalGraph | BinaryGLM | LinearModel, hide: Hide = ()) -> Cau
         return what
     _require_linear(what, whole)
     graph = project_graph(whole)
-    theta = _projected_theta(what, whole, graph)
-    noise = {name: float(what.noise[what.graph.index(name)]) for name in graph.nodes}
-    if isinstance(what, LinearModel):
-        return LinearModel(graph, theta, noise=noise)
-    return BinaryGLM(graph, theta, noise=noise)
+    return what.on(graph, _projected_theta(what, whole, graph))
 
 
 def _require_linear(model: WeightedModel, whole: CausalGraph) -> None:

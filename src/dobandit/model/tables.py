@@ -186,7 +186,7 @@ class TableModel(CausalModel):
     # -- what inference and worlds ask for --------------------------------------------------------------------------
 
     def free_node(self, v: int, fixed: Array) -> TableNode:
-        parents = self._parents(v)
+        parents = self.graph.arrays.parents_of(v)
         at = tuple(slice(None) if math.isnan(fixed[p]) else int(fixed[p]) for p in parents)
         kept = tuple(p for p in parents if math.isnan(fixed[p]))
         return TableNode(kept, np.asarray(self.tables[self.graph.nodes[v - 1]][at]))
@@ -208,14 +208,9 @@ class TableModel(CausalModel):
 
     def _means_into(self, out: Array, v: int, values: Array) -> None:
         pattern = np.zeros(out.shape, dtype=np.intp)
-        for j, p in enumerate(self._parents(v)):
+        for j, p in enumerate(self.graph.arrays.parents_of(v)):
             pattern += values[p].astype(np.intp) << j
         np.take(self._flat(v), pattern, out=out)
-
-    def _parents(self, v: int) -> list[int]:
-        """Ids of v's parents without the constant."""
-        arrays = self.graph.arrays
-        return [p for p in arrays.parent[arrays.parent_ptr[v] : arrays.parent_ptr[v + 1]].tolist() if p]
 
     def _flat(self, v: int) -> Array:
         """v's table by the number of its parents' pattern: bit j is the j-th parent."""

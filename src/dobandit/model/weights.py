@@ -130,11 +130,9 @@ def fixed_values(graph: CausalGraph, do: Do | None, *, continuous: bool = False)
         if name in hidden:
             raise InterventionError(f"only observed variables can be set, but {name!r} is latent.")
         try:
-            value = number(value, f"do({name})")
+            value = number(float(value) if isinstance(value, (bool, np.bool_)) else value, f"do({name})")
         except ModelError as error:
-            if not isinstance(value, (bool, np.bool_)):
-                raise InterventionError(str(error)) from None
-            value = float(value)
+            raise InterventionError(str(error)) from None
         if not (0 <= value <= 1 if continuous else value in (0.0, 1.0)):
             allowed = "a number from 0 to 1" if continuous else "0 or 1"
             raise InterventionError(f"do({name}) must be {allowed}, but got {value:g}.")

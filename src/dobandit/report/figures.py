@@ -108,10 +108,6 @@ def png_of_svg(svg: str) -> bytes:
     return bytes(converter().svg_to_png(svg, scale=_SCALE))
 
 
-def pdf_of_svg(svg: str) -> bytes:
-    return bytes(converter().svg_to_pdf(svg))
-
-
 def _version() -> str | None:
     """The version of Vega-Lite that Altair writes, if the converter has it; else the converter's newest."""
     version: str = ".".join(altair().SCHEMA_VERSION.removeprefix("v").split(".")[:2])
@@ -144,7 +140,7 @@ def _html(chart: Any) -> str:
 _WRITERS: dict[str, Callable[[Any], str | bytes]] = {
     ".png": lambda chart: png_of_svg(svg_of(chart)),
     ".svg": svg_of,
-    ".pdf": lambda chart: pdf_of_svg(svg_of(chart)),
+    ".pdf": lambda chart: bytes(converter().svg_to_pdf(svg_of(chart))),
     ".html": _html,
     ".json": lambda chart: json.dumps(specification(chart), indent=2),
 }

@@ -147,6 +147,16 @@ def _inline_svg(svg: str, prefix: str) -> str:
     return f'<svg class="from-chart{least}"{rest}'
 
 
+def report_folder(folder: str | os.PathLike[str]) -> Path:
+    """Where a report is written to; the folder is made where it does not exist."""
+    home = Path(folder)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ReportError(f"{home}: the folder cannot be made ({error.strerror}). Choose another one.") from None
+    return home
+
+
 # -- one study -----------------------------------------------------------------------------------------------------
 
 
@@ -204,25 +214,17 @@ def study_lead(result: StudyResult) -> str:
     )
 
 
-def policy_settings(result: StudyResult) -> list[str]:
-    """Every policy with the settings that differ from its defaults, as a command writes them."""
-    policies = result.study.policies.items()
-    return [f"{label}: {document_to_spec(policy_to_document(policy))}" for label, policy in policies]
-
-
 def study_page(result: StudyResult) -> str:
-    """The page of one study."""
-    section = study_section(result, heading="", remarks=policy_settings(result))
+    """The page of one study; its remarks are the policies' settings, as a command writes them."""
+    policies = result.study.policies.items()
+    settings = [f"{label}: {document_to_spec(policy_to_document(policy))}" for label, policy in policies]
+    section = study_section(result, heading="", remarks=settings)
     return report_html([section], message(result), study_lead(result))
 
 
 def study_report(result: StudyResult, folder: str | os.PathLike[str]) -> dict[str, Path]:
     """Write regret.png and .svg, graph.png and .svg, summary.md and .json, and report.html; the paths by file name."""
-    home = Path(folder)
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ReportError(f"{home}: the folder cannot be made ({error.strerror}). Choose another one.") from None
+    home = report_folder(folder)
     files: dict[str, str | bytes] = {}
     for name, svg in study_figures(result).items():
         files |= {f"{name}.svg": svg, f"{name}.png": png_of_svg(svg)}

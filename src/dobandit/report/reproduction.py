@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dobandit.report.figures import png_of_svg, svg_of
-from dobandit.report.html import PageFigure, Section, report_html, study_figures, study_section
+from dobandit.report.html import PageFigure, Section, report_folder, report_html, study_figures, study_section
 from dobandit.report.losses import losses_chart, losses_message
 from dobandit.report.readable import amount, counted, signed
 from dobandit.report.tables import Table, summary_document, summary_markdown, table_markdown
@@ -123,8 +123,7 @@ def write_reproduction(
     guaranteed  studies of learners with a guarantee, by the name of the experiment
     """
     worlds = worlds or {}
-    home = Path(folder)
-    home.mkdir(parents=True, exist_ok=True)
+    home = report_folder(folder)
     files: dict[str, str | bytes] = {}
     everything = {**results, **worlds, **{f"{name}-guaranteed": one for name, one in (guaranteed or {}).items()}}
     for name, result in everything.items():

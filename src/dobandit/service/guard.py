@@ -137,7 +137,8 @@ class Guard:
         if visitor is not None and not is_open:
             _require_scope(visitor, path, method in _SAFE)
         most = self.settings.most_bytes if visitor is not None else min(_OF_STRANGERS, self.settings.most_bytes)
-        body = await self._body(request, receive, most) if _has_body(request) else b""
+        comes = "content-length" in request.headers or "transfer-encoding" in request.headers
+        body = await self._body(request, receive, most) if comes else b""
         if by_cookie and method not in _SAFE and visitor is not None:
             await require_csrf(request, visitor, body)
         return again(body, receive)
@@ -243,10 +244,6 @@ def require(visitor: Visitor, scope: str) -> None:
             f"this needs the scope {scope!r}{'' if scope == SCOPES[-1] else ' or a wider one'}, but {visitor.name} has "
             f"{visitor.scope!r}. Use a token that was made with `dobandit token create --scope {scope}`.",
         )
-
-
-def _has_body(request: Request) -> bool:
-    return "content-length" in request.headers or "transfer-encoding" in request.headers
 
 
 def _too_large(most: int) -> Refusal:

@@ -27,28 +27,25 @@ _MOST_ANSWERS = 8  # worked out at the same time; others wait
 
 
 @functools.cache
-def _limiter() -> CapacityLimiter:
+def _of_answers() -> CapacityLimiter:
     return CapacityLimiter(_MOST_ANSWERS)
+
+
+def in_a_thread(
+    handler: Callable[P, T], limiter: Callable[[], CapacityLimiter | None] = lambda: None
+) -> Callable[P, Awaitable[T]]:
+    """A route's handler that may take long, where its route would not give it a thread. limiter: of such threads"""
+
+    @functools.wraps(handler)
+    async def handled(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await run_sync(functools.partial(handler, *args, **kwargs), limiter=limiter())
+
+    return handled
 
 
 def answering(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     """A route's handler that answers a question about a log."""
-
-    @functools.wraps(handler)
-    async def answered(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await run_sync(functools.partial(handler, *args, **kwargs), limiter=_limiter())
-
-    return answered
-
-
-def in_a_thread(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
-    """A route's handler that may take long, where its route would not give it a thread."""
-
-    @functools.wraps(handler)
-    async def handled(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await run_sync(functools.partial(handler, *args, **kwargs))
-
-    return handled
+    return in_a_thread(handler, _of_answers)
 
 
 class Change(NamedTuple):

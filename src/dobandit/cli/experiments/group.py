@@ -62,6 +62,7 @@ def of_experiment(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 available_option = several("--available", help="What can be set; may be repeated. Default: all.")
+context_option = several("--context", metavar="NAME=VALUE", help="What is known before the round; may be repeated.")
 
 
 def seen_options(command: F) -> F:
@@ -72,10 +73,6 @@ def seen_options(command: F) -> F:
     return click.option(
         "--json-file", metavar="FILE", help="What was seen as JSON, a row or a list of rows; - is standard input."
     )(command)
-
-
-def context_option(command: F) -> F:
-    return several("--context", metavar="NAME=VALUE", help="What is known before the round; may be repeated.")(command)
 
 
 @click.group("experiment", cls=LazyGroup, homes=_HOMES)

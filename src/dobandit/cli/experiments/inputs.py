@@ -13,7 +13,7 @@ from dobandit.experiment.definition import LONGEST_LEASE
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.json_text import load_json
 from dobandit.model.base import CausalModel
-from dobandit.text_files import read_text
+from dobandit.text_files import in_file, read_text
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 LEASE_HELP = "Hand an untold trial out again after this time: 90, 90s, 30m, 2h, 1d."
@@ -65,10 +65,8 @@ def observation_of(pairs: Sequence[str], json_file: str | None, rows: str | None
         return io.StringIO(standard_input()) if rows == "-" else rows
     if json_file is None:
         return values_of(pairs)
-    try:
+    with in_file(json_file):
         told = load_json(standard_input() if json_file == "-" else read_text(json_file))
-    except ParseError as error:
-        raise error.in_source(json_file) from None
     if not isinstance(told, (dict, list)):
         raise ParseError(
             f'what was seen is an object such as {{"Y": 1}}, or a list of such rows, but got {told!r:.60}.',

@@ -15,7 +15,7 @@ from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format
 from dobandit.graph.formats.build import build
 from dobandit.graph.formats.draft import GraphDraft
 from dobandit.graph.formats.states import STRUCTURE, Binarise, ManyStatesError, refuse_unknown, states_of_one
-from dobandit.text_files import path_of, read_text, without_gz, write_atomically
+from dobandit.text_files import in_file, path_of, read_text, without_gz, write_atomically
 
 
 class _Format(NamedTuple):
@@ -71,17 +71,12 @@ def read_graph(
     >>> read_graph("funnel.txt").parents("buy")
     ('visit',)
     """
-    name = path_of(source)
     roles: dict[str, Any] = {"target": target, "latent": latent, "controllable": controllable, "context": context}
-    kind = None if format is None else _known(format)
-    try:
+    name, kind = path_of(source), None if format is None else _known(format)
+    with in_file(name):
         text = read_text(name)
         kind = kind or format_of_path(name) or sniff(text)
         return parse_graph(text, kind, **roles, bias=bias, binarise=binarise, structure_only=structure_only)
-    except ParseError as error:
-        raise error.in_source(name) from None
-    except GraphError as error:
-        raise GraphError(f"{name}: {error}") from None
 
 
 def parse_graph(
@@ -134,14 +129,13 @@ def _refuse_many_states(draft: GraphDraft, binarise: Binarise, hidden: set[str])
     """Refuse variables that are not 0 or 1; nobody looks at a hidden one, which may have any number of states."""
     refuse_unknown(binarise, draft.states or draft.ids)
     for name, (states, place) in draft.states.items():
-        if name in hidden and name not in binarise and len(states) > 1:
+        if name in hidden and name not in binarise:
             continue
         try:
             states_of_one(name, states, binarise)
-        except ManyStatesError as error:
-            raise draft.refuse(place, f"{error}{STRUCTURE if len(states) > 1 else ''}") from None
         except GraphError as error:
-            raise draft.refuse(place, str(error)) from None
+            way_out = STRUCTURE if isinstance(error, ManyStatesError) else ""
+            raise draft.refuse(place, f"{error}{way_out}") from None
 
 
 def print_graph(graph: CausalGraph, format: str) -> str:

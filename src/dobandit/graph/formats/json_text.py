@@ -18,10 +18,6 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _PARTS = re.compile(rf"(?P<text>{QUOTED})(?P<colon>\s*+:)?+|(?P<bracket>[\[{{\]}}])|(?P<word>[-+\w.]++)")
 
 
-class _RefusedError(ValueError):
-    """Raised inside the standard parser, which knows no place; `_fault` then finds it."""
-
-
 def load_json(text: str) -> object:
     """The value of a JSON text; ParseError with line and column where it is malformed."""
     if len(text) > limits.MAX_BYTES:
@@ -36,7 +32,7 @@ def load_json(text: str) -> object:
         found = "the text ends here" if error.pos >= len(text) else f"found {text[error.pos]!r}"
         why = error.msg[:1].lower() + error.msg[1:]
         raise located(text, error.pos, f"this is no JSON: {why}, but {found}.") from None
-    except (_RefusedError, RecursionError, ValueError):
+    except (RecursionError, ValueError):  # of the functions below too, which know no place: `_fault` finds it
         raise _fault(text) from None
     if _deeper_than(limits.MAX_DEPTH, value):
         raise _fault(text)
@@ -46,18 +42,18 @@ def load_json(text: str) -> object:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _RefusedError
+        raise ValueError
     return found
 
 
 def _refuse(_: str) -> float:
-    raise _RefusedError
+    raise ValueError
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise _RefusedError
+        raise ValueError
     return number
 
 

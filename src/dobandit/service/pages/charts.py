@@ -16,7 +16,7 @@ from dobandit.report.drawn.bars import Value, values_chart
 from dobandit.report.drawn.course import Row, Stage, interval_chart, reward_chart, tried_chart
 from dobandit.report.readable import counted
 from dobandit.service.pages import graphs, words
-from dobandit.service.pages.course import Course, Known, Stretch
+from dobandit.service.pages.course import Course, Known
 from dobandit.service.pages.desks import Answers, Desk
 from dobandit.service.pages.rendering import drawn
 
@@ -69,15 +69,10 @@ def rewards_picture(course: Course, target: str, continuous: bool) -> Markup | N
     stretches = course.stretches
     if not any(stretch.rounds for stretch in stretches):
         return None
-    per = max(1, -(-len(stretches) // _BINS))
     seen = []
-    for start in range(0, len(stretches), per):
-        part = Stretch()
-        for stretch in stretches[start : start + per]:
-            part.add(stretch)
+    for first, part in course.parts(_BINS):
         if part.rounds:
             mean = mean_of(part.total, part.rounds, continuous)
-            first = start * course.width
             seen.append(Stage(first, first + part.trials, mean.value, *mean.interval))
     predicted = [
         Stage(
@@ -127,7 +122,7 @@ def node_views(desk: Desk, history: Sequence[Known]) -> list[NodeView]:
 
     def edge_view(row: EdgeEstimate) -> EdgeView:
         cause = row.cause or ""
-        anchor = graphs.edge_anchor(desk.experiment, (cause, row.effect)) if (cause, row.effect) in drawn_edges else ""
+        anchor = graphs.edge_anchor(shown, (cause, row.effect)) if (cause, row.effect) in drawn_edges else ""
         said = f"{cause} to {row.effect}: {row.value:.2f} ({row.low:.2f} to {row.high:.2f})"
         track = tracks[row.cause, row.effect]
         return EdgeView(row, anchor, drawn(interval_chart(track, said, reach)) if len(now) <= _EDGES else None)
@@ -136,7 +131,7 @@ def node_views(desk: Desk, history: Sequence[Known]) -> list[NodeView]:
     for effect, rows in groupby(now, key=lambda row: row.effect):
         listed = list(rows)
         alone = next((row for row in listed if row.cause is None), None)
-        anchor = graphs.node_anchor(desk.experiment, effect) if effect in shown else ""
+        anchor = graphs.node_anchor(shown, effect) if effect in shown else ""
         edges = [edge_view(row) for row in listed if row.cause is not None]
         found.append(NodeView(effect, anchor, listed[0].rows, listed[0].form, alone, edges))
     return found

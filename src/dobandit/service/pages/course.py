@@ -150,6 +150,16 @@ class Course:
             near = self._near = Known(position, then.learner)
         return near
 
+    def parts(self, most: int) -> list[tuple[int, Stretch]]:
+        """The log in at most so many stretches of equal length, each with its first closed trial."""
+        found, per = [], max(1, -(-len(self.stretches) // most))
+        for start in range(0, len(self.stretches), per):
+            part = Stretch()
+            for stretch in self.stretches[start : start + per]:
+                part.add(stretch)
+            found.append((start * self.width, part))
+        return found
+
     def sets(self, most: int) -> tuple[list[str], int]:
         """What was set most often, as the log keeps it, most often first; and how many different ones there were."""
         counts: Counter[str] = Counter()

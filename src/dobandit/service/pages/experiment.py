@@ -91,7 +91,7 @@ def view(
         "teller": "model" if learner.keeps_model else "policy",
         "answers": answers,
         "told": told,
-        "against": _against(answers),
+        "against": list(dict.fromkeys([*(told.warnings if told else ()), *answers.findings])),  # each thing once
         "verdict": words.VERDICTS.get(told.verdict or "", "") if told and learner.keeps_model else "",
         "values": values_picture(answers, target, "Model" if learner.keeps_model else "Policy"),
         "replay": replay(desk, course.position if round_ is None else round_, context),
@@ -131,12 +131,6 @@ def _frame(desk: Desk, stored: StoredExperiment, context: Mapping[str, float]) -
         "recent": experiment.trials(last=_RECENT)[::-1],
         "policy": experiment.definition.policy_text,
     }
-
-
-def _against(answers: Answers) -> list[str]:
-    """What speaks against the recommendation, each thing once."""
-    told = answers.recommendation
-    return list(dict.fromkeys([*(told.warnings if told else ()), *answers.findings]))
 
 
 # -- the graph, and the slider -----------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from markupsafe import Markup
 
@@ -12,6 +11,7 @@ from dobandit.errors import listed
 from dobandit.experiment.answers import EdgeEstimate
 from dobandit.experiment.experiment import Experiment
 from dobandit.graph.causal_graph import CausalGraph, Edge
+from dobandit.graph.hiding import changed
 from dobandit.report.drawn.graph import Known, graph_svgs
 from dobandit.report.picture import drawable
 from dobandit.report.readable import shortened
@@ -19,7 +19,6 @@ from dobandit.service.pages import words
 from dobandit.service.pages.rendering import drawn
 
 _COLUMN = 860.0  # pixels that half a page can show, somewhat shrunk
-_shown: WeakKeyDictionary[Experiment, CausalGraph] = WeakKeyDictionary()
 _MOST_NOTES = 14  # nodes up to which the picture says what each does by itself
 
 
@@ -32,31 +31,22 @@ class Picture(NamedTuple):
 
 def shown_graph(experiment: Experiment) -> CausalGraph:
     """The graph as it was given; where removing hidden variables made other edges, the one that is learned."""
-    found = _shown.get(experiment)
-    if found is None:
-        whole, problem = experiment.graph, experiment.definition.problem
-        learned, aside = problem.graph, set(problem.hidden)
-        found = whole if set(learned.edges) <= set(whole.edges) else learned
-        if aside and found is learned:  # what counts as hidden causes nothing here
-            found = CausalGraph(
-                learned.edges,
-                learned.target,
-                controllable=[name for name in learned.controllable if name not in aside],
-                context=learned.context,
-                nodes=[name for name in learned.nodes if name not in aside],
-            )
-        _shown[experiment] = found
-    return found
+    whole, problem = experiment.graph, experiment.definition.problem
+    learned, aside = problem.graph, set(problem.hidden)
+    if set(learned.edges) <= set(whole.edges):
+        return whole
+    left, settable, biased = (  # what counts as hidden causes nothing here
+        [name for name in names if name not in aside] for names in (learned.nodes, learned.controllable, learned.bias)
+    )
+    return changed(learned, nodes=left, controllable=settable, bias=biased)
 
 
-def node_anchor(experiment: Experiment, name: str) -> str:
+def node_anchor(graph: CausalGraph, name: str) -> str:
     """The id of a variable's place on the page."""
-    graph = shown_graph(experiment)
     return f"variable-{graph.index(name)}"
 
 
-def edge_anchor(experiment: Experiment, edge: Edge) -> str:
-    graph = shown_graph(experiment)
+def edge_anchor(graph: CausalGraph, edge: Edge) -> str:
     return f"effect-{graph.index(edge[0])}-{graph.index(edge[1])}"
 
 
@@ -89,7 +79,7 @@ def picture(
     }
 
     def link(what: str | Edge) -> str:
-        anchor = node_anchor(experiment, what) if isinstance(what, str) else edge_anchor(experiment, what)
+        anchor = node_anchor(graph, what) if isinstance(what, str) else edge_anchor(graph, what)
         return f"{page}#{anchor}"
 
     leads: Callable[[str | Edge], str] | None = None if page is None else link

@@ -14,7 +14,6 @@ from starlette.responses import Response
 from dobandit.errors import DobanditError
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.report.drawn.course import sparkline
-from dobandit.service.pages.course import Course
 from dobandit.service.pages.desks import Answers, Desk, Desks, desks_of
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
@@ -92,19 +91,8 @@ def _target_in(document: str) -> str:
 
 
 def _spark(desk: Desk) -> Markup:
-    values = means(desk.course, _SMOOTH)
+    values = [part.total / part.rounds for _, part in desk.course.parts(_SMOOTH) if part.rounds]
     target = desk.experiment.graph.target
     parts = f"the mean of {target} in {len(values)} parts of the log, one after the other"
     said = f"{parts}: {', '.join(f'{value:.2f}' for value in values)}" if values else f"{target} was not seen yet"
     return drawn(sparkline(values, said))
-
-
-def means(course: Course, points: int) -> list[float]:
-    """The target's mean in at most so many stretches of equal length, those that saw it."""
-    found, per = [], -(-len(course.stretches) // points)
-    for start in range(0, len(course.stretches), max(per, 1)):
-        part = course.stretches[start : start + per]
-        rounds = sum(stretch.rounds for stretch in part)
-        if rounds:
-            found.append(sum(stretch.total for stretch in part) / rounds)
-    return found
