@@ -17,13 +17,11 @@ from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import (
     CLOSING,
     TOLD,
-    ClosedColumns,
     ClosedTrial,
     Fields,
     SingleRounds,
     StoredTrial,
     Values,
-    columns_of_trials,
 )
 from dobandit.experiment.storage.parts import MOST, Part, Run, part_sum, run_sum, stretches
 from dobandit.experiment.storage.refusals import damaged, deleted, flipped, unreadable
@@ -68,15 +66,12 @@ class LogReader:
 
     # -- closed trials, by position --------------------------------------------------------------------------------
 
-    def closed_columns(self, position: int, most: int) -> ClosedColumns:
-        return columns_of_trials(self.closed_fields(position, most, ClosedTrial._fields))
-
     def closed_fields(self, position: int, most: int, fields: Fields) -> Values:
         """Those of a ClosedTrial are what is learned from: their checksums are looked at."""
         rows: list[tuple[Any, ...]] = []
         for first, stop, run in self._closed(position, most):
             if run is None and fields == ClosedTrial._fields:
-                rows += zip(*closed_from(self._stored(do.CLOSED_SINCE, first, stop), self._url), strict=True)
+                rows += closed_from(self._stored(do.CLOSED_SINCE, first, stop), self._url)
             elif run is None:
                 rows += fields_from(self._stored(do.closed_fields(fields), first, stop), fields, self._url)
             else:

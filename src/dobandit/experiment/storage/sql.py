@@ -10,8 +10,6 @@ from sqlalchemy.exc import IntegrityError
 
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import (
-    ClosedColumns,
-    ClosedTrial,
     Fields,
     SingleRounds,
     Storage,
@@ -27,7 +25,7 @@ from dobandit.experiment.storage.refusals import checked_name, deleted, missing,
 from dobandit.experiment.storage.soundness import experiment_from
 from dobandit.experiment.storage.staging import Staging
 from dobandit.experiment.storage.versions import make_tables, refuse_foreign
-from dobandit.experiment.storage.writer import EVERY, SQLBooks, SQLWriter, inserted
+from dobandit.experiment.storage.writer import SQLBooks, SQLWriter, inserted
 
 
 class SQLStorage(Staging, Storage):
@@ -147,12 +145,6 @@ class SQLStorage(Staging, Storage):
         if not found:
             raise deleted(experiment, self.url)
         return found[0][0], found[0][1]
-
-    def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
-        return list(self.closed_columns(experiment, position, EVERY).trials())
-
-    def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
-        return self._log(experiment).closed_columns(position, most)
 
     def single_rounds(self, experiment: int, position: int, most: int) -> SingleRounds | None:
         return self._log(experiment).single_rounds(position, most)
