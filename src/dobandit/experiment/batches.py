@@ -84,7 +84,7 @@ def batch_of(seen: Any, columns: Columns, do_row: Row, known: Row | None = None,
         return _many(seen, columns, do_row, known, past)
     if isinstance(seen, Mapping) and columns.count_key in seen:
         return _many([seen], columns, do_row, known, past)
-    return summed([(columns.observation_row(seen, do_row, known, past)[0], 1)], columns, do_row)
+    return summed([(columns.observation_row(seen, do_row, known, past), 1)], columns, do_row)
 
 
 def summed(rows: Iterable[tuple[Row, int]], columns: Columns, do_row: Row) -> Batch:
@@ -105,7 +105,7 @@ def _many(seen: Any, columns: Columns, do_row: Row, known: Row | None, past: boo
         said = _said(row, source, columns, do_row)
         if said is None or not said.times:
             return None
-        return columns.encode(columns.observation_row(said.observation, do_row, known, past)[0]), said.times
+        return columns.encode(columns.observation_row(said.observation, do_row, known, past)), said.times
 
     with named(getattr(seen, "source", None)):
         source = numbered_rows(seen, columns)

@@ -34,7 +34,7 @@ from dobandit.experiment.tables import (
 
 
 class Round(NamedTuple):
-    """What was set and what was seen, in columns; partial: some variable was neither set nor seen.
+    """What was set and what was seen, in columns.
 
     times  how often just this happened
     trial  what all rows of its trial have in common: the trial's number in the source, or an object of its own where
@@ -43,7 +43,6 @@ class Round(NamedTuple):
 
     do: Row
     observation: Row
-    partial: bool
     times: int = 1
     trial: object = None
 
@@ -98,11 +97,11 @@ def _rounds_of(said: Spoken | None, columns: Columns) -> Rounds:
     do = columns.do_row(said.do)
     if not isinstance(said.observation, list):
         seen = columns.observation_row(said.observation, do)
-        return (Round(do, *seen, said.times, said.trial),) if said.times else ()
+        return (Round(do, seen, said.times, said.trial),) if said.times else ()
     reader, trial = Rows(columns), object()
     rows = [one for row in said.observation if (one := plain_row(row, columns) or reader.spoken(row)) is not None]
     return tuple(
-        Round(do, *columns.observation_row(row.observation, do), row.times * said.times, trial)
+        Round(do, columns.observation_row(row.observation, do), row.times * said.times, trial)
         for row in rows
         if row.times and said.times
     )
