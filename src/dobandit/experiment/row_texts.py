@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dobandit.checks import shown
 from dobandit.errors import StorageError
-from dobandit.oracle.actions import Action, action_of
+from dobandit.oracle.actions import Action, action_of, plain
 
 Row = list[float | None]  # a value per column, None where there is none; 0 and 1 are ints
 _CHUNK = 20_000  # texts parsed together: long enough to be fast, short enough for the memory
@@ -180,7 +180,3 @@ def split_batch(observation: str, counts: str | None) -> tuple[list[str], list[i
         f"a trial of many rounds has a list of rows and as many counts above 0, but one has {shown(counts)}. "
         "The log is damaged: restore it from a backup."
     )
-
-
-def plain(value: float) -> float:
-    return int(value) if value in (0.0, 1.0) else value
