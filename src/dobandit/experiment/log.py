@@ -14,7 +14,6 @@ from dobandit.experiment import export
 from dobandit.experiment.batches import Seen, at_hand, batch_of, summed
 from dobandit.experiment.definition import definition_from_text
 from dobandit.experiment.history import Rounds, read_history
-from dobandit.experiment.ledger import closed_parts
 from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.storage.base import (
@@ -195,8 +194,8 @@ class ExperimentLog:
         30
         """
         first = self.stored_trial(numbers[0]).position or 0
-        parts = closed_parts(self.storage, self._id, first, ("position", "rounds"), first + len(numbers))
-        return sum(rounds for part in parts for _, rounds in part)
+        groups = self.storage.closed_groups(self._id, first, len(numbers), ("rounds",))
+        return sum(rounds * times for rounds, times, _ in groups)
 
     def begin_with(self, past: Past) -> range:
         """Let the log begin with what is known from before, in one transaction; a log that begins with it stays as it

@@ -86,17 +86,13 @@ class _MemoryWriter(MemoryBooks, Writer):
     def add(self, trials: Sequence[StoredTrial]) -> int:
         log, first = self._log, self.trials
         log.trials += trials
-        if any(trial.state == PENDING for trial in trials):
-            for number, trial in enumerate(trials, first):
-                if trial.state == PENDING:
-                    log.pending[number] = trial._replace(number=number, position=None)
-                    log.positions.append(None)
-                else:
-                    log.positions.append(len(log.closed))
-                    log.closed.append(number)
-        else:
-            log.positions += range(self.closed, self.closed + len(trials))
-            log.closed += range(first, first + len(trials))
+        for number, trial in enumerate(trials, first):
+            if trial.state == PENDING:
+                log.pending[number] = trial._replace(number=number, position=None)
+                log.positions.append(None)
+            else:
+                log.positions.append(len(log.closed))
+                log.closed.append(number)
         self.trials, self.closed = len(log.trials), len(log.closed)
         return first
 

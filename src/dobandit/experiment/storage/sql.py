@@ -166,8 +166,7 @@ class SQLStorage(Staging, Storage):
     ) -> Iterator[StoredTrial]:
         """Read in pages, so that an iterator left half-way holds neither a lock nor a connection. A trial that is
         closed in the meantime is given as it was; only `issued` and `lease_expires` may be newer."""
-        log, first = self._log(experiment, there=True), max(after, -1) + 1
-        return log.rows(first, limit) if state is None else log.rows_in(state, first, limit)
+        return self._log(experiment, there=True).rows(max(after, -1) + 1, limit, state)
 
     def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
         return self._log(experiment, there=True).last(count, state)
