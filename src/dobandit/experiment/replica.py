@@ -121,9 +121,7 @@ class Replica:
 
     def known(self, context: str | None) -> Array:
         """A context as the log keeps it, by id: 1 for the constant, NaN for what is not known."""
-        if context is None:
-            return no_context(len(self.columns.names))
-        return self.columns.array(context).copy()
+        return no_context(len(self.columns.names)) if context is None else self.columns.arrays([context])[0]
 
     def pending(self, trial: StoredTrial) -> Pending:
         """A trial as something that is under way."""

@@ -67,10 +67,6 @@ class LoggedRows:
             "The log is damaged, or of another experiment: restore it from a backup."
         )
 
-    def array(self, text: str) -> NDArray[np.float64]:
-        """One row as `arrays` has it. Not to be written: it may be handed out again."""
-        return array(text, len(self.names), self.continuous)
-
     def action(self, text: str) -> Action:
         """What a row sets."""
         return action(text, len(self.names), self.continuous)
@@ -144,13 +140,8 @@ def decoded(text: str, width: int, continuous: bool) -> tuple[float | None, ...]
 
 
 @lru_cache(maxsize=1024)
-def array(text: str, width: int, continuous: bool) -> NDArray[np.float64]:
-    return np.array([1.0, *decoded(text, width, continuous)], dtype=np.float64)
-
-
-@lru_cache(maxsize=1024)
 def action(text: str, width: int, continuous: bool) -> Action:
-    return action_of(array(text, width, continuous))
+    return action_of(np.array([1.0, *decoded(text, width, continuous)], dtype=np.float64))
 
 
 def batch_text(rows: dict[str, int]) -> tuple[str, str | None]:
