@@ -101,19 +101,21 @@ def read_each(source: Numbered, read: Callable[[Any], Read]) -> list[Read]:
     and 1 are few: equal ones are read once, and are one object."""
     found: list[Read] = []
     problems: list[tuple[int, str]] = []
-    known: dict[Any, Read] = {}
+    known: dict[Any, Any] = {}
     for number, row in source.rows:
         key = _key_of(row)
-        try:
-            one = known[key] if key in known else read(row)
-        except (InterventionError, ObservationError, ParseError) as error:
-            problems.append((number, str(error)))
-            if len(problems) == _MOST_PROBLEMS:
-                break
-            continue
+        one = known.get(key, _OTHER)
+        if one is _OTHER:
+            try:
+                one = read(row)
+            except (InterventionError, ObservationError, ParseError) as error:
+                problems.append((number, str(error)))
+                if len(problems) == _MOST_PROBLEMS:
+                    break
+                continue
+            if key is not None and len(known) < _MOST_KNOWN:
+                known[key] = one
         found.append(one)
-        if key is not None and len(known) < _MOST_KNOWN:
-            known[key] = one
     if problems:
         number, first = problems[0]
         others = [f"\n{source.unit} {other}: {message}" for other, message in problems[1:]]

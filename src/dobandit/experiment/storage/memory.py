@@ -50,8 +50,11 @@ class _Log:
         return self.trials[number]._replace(number=number, position=self.positions[number])
 
     def closed_fields(self, first: int, stop: int, fields: Fields) -> Values:
-        values = attrgetter("state", *fields)  # a tuple, of one field too
-        return [values(self.trial(number))[1:] for number in self.closed[first:stop]]
+        numbers = self.closed[first:stop]
+        places = {"number": numbers, "position": range(first, first + len(numbers))}
+        trials = [self.trials[number] for number in numbers]
+        columns = [places[field] if field in places else map(attrgetter(field), trials) for field in fields]
+        return list(zip(*columns, strict=True))
 
 
 class _MemoryWriter(MemoryBooks, Writer):
