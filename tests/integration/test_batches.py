@@ -85,7 +85,7 @@ def test_a_batch_teaches_what_its_rows_teach_one_by_one(case):
         rows = [row for row in rows if set(row) - set(trial.do)]
         one.tell(trial, rows)
         do_row = two.columns.do_row(trial.do)
-        found = Counter(two.columns.encode(two.columns.observation_row(row, do_row)[0]) for row in rows)
+        found = Counter(two.columns.encode(two.columns.observation_row(row, do_row)) for row in rows)
         texts, counts = sorted(found), np.array([found[text] for text in sorted(found)])
         spreads = two.learner.engine.weighs_by_order
         for i in spread(counts) if spreads else np.arange(len(texts)).repeat(counts):

@@ -8,7 +8,7 @@ import pytest
 import dobandit as dob
 from dobandit.errors import ExperimentError, InterventionError, ObservationError
 from dobandit.estimation.confidence import wilson
-from dobandit.experiment.replica import rounds_of, trial_draws
+from dobandit.experiment.replica import batches_of, trial_draws
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
 from experiments import CASES, Clock, knowledge, said, settings_of
@@ -156,7 +156,7 @@ def test_seen_not_set():
     experiment = make(MOBILE)
     trial = experiment.ask(context={"mobile": 1})
     experiment.tell(trial, {"visit": 1, "buy": 0})
-    rounds = rounds_of(experiment.storage.closed_since(experiment._id, 0)[:1], experiment.columns)
+    rounds, _ = batches_of(experiment.storage.closed_since(experiment._id, 0, 1), experiment.columns)
     names = ["", *experiment.columns.names]
     assert {names[i] for i in np.flatnonzero(rounds.was_set[0])} == set(trial.do)
     assert rounds.values[0, names.index("mobile")] == 1.0

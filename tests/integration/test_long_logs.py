@@ -61,7 +61,6 @@ def read(monkeypatch):
     """How many rows of the log each kind of reading has read."""
     rows = Counter()
     sizes = {
-        "closed_columns": lambda found: len(found.positions),
         "closed_fields": len,
         "closed_groups": lambda found: sum(group[-2] for group in found),
     }
@@ -79,7 +78,6 @@ def read(monkeypatch):
         raise AssertionError("the whole log is read")
 
     monkeypatch.setattr(SQLStorage, "rows", whole)
-    monkeypatch.setattr(SQLStorage, "closed_since", whole)
     return rows
 
 

@@ -46,7 +46,7 @@ def filled(path):
 # -- long logs -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("statement", [do.PENDING_TRIALS, do.PAGE_OF["failed"], do.LAST_OF["abandoned"]])
+@pytest.mark.parametrize("statement", [do.PENDING_TRIALS, do.PAGE["failed"], do.LAST["abandoned"]])
 def test_what_is_not_told_is_found_without_reading_the_log(path, statement):
     filled(path)
     text = str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))

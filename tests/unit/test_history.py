@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dobandit import CausalGraph, limits
 from dobandit.errors import DobanditError, ExperimentError, ObservationError, ParseError
 from dobandit.experiment import export, history
-from dobandit.experiment.batches import batch_of
+from dobandit.experiment.batches import batch_of, summed
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import StoredTrial
 from worlds import quietly, relaxed
@@ -27,10 +27,10 @@ PLAIN = [([1, None, None], [1, 0, 1], False), ([None, None, None], [0, None, 1],
 
 
 def read_history(source, columns):
-    """The rounds without their counts, all of which are 1: each is a trial."""
+    """The rounds without their counts, all of which are 1: each is a trial; and whether the log calls it partial."""
     trials = history.read_history(source, columns)
     assert {(len(rounds), rounds[0].times) for rounds in trials} == {(1, 1)}
-    return [rounds[0][:3] for rounds in trials]
+    return [(one.do, one.observation, summed([(one.observation, 1)], columns, one.do).partial) for (one,) in trials]
 
 
 def parsed(text, columns=BINARY):

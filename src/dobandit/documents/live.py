@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dobandit.experiment.export import iso_time
+from dobandit.experiment.export import document, iso_time
 from dobandit.experiment.storage.base import ABANDONED, FAILED, StoredExperiment
 from dobandit.experiment.storage.books import AuditLine, StoredToken
 
@@ -17,23 +15,6 @@ if TYPE_CHECKING:
     from dobandit.experiment.status import Status
     from dobandit.experiment.trial import Told, Trial
     from dobandit.policy.answers import Recommendation
-
-_PLAIN = (str, int, bool, type(None))
-
-
-def document(value: Any) -> Any:
-    """As JSON can say it: tuples with names become objects, intervals pairs, and NaN and infinity null."""
-    if type(value) in _PLAIN:
-        return value
-    if hasattr(value, "_asdict"):
-        fields = value._asdict()
-        return [document(end) for end in value] if tuple(fields) == ("low", "high") else document(fields)
-    if isinstance(value, Mapping):
-        return {str(key): document(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [document(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
 
 # -- trials ------------------------------------------------------------------------------------------------------
 

@@ -21,11 +21,11 @@ from dobandit.experiment.tables import (
     MOST_ROUNDS,
     Numbered,
     Spoken,
-    grouped,
     is_file,
     named,
     numbered_rows,
     plain_row,
+    read_each,
     text_of,
 )
 
@@ -84,7 +84,7 @@ def batch_of(seen: Any, columns: Columns, do_row: Row, known: Row | None = None,
         return _many(seen, columns, do_row, known, past)
     if isinstance(seen, Mapping) and columns.count_key in seen:
         return _many([seen], columns, do_row, known, past)
-    return summed([(columns.observation_row(seen, do_row, known, past)[0], 1)], columns, do_row)
+    return summed([(columns.observation_row(seen, do_row, known, past), 1)], columns, do_row)
 
 
 def summed(rows: Iterable[tuple[Row, int]], columns: Columns, do_row: Row) -> Batch:
@@ -101,19 +101,23 @@ def _is_row(seen: Any) -> bool:
 
 
 def _many(seen: Any, columns: Columns, do_row: Row, known: Row | None, past: bool) -> Batch:
-    found: Counter[str] = Counter()
+    def read(row: Any) -> tuple[str, int] | None:
+        said = _said(row, source, columns, do_row)
+        if said is None or not said.times:
+            return None
+        return columns.encode(columns.observation_row(said.observation, do_row, known, past)), said.times
+
     with named(getattr(seen, "source", None)):
         source = numbered_rows(seen, columns)
-        for number, row, times in grouped(source.rows):
-            try:
-                said = _said(row, source, columns, do_row)
-                if said is not None and said.times:
-                    row_seen, _ = columns.observation_row(said.observation, do_row, known, past)
-                    found[columns.encode(row_seen)] += said.times * times
-            except (InterventionError, ObservationError, ParseError) as error:
-                if source.unit == "line":
-                    raise ParseError(str(error), where=f"line {number}", line=number) from None
-                raise ObservationError(f"row {number}: {error}") from None
+        try:
+            rows = Counter(filter(None, read_each(source, read)))
+        except ParseError as error:
+            if source.unit == "line":
+                raise
+            raise ObservationError(str(error)) from None
+    found: Counter[str] = Counter()
+    for (text, count), times in rows.items():
+        found[text] += count * times
     if not found:
         raise ObservationError(
             "a trial is told with at least one row, but there is none. Mark it as failed, if nothing was seen."

@@ -61,6 +61,7 @@ _LAST: dict[str, Kind] = {
 }
 _first, _last = attrgetter(*_FIRST), attrgetter(*_LAST)
 _COUNT = "count"  # of the line, not of the trial
+_PLAIN = (str, int, bool, type(None))
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how spreadsheets know a formula
 BOOKKEEPING = tuple(TRIAL + field for field in (*_FIRST, *_LAST, _COUNT))
 
@@ -84,16 +85,16 @@ def headings(columns: Columns) -> dict[str, Kind]:
 
 def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
     """A trial as JSON says it; times are ISO 8601 in UTC."""
-    interval = [_finite(trial.low), _finite(trial.high)]
+    interval = [document(trial.low), document(trial.high)]
     return {
         "trial": trial.number,
         "state": trial.state,
         "source": trial.source,
         "do": columns.decode(trial.do),
         "observation": None if trial.observation is None else columns.decode_batch(trial.observation, trial.counts),
-        "predicted": _finite(trial.predicted),
+        "predicted": document(trial.predicted),
         "interval": None if None in interval else interval,
-        "optimistic": _finite(trial.optimistic),
+        "optimistic": document(trial.optimistic),
         "why": trial.why,
         "available": None if trial.available is None else columns.listed(trial.available),
         "asked_after": trial.asked_after,
@@ -110,6 +111,22 @@ def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
         "control": trial.control,
         "rounds": _rounds(trial),
     }
+
+
+def document(value: Any) -> Any:
+    """As JSON can say it: tuples with names become objects, intervals pairs, and NaN and infinity null."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "_asdict"):
+        fields = value._asdict()
+        return [document(end) for end in value] if tuple(fields) == ("low", "high") else document(fields)
+    if isinstance(value, Mapping):
+        return {str(key): document(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [document(inner) for inner in value]
+    return value
 
 
 def guarded(text: str) -> str:
@@ -235,11 +252,6 @@ def iso_time(at: Any) -> str | None:
     if at is None:
         return None
     return _moment(at).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no word for infinity."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def optional_package(name: str, install: str) -> Any:

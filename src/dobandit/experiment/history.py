@@ -12,33 +12,29 @@ and what was summed up is taken as told together.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from dobandit.errors import DobanditWarning, ExperimentError, InterventionError, ObservationError, ParseError
+from dobandit.errors import DobanditWarning, ExperimentError, ParseError
 from dobandit.experiment.columnar import is_frame
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row
 from dobandit.experiment.tables import (
     MOST_ROUNDS,
-    Numbered,
     Rows,
     Spoken,
-    grouped,
     is_file,
-    key_of,
     named,
     numbered_rows,
     plain_row,
+    read_each,
 )
-
-_MOST_PROBLEMS = 5
-_MOST_KNOWN = 100_000  # rows that are remembered
 
 
 class Round(NamedTuple):
-    """What was set and what was seen, in columns; partial: some variable was neither set nor seen.
+    """What was set and what was seen, in columns.
 
     times  how often just this happened
     trial  what all rows of its trial have in common: the trial's number in the source, or an object of its own where
@@ -47,7 +43,6 @@ class Round(NamedTuple):
 
     do: Row
     observation: Row
-    partial: bool
     times: int = 1
     trial: object = None
 
@@ -74,7 +69,9 @@ def read_summed(source: Any, columns: Columns, passed: list[str]) -> list[Round]
     passed  where columns that are passed over are listed: they are no variables, and like none
     """
     with named(source):
-        return [one for rounds in _read(source, columns, passed) for one in rounds]
+        rows = _read(source, columns, passed)
+    distinct, times = dict(zip(map(id, rows), rows, strict=True)), Counter(map(id, rows))
+    return [one._replace(times=one.times * times[key]) for key, row in distinct.items() for one in row]
 
 
 def _read(source: Any, columns: Columns, passed: list[str] | None) -> list[Rounds]:
@@ -85,50 +82,26 @@ def _read(source: Any, columns: Columns, passed: list[str] | None) -> list[Round
             "rounds come as the path of a CSV or Parquet file, an open text file, a DataFrame or a list of rows, but "
             f"got {type(source).__name__}."
         )
-    return _checked(numbered_rows(source, columns, passed), columns, passed is not None)
-
-
-def _checked(source: Numbered, columns: Columns, together: bool) -> list[Rounds]:
-    rows: list[Rounds] = []
-    problems: list[tuple[int, str]] = []
-    known: dict[Any, Rounds] = {}  # rows repeat themselves: an equal one is the same rounds, not read again
-    for number, row, times in grouped(source.rows) if together else ((*one, 1) for one in source.rows):
-        key = None if together else key_of(row)
-        if key is not None and (before := known.get(key)) is not None:
-            rows.append(before)
-            continue
-        try:
-            said = source.spoken(row)
-            found = () if said is None else _rounds_of(said, columns, times)
-            if not found:
-                continue
-            rows.append(found)
-            if key is not None and len(known) < _MOST_KNOWN:
-                known[key] = found
-        except (InterventionError, ObservationError, ParseError) as error:
-            problems.append((number, str(error)))
-            if len(problems) == _MOST_PROBLEMS:
-                break
-    if problems:
-        number, first = problems[0]
-        others = [f"\n{source.unit} {other}: {message}" for other, message in problems[1:]]
-        line = number if source.unit == "line" else None
-        raise ParseError("".join([first, *others]), where=f"{source.unit} {number}", line=line)
+    numbered = numbered_rows(source, columns, passed)
+    rows = [row for row in read_each(numbered, lambda row: _rounds_of(numbered.spoken(row), columns)) if row]
     if not rows:
         raise ParseError("the data have at least one round that was told, but there is none. Check the source.")
     return rows
 
 
-def _rounds_of(said: Spoken, columns: Columns, times: int) -> Rounds:
-    """One round per row; several where the row is a trial of many rounds, as `Experiment.trials` gives it."""
+def _rounds_of(said: Spoken | None, columns: Columns) -> Rounds:
+    """One round per row; several where the row is a trial of many rounds, as `Experiment.trials` gives it; none where
+    it is to be passed over."""
+    if said is None:
+        return ()
     do = columns.do_row(said.do)
     if not isinstance(said.observation, list):
         seen = columns.observation_row(said.observation, do)
-        return (Round(do, *seen, times * said.times, said.trial),) if said.times else ()
+        return (Round(do, seen, said.times, said.trial),) if said.times else ()
     reader, trial = Rows(columns), object()
     rows = [one for row in said.observation if (one := plain_row(row, columns) or reader.spoken(row)) is not None]
     return tuple(
-        Round(do, *columns.observation_row(row.observation, do), times * row.times * said.times, trial)
+        Round(do, columns.observation_row(row.observation, do), row.times * said.times, trial)
         for row in rows
         if row.times and said.times
     )

@@ -14,7 +14,6 @@ from dobandit.experiment import export
 from dobandit.experiment.batches import Seen, at_hand, batch_of, summed
 from dobandit.experiment.definition import definition_from_text
 from dobandit.experiment.history import Rounds, read_history
-from dobandit.experiment.ledger import closed_parts
 from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.storage.base import (
@@ -91,8 +90,8 @@ class ExperimentLog:
         self._held.pop(number, None)
         self._keep_sums(position)
 
-    def _keep_sums(self, position: int) -> None:
-        """Called when a trial was closed."""
+    def _keep_sums(self, position: int, closed: int = 1) -> None:
+        """Called when so many trials were closed, from `position` on."""
 
     def _trial(self, writer: Writer, number: object) -> StoredTrial:
         trial = writer.trial(number_of(number))
@@ -162,7 +161,7 @@ class ExperimentLog:
         made = {key: self._imported(rounds, now) for key, rounds in distinct.items()}
         trials = [made[id(rounds)] for rounds in told]
         position, first = self._entered(trials)
-        self._keep_sums_of(position, trials)
+        self._keep_sums(position, len(trials))
         return range(first, first + len(trials))
 
     def _imported(self, rounds: Rounds, now: float) -> StoredTrial:
@@ -180,9 +179,6 @@ class ExperimentLog:
             self.storage.discard(arrival)
             raise
 
-    def _keep_sums_of(self, position: int, trials: list[StoredTrial]) -> None:
-        """Called when many trials have entered the log, closed, from `position` on."""
-
     def rounds_in(self, numbers: range) -> int:
         """How many rounds an import brought, counts included.
 
@@ -195,8 +191,8 @@ class ExperimentLog:
         30
         """
         first = self.stored_trial(numbers[0]).position or 0
-        parts = closed_parts(self.storage, self._id, first, ("position", "rounds"), first + len(numbers))
-        return sum(rounds for part in parts for _, rounds in part)
+        groups = self.storage.closed_groups(self._id, first, len(numbers), ("rounds",))
+        return sum(rounds * times for rounds, times, _ in groups)
 
     def begin_with(self, past: Past) -> range:
         """Let the log begin with what is known from before, in one transaction; a log that begins with it stays as it

@@ -11,6 +11,7 @@ without it (`Engine.update_unordered`).
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -96,14 +97,11 @@ def read_past(source: Any, columns: Columns, now: float | None = None) -> Past:
             DobanditWarning,
             stacklevel=4,
         )
-    counts: dict[tuple[str, str], int] = {}
-    partial: set[str] = set()
+    counts: Counter[tuple[str, str]] = Counter()
     for one in rounds:
-        key = columns.encode(one.do), columns.encode(one.observation)
-        counts[key] = counts.get(key, 0) + one.times
-        if one.partial:
-            partial.add(key[1])
-    total = sum(counts.values())
+        counts[columns.encode(one.do), columns.encode(one.observation)] += one.times
+    partial = {seen for _, seen in counts if "null" in seen and columns.missing(columns.values(seen))}
+    total = counts.total()
     if total > MOST_ROUNDS:
         raise ObservationError(f"the data have at most {MOST_ROUNDS:,} rounds, but got {total:,}. Give a part of them.")
     keys = sorted(counts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from itertools import groupby
 
@@ -14,15 +14,7 @@ from dobandit.experiment.definition import Definition
 from dobandit.experiment.milestones import Milestones
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import split_batch
-from dobandit.experiment.storage.base import (
-    TOLD,
-    ClosedColumns,
-    ClosedTrial,
-    SingleRounds,
-    Storage,
-    StoredTrial,
-    columns_of_trials,
-)
+from dobandit.experiment.storage.base import TOLD, ClosedTrial, SingleRounds, Storage, StoredTrial
 from dobandit.experiment.storage.refusals import not_in_a_row
 from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws
@@ -72,7 +64,7 @@ class Replica:
             if rounds is not None:
                 self._follow_rounds(rounds)
             else:
-                self.follow(storage.closed_columns(experiment, known, most))
+                self.follow(storage.closed_since(experiment, known, most))
             if way is not None:
                 way.passed(self)
             if self.position - known < most:
@@ -85,19 +77,20 @@ class Replica:
         self._learn(False, Rounds(values.take(part.which, axis=0), was_set.take(part.which, axis=0), once), once)
         self.position = part.position + len(once)
 
-    def follow(self, closed: ClosedColumns | Sequence[ClosedTrial]) -> None:
+    def follow(self, closed: Sequence[ClosedTrial]) -> None:
         """Take in the next part of the log."""
-        part = closed if isinstance(closed, ClosedColumns) else columns_of_trials(closed)
-        if not part:
+        if not closed:
             return
-        first, last, size = part.positions[0], part.positions[-1], len(part.positions)
-        if (first, last) != (self.position, self.position + size - 1):
-            raise not_in_a_row(self.position, size)
+        end = self.position + len(closed)
+        if (closed[0].position, closed[-1].position) != (self.position, end - 1):
+            raise not_in_a_row(self.position, len(closed))
         # A trial of many rows is a batch whose rows have no order; all others are rounds in the order of the log.
         # It makes no difference how much of the log is taken in at once.
-        for summed, rounds, sizes in list(_in_parts(part, self.columns)):  # all can be read, or nothing is taken in
+        told = groupby((trial for trial in closed if trial.state == TOLD), lambda trial: trial.counts is not None)
+        parts = [(summed, *batches_of(list(part), self.columns)) for summed, part in told]
+        for summed, rounds, sizes in parts:  # all can be read, or nothing is taken in
             self._learn(summed, rounds, sizes)
-        self.position = last + 1
+        self.position = end
 
     def _learn(self, summed: bool, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
         if summed:
@@ -128,9 +121,7 @@ class Replica:
 
     def known(self, context: str | None) -> Array:
         """A context as the log keeps it, by id: 1 for the constant, NaN for what is not known."""
-        if context is None:
-            return no_context(len(self.columns.names))
-        return self.columns.array(context).copy()
+        return no_context(len(self.columns.names)) if context is None else self.columns.arrays([context])[0]
 
     def pending(self, trial: StoredTrial) -> Pending:
         """A trial as something that is under way."""
@@ -164,27 +155,14 @@ def trial_draws(seed: int, number: int, count: int) -> Array:
     return np.delete(round_draws(seed, number, count + 1), UNIFORMS)
 
 
-def _in_parts(closed: ClosedColumns, columns: Columns) -> Iterator[tuple[bool, Rounds, NDArray[np.int64]]]:
-    """What the told trials teach, part by part: whether they are batches whose rows have no order, their rows, and how
-    many rows each trial has."""
-    said = zip(closed.states, closed.do, closed.observations, closed.counts, strict=True)
-    told = [(do, seen or "", counts) for state, do, seen, counts in said if state == TOLD]
-    for summed, part in groupby(told, lambda one: one[2] is not None):
-        yield summed, *_batches_of(list(part), columns)
-
-
-def rounds_of(told: Sequence[ClosedTrial], columns: Columns) -> Rounds:
-    """What told trials teach, a row per distinct round of a trial, in the order of the log."""
-    return _batches_of([(trial.do, trial.observation or "", trial.counts) for trial in told], columns)[0]
-
-
-def _batches_of(told: list[tuple[str, str, str | None]], columns: Columns) -> tuple[Rounds, NDArray[np.int64]]:
-    """What trials teach of which this was set and seen, and counted; and how many rows each of them has."""
-    was_set = columns.masks([do for do, _, _ in told])
-    if all(counts is None for _, _, counts in told):  # a round each, as a rule: quicker
+def batches_of(told: Sequence[ClosedTrial], columns: Columns) -> tuple[Rounds, NDArray[np.int64]]:
+    """What told trials teach, a row per distinct round of a trial, in the order of the log; and how many rows each of
+    them has."""
+    was_set = columns.masks([trial.do for trial in told])
+    if all(trial.counts is None for trial in told):  # a round each, as a rule: quicker
         once = np.ones(len(told), dtype=np.int64)
-        return Rounds(columns.arrays([seen for _, seen, _ in told]), was_set, once), once
-    batches = [split_batch(seen, counts) for _, seen, counts in told]
+        return Rounds(columns.arrays([trial.observation or "" for trial in told]), was_set, once), once
+    batches = [split_batch(trial.observation or "", trial.counts) for trial in told]
     sizes = np.array([len(rows) for rows, _ in batches], dtype=np.int64)
     values, was_set = columns.arrays([row for rows, _ in batches for row in rows]), np.repeat(was_set, sizes, axis=0)
     counts = np.array([count for _, counts in batches for count in counts], dtype=np.int64)

@@ -14,10 +14,11 @@ import numpy as np
 
 from dobandit.checks import absent, listable, shown
 from dobandit.errors import InterventionError, ObservationError, closest, listed
-from dobandit.experiment.row_texts import LoggedRows, Row, plain
+from dobandit.experiment.row_texts import LoggedRows, Row
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.context_values import context_values
 from dobandit.model.weights import Do, fixed_values
+from dobandit.oracle.actions import plain
 
 
 class Columns(LoggedRows):
@@ -30,9 +31,8 @@ class Columns(LoggedRows):
 
     >>> columns = Columns(CausalGraph([("ad", "visit"), ("visit", "buy")], target="buy"))
     >>> do = columns.do_row({"ad": 1})
-    >>> row, partial = columns.observation_row({"buy": 0}, do)
-    >>> columns.encode(row), partial
-    ('[1,null,0]', True)
+    >>> columns.encode(columns.observation_row({"buy": 0}, do))
+    '[1,null,0]'
     """
 
     def __init__(
@@ -100,8 +100,8 @@ class Columns(LoggedRows):
 
     def observation_row(
         self, observation: Mapping[str, object], do_row: Row, known: Row | None = None, past: bool = False
-    ) -> tuple[Row, bool]:
-        """What was seen, in columns, and whether it is partial: some variable was neither set nor seen.
+    ) -> Row:
+        """What was seen, in columns.
 
         A variable that is absent, None or NaN was not seen. One that was set has the value it was set to, and one of
         the context (`known`) the value it was known to have, whether it is repeated in the observation or not. A
@@ -112,7 +112,7 @@ class Columns(LoggedRows):
         row = self.with_idle(self._observed(observation, base, do_row))
         if not past:
             self._refuse_uncaused(row, do_row)
-        return row, None in row and bool(self.missing(row))
+        return row
 
     def with_idle(self, row: Row) -> Row:
         """The row with 0 for every variable that cannot happen by itself and has no value."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dobandit.checks import shown
 from dobandit.errors import StorageError
-from dobandit.oracle.actions import Action, action_of
+from dobandit.oracle.actions import Action, action_of, plain
 
 Row = list[float | None]  # a value per column, None where there is none; 0 and 1 are ints
 _CHUNK = 20_000  # texts parsed together: long enough to be fast, short enough for the memory
@@ -66,10 +66,6 @@ class LoggedRows:
             f"the log lists variables as a JSON array of their names, but one list is {shown(text)}. "
             "The log is damaged, or of another experiment: restore it from a backup."
         )
-
-    def array(self, text: str) -> NDArray[np.float64]:
-        """One row as `arrays` has it. Not to be written: it may be handed out again."""
-        return array(text, len(self.names), self.continuous)
 
     def action(self, text: str) -> Action:
         """What a row sets."""
@@ -144,13 +140,8 @@ def decoded(text: str, width: int, continuous: bool) -> tuple[float | None, ...]
 
 
 @lru_cache(maxsize=1024)
-def array(text: str, width: int, continuous: bool) -> NDArray[np.float64]:
-    return np.array([1.0, *decoded(text, width, continuous)], dtype=np.float64)
-
-
-@lru_cache(maxsize=1024)
 def action(text: str, width: int, continuous: bool) -> Action:
-    return action_of(array(text, width, continuous))
+    return action_of(np.array([1.0, *decoded(text, width, continuous)], dtype=np.float64))
 
 
 def batch_text(rows: dict[str, int]) -> tuple[str, str | None]:
@@ -180,7 +171,3 @@ def split_batch(observation: str, counts: str | None) -> tuple[list[str], list[i
         f"a trial of many rounds has a list of rows and as many counts above 0, but one has {shown(counts)}. "
         "The log is damaged: restore it from a backup."
     )
-
-
-def plain(value: float) -> float:
-    return int(value) if value in (0.0, 1.0) else value

@@ -12,11 +12,11 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, TypeVar
 
 from dobandit.checks import absent, is_whole, shown
-from dobandit.errors import ExperimentError, ParseError, closest, listed
+from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError, closest, listed
 from dobandit.experiment.columnar import cells_of, is_frame, is_parquet, read_parquet
 from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
 from dobandit.experiment.marks import MARKS, marked
@@ -26,6 +26,9 @@ from dobandit.text_files import read_text
 
 MOST_ROUNDS = 10_000_000  # in one trial: a slip of the finger should not make a log that takes hours to replay
 _DELIMITERS = ",;\t|"
+_MOST_PROBLEMS = 5
+_MOST_KNOWN = 100_000  # rows that are remembered
+Read = TypeVar("Read")
 MARK = "mark"  # the kind of a column that names what was set
 _STATE, _COUNT, _NUMBER = TRIAL + "state", TRIAL + "count", TRIAL + "number"
 _WORDS: dict[object, int | None] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1, 0: 0, 1: 1}
@@ -83,33 +86,45 @@ def numbered_rows(source: Any, columns: Columns, passed: list[str] | None = None
 
     passed  where unknown columns that are like no known one are listed, and passed over; None: they are refused
     """
-    if is_parquet(source):
-        cells = read_parquet(source)
-        return Numbered(enumerate(cells.rows), Header(cells.header, columns, passed).spoken, "row")
-    if is_file(source):
+    if is_file(source) and not is_parquet(source):
         return _from_csv(text_of(source), columns, passed)
-    if is_frame(source):
-        cells = cells_of(source)
+    if is_file(source) or is_frame(source):
+        cells = read_parquet(source) if is_file(source) else cells_of(source)
         return Numbered(enumerate(cells.rows), Header(cells.header, columns, passed).spoken, "row")
     if getattr(source, "ndim", None) == 0:  # an array without dimensions: a single value
         raise ExperimentError(f"a table is a file, a frame or a list of rows, but got {shown(source)}.")
     return Numbered(enumerate(source), Rows(columns, passed).spoken, "row")
 
 
-def grouped(rows: Iterable[tuple[int, Any]]) -> Iterable[tuple[int, Any, int]]:
-    """Equal rows together, with the place of the first and how many there are: a thousand rows of 0 and 1 are few."""
-    groups: dict[Any, list[Any]] = {}
-    for number, row in rows:
-        key = key_of(row) or (number, id(row))
-        group = groups.get(key)
-        if group is None:
-            groups[key] = [number, row, 1]
-        else:
-            group[2] += 1
-    return ((number, row, times) for number, row, times in groups.values())
+def read_each(source: Numbered, read: Callable[[Any], Read]) -> list[Read]:
+    """What `read` makes of each row, or ParseError with the first problems, and where they are. A thousand rows of 0
+    and 1 are few: equal ones are read once, and are one object."""
+    found: list[Read] = []
+    problems: list[tuple[int, str]] = []
+    known: dict[Any, Any] = {}
+    for number, row in source.rows:
+        key = _key_of(row)
+        one = known.get(key, _OTHER)
+        if one is _OTHER:
+            try:
+                one = read(row)
+            except (InterventionError, ObservationError, ParseError) as error:
+                problems.append((number, str(error)))
+                if len(problems) == _MOST_PROBLEMS:
+                    break
+                continue
+            if key is not None and len(known) < _MOST_KNOWN:
+                known[key] = one
+        found.append(one)
+    if problems:
+        number, first = problems[0]
+        others = [f"\n{source.unit} {other}: {message}" for other, message in problems[1:]]
+        line = number if source.unit == "line" else None
+        raise ParseError("".join([first, *others]), where=f"{source.unit} {number}", line=line)
+    return found
 
 
-def key_of(row: Any) -> Any:
+def _key_of(row: Any) -> Any:
     """What is equal for equal rows; None where that is not known, as of what is no row: it may have no end."""
     cells = isinstance(row, (list, tuple))
     if not cells and not isinstance(row, (dict, Mapping)):
@@ -119,7 +134,7 @@ def key_of(row: Any) -> Any:
         hash(key)
     except TypeError:  # a pair of mappings, or a value that is none: for the reader to say
         pairs = cells and all(type(part) is dict for part in row)
-        return key_of([tuple(part.items()) for part in row]) if pairs else None
+        return _key_of([tuple(part.items()) for part in row]) if pairs else None
     return key
 
 
@@ -213,11 +228,7 @@ class Header:
 
     def __init__(self, header: Sequence[Any], columns: Columns, passed: list[str] | None = None) -> None:
         self.size, self.known = len(header), columns.names
-        self.do: list[tuple[int, str]] = []
-        self.seen: list[tuple[int, str]] = []
-        self.log: dict[str, int] = {}  # what a log says of its trials
-        self.mark: tuple[int, str] | None = None
-        found: set[tuple[str, str]] = set()
+        found: dict[str, dict[str, int]] = {DO: {}, SEEN: {}, TRIAL: {}, MARK: {}}  # where each stands
         for i, name in enumerate(header):
             means = meaning(name, columns)
             if means is None:
@@ -227,21 +238,13 @@ class Header:
                     passed.append(str(name))
                 continue
             _one_meaning(name, means, header, columns)
-            if means in found:
-                raise ParseError(f"each column stands once, but {name!r} stands twice. Keep one.")
-            found.add(means)
             kind, variable = means
-            if kind == DO:
-                self.do.append((i, variable))
-            elif kind == SEEN:
-                self.seen.append((i, variable))
-            elif kind == TRIAL:
-                self.log[variable] = i
-            elif self.mark is not None:
-                raise ParseError(f"one column says what was set, but {self.mark[1]!r} and {name!r} do. Keep one.")
-            else:
-                self.mark = (i, variable)
-
+            if variable in found[kind]:
+                raise ParseError(f"each column stands once, but {name!r} stands twice. Keep one.")
+            found[kind][variable] = i
+        self.do, self.seen, self.log, self.marks = found.values()  # log: what a log says of its trials
+        if len(self.marks) > 1:
+            raise ParseError(f"one column says what was set, but {' and '.join(map(repr, self.marks))} do. Keep one.")
         if not self.seen and not self.do:
             what = listed([str(name) for name in header], 4)
             raise ParseError(
@@ -261,17 +264,17 @@ class Header:
         do, seen = (
             {
                 name: value
-                for i, name in places
+                for name, i in places.items()
                 if (value := _cell(cells[i], prefix + name) if words[i] is _OTHER else words[i]) is not None
             }
             for prefix, places in ((DO, self.do), ("", self.seen))
         )
-        if self.mark is not None:
-            for name, value in marked(cells[self.mark[0]], self.mark[1], self.known, seen.get).items():
+        for mark, i in self.marks.items():
+            for name, value in marked(cells[i], mark, self.known, seen.get).items():
                 if do.setdefault(name, value) != value:
                     raise ParseError(
-                        f"a variable is set to one value, but {DO + name!r} has {shown(do[name])} and "
-                        f"{self.mark[1]!r} says {shown(value)}. Correct one of the two."
+                        f"a variable is set to one value, but {DO + name!r} has {shown(do[name])} and {mark!r} says "
+                        f"{shown(value)}. Correct one of the two."
                     )
         times = count_of(cells[self.log[_COUNT]]) if _COUNT in self.log else 1
         return Spoken(do, seen, times, number_of(cells[self.log[_NUMBER]]) if _NUMBER in self.log else None)
@@ -336,31 +339,36 @@ def _was_told(state: object) -> bool:
 
 def count_of(cell: Any) -> int:
     """How often a row was seen; 0 in a table of all patterns means that it was not."""
-    try:
-        count = float(cell)
-        if not isinstance(cell, bool) and count.is_integer() and 0 <= count <= MOST_ROUNDS:
-            return int(count)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ParseError(
-        f"the count of a row is a whole number from 0 to {MOST_ROUNDS:,}, how often it was seen, but got {shown(cell)}."
-    )
+    count = _whole(cell)
+    if count is None or count > MOST_ROUNDS:
+        raise ParseError(
+            f"the count of a row is a whole number from 0 to {MOST_ROUNDS:,}, how often it was seen, but got "
+            f"{shown(cell)}."
+        )
+    return count
 
 
 def number_of(cell: Any) -> int | None:
     """The number of the trial that a row is of; None where the cell is empty."""
     if absent(cell) or (isinstance(cell, str) and not cell.strip()):
         return None
-    try:
-        if not isinstance(cell, bool) and float(cell).is_integer() and 0 <= float(cell) < 2**63:
+    number = _whole(cell)
+    if number is None or number >= 2**63:
+        raise ParseError(
+            f"the number of a trial is a whole number from 0, the same in all of its rows, but got {shown(cell)}. "
+            "Correct it, or leave it out."
+        )
+    return number
+
+
+def _whole(cell: Any) -> int | None:
+    """The whole number from 0 on that a cell is, however it is written; None where it is none."""
+    with suppress(TypeError, ValueError, OverflowError):
+        number = float(cell)
+        if not isinstance(cell, bool) and number.is_integer() and number >= 0:
             exact = is_whole(cell) or (isinstance(cell, str) and cell.isdecimal())  # floats are so up to 2**53
-            return int(cell) if exact else int(float(cell))
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ParseError(
-        f"the number of a trial is a whole number from 0, the same in all of its rows, but got {shown(cell)}. Correct "
-        "it, or leave it out."
-    )
+            return int(cell) if exact else int(number)
+    return None
 
 
 def _cell(cell: Any, column: str) -> Any:

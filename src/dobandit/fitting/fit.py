@@ -16,7 +16,7 @@ from dobandit.errors import GraphError, InterventionError, ModelError, PolicyErr
 from dobandit.experiment.advice import never_set
 from dobandit.experiment.definition import Definition, define
 from dobandit.experiment.past import Past, columns_of, past_of
-from dobandit.experiment.replica import Replica, rounds_of
+from dobandit.experiment.replica import Replica, batches_of
 from dobandit.fitting.held_out import TABLE
 from dobandit.fitting.nodes import NodeFit, fit_nodes, node_document
 from dobandit.graph.causal_graph import CausalGraph
@@ -75,7 +75,7 @@ class Fit:
     @cached_property
     def rows(self) -> Rounds:
         """The distinct rows of each trial, with their counts."""
-        return rounds_of(self.past.closed(), self.columns)
+        return batches_of(self.past.closed(), self.columns)[0]
 
     @property
     def links(self) -> dict[str, str]:

@@ -34,7 +34,7 @@ def everything(storage: Storage, experiment: int) -> list[Any]:
         (trials, closed),
         [storage.trial(experiment, number) for number in range(-1, trials + 1)],
         list(storage.closed_since(experiment, 0)),
-        [list(storage.closed_columns(experiment, place, most).trials()) for place in places for most in (1, 6, 99)],
+        [list(storage.closed_since(experiment, place, most)) for place in places for most in (1, 6, 99)],
         [list(storage.closed_fields(experiment, place, most, _FIELDS)) for place in places for most in (1, 6, 99)],
         [groups_of(storage, experiment, place, most) for place in places for most in (1, 6, 99)],
         [list(storage.rows(experiment, place, most)) for place in places for most in (None, 0, 1, 6)],

@@ -50,7 +50,7 @@ class ReadingSuite:
             for count in (0, 1, 2, 5, 100):
                 assert list(storage.last(spring, count, state)) == some[max(len(some) - count, 0) :]
 
-    def test_counters_pending_trials_and_columns(self, storage: Storage) -> None:
+    def test_counters_pending_and_closed_trials(self, storage: Storage) -> None:
         spring = spring_in(storage)
         add(storage, spring, ASK, SEEN, ASK, BATCH)
         close(storage, spring, 2, observation="[1,1]")
@@ -59,14 +59,14 @@ class ReadingSuite:
         closed = list(storage.closed_since(spring, 0))
         for position in (0, 1, 2, 3, 9):
             for most in (1, 2, 9):
-                columns = storage.closed_columns(spring, position, most)
-                assert list(columns.trials()) == closed[position : position + most]
-                assert bool(columns) == (position < 3)
+                some = closed[position : position + most]
+                assert list(storage.closed_since(spring, position, most)) == some
+                assert bool(some) == (position < 3)
         storage.delete("spring")
         with refused(ExperimentError):
             storage.counters(spring)
         assert list(storage.pending(spring)) == []
-        assert not storage.closed_columns(spring, 0, 5)
+        assert not storage.closed_since(spring, 0, 5)
 
     def test_single_rounds_are_the_closed_trials(self, storage: Storage) -> None:
         """In the order of their positions, which need not be that of their numbers; a storage may also say None."""

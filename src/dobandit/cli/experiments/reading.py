@@ -17,6 +17,7 @@ from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
+from dobandit.experiment.export import document
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
 from dobandit.report.readable import counted
 from dobandit.text_files import write_atomically
@@ -76,7 +77,7 @@ def evaluate_command(
       dobandit experiment evaluate spring --do email=1 --context mobile=1 --json
     """
     told = experiment.evaluate(parse_settings(settings), context=context_given(context))
-    answer(as_json, documents.document(told), lambda: out.print_recommendation(experiment, told))
+    answer(as_json, document(told), lambda: out.print_recommendation(experiment, told))
 
 
 @click.command("best-observed")
@@ -97,7 +98,7 @@ def best_observed_command(
       dobandit experiment best-observed spring --context mobile=1 --json
     """
     observed = experiment.best_observed(available or None, context=context_given(context))
-    answer(as_json, documents.document(observed), lambda: out.print_observed(experiment.graph.target, observed))
+    answer(as_json, document(observed), lambda: out.print_observed(experiment.graph.target, observed))
 
 
 @click.command("explain")
@@ -135,7 +136,7 @@ def estimates_command(experiment: Experiment, as_json: bool) -> None:
       dobandit experiment estimates spring
     """
     rows = experiment.estimates()
-    said = [{**documents.document(row), "interval_words": out.reach_words(f"{row.radius:g}")} for row in rows]
+    said = [{**document(row), "interval_words": out.reach_words(f"{row.radius:g}")} for row in rows]
     answer(as_json, said, lambda: out.print_estimates(rows))
 
 

@@ -9,16 +9,10 @@ import numpy as np
 
 from dobandit.experiment.diagnosis.calibration import calibration_of, last_half, verdict_on
 from dobandit.experiment.diagnosis.cells import RoundsByVariable
-from dobandit.experiment.diagnosis.findings import (
-    calibration_lines,
-    graph_lines,
-    node_lines,
-    on_left_out,
-    on_missing,
-    plain,
-)
+from dobandit.experiment.diagnosis.findings import calibration_lines, graph_lines, node_lines, on_left_out, on_missing
 from dobandit.experiment.diagnosis.nodes import corrected, diagnose_node, diagnose_variable
 from dobandit.experiment.diagnosis.parts import CONTRADICTS, Calibration, NodeDiagnosis, VariableDiagnosis
+from dobandit.experiment.export import document
 from dobandit.experiment.ledger import Foretold
 from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import Finding, GraphEvidence
@@ -65,8 +59,8 @@ class Diagnosis:
 
     def to_document(self) -> dict[str, Any]:
         """For JSON; null where nothing is known, or a number is infinite."""
-        document: dict[str, Any] = plain(asdict(self))
-        return document
+        said: dict[str, Any] = document(asdict(self))
+        return said
 
     def lines(self) -> list[str]:
         """The diagnosis in sentences, as the command prints them."""

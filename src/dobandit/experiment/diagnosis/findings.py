@@ -1,16 +1,14 @@
-"""A diagnosis in sentences, and in JSON's values."""
+"""A diagnosis in sentences."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import listed
-from dobandit.experiment.diagnosis.parts import CONTRADICTS, LEARNED, UNTESTED, Array, Bin, Calibration, NodeDiagnosis
+from dobandit.experiment.diagnosis.parts import CONTRADICTS, LEARNED, UNTESTED, Array, Calibration, NodeDiagnosis
 from dobandit.policy.graph_evidence import Finding
 from dobandit.policy.problem import Problem
 
@@ -111,14 +109,3 @@ def graph_lines(found: tuple[Finding, ...]) -> Iterator[str]:
     for finding in found:
         yield f"The rounds speak against the graph (10^{finding.log10:.1f} to 1, {finding.rows:,} rows):"
         yield f"  {finding.advice}"
-
-
-def plain(value: Any) -> Any:
-    """What JSON can say."""
-    if isinstance(value, (Bin, Finding)):
-        return plain(value._asdict())
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
 STATES = (PENDING, TOLD, FAILED, ABANDONED)
 ASKED, RECORDED, IMPORTED = "asked", "recorded", "imported"
+EVERY = 2**31 - 1  # trials: no limit
 
 
 class StoredExperiment(NamedTuple):
@@ -85,24 +86,6 @@ class ClosedTrial(NamedTuple):
     rounds: int = 1
 
 
-class ClosedColumns(NamedTuple):
-    """Many closed trials, a sequence per field of ClosedTrial: quicker to take in than trial by trial."""
-
-    positions: Sequence[int]
-    numbers: Sequence[int]
-    states: Sequence[str]
-    do: Sequence[str]
-    observations: Sequence[str | None]
-    counts: Sequence[str | None]
-    rounds: Sequence[int]
-
-    def __bool__(self) -> bool:
-        return bool(self.positions)
-
-    def trials(self) -> Iterator[ClosedTrial]:
-        return map(ClosedTrial._make, zip(*self, strict=True))
-
-
 class SingleRounds(NamedTuple):
     """Closed trials that were told with one round each: the distinct ones, and which of them each trial is.
 
@@ -128,11 +111,6 @@ class Arrival(NamedTuple):
     trials: Sequence[StoredTrial]
     rounds: int
     key: int | None = None
-
-
-def columns_of_trials(closed: Sequence[tuple[Any, ...]]) -> ClosedColumns:
-    """The trials, field by field."""
-    return ClosedColumns(*zip(*closed, strict=True)) if closed else ClosedColumns((), (), (), (), (), (), ())
 
 
 class Writer(Books):
@@ -285,22 +263,18 @@ class Storage(ABC):
         """How many trials there are, and how many of them are closed. Raises ExperimentError where the experiment was
         deleted."""
 
-    @abstractmethod
-    def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
-        """The closed trials from `position` on, in order, without keeping others out."""
-
-    def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
-        """The first `most` closed trials from `position` on. A storage that can read them in parts does."""
-        return columns_of_trials(self.closed_since(experiment, position)[:most])
+    def closed_since(self, experiment: int, position: int, most: int = EVERY) -> Sequence[ClosedTrial]:
+        """The first `most` closed trials from `position` on, in order, without keeping others out."""
+        return [*map(ClosedTrial._make, self.closed_fields(experiment, position, most, ClosedTrial._fields))]
 
     def single_rounds(self, experiment: int, position: int, most: int) -> SingleRounds | None:
         """Just `most` closed trials from `position` on, where all of them were told with one round each, and a storage
-        can tell so quickly. None: see `closed_columns`."""
+        can tell so quickly. None: see `closed_since`."""
         return None
 
     @abstractmethod
     def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
-        """These fields of the first `most` closed trials from `position` on: for sums over the log."""
+        """These fields of the first `most` closed trials from `position` on, in order, without keeping others out."""
 
     def closed_groups(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         """Which values these fields have together among the first `most` closed trials from `position` on: (*values,

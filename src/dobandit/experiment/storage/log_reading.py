@@ -17,13 +17,11 @@ from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import (
     CLOSING,
     TOLD,
-    ClosedColumns,
     ClosedTrial,
     Fields,
     SingleRounds,
     StoredTrial,
     Values,
-    columns_of_trials,
 )
 from dobandit.experiment.storage.parts import MOST, Part, Run, part_sum, run_sum, stretches
 from dobandit.experiment.storage.refusals import damaged, deleted, flipped, unreadable
@@ -68,15 +66,12 @@ class LogReader:
 
     # -- closed trials, by position --------------------------------------------------------------------------------
 
-    def closed_columns(self, position: int, most: int) -> ClosedColumns:
-        return columns_of_trials(self.closed_fields(position, most, ClosedTrial._fields))
-
     def closed_fields(self, position: int, most: int, fields: Fields) -> Values:
         """Those of a ClosedTrial are what is learned from: their checksums are looked at."""
         rows: list[tuple[Any, ...]] = []
         for first, stop, run in self._closed(position, most):
             if run is None and fields == ClosedTrial._fields:
-                rows += zip(*closed_from(self._stored(do.CLOSED_SINCE, first, stop), self._url), strict=True)
+                rows += closed_from(self._stored(do.CLOSED_SINCE, first, stop), self._url)
             elif run is None:
                 rows += fields_from(self._stored(do.closed_fields(fields), first, stop), fields, self._url)
             else:
@@ -136,52 +131,45 @@ class LogReader:
         run = next((run for run in self.moment.runs if run.number <= number < run.number + run.size), None)
         return None if run is None else next(self._imported(run, number, number + 1))
 
-    def rows(self, first: int, limit: int | None) -> Iterator[StoredTrial]:
-        """Trials with numbers from `first` on, `limit` at most."""
-        moment = self.moment
-        stop = moment.trials if limit is None else min(moment.trials, first + limit)
-        for begin, end, run in stretches(first, stop, moment.runs, "number"):
-            if run is not None:
-                yield from self._imported(run, begin, end)
-                continue
-            for start in range(begin, end, _PAGE):
-                most = min(_PAGE, end - start)
-                page = self._trials(do.PAGE, {"after": start - 1, "stop": end, "most": most})
-                if len(page) < most:
-                    raise damaged(self._id, self._url) if self._still_there() else deleted(self._id, self._url)
-                yield from (_as_of(trial, moment) for trial in page)
-
-    def rows_in(self, state: str, first: int, limit: int | None) -> Iterator[StoredTrial]:
-        """Only trials in this state, of which nobody knows how many there are."""
+    def rows(self, first: int, limit: int | None, state: str | None) -> Iterator[StoredTrial]:
+        """Trials with numbers from `first` on, `limit` at most; only those in `state`, where one is given."""
         moment = self.moment
         left = moment.trials if limit is None else limit
-        runs = moment.runs if state == TOLD else ()  # whatever came with an import was told
-        for begin, end, run in stretches(first, moment.trials, runs, "number"):
+        for begin, end, run in stretches(first, moment.trials, self._runs_in(state), "number"):
             if run is not None:
                 yield from self._imported(run, begin, min(end, begin + left))
                 left -= end - begin
-            while run is None and left > 0:
+            while run is None and begin < end and left > 0:
                 most = min(_PAGE, left)
-                page = self._trials(do.PAGE_OF[state], {"after": begin - 1, "stop": end, "most": most})
-                yield from (trial for trial in page if trial.position is None or trial.position < moment.closed)
+                page = self._trials(do.PAGE[state], {"after": begin - 1, "stop": end, "most": most})
+                if state is None and len(page) < min(most, end - begin):
+                    raise damaged(self._id, self._url) if self._still_there() else deleted(self._id, self._url)
+                yield from (trial for trial in map(self._as_of_then, page) if state in (None, trial.state))
                 left -= len(page)
-                if len(page) < most:
-                    break
-                begin = page[-1].number + 1
+                begin = page[-1].number + 1 if len(page) == most else end
             if left <= 0:
                 return
 
     def last(self, count: int, state: str | None) -> list[StoredTrial]:
         """The last so many; only those in `state`, where one is given."""
         moment = self.moment
-        statement = do.LAST if state is None else do.LAST_OF[state]
-        found = self._trials(statement, {"stop": moment.trials, "most": count})[::-1]
-        for run in moment.runs if state in (None, TOLD) else ():
+        found = self._trials(do.LAST[state], {"stop": moment.trials, "most": count})[::-1]
+        for run in self._runs_in(state):
             stop = run.number + run.size
             found += self._imported(run, max(run.number, stop - count), stop)
         if moment.runs:
             found.sort(key=lambda trial: trial.number)
         return found[max(len(found) - count, 0) :]
+
+    def _runs_in(self, state: str | None) -> tuple[Run, ...]:
+        """The imports with trials in a state: whatever came with one was told."""
+        return self.moment.runs if state in (None, TOLD) else ()
+
+    def _as_of_then(self, trial: StoredTrial) -> StoredTrial:
+        """The trial as it was: one that was closed later was pending."""
+        if trial.position is None or trial.position < self.moment.closed:
+            return trial
+        return trial._replace(**{name: _DEFAULTS[name] for name in CLOSING}, position=None)
 
     def _trials(self, statement: Executable, parameters: dict[str, int]) -> list[StoredTrial]:
         return [trial_from(row, self._url) for row in self._read(statement, {**self._of, **parameters})]
@@ -205,13 +193,6 @@ class LogReader:
                 first = end
         if first < stop:
             raise damaged(self._id, self._url)
-
-
-def _as_of(trial: StoredTrial, moment: Moment) -> StoredTrial:
-    """The trial as it was then: one that was closed later was pending."""
-    if trial.position is None or trial.position < moment.closed:
-        return trial
-    return trial._replace(**{name: _DEFAULTS[name] for name in CLOSING}, position=None)
 
 
 def _single_rounds(position: int, parts: Iterator[tuple[Part, int, int]]) -> SingleRounds | None:

@@ -12,7 +12,6 @@ from dobandit.experiment.forks import remember_storage
 from dobandit.experiment.storage.base import (
     CLOSING,
     PENDING,
-    ClosedColumns,
     ClosedTrial,
     Fields,
     Storage,
@@ -21,7 +20,6 @@ from dobandit.experiment.storage.base import (
     Values,
     Within,
     Writer,
-    columns_of_trials,
 )
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.experiment.storage.memory_books import MemoryBooks, Shelf
@@ -51,9 +49,12 @@ class _Log:
     def trial(self, number: int) -> StoredTrial:
         return self.trials[number]._replace(number=number, position=self.positions[number])
 
-    def closed_trials(self, first: int, stop: int | None = None) -> list[ClosedTrial]:
-        found = enumerate(self.closed[first:stop], first)
-        return [ClosedTrial(position, number, *_taught(self.trials[number])) for position, number in found]
+    def closed_fields(self, first: int, stop: int, fields: Fields) -> Values:
+        numbers = self.closed[first:stop]
+        places = {"number": numbers, "position": range(first, first + len(numbers))}
+        trials = [self.trials[number] for number in numbers]
+        columns = [places[field] if field in places else map(attrgetter(field), trials) for field in fields]
+        return list(zip(*columns, strict=True))
 
 
 class _MemoryWriter(MemoryBooks, Writer):
@@ -77,7 +78,7 @@ class _MemoryWriter(MemoryBooks, Writer):
         log.pending = {number: log.pending[number] for number in sorted(log.pending) if number < self._first_number}
 
     def closed_since(self, position: int) -> Sequence[ClosedTrial]:
-        return self._log.closed_trials(position)
+        return [*map(ClosedTrial._make, self._log.closed_fields(position, self.closed, ClosedTrial._fields))]
 
     def pending(self) -> Sequence[StoredTrial]:
         return list(self._log.pending.values())
@@ -88,17 +89,13 @@ class _MemoryWriter(MemoryBooks, Writer):
     def add(self, trials: Sequence[StoredTrial]) -> int:
         log, first = self._log, self.trials
         log.trials += trials
-        if any(trial.state == PENDING for trial in trials):
-            for number, trial in enumerate(trials, first):
-                if trial.state == PENDING:
-                    log.pending[number] = trial._replace(number=number, position=None)
-                    log.positions.append(None)
-                else:
-                    log.positions.append(len(log.closed))
-                    log.closed.append(number)
-        else:
-            log.positions += range(self.closed, self.closed + len(trials))
-            log.closed += range(first, first + len(trials))
+        for number, trial in enumerate(trials, first):
+            if trial.state == PENDING:
+                log.pending[number] = trial._replace(number=number, position=None)
+                log.positions.append(None)
+            else:
+                log.positions.append(len(log.closed))
+                log.closed.append(number)
         self.trials, self.closed = len(log.trials), len(log.closed)
         return first
 
@@ -128,7 +125,6 @@ class _MemoryWriter(MemoryBooks, Writer):
         return trial
 
 
-_taught = attrgetter(*ClosedTrial._fields[2:])
 _NONE = _Log(StoredExperiment(0, "", "", 0.0, 0, 0))  # of an experiment that was deleted: nothing is written to it
 
 
@@ -245,22 +241,10 @@ class MemoryStorage(Storage):
         with log.lock:
             return len(log.trials), len(log.closed)
 
-    def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
-        return self._closed(experiment, position, None)
-
-    def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
-        return columns_of_trials(self._closed(experiment, position, position + most))
-
-    def _closed(self, experiment: int, position: int, stop: int | None) -> Sequence[ClosedTrial]:
+    def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         log = self._by_id.get(experiment, _NONE)
         with log.lock:
-            return log.closed_trials(position, stop)
-
-    def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
-        log, values = self._by_id.get(experiment, _NONE), attrgetter("state", *fields)  # a tuple, of one field too
-        with log.lock:
-            closed = [log.trial(number) for number in log.closed[position : position + most]]
-        return [values(trial)[1:] for trial in closed]
+            return log.closed_fields(position, position + most, fields)
 
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
         log = self._by_id.get(experiment, _NONE)

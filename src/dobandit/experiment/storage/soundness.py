@@ -7,13 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
-from dobandit.experiment.storage.base import (
-    ClosedColumns,
-    ClosedTrial,
-    StoredExperiment,
-    StoredTrial,
-    columns_of_trials,
-)
+from dobandit.experiment.storage.base import ClosedTrial, StoredExperiment, StoredTrial
 from dobandit.experiment.storage.checksums import place_sum, text_sum
 from dobandit.experiment.storage.refusals import flipped, unreadable
 
@@ -59,16 +53,15 @@ def _require(row: StoredTrial | StoredExperiment, kinds: list[tuple[type, ...]],
         _good.add(found)
 
 
-def closed_from(rows: Sequence[tuple[Any, ...]], url: str) -> ClosedColumns:
-    """Closed trials with their checksums (the last column; None: of an older version), checked."""
+def closed_from(rows: Sequence[tuple[Any, ...]], url: str) -> list[ClosedTrial]:
+    """Closed trials, from rows with their checksums (the last column; None: of an older version), checked."""
     if not rows:
-        return columns_of_trials([])
+        return []
     *columns, sums = zip(*rows, strict=True)
-    closed = ClosedColumns(*columns)
-    _require_columns(ClosedTrial._fields, closed, "closed trial", url)
+    _require_columns(ClosedTrial._fields, columns, "closed trial", url)
     if set(sums) != {None}:
-        _check(closed, sums, url)
-    return closed
+        _check(columns, sums, url)
+    return [*map(ClosedTrial._make, zip(*columns, strict=True))]
 
 
 def fields_from(rows: Sequence[tuple[Any, ...]], fields: tuple[str, ...], url: str) -> Sequence[tuple[Any, ...]]:
@@ -85,17 +78,18 @@ def _require_columns(fields: tuple[str, ...], columns: Iterable[Iterable[Any]], 
             raise unreadable(url, f"{name} of some {whose} is of the kind {wrong.pop().__name__}")
 
 
-def _check(closed: ClosedColumns, sums: Sequence[int | None], url: str) -> None:
+def _check(columns: Sequence[Sequence[Any]], sums: Sequence[int | None], url: str) -> None:
     """Of equal rows the texts are summed up once, and the places in the log as arrays."""
-    contents = list(zip(*closed[2:], strict=True))
+    positions, numbers, *texts_of = columns
+    contents = list(zip(*texts_of, strict=True))
     known = {content: text_sum(*content) for content in set(contents)}
     texts = np.array([known[content] for content in contents], dtype=np.uint64)
     given = np.array([one is not None for one in sums])
     try:
         stored = np.array([one or 0 for one in sums], dtype=np.uint64)
-        places = place_sum(np.array(closed.numbers, np.uint64), np.array(closed.positions, np.uint64))
+        places = place_sum(np.array(numbers, np.uint64), np.array(positions, np.uint64))
         wrong = given & (stored != (texts ^ places))
     except (OverflowError, TypeError, ValueError):  # negative, or no number at all
         wrong = given
     if wrong.any():
-        raise flipped(closed.numbers[int(np.argmax(wrong))], url)
+        raise flipped(numbers[int(np.argmax(wrong))], url)

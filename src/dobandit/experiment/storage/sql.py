@@ -10,8 +10,6 @@ from sqlalchemy.exc import IntegrityError
 
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import (
-    ClosedColumns,
-    ClosedTrial,
     Fields,
     SingleRounds,
     Storage,
@@ -27,7 +25,7 @@ from dobandit.experiment.storage.refusals import checked_name, deleted, missing,
 from dobandit.experiment.storage.soundness import experiment_from
 from dobandit.experiment.storage.staging import Staging
 from dobandit.experiment.storage.versions import make_tables, refuse_foreign
-from dobandit.experiment.storage.writer import EVERY, SQLBooks, SQLWriter, inserted
+from dobandit.experiment.storage.writer import SQLBooks, SQLWriter, inserted
 
 
 class SQLStorage(Staging, Storage):
@@ -148,12 +146,6 @@ class SQLStorage(Staging, Storage):
             raise deleted(experiment, self.url)
         return found[0][0], found[0][1]
 
-    def closed_since(self, experiment: int, position: int) -> Sequence[ClosedTrial]:
-        return list(self.closed_columns(experiment, position, EVERY).trials())
-
-    def closed_columns(self, experiment: int, position: int, most: int) -> ClosedColumns:
-        return self._log(experiment).closed_columns(position, most)
-
     def single_rounds(self, experiment: int, position: int, most: int) -> SingleRounds | None:
         return self._log(experiment).single_rounds(position, most)
 
@@ -174,8 +166,7 @@ class SQLStorage(Staging, Storage):
     ) -> Iterator[StoredTrial]:
         """Read in pages, so that an iterator left half-way holds neither a lock nor a connection. A trial that is
         closed in the meantime is given as it was; only `issued` and `lease_expires` may be newer."""
-        log, first = self._log(experiment, there=True), max(after, -1) + 1
-        return log.rows(first, limit) if state is None else log.rows_in(state, first, limit)
+        return self._log(experiment, there=True).rows(max(after, -1) + 1, limit, state)
 
     def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
         return self._log(experiment, there=True).last(count, state)

@@ -104,10 +104,12 @@ _trials = select(*(trials.c[name] for name in StoredTrial._fields)).where(_of_ex
 PENDING_TRIALS = _trials.where(_found_in[PENDING]).order_by(trials.c.number)
 TRIAL = _trials.where(_numbered)
 _before = _trials.where(trials.c.number < bindparam("stop")).limit(_most)
-PAGE = _before.where(trials.c.number > bindparam("after")).order_by(trials.c.number)
-PAGE_OF = {state: PAGE.where(condition) for state, condition in _found_in.items()}
-LAST = _before.order_by(trials.c.number.desc())
-LAST_OF = {state: LAST.where(condition) for state, condition in _found_in.items()}
+_page = _before.where(trials.c.number > bindparam("after")).order_by(trials.c.number)
+_last = _before.order_by(trials.c.number.desc())
+PAGE, LAST = (  # by state; None: of any
+    {None: found, **{state: found.where(condition) for state, condition in _found_in.items()}}
+    for found in (_page, _last)
+)
 _changed = update(trials).where(_of_experiment, _numbered, _in_state[PENDING])
 REISSUE = _changed.values(issued=trials.c.issued + 1, lease_expires=bindparam("lease_expires"))
 CLOSE = _changed.values({name: bindparam(name) for name in (*CLOSING, "position", "checksum")})

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from dobandit.experiment.storage import plainly
 from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import CLOSING, PENDING, Arrival, ClosedTrial, StoredTrial, Writer
+from dobandit.experiment.storage.base import CLOSING, EVERY, PENDING, Arrival, ClosedTrial, StoredTrial, Writer
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.experiment.storage.checksums import checksum
 from dobandit.experiment.storage.log_reading import LogReader
@@ -20,7 +20,6 @@ from dobandit.experiment.storage.parts import Run, run_sum
 from dobandit.experiment.storage.refusals import key_in_use, lost, must_close, not_pending
 from dobandit.experiment.storage.soundness import closed_from
 
-EVERY = 2**31 - 1  # rows: no limit
 _BATCH = 5000
 _POSITION = StoredTrial._fields.index("position")
 _COLUMNS = ("experiment", *StoredTrial._fields, "checksum")
@@ -90,11 +89,11 @@ class SQLWriter(SQLBooks, Writer):
             return []
         parameters = {**self._experiment, "since": position, "most": EVERY}
         closed = closed_from(plainly.rows(self._connection, do.CLOSED_SINCE, parameters), self._url)
-        if len(closed.positions) < self.closed - position:  # some came with an import
+        if len(closed) < self.closed - position:  # some came with an import
             log = self._log()
             log.moment = log.moment._replace(closed=self.closed)  # with what is not stored yet
-            closed = log.closed_columns(position, EVERY)
-        return list(closed.trials())
+            return [*map(ClosedTrial._make, log.closed_fields(position, EVERY, ClosedTrial._fields))]
+        return closed
 
     def pending(self) -> Sequence[StoredTrial]:
         return [] if self.trials == self.closed else self._log().pending()

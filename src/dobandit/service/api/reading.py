@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from dobandit.documents import live as documents
 from dobandit.experiment.experiment import Experiment
+from dobandit.experiment.export import document
 from dobandit.service.api import schemas
 from dobandit.service.house import Answered
 from dobandit.service.requests import by_content, has, house_of, parameter, tagged
@@ -85,7 +86,7 @@ def recommend(request: Request, experiment: int, available: Available = None, co
 def evaluate(request: Request, experiment: int, do: str = "{}", context: Context = None) -> Response:
     """All that `recommend` says, of an action of your choice: ?do={"coupon":1}."""
     action, known = parameter(do, "do"), parameter(context, "context")
-    return _answered(request, experiment, lambda one: documents.document(one.evaluate(action, context=known)))
+    return _answered(request, experiment, lambda one: document(one.evaluate(action, context=known)))
 
 
 @router.get("/experiments/{experiment}/best-observed", openapi_extra=schemas.OBSERVED)
@@ -93,14 +94,14 @@ def evaluate(request: Request, experiment: int, do: str = "{}", context: Context
 def best_observed(request: Request, experiment: int, available: Available = None, context: Context = None) -> Response:
     """The set that the data alone speak for; null where the target was not seen yet."""
     known = parameter(context, "context")
-    return _answered(request, experiment, lambda one: documents.document(one.best_observed(available, context=known)))
+    return _answered(request, experiment, lambda one: document(one.best_observed(available, context=known)))
 
 
 @router.get("/experiments/{experiment}/estimates", openapi_extra=schemas.ESTIMATES)
 @answering
 def estimates(request: Request, experiment: int) -> Response:
     """Every edge's weight with its interval."""
-    return _answered(request, experiment, lambda one: {"estimates": documents.document(one.estimates())})
+    return _answered(request, experiment, lambda one: {"estimates": document(one.estimates())})
 
 
 @router.get("/experiments/{experiment}/promises", openapi_extra=schemas.PROMISES)
