@@ -134,7 +134,10 @@ def test_rounds_that_refute_a_promised_link_keep_an_experiment_from_stopping(tmp
     assert told.verdict == "contradicted"
     assert status.may_stop is False
     assert any("outside of the interval" in doubt for doubt in status.doubts)
-    for command, words in (("recommend", "no: 0.1 was wanted, but see the notes below"), ("show", "no, although")):
+    for command, words in (
+        ("recommend", "no: 0.1 was wanted, but see the notes below"),
+        ("show", "no: The rounds contradict"),
+    ):
         with pytest.raises(SystemExit):
             main(["experiment", command, "refuted", "--storage", url])
         assert words in " ".join(capsys.readouterr().out.split())

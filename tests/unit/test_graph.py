@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dobandit import CausalGraph
+from dobandit import BinaryGLM, CausalGraph, LinearModel
 from dobandit.errors import DobanditError, DobanditWarning, GraphError
 from dobandit.graph import ordering
 from dobandit.graph.ordering import natural_key, topological_order
@@ -347,3 +347,9 @@ def test_a_long_chain_needs_no_recursion():
     graph = CausalGraph(list(itertools.pairwise(names)), target=names[-1])
     assert graph.nodes == tuple(names)
     assert len(graph.ancestors(names[-1])) == 4999
+
+
+@pytest.mark.parametrize("model", [BinaryGLM, LinearModel])
+def test_a_model_stands_on_a_graph_of_networkx_too(model):
+    graph = nx.DiGraph([("ad", "buy")], target="buy")
+    assert model(graph, {"ad": 0.2, "buy": 0.1, ("ad", "buy"): 0.5}).graph.target == "buy"

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.checks import shown
 from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats.networkx_format import as_graph
@@ -219,6 +218,7 @@ class BinaryGLM(WeightedModel):
         links: LinkLike | Mapping[str, LinkLike] | None = None,
         noise: float | Mapping[str, float] | None = None,
     ) -> None:
+        graph = as_graph(graph, "a model stands on a CausalGraph", ModelError)
         super().__init__(graph, weights, links_by_node(graph, links), noise)
 
     @classmethod
@@ -320,8 +320,6 @@ def graph_of_weights(
 
 def links_by_node(graph: CausalGraph, links: LinkLike | Mapping[str, LinkLike] | None) -> tuple[Link, ...]:
     """One link per node, in the graph's order."""
-    if not isinstance(graph, CausalGraph):
-        raise ModelError(f"a model stands on a CausalGraph, but got {shown(graph)}. Make one first.")
     if links is None:
         return (identity,) * len(graph)
     if not isinstance(links, Mapping) or ("name" in links and "name" not in graph):

@@ -231,7 +231,8 @@ def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
     if told.expected_loss is not None:
         rows.append(("lost if it is not", f"{told.expected_loss:.3g} on average"))
     if told.gap is not None:
-        rows.append(("guaranteed", gap_words(told.gap, experiment.delta)))
+        label = "if the model is right" if told.doubts else "guaranteed"
+        rows.append((label, gap_words(told.gap, experiment.delta)))
         if is_reached(told.gap, within):
             yes, no = (
                 "yes: {0:g} was wanted, so that this is an answer",

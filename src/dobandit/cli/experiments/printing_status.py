@@ -67,7 +67,7 @@ def _stopping(status: Status, delta: float) -> str:
     if status.may_stop:
         return f"yes: {gap_words(status.gap, delta)}"
     if status.doubts:
-        return f"no, although {gap_words(status.gap, delta)} by the model: {' '.join(status.doubts)}"
+        return f"no: {' '.join(status.doubts)} If the model were right, {gap_words(status.gap, delta)}"
     return f"not yet: so far {gap_words(status.gap, delta)}; wanted {status.stop_within:g}"
 
 
