@@ -171,7 +171,7 @@ class RemoteExperiment:
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
     ) -> BestObserved | None:
-        """The set that the data alone speak for; None where no round with an allowed set saw the target.
+        """The allowed set that the data alone speak for; None where no round with one saw the target.
 
         available, context  the variables that can be set, and what was so in the rounds that count
         """

@@ -244,7 +244,7 @@ def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
 def print_observed(target: str, observed: BestObserved | None) -> None:
     click.echo("what the data alone say, without any model")
     if observed is None:
-        print_facts([("set", f"no answer: {target} was not seen yet")])
+        print_facts([("set", f"no answer: no round with an allowed set has seen {target} yet")])
         return
     mean = f"{digits(observed.mean)}  ({span(observed.interval)}, 95%, at this round)"
     rounds = f"{observed.rounds:,}"
