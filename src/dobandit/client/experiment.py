@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
@@ -11,7 +12,7 @@ from dobandit.checks import is_whole, shown
 from dobandit.client import values
 from dobandit.client.connection import Connection
 from dobandit.documents import reading
-from dobandit.errors import MissingError
+from dobandit.errors import DobanditWarning, MissingError
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
 from dobandit.experiment.definition import Definition, lease_seconds
 from dobandit.experiment.diagnosis import Diagnosis
@@ -33,6 +34,7 @@ LOCAL_ONLY = {
     "after_fork": "Locks belong to the process that answers.",
     "begin_with": "Give `history` to `create_experiment`.",
     "handed_out": "`ask` hands trials out.",
+    "import_noted": "`import_history` warns.",
     "locks": "Locks belong to the process that answers.",
     "learner": "The policy at work stays with the service: see `estimates` and `evaluate`, or take the log elsewhere.",
     "storage": "It stays with the service, which tells nobody where it is.",
@@ -151,6 +153,8 @@ class RemoteExperiment:
         rows = values.rounds(source, self.columns)
         said = self._post("/import", {"rows": rows}, once=True)
         return range(said["first"], said["last"] + 1)
+        for doubt in said.get("warnings", []):  # an older service says none
+            warnings.warn(doubt, DobanditWarning, stacklevel=2)
 
     # -- answers -------------------------------------------------------------------------------------------------
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 from dobandit.checks import is_whole, shown
-from dobandit.errors import ConflictError, ExperimentError, MissingError
+from dobandit.errors import ConflictError, DobanditError, DobanditWarning, ExperimentError, MissingError
 from dobandit.experiment import export
 from dobandit.experiment.batches import Seen, at_hand, batch_of, summed
 from dobandit.experiment.definition import definition_from_text
 from dobandit.experiment.history import Rounds, read_history
-from dobandit.experiment.ledger import closed_parts
+from dobandit.experiment.ledger import FIELDS, Ledger, closed_parts
 from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.storage.base import (
@@ -33,6 +35,8 @@ from dobandit.experiment.storage.base import (
 from dobandit.experiment.storage.refusals import storable
 from dobandit.model.weights import Do
 
+
+_FEWEST = 10  # rounds of an import that are looked for: fewer may well be equal by chance
 
 class ExperimentLog:
     """One experiment of a storage."""
@@ -156,19 +160,52 @@ class ExperimentLog:
         >>> experiment = dob.create_experiment("imported", graph, budget=1, storage="memory")
         >>> experiment.import_history([({"ad": 1}, {"buy": 1}), ({}, {"ad": 0, "buy": 0})])
         range(0, 2)
+        Ten rounds or more that were imported before, the same ones as a whole, are imported again with a warning: they
+        then count twice.
+
         """
         told, now = read_history(source, self.columns), self._clock()
         distinct = dict(zip(map(id, told), told, strict=True))  # equal rows of a file are one object
         made = {key: self._imported(rounds, now) for key, rounds in distinct.items()}
         trials = [made[id(rounds)] for rounds in told]
         position, first = self._entered(trials)
+        return self.import_noted(source, lambda doubt: warnings.warn(doubt, DobanditWarning, stacklevel=4))
+
+    def import_noted(self, source: Any, note: Callable[[str], None]) -> range:
+        """`import_history`, where `note` is told of rounds that were imported before."""
         self._keep_sums_of(position, trials)
         return range(first, first + len(trials))
 
     def _imported(self, rounds: Rounds, now: float) -> StoredTrial:
+        before = self._imported_before(trials)
+        if before is not None:
+            there = f"trial {before[0]}" if len(before) == 1 else f"trials {before[0]} to {before[-1]}"
+            note(
+                f"just these rounds were imported before, as {there}, and now count once more. If that is a mistake, "
+                "export the log, take the trials of one of the imports out of the table, and import the rest into a "
+                "new experiment."
+            )
         do = rounds[0].do
         seen = summed([(one.observation, one.times) for one in rounds], self.columns, do)
         return seen.trial(IMPORTED, self.columns.encode(do), now)
+
+    def _imported_before(self, trials: Sequence[StoredTrial]) -> range | None:
+        """The trials of an import, or of the history that the log began with, that has just these rounds, in whatever
+        order; None where none is found."""
+        rounds = sum(trial.rounds for trial in trials)
+        if rounds < _FEWEST:
+            return None
+        new = Ledger(self.columns)
+        with suppress(DobanditError):  # whatever is the matter with the log, an import need not know what is in it
+            for position, size in self.storage.imports_like(self._id, len(trials), rounds):
+                if not new.position:
+                    new.take_trials(trials)
+                old = Ledger(self.columns)
+                old.take([group[:-1] for group in self.storage.closed_groups(self._id, position, size, FIELDS)])
+                if old.counts == new.counts:
+                    ((first,),) = self.storage.closed_fields(self._id, position, 1, ("number",))
+                    return range(first, first + size)
+        return None
 
     def _entered(self, trials: Sequence[StoredTrial]) -> tuple[int, int]:
         """The position and the number of the first of many closed trials, which enter the log together."""

@@ -11,6 +11,7 @@ from operator import attrgetter
 from dobandit.experiment.forks import remember_storage
 from dobandit.experiment.storage.base import (
     CLOSING,
+    IMPORTED,
     PENDING,
     ClosedColumns,
     ClosedTrial,
@@ -40,6 +41,7 @@ class _Log:
         self.positions: list[int | None] = []  # by number
         self.closed: list[int] = []  # numbers, by position
         self.pending: dict[int, StoredTrial] = {}
+        self.imports: list[tuple[int, int, int]] = []  # position, trials, rounds
         self.lock = threading.RLock()
         self.deleted = False
         self.choosing_until: float | None = None
@@ -70,6 +72,7 @@ class _MemoryWriter(MemoryBooks, Writer):
         """Let the log be as it was."""
         log = self._log
         del log.trials[self._first_number :], log.positions[self._first_number :], log.closed[self._first_position :]
+        log.imports = [place for place in log.imports if place[0] < self._first_position]
         for trial in reversed(self._before):
             if trial.number < self._first_number:
                 log.trials[trial.number] = log.pending[trial.number] = trial
@@ -97,6 +100,8 @@ class _MemoryWriter(MemoryBooks, Writer):
                     log.positions.append(len(log.closed))
                     log.closed.append(number)
         else:
+            if trials and trials[0].source == IMPORTED:
+                log.imports.append((self.closed, len(trials), sum(trial.rounds for trial in trials)))
             log.positions += range(self.closed, self.closed + len(trials))
             log.closed += range(first, first + len(trials))
         self.trials, self.closed = len(log.trials), len(log.closed)
@@ -258,9 +263,15 @@ class MemoryStorage(Storage):
 
     def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         log, values = self._by_id.get(experiment, _NONE), attrgetter("state", *fields)  # a tuple, of one field too
+        trial_of = log.trial if {"number", "position"} & {*fields} else log.trials.__getitem__
         with log.lock:
-            closed = [log.trial(number) for number in log.closed[position : position + most]]
+            closed = list(map(trial_of, log.closed[position : position + most]))
         return [values(trial)[1:] for trial in closed]
+
+    def imports_like(self, experiment: int, trials: int, rounds: int) -> Sequence[tuple[int, int]]:
+        log = self._by_id.get(experiment, _NONE)
+        with log.lock:
+            return [(position, size) for position, size, entered in log.imports if entered == rounds]
 
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
         log = self._by_id.get(experiment, _NONE)
