@@ -151,6 +151,27 @@ def test_what_a_local_experiment_has_a_remote_one_has_or_says_why_not(house, ser
         remote.colour  # noqa: B018
 
 
+def test_trials_are_given_as_in_python(house, service):
+    remote = service.create_experiment("given", GRAPH, 1, seed=1)
+    local = dob.open_experiment("given", house.storage)
+    told, failed, left, other = remote.ask(n=4)
+    remote.tell(told, {"buy": 1})
+    remote.tell_failed(failed, "rain")
+    remote.abandon(left)
+    assert [remote.trial(trial)["state"] for trial in (told, failed, left)] == ["told", "failed", "abandoned"]
+    assert remote.explain(failed) == local.explain(failed)
+    for number in ("3", 3.0, None, True):
+        for words in ({"observation": {"buy": 1}}, {}):
+            method = "tell" if words else "abandon"
+            said = []
+            for one in (remote, local):
+                with pytest.raises(MissingError, match=r"a whole number such as trial\.number") as error:
+                    getattr(one, method)(number, **words)
+                said.append(str(error.value))
+            assert said[0] == said[1]
+    assert remote.trial(other)["state"] == "pending"
+
+
 def test_logs_are_those_of_python(house, service, tmp_path):
     graph = dob.CausalGraph([("email", "buy"), ("mobile", "buy")], "buy", context=["mobile"])
     remote = service.create_experiment("log", graph, 1, seed=1, lease=60.0)

@@ -303,10 +303,10 @@ class Experiment(ChoosingLog):
             problem = self.definition.problem
             return best_observed(self._followed_ledger(), problem, problem.settable(available), known)
 
-    def explain(self, number: int) -> Explanation:
+    def explain(self, number: int | Trial) -> Explanation:
         """Why a trial set what it set, by what was known when it was asked.
 
-        number  the trial's
+        number  the trial's, or the trial itself
 
         Returns the estimate, the optimism on top of it, what each causal path contributes, and the runner-up: see
         `Explanation`.
