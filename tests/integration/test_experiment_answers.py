@@ -17,6 +17,7 @@ from dobandit.errors import (
     PolicyError,
 )
 from dobandit.experiment.replica import Replica
+from dobandit.experiment.storage import MemoryStorage
 from dobandit.oracle.actions import Action
 from experiments import (
     ARMS,
@@ -162,6 +163,22 @@ def test_model_and_data_are_not_mixed():
         experiment.record({"X2": 1}, {"X3": 0, "X4": 0, "X5": 0, "Y": 0})
     assert experiment.recommend().do == {"X5": 1}
     assert experiment.best_observed().do == {"X2": 1}
+
+
+def test_how_often_something_happens_is_from_0_to_1():
+    """Of a node without causes: in `estimates`, and what they are drawn from; not of an effect, which may do harm."""
+    for links in ("auto", "identity"):
+        graph = dob.CausalGraph([("a", "b"), ("c", "b")], target="b", bias=["a", "c", "b"])
+        experiment = dob.create_experiment("rates", graph, 1, storage=MemoryStorage(), links=links, effects="any")
+        for _ in range(2):  # nothing was seen, then never a, and always c
+            rows = {(row.cause, row.effect): row for row in experiment.estimates()}
+            for name in ("a", "c"):
+                rate = rows[None, name]
+                assert 0.0 <= rate.low <= rate.value <= rate.high <= 1.0
+            assert rows["a", "b"].low < 0.0
+            experiment.record({}, {"a": 0, "c": 1, "b": 0, "count": 30})
+        assert rows[None, "a"].low == 0.0
+        assert rows[None, "c"].high == 1.0
 
 
 def listed(actions):
