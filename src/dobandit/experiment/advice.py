@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.experiment.diagnosis.parts import AGREES
+from dobandit.texts import decimals, fixed
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
@@ -77,9 +78,10 @@ def _warnings(told: Recommendation, learner: Learner) -> Iterator[str]:
     elif not math.isnan(told.value):
         low, high = told.observed.interval
         if high < told.interval.low or low > told.interval.high:
+            mean, *ends = (fixed(one, decimals((low, high))) for one in (told.observed.mean, low, high))
             yield (
-                f"{target} was {told.observed.mean:.3f} on average in {told.observed.rounds:,} rounds with exactly "
-                f"this action ({low:.3f} to {high:.3f}), outside of the interval of its value."
+                f"{target} was {mean} on average in {told.observed.rounds:,} rounds with exactly this action "
+                f"({' to '.join(ends)}), outside of the interval of its value."
             )
     if told.do and told.uplift is not None and told.uplift.interval.low <= 0.0:
         yield "It is not proved yet that this is better than doing nothing: the interval of the uplift reaches 0."

@@ -24,6 +24,7 @@ from dobandit.policy.own_outcomes import expect_outcomes, note_rounds, numbered,
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder
 from dobandit.policy.world import World
+from dobandit.texts import decimals
 
 _MOST_CELLS = 1 << 22  # actions x contexts, each with its own outcomes
 ANSWER = "it is the answer"
@@ -130,7 +131,7 @@ class BestSetEngine(GuaranteedEngine):
         if found.gap <= self.epsilon:
             return ANSWER_EXPECTED if now.pending else ANSWER
         both = f"{action_words(self.problem, best)} looks best, but {action_words(self.problem, rival)} may be better"
-        return f"{both} by up to {found.gap:.3f}; a coin chose between them"
+        return f"{both} by up to {found.gap:.{decimals(found.gap)}f}; a coin chose between them"
 
     def _standing(self, now: Situation, best: int = -1) -> tuple[Contest, Standing]:
         plan, state = self._plan_for(now.available), self._expecting(now.pending)

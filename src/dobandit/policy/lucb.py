@@ -20,6 +20,7 @@ from dobandit.policy.engine import Array, Choice, Draws, Engine, Estimate, Situa
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder
 from dobandit.policy.world import World, act
+from dobandit.texts import decimals, fixed
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,8 @@ class LUCBEngine(ArmsEngine):
         if gap <= self.epsilon:
             return ANSWER_EXPECTED if now.pending else ANSWER
         both = action_words(self.problem, actions.row(best)), action_words(self.problem, actions.row(rival))
-        return f"{both[0]} looks best, but {both[1]} may be better by up to {gap:.3f}; a coin chose between them"
+        better = fixed(gap, decimals(gap))
+        return f"{both[0]} looks best, but {both[1]} may be better by up to {better}; a coin chose between them"
 
     def _standing(self, now: Situation, action: Action | None = None) -> tuple[Actions, int, int, float]:
         plan, state = self._playable(now)
