@@ -158,6 +158,19 @@ def test_predictions_use_told_rounds_only():
 # -- tell ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_trial_is_named_by_its_number_or_given_itself(storage):
+    experiment = make(storage)
+    told, failed, left = experiment.ask(n=3)
+    experiment.tell(told, {"Y": 1})
+    experiment.tell_failed(failed, "rain")
+    experiment.abandon(left)
+    assert [experiment.trial(trial)["state"] for trial in (told, failed, left)] == ["told", "failed", "abandoned"]
+    assert experiment.explain(failed) == experiment.explain(failed.number)
+    elsewhere = told._replace(number=99)
+    for call in (experiment.tell_failed, experiment.abandon, experiment.trial, experiment.explain):
+        refused(ExperimentError, lambda call=call: call(elsewhere), "has no trial 99.")
+
+
 def test_bad_tells_store_nothing(storage):
     hidden = dob.CausalGraph([("A", "Y"), ("B", "Y"), ("U", "A"), ("U", "B")], target="Y", latent=["U"])
     experiment = make(storage, hidden, 1)
@@ -191,7 +204,8 @@ def test_bad_tells_store_nothing(storage):
             lambda number=number: experiment.trial(number),
             lambda number=number: experiment.explain(number),
         ):
-            refused(ExperimentError, call, "no trial")
+            whole = isinstance(number, int) and not isinstance(number, bool)
+            refused(ExperimentError, call, "no trial" if whole else "a whole number such as trial.number")
     for issued in (0, -1, 1.5, "1", True):
         refused(ExperimentError, lambda issued=issued: experiment.tell(0, {"Y": 1}, issued=issued), "issued")
     for reason in (None, 5, "a\0b", "\ud800"):

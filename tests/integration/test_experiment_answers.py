@@ -11,11 +11,13 @@ from scipy.special import rel_entr
 
 import dobandit as dob
 from dobandit.errors import (
+    DobanditWarning,
     ExperimentError,
     InterventionError,
     PolicyError,
 )
 from dobandit.experiment.replica import Replica
+from dobandit.experiment.storage import MemoryStorage
 from dobandit.oracle.actions import Action
 from experiments import (
     ARMS,
@@ -96,8 +98,57 @@ def test_best_observed(name, tmp_path):
     assert 0.0 <= best.interval.low <= best.mean <= best.interval.high <= 1.0 + 1e-12
 
 
+SETS = {  # what is set: how likely the target is then
+    "nothing": ({}, 0.3),
+    "e": ({"e": 1}, 0.4),
+    "c": ({"c": 1}, 0.6),
+    "no e": ({"e": 0}, 0.7),
+    "d": ({"d": 1}, 0.2),
+    "e, c": ({"e": 1, "c": 1}, 0.8),
+    "v": ({"v": 1}, 0.9),
+}
+
+
+@pytest.mark.parametrize(
+    ("rules", "available", "best"),
+    [
+        ({"budget": 1}, None, "c"),
+        ({"budget": 2}, None, "e, c"),
+        ({"budget": 2, "exclusive": [["e", "c"]]}, None, "c"),
+        ({"budget": 2, "costs": {"c": 3}, "total_cost": 3}, None, "c"),
+        ({"budget": 2, "levers": {"e": (0, 1)}}, None, "e, c"),
+        ({"budget": 1, "levers": {"e": (0, 1)}}, None, "no e"),
+        ({"budget": 2, "forbid": ["c"]}, None, "e"),
+        ({"budget": 2, "forbid": ["c", "e"]}, None, "nothing"),
+        ({"budget": 2, "require": ["e"]}, ["e", "d"], "e"),
+        ({"budget": 1, "require": ["d"]}, None, "d"),
+        ({"budget": 2, "available": ["e", "d"]}, None, "e"),
+        ({"budget": 1}, ["e", "d"], "e"),
+        ({"budget": 1}, [], "nothing"),
+        ({"budget": 2, "effects": "nonnegative"}, None, "e, c"),
+        ({"budget": 2, "effects": "nonnegative"}, ["e", "d"], None),  # one more never hurts: sets of exactly two
+        ({"budget": 1, "effects": "nonnegative"}, ["e"], "e"),
+        ({"budget": 1, "effects": "nonnegative"}, [], "nothing"),
+        ({"budget": 1, "smaller": False}, ["d"], "d"),
+        ({"budget": 2, "smaller": False}, ["c", "x"], "c"),  # x is no cause of b: nothing that matters can be added
+        ({"budget": 2, "smaller": True, "effects": "nonnegative"}, ["d"], "nothing"),
+    ],
+)
+def test_the_best_observed_set_is_one_that_the_rules_allow(rules, available, best):
+    edges = [("e", "v"), ("c", "v"), ("d", "v"), ("v", "b"), ("v", "x")]
+    with pytest.warns(DobanditWarning, match="setting .x. cannot change"):
+        graph = dob.CausalGraph(edges, target="b", controllable=["e", "c", "d", "x"])
+    rules = {"effects": "any"} | rules
+    experiment = dob.create_experiment("allowed", graph, storage="memory", policy="ucb", **rules)
+    for do, mean in SETS.values():
+        ones = round(1000 * mean)
+        experiment.record(do, [{"b": 1, "count": ones}, {"b": 0, "count": 1000 - ones}])
+    found = experiment.best_observed(available)
+    assert (found and found.do) == (SETS[best][0] if best else None)
+
+
 def test_one_lucky_round_is_not_the_best():
-    experiment = make()
+    experiment = make(budget=1)
     experiment.record(["X4"], {"Y": 1})
     for i in range(20):
         experiment.record(["X2"], {"Y": int(i > 2)})
@@ -109,10 +160,26 @@ def test_model_and_data_are_not_mixed():
     """The model may speak for a set that was never tried, the data never do."""
     experiment = make(budget=1)
     for _ in range(200):
-        experiment.record({"X2": 0, "X3": 0, "X4": 0}, {"X5": 1, "Y": 1})
+        experiment.record({"X2": 0, "X3": 0, "X4": 0}, {"X5": 1, "Y": 1})  # which the rules do not allow
         experiment.record({"X2": 1}, {"X3": 0, "X4": 0, "X5": 0, "Y": 0})
     assert experiment.recommend().do == {"X5": 1}
-    assert experiment.best_observed().do == {"X2": 0, "X3": 0, "X4": 0}
+    assert experiment.best_observed().do == {"X2": 1}
+
+
+def test_how_often_something_happens_is_from_0_to_1():
+    """Of a node without causes: in `estimates`, and what they are drawn from; not of an effect, which may do harm."""
+    for links in ("auto", "identity"):
+        graph = dob.CausalGraph([("a", "b"), ("c", "b")], target="b", bias=["a", "c", "b"])
+        experiment = dob.create_experiment("rates", graph, 1, storage=MemoryStorage(), links=links, effects="any")
+        for _ in range(2):  # nothing was seen, then never a, and always c
+            rows = {(row.cause, row.effect): row for row in experiment.estimates()}
+            for name in ("a", "c"):
+                rate = rows[None, name]
+                assert 0.0 <= rate.low <= rate.value <= rate.high <= 1.0
+            assert rows["a", "b"].low < 0.0
+            experiment.record({}, {"a": 0, "c": 1, "b": 0, "count": 30})
+        assert rows[None, "a"].low == 0.0
+        assert rows[None, "c"].high == 1.0
 
 
 def listed(actions):

@@ -289,7 +289,12 @@ def test_record_and_import_and_export(x, tmp_path):
     assert x("export", "spring", "log.csv").out == "wrote 4 trials to log.csv\n"
     assert x("export", "spring", "-").out == (tmp_path / "log.csv").read_text()
     x("create", "copy", "graph.txt", "-k", 1)
-    assert json_of(x("import", "copy", "log.csv", "--json")) == {"rounds": 4, "first": 0, "last": 3}
+    assert json_of(x("import", "copy", "log.csv", "--json")) == {
+        "rounds": 4,
+        "first": 0,
+        "last": 3,
+        "warnings": [],
+    }
     assert x("import", "copy", "-", stdin=b"buy\n1\n").out == "imported 1 round as trial 4\n"
     x("create", "counted", "graph.txt", "-k", 1)
     counted = b"visit,buy,count\n1,1,30\n0,0,70\n"
@@ -297,6 +302,17 @@ def test_record_and_import_and_export(x, tmp_path):
     done = json_of(x("export", "copy", "log.out", "--format", "parquet", "--json"))
     assert done == {"file": "log.out", "format": "parquet", "trials": 5}
     assert (tmp_path / "log.out").read_bytes()[:4] == b"PAR1"
+
+
+def test_an_import_that_came_before_is_pointed_out(x, tmp_path):
+    (tmp_path / "plain.csv").write_text("do:coupon,email,visit,buy\n" + "1,0,1,1\n,,1,0\n,,0,0\n" * 5)
+    first = x("import", "spring", "plain.csv")
+    assert (first.out, first.err) == ("imported 15 rounds as trials 0 to 14\n", "")
+    second = x("import", "spring", "plain.csv")
+    assert second.out == "imported 15 rounds as trials 15 to 29\n"
+    assert second.err.startswith("warning: just these rounds were imported before, as trials 0 to 14,")
+    third = x("import", "spring", "plain.csv", "--json")
+    assert [f"warning: {doubt}\n" for doubt in json_of(third)["warnings"]] == [second.err] == [third.err]
 
 
 def test_an_export_replaces_nothing_unless_told_to_and_never_the_storage(x, tmp_path):

@@ -67,7 +67,7 @@ def test_answers_without_a_model_and_without_data(x):
     assert json_of(x("recommend", "blind", "--json"))["best_observed"] is None
     text = x("recommend", "blind").out
     assert "keeps averages and no model" in text
-    assert "buy was not seen yet" in text
+    assert "no round with an allowed set has seen buy yet" in text
     assert json_of(x("explain", "blind", 0, "--json"))["optimistic"] is None
     assert "inf" not in x("explain", "blind", 0).out
     assert x("diagnose", "blind").out

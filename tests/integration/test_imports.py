@@ -63,6 +63,7 @@ def everything(experiment):
 
 
 @pytest.mark.parametrize("name", ["closed-form", "causal", "random"])
+@pytest.mark.filterwarnings("ignore:just these rounds were imported before")
 def test_an_import_in_slices_is_as_one_in_one_transaction(name, tmp_path, monkeypatch):
     """Every answer, the next ask and all that was learned, to the last bit; whatever was told while it came is before
     it in the log."""

@@ -59,7 +59,7 @@ def test_one_experiment_says_what_the_model_the_data_and_doing_nothing_say(shop)
     for warning in told.warnings:
         assert warning in page.text
     for row in shop.experiment.estimates():
-        assert f"({words.digits(row.low, 2)} to {words.digits(row.high, 2)}" in page.text
+        assert f"({words.span((row.low, row.high), 2)}" in page.text
 
 
 def test_every_link_within_a_page_leads_somewhere(shop):

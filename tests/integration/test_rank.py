@@ -198,6 +198,8 @@ def test_only_rounds_that_set_what_is_always_set_are_ranked():
     assert document["nothing"] is document["actions"][0]["uplift"] is None
     assert set(ranking.fit.nodes) == {"email", "coupon", "visit", "buy"}
     assert ranking.fit.nodes["buy"].rows <= 300
+    assert (ranking.rounds, document["rounds"], ranking.fit.to_document()["rounds"]) == (300, 300, 300)
+    assert "from 300 rounds" in str(ranking.chart().chart.to_dict())
     with pytest.warns(dob.errors.DobanditWarning, match="are left out"):
         fit = dob.fit(graph, ROWS, always_set=["price"])
     assert fit.expect({"price": 0}).value == experiment.evaluate({"price": 0}).value

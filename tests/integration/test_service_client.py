@@ -21,7 +21,15 @@ import killed_service
 from dobandit.client.connection import Connection
 from dobandit.client.experiment import LOCAL_ONLY
 from dobandit.client.service import Service
-from dobandit.errors import ExperimentError, MissingError, ParseError, PolicyError, ServiceError, StorageError
+from dobandit.errors import (
+    DobanditWarning,
+    ExperimentError,
+    MissingError,
+    ParseError,
+    PolicyError,
+    ServiceError,
+    StorageError,
+)
 from dobandit.experiment.storage import MemoryStorage
 from serving import served
 from worlds import THOROUGH
@@ -143,6 +151,27 @@ def test_what_a_local_experiment_has_a_remote_one_has_or_says_why_not(house, ser
         remote.colour  # noqa: B018
 
 
+def test_trials_are_given_as_in_python(house, service):
+    remote = service.create_experiment("given", GRAPH, 1, seed=1)
+    local = dob.open_experiment("given", house.storage)
+    told, failed, left, other = remote.ask(n=4)
+    remote.tell(told, {"buy": 1})
+    remote.tell_failed(failed, "rain")
+    remote.abandon(left)
+    assert [remote.trial(trial)["state"] for trial in (told, failed, left)] == ["told", "failed", "abandoned"]
+    assert remote.explain(failed) == local.explain(failed)
+    for number in ("3", 3.0, None, True):
+        for words in ({"observation": {"buy": 1}}, {}):
+            method = "tell" if words else "abandon"
+            said = []
+            for one in (remote, local):
+                with pytest.raises(MissingError, match=r"a whole number such as trial\.number") as error:
+                    getattr(one, method)(number, **words)
+                said.append(str(error.value))
+            assert said[0] == said[1]
+    assert remote.trial(other)["state"] == "pending"
+
+
 def test_logs_are_those_of_python(house, service, tmp_path):
     graph = dob.CausalGraph([("email", "buy"), ("mobile", "buy")], "buy", context=["mobile"])
     remote = service.create_experiment("log", graph, 1, seed=1, lease=60.0)
@@ -223,7 +252,8 @@ def test_answers_are_those_of_python(house, service, tmp_path):
     experiment.to_parquet(tmp_path / "log.parquet")
     other = service.create_experiment("again", GRAPH, 1, seed=2, history=local.to_pandas())
     assert other.status().rounds == 22
-    assert len(other.import_history(tmp_path / "log.parquet")) == 22
+    with pytest.warns(DobanditWarning, match="just these rounds were imported before, as trials 0 to 21,"):
+        assert len(other.import_history(tmp_path / "log.parquet")) == 22
     assert repr(other.definition.policy) == repr(local.definition.policy)
     assert (experiment.graph, experiment.columns.names) == (local.graph, local.columns.names)
 

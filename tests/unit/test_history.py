@@ -197,6 +197,13 @@ def test_sources_that_are_none(tmp_path):
             read_history(source, BINARY)
     assert "at least one round" in str(refused([]))
     assert "stands twice" in str(refused(pd.DataFrame([[1, 1]], columns=["Y", "Y"])))
+    frame = pd.DataFrame({"X1": [1, 0], "do:X1": [1, None], "Y": [1, 1], "count": [3, 4]})
+    for name in frame.columns:  # sums over groups have them in the index
+        said = str(refused(frame.set_index([name, "Y"] if name != "Y" else "Y")))
+        assert f"{name!r} is its index" in said
+        assert "reset_index()" in said
+    for table in (frame.set_index("X1").reset_index(), frame.set_index("X1", drop=False), frame.rename_axis("day")):
+        assert len(history.read_history(table, BINARY)) == 2
     assert "cannot be read" in str(refused(tmp_path / "nowhere.csv"))
     assert "cannot be read" in str(refused(tmp_path))
     (tmp_path / "latin.csv").write_bytes(b"X1,Y\n1,\xe9\n")

@@ -11,11 +11,12 @@ from dobandit.cli.networks import graph_options_but_context, hide_of, read_struc
 from dobandit.cli.output import json_option, print_json, print_table, say, several
 from dobandit.cli.rules import link_option, rule_options, rule_words, shown_action
 from dobandit.oracle.rules import rules_of
-from dobandit.texts import printable
+from dobandit.texts import decimals, fixed, printable
 
 if TYPE_CHECKING:
     from dobandit.fitting.nodes import NodeFit
     from dobandit.fitting.ranking import Ranked
+    from dobandit.policy.engine import Interval
     from dobandit.report.ranking import RankingResult
 
 
@@ -75,9 +76,14 @@ def rank_command(
 
 def _print_ranking(ranking: RankingResult, top: int, chart: str | None) -> None:
     shown = ranking.actions[:top]
+    places = (
+        decimals(*(action.interval for action in shown)),
+        decimals(*(action.uplift.interval for action in shown if action.uplift is not None and action.do)),
+        decimals(*(action.observed.interval for action in shown if action.observed is not None)),
+    )
     print_table(
         ["", "set", f"E[{ranking.target}]", "against nothing", "seen"],
-        [(str(i), *_cells(action)) for i, action in enumerate(shown, 1)],
+        [(str(i), *_cells(action, *places)) for i, action in enumerate(shown, 1)],
         title=f"The best {len(shown):,} of {len(ranking.actions):,} sets, from {ranking.rounds:,} rounds",
         right=[0, 2, 3, 4],
     )
@@ -96,14 +102,20 @@ def _print_ranking(ranking: RankingResult, top: int, chart: str | None) -> None:
         say(f"drawn into {chart}")
 
 
-def _cells(action: Ranked) -> tuple[str, ...]:
-    seen, uplift = action.observed, action.uplift if action.do else None
+def _cells(action: Ranked, of_values: int, of_uplifts: int, of_means: int) -> tuple[str, ...]:
+    """A row, with as many decimals in each column."""
+    seen, uplift = action.observed, action.uplift
     return (
         shown_action(action.do),
-        f"{action.value:.3f}, {action.interval.low:.3f}..{action.interval.high:.3f}",
-        "" if uplift is None else f"{uplift.value:+.3f}, {uplift.interval.low:+.3f}..{uplift.interval.high:+.3f}",
-        "-" if seen is None else f"{seen.mean:.3f} ({seen.rounds:,})",
+        _worth_words(action.value, action.interval, of_values),
+        "" if uplift is None or not action.do else _worth_words(uplift.value, uplift.interval, of_uplifts, "+"),
+        "-" if seen is None else f"{fixed(seen.mean, of_means)} ({seen.rounds:,})",
     )
+
+
+def _worth_words(value: float, interval: Interval, places: int, sign: str = "") -> str:
+    ends = "..".join(fixed(end, places, sign) for end in interval)
+    return f"{fixed(value, places, sign)}, {ends}"
 
 
 def _link_words(node: NodeFit) -> str:

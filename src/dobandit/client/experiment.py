@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from dobandit.checks import is_whole, shown
+from dobandit.checks import shown
 from dobandit.client import values
 from dobandit.client.connection import Connected, Connection
 from dobandit.documents import reading
-from dobandit.errors import MissingError
+from dobandit.errors import DobanditWarning, MissingError
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
 from dobandit.experiment.definition import Definition, lease_seconds
 from dobandit.experiment.diagnosis import Diagnosis
 from dobandit.experiment.explanation import Explanation
-from dobandit.experiment.log import check_page, checked_path
+from dobandit.experiment.log import check_page, checked_path, number_of
 from dobandit.experiment.past import columns_of
 from dobandit.experiment.status import Status
 from dobandit.experiment.trial import Told, Trial
@@ -33,6 +34,7 @@ LOCAL_ONLY = {
     "after_fork": "Locks belong to the process that answers.",
     "begin_with": "Give `history` to `create_experiment`.",
     "handed_out": "`ask` hands trials out.",
+    "import_noted": "`import_history` warns.",
     "locks": "Locks belong to the process that answers.",
     "learner": "The policy at work stays with the service: see `estimates` and `evaluate`, or take the log elsewhere.",
     "storage": "It stays with the service, which tells nobody where it is.",
@@ -123,21 +125,22 @@ class RemoteExperiment(Connected):
         """
         if isinstance(number, Trial):
             issued, number = number.issued if issued is None else issued, number.number
-        holder = self._held.get(number, 1) if issued is None and is_whole(number) else issued
+        path = f"{self._trial(number)}/tell"
+        holder = self._held.get(number, 1) if issued is None else issued
         said = {**values.seen(observation), "issued": values.plain(holder)}
-        told = reading.read(Told, self._post(f"{self._trial(number)}/tell", said))
+        told = reading.read(Told, self._post(path, said))
         self._held.pop(told.number, None)
         return told
 
-    def tell_failed(self, number: int, reason: str = "") -> None:
+    def tell_failed(self, number: int | Trial, reason: str = "") -> None:
         """The trial of this number was tried, but gave no valid observation; `reason` says why."""
         self._post(f"{self._trial(number)}/fail", {"reason": values.plain(reason)})
-        self._held.pop(number, None)
+        self._held.pop(number_of(number), None)
 
-    def abandon(self, number: int) -> None:
+    def abandon(self, number: int | Trial) -> None:
         """Nobody will carry the trial of this number out."""
         self._post(f"{self._trial(number)}/abandon", {})
-        self._held.pop(number, None)
+        self._held.pop(number_of(number), None)
 
     def record(self, do: Do | None, observation: Any) -> int:
         """A round that nobody asked for: what was set (`do`), and what was seen (`observation`). Returns its number."""
@@ -150,6 +153,8 @@ class RemoteExperiment(Connected):
         """
         rows = values.rounds(source, self.columns)
         said = self._post("/import", {"rows": rows}, once=True)
+        for doubt in said.get("warnings", []):  # an older service says none
+            warnings.warn(doubt, DobanditWarning, stacklevel=2)
         return range(said["first"], said["last"] + 1)
 
     # -- answers -------------------------------------------------------------------------------------------------
@@ -171,14 +176,14 @@ class RemoteExperiment(Connected):
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
     ) -> BestObserved | None:
-        """The set that the data alone speak for; None where no round with an allowed set saw the target.
+        """The allowed set that the data alone speak for; None where no round with one saw the target.
 
         available, context  the variables that can be set, and what was so in the rounds that count
         """
         said = self._get("/best-observed", available, context=context)
         return None if said is None else reading.read(BestObserved, said)
 
-    def explain(self, number: int) -> Explanation:
+    def explain(self, number: int | Trial) -> Explanation:
         """Why the trial of this number set what it set."""
         return reading.read(Explanation, self._get(f"{self._trial(number)}/explain"))
 
@@ -232,7 +237,7 @@ class RemoteExperiment(Connected):
             after = page["next"]
         return found
 
-    def trial(self, number: int) -> dict[str, Any]:
+    def trial(self, number: int | Trial) -> dict[str, Any]:
         """The row of the log with this number."""
         row: dict[str, Any] = self._get(self._trial(number))
         return row
@@ -277,9 +282,10 @@ class RemoteExperiment(Connected):
         why = f" {LOCAL_ONLY[name]}" if name in LOCAL_ONLY else ""
         raise AttributeError(f"a {type(self).__name__} has no {name!r}.{why}")
 
-    def _trial(self, number: object) -> str:
-        if not is_whole(number) or not 0 <= number < 2**63:  # type: ignore[operator]
-            raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}.")
+    def _trial(self, given: object) -> str:
+        number = number_of(given)
+        if number < 0:
+            raise MissingError(f"experiment {self.name!r} has no trial {shown(given)}.")
         return f"/trials/{number}"
 
     def _get(self, path: str, available: Iterable[str] | None = None, **objects: Mapping[str, object] | None) -> Any:

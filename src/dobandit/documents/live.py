@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dobandit.experiment.export import document, iso_time
@@ -43,8 +44,8 @@ def recorded_document(trial: int) -> dict[str, Any]:
     return {"trial": trial}
 
 
-def imported_document(numbers: range, rounds: int) -> dict[str, Any]:
-    return {"rounds": rounds, "first": numbers[0], "last": numbers[-1]}
+def imported_document(numbers: range, rounds: int, warnings: Sequence[str]) -> dict[str, Any]:
+    return {"rounds": rounds, "first": numbers[0], "last": numbers[-1], "warnings": list(warnings)}
 
 
 def explanation_document(told: Explanation, interval_words: str) -> dict[str, Any]:

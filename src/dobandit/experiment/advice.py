@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.experiment.diagnosis.parts import AGREES
+from dobandit.texts import decimals, fixed
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
@@ -100,9 +101,10 @@ def seen_outside(target: str, value: float, interval: Interval, observed: Observ
     low, high = observed.interval
     if high >= interval.low and low <= interval.high:
         return None
+    mean, *ends = (fixed(one, decimals((low, high))) for one in (observed.mean, low, high))
     return (
-        f"{target} was {observed.mean:.3f} on average in {observed.rounds:,} rounds with exactly this action "
-        f"({low:.3f} to {high:.3f}), outside of the interval of its value."
+        f"{target} was {mean} on average in {observed.rounds:,} rounds with exactly this action ({' to '.join(ends)}), "
+        "outside of the interval of its value."
     )
 
 

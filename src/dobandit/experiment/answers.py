@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dobandit.experiment.ledger import Ledger
 from dobandit.experiment.row_texts import Row
 from dobandit.experiment.status import mean_of
+from dobandit.model.weights import fixed_values
+from dobandit.oracle.actions import action_of
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Observed
     from dobandit.policy.learner import Learner
+    from dobandit.policy.problem import Problem
 
 
 class BestObserved(NamedTuple):
@@ -59,22 +62,24 @@ class EdgeEstimate(NamedTuple):
 
 
 def best_observed(
-    ledger: Ledger, available: tuple[str, ...] | None = None, context: Row | None = None
+    ledger: Ledger, problem: Problem, available: tuple[int, ...] | None = None, context: Row | None = None
 ) -> BestObserved | None:
-    """The set with the largest lower end of its 95% interval: one lucky round does not win. Of equals the one whose
-    text comes first.
+    """The set with the largest lower end of its 95% interval, of those that can be chosen: one lucky round does not
+    win. Of equals the one whose text comes first.
 
     context  only rounds that saw these values
     """
     columns = ledger.columns
-    sums = ledger.sums(context)
-    if available is not None:
-        sums = {do: entry for do, entry in sums.items() if set(columns.decode(do)) <= set(available)}
     found = [
         BestObserved(columns.decode(do), *mean_of(total, rounds, columns.continuous))
-        for do, (rounds, total) in sorted(sums.items())
+        for do, (rounds, total) in sorted(ledger.sums(context).items())
     ]
-    return max(found, key=lambda best: (best.interval.low, best.mean), default=None)
+    found.sort(key=lambda best: (best.interval.low, best.mean), reverse=True)
+    for best in found:
+        action = action_of(fixed_values(problem.graph, best.do, continuous=problem.continuous))
+        if problem.can_be_chosen(action, available):
+            return best
+    return None
 
 
 def observed_of(ledger: Ledger, do: Do, context: Row | None) -> Observed | None:

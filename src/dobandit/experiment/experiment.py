@@ -287,7 +287,8 @@ class Experiment(ChoosingLog):
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
     ) -> BestObserved | None:
-        """The set that the data alone speak for; None where no round with an allowed set saw the target.
+        """The allowed set that the data alone speak for; None where no round with one saw the target. Setting nothing
+        counts where smaller sets do.
 
         available  the variables that can be set; default: all that the rules allow
         context    only rounds in which these variables of the context had these values; default: all rounds
@@ -302,12 +303,13 @@ class Experiment(ChoosingLog):
         known = self.columns.context_row(context, whole=False)
         with self._reading:
             self._require_there()
-            return best_observed(self._followed_ledger(), self._names(available), known)
+            problem = self.definition.problem
+            return best_observed(self._followed_ledger(), problem, problem.settable(available), known)
 
-    def explain(self, number: int) -> Explanation:
+    def explain(self, number: int | Trial) -> Explanation:
         """Why a trial set what it set, by what was known when it was asked.
 
-        number  the trial's
+        number  the trial's, or the trial itself
 
         Returns the estimate, the optimism on top of it, what each causal path contributes, and the runner-up: see
         `Explanation`.

@@ -19,6 +19,7 @@ from dobandit.policy.engine import Array, Interval, Pending
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
+    from dobandit.experiment.trial import Trial
 
 _PATHS = 10
 _ROUNDING = 1e-9
@@ -69,11 +70,11 @@ class Explanation(NamedTuple):
     context: dict[str, float] = {}  # noqa: RUF012 (a default that nobody writes to)
 
 
-def explain(experiment: Experiment, number: int) -> Explanation:
+def explain(experiment: Experiment, number: int | Trial) -> Explanation:
     trial = experiment.stored_trial(number)
     if trial.source != ASKED:
         raise ExperimentError(
-            f"trial {number} was {trial.source}, not asked for: nobody chose it, so nothing explains it."
+            f"trial {trial.number} was {trial.source}, not asked for: nobody chose it, so nothing explains it."
         )
     then = experiment.replica_after(trial.asked_after)
     columns, context = experiment.columns, then.known(trial.context)

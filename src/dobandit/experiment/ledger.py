@@ -10,6 +10,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,14 +18,15 @@ from numpy.typing import NDArray
 
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row, split_batch
-from dobandit.experiment.storage.base import TOLD, Storage
+from dobandit.experiment.storage.base import TOLD, Storage, StoredTrial
 from dobandit.experiment.storage.refusals import not_in_a_row
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Array, Rounds
 
-_FIELDS = ("state", "do", "observation", "counts")
-_FORETOLD = ("position", *_FIELDS, "predicted")
+FIELDS = ("state", "do", "observation", "counts")
+_fields_of = attrgetter(*FIELDS)
+_FORETOLD = ("position", *FIELDS, "predicted")
 PART = 10_000  # closed trials in memory at a time
 
 
@@ -67,13 +69,13 @@ class Ledger:
 
     def follow(self, storage: Storage, experiment: int) -> None:
         """Take in what was closed since."""
-        while groups := storage.closed_groups(experiment, self.position, PART, _FIELDS):
-            self._take([group[:-1] for group in groups])
+        while groups := storage.closed_groups(experiment, self.position, PART, FIELDS):
+            self.take([group[:-1] for group in groups])
             if sum(times for *_, times, _ in groups) < PART:
                 return
 
-    def _take(self, groups: Sequence[tuple[Any, ...]]) -> None:
-        """Equal trials, and how many there are of each."""
+    def take(self, groups: Sequence[tuple[Any, ...]]) -> None:
+        """Take in equal trials: their FIELDS, and how many there are of each."""
         rows: Counter[tuple[str, str]] = Counter()
         for state, do, seen, counts, times in groups:
             for text, count in zip(*split_batch(seen or "", counts), strict=True) if state == TOLD else ():
@@ -81,6 +83,11 @@ class Ledger:
                 rows[do, text] += times * count
         self.counts.update(rows)
         self.position += sum(times for *_, times in groups)
+
+    def take_trials(self, trials: Sequence[StoredTrial]) -> None:
+        """Take in closed trials. Those that are the same object are looked at once."""
+        distinct, times = {id(trial): trial for trial in trials}, Counter(map(id, trials))
+        self.take([(*_fields_of(trial), times[key]) for key, trial in distinct.items()])
 
     def follow_predictions(self, storage: Storage, experiment: int) -> None:
         """What was predicted in the trials that were taken in; a long log takes a while."""

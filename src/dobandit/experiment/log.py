@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 from dobandit.checks import is_whole, shown
-from dobandit.errors import ConflictError, ExperimentError, MissingError
+from dobandit.errors import ConflictError, DobanditError, DobanditWarning, ExperimentError, MissingError
 from dobandit.experiment import export
 from dobandit.experiment.batches import Seen, at_hand, batch_of, summed
 from dobandit.experiment.definition import definition_from_text
 from dobandit.experiment.history import Rounds, read_history
+from dobandit.experiment.ledger import FIELDS, Ledger
 from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.storage.base import (
@@ -30,7 +33,10 @@ from dobandit.experiment.storage.base import (
     Writer,
 )
 from dobandit.experiment.storage.refusals import storable
+from dobandit.experiment.trial import Trial
 from dobandit.model.weights import Do
+
+_FEWEST = 10  # rounds of an import that are looked for: fewer may well be equal by chance
 
 
 class ExperimentLog:
@@ -49,10 +55,10 @@ class ExperimentLog:
 
     # -- closing a trial without an observation ------------------------------------------------------------------
 
-    def tell_failed(self, number: int, reason: str = "") -> None:
+    def tell_failed(self, number: int | Trial, reason: str = "") -> None:
         """The trial was tried, but gave no valid observation. The learner takes nothing from it.
 
-        number  the trial's
+        number  the trial's, or the trial itself
         reason  why, for whoever reads the log
 
         >>> import dobandit as dob
@@ -68,14 +74,14 @@ class ExperimentLog:
             raise ExperimentError(f"a reason has neither NUL nor lone surrogates, but got {shown(reason)}.")
         self._close(number, FAILED, reason)
 
-    def abandon(self, number: int) -> None:
+    def abandon(self, number: int | Trial) -> None:
         """Nobody will carry the trial out. The learner takes nothing from it.
 
-        number  the trial's
+        number  the trial's, or the trial itself
         """
         self._close(number, ABANDONED, None)
 
-    def _close(self, number: int, state: str, reason: str | None) -> None:
+    def _close(self, number: int | Trial, state: str, reason: str | None) -> None:
         with self.storage.writing(self._id) as writer:
             trial = self._trial(writer, number)
             if trial.state == state and trial.reason == reason:
@@ -97,8 +103,12 @@ class ExperimentLog:
         trial = writer.trial(number_of(number))
         if trial is None:
             there = f"They run from 0 to {writer.trials - 1}." if writer.trials else "There is none yet: ask first."
-            raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}. {there}")
+            raise self._no_trial(number, there)
         return trial
+
+    def _no_trial(self, given: object, there: str = "") -> MissingError:
+        number = given.number if isinstance(given, Trial) else given
+        return MissingError(f"experiment {self.name!r} has no trial {shown(number)}. {there}".rstrip())
 
     def _conflict(self, trial: StoredTrial, wanted: str) -> ConflictError:
         already = closed_words(trial.state, trial.reason)
@@ -150,19 +160,52 @@ class ExperimentLog:
         that stand next to each other, set the same (in the same context) and have a count above 1 somewhere. So are
         the rows that have one trial.number in a table that `to_csv` wrote.
 
+        Ten rounds or more that were imported before, the same ones as a whole, are imported again with a warning: they
+        then count twice.
+
         >>> import dobandit as dob
         >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
         >>> experiment = dob.create_experiment("imported", graph, budget=1, storage="memory")
         >>> experiment.import_history([({"ad": 1}, {"buy": 1}), ({}, {"ad": 0, "buy": 0})])
         range(0, 2)
         """
+        return self.import_noted(source, lambda doubt: warnings.warn(doubt, DobanditWarning, stacklevel=4))
+
+    def import_noted(self, source: Any, note: Callable[[str], None]) -> range:
+        """`import_history`, where `note` is told of rounds that were imported before."""
         told, now = read_history(source, self.columns), self._clock()
         distinct = dict(zip(map(id, told), told, strict=True))  # equal rows of a file are one object
         made = {key: self._imported(rounds, now) for key, rounds in distinct.items()}
         trials = [made[id(rounds)] for rounds in told]
+        before = self._imported_before(trials)
+        if before is not None:
+            there = f"trial {before[0]}" if len(before) == 1 else f"trials {before[0]} to {before[-1]}"
+            note(
+                f"just these rounds were imported before, as {there}, and now count once more. If that is a mistake, "
+                "export the log, take the trials of one of the imports out of the table, and import the rest into a "
+                "new experiment."
+            )
         position, first = self._entered(trials)
         self._keep_sums(position, len(trials))
         return range(first, first + len(trials))
+
+    def _imported_before(self, trials: Sequence[StoredTrial]) -> range | None:
+        """The trials of an import, or of the history that the log began with, that has just these rounds, in whatever
+        order; None where none is found."""
+        rounds = sum(trial.rounds for trial in trials)
+        if rounds < _FEWEST:
+            return None
+        new = Ledger(self.columns)
+        with suppress(DobanditError):  # whatever is the matter with the log, an import need not know what is in it
+            for position, size in self.storage.imports_like(self._id, len(trials), rounds):
+                if not new.position:
+                    new.take_trials(trials)
+                old = Ledger(self.columns)
+                old.take([group[:-1] for group in self.storage.closed_groups(self._id, position, size, FIELDS)])
+                if old.counts == new.counts:
+                    ((first,),) = self.storage.closed_fields(self._id, position, 1, ("number",))
+                    return range(first, first + size)
+        return None
 
     def _imported(self, rounds: Rounds, now: float) -> StoredTrial:
         do = rounds[0].do
@@ -235,10 +278,10 @@ class ExperimentLog:
             rows = self.storage.last(self._id, last, state)
         return [export.row_of(trial, self.columns) for trial in rows]
 
-    def trial(self, number: int) -> dict[str, Any]:
+    def trial(self, number: int | Trial) -> dict[str, Any]:
         """One row of the log, as `trials` gives all of them. Raises MissingError where there is none.
 
-        number  the trial's
+        number  the trial's, or the trial itself
         """
         return export.row_of(self.stored_trial(number), self.columns)
 
@@ -291,12 +334,12 @@ class ExperimentLog:
         """The log as it is stored, by number; `trials` gives it by names."""
         return self.storage.rows(self._id)
 
-    def stored_trial(self, number: int) -> StoredTrial:
+    def stored_trial(self, number: int | Trial) -> StoredTrial:
         """The trial of this number as it is stored; `trial` gives it by names."""
         trial = self.storage.trial(self._id, number_of(number))
         if trial is None:
             self._require_there()
-            raise MissingError(f"experiment {self.name!r} has no trial {shown(number)}.")
+            raise self._no_trial(number)
         return trial
 
     def __enter__(self) -> Self:
@@ -311,8 +354,14 @@ class ExperimentLog:
 
 
 def number_of(given: object) -> int:
-    """The number of a trial that was asked for; -1, which none has, where it can be none."""
-    return int(given) if is_whole(given) and 0 <= given < 2**63 else -1  # type: ignore[call-overload, operator]
+    """The number of a trial that is given by its number or as itself; -1, which none has, where none can have it."""
+    number = given.number if isinstance(given, Trial) else given
+    if not is_whole(number):
+        raise MissingError(
+            f"a trial is named by its number, a whole number such as trial.number, or given as ask returned it, but "
+            f"got {shown(number)}."
+        )
+    return int(number) if 0 <= number < 2**63 else -1  # type: ignore[call-overload, operator]
 
 
 def checked_path(path: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dobandit.experiment.storage.base import ABANDONED, FAILED
 from dobandit.policy.engine import Choice, percent
+from dobandit.texts import decimals, fixed
 
 if TYPE_CHECKING:
     from dobandit.policy.learner import Learner
@@ -53,17 +54,19 @@ def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) 
         return f"{learner.label} compares nothing in this round"
     if math.isnan(predicted) or not math.isfinite(choice.value):
         return "not tried yet"
+    bonus = choice.value - predicted
+    places = decimals((predicted, choice.value))
+    mean, more, index = (fixed(one, places) for one in (predicted, abs(bonus), min(choice.value, 1.0)))
     if choice.note:
-        return f"{choice.note}: {target} may be {min(choice.value, 1.0):.3f} by these"
+        return f"{choice.note}: {target} may be {index} by these"
     if not learner.keeps_model and choice.value == predicted:
-        return f"largest mean of {target} so far: {predicted:.3f}"
+        return f"largest mean of {target} so far: {mean}"
     if not learner.keeps_model and learner.engine.bonus_words:
-        return f"largest index: mean {predicted:.3f} + {choice.value - predicted:.3f} {learner.engine.bonus_words}"
+        return f"largest index: mean {mean} + {fixed(bonus, places)} {learner.engine.bonus_words}"
     if not learner.keeps_model:
-        return f"its index is {choice.value:.3f}, with a mean of {target} of {predicted:.3f} so far"
+        return f"its index is {fixed(choice.value, places)}, with a mean of {target} of {mean} so far"
     unproved = "" if choice.proved else f"; {_unproved(choice)}"
     if choice.value >= 1.0:
-        return f"estimate {predicted:.3f}, and too little is known to rule out that E[{target}] is 1{unproved}"
-    bonus = choice.value - predicted
+        return f"estimate {mean}, and too little is known to rule out that E[{target}] is 1{unproved}"
     sign = "+" if bonus >= 0 else "-"
-    return f"largest optimistic E[{target}]: estimate {predicted:.3f} {sign} {abs(bonus):.3f}{unproved}"
+    return f"largest optimistic E[{target}]: estimate {mean} {sign} {more}{unproved}"

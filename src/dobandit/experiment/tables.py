@@ -90,10 +90,21 @@ def numbered_rows(source: Any, columns: Columns, passed: list[str] | None = None
         return _from_csv(text_of(source), columns, passed)
     if is_file(source) or is_frame(source):
         cells = read_parquet(source) if is_file(source) else cells_of(source)
+        _refuse_index(source, cells.header, columns)
         return Numbered(enumerate(cells.rows), Header(cells.header, columns, passed).spoken, "row")
     if getattr(source, "ndim", None) == 0:  # an array without dimensions: a single value
         raise ExperimentError(f"a table is a file, a frame or a list of rows, but got {shown(source)}.")
     return Numbered(enumerate(source), Rows(columns, passed).spoken, "row")
+
+
+def _refuse_index(frame: Any, header: list[Any], columns: Columns) -> None:
+    """Raises where the index of a pandas frame is what should be a column, as a sum over groups leaves it."""
+    for name in getattr(getattr(frame, "index", None), "names", ()):
+        ours = isinstance(name, str) and (name.removeprefix("do:") in columns.names or name == columns.count_key)
+        if ours and name not in header:
+            raise ParseError(
+                f"variables and counts are columns of a frame, but {name!r} is its index. Give frame.reset_index()."
+            )
 
 
 def read_each(source: Numbered, read: Callable[[Any], Read]) -> list[Read]:

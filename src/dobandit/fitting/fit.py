@@ -40,7 +40,7 @@ class Fit:
 
     graph     the observed variables: hidden ones are removed
     nodes     what the rows say of each node, with its link, its weights and whether that fits: see `NodeFit`
-    rounds    how many rows there were, counts included
+    rounds    how many rows the model learned from, counts included
     warnings  what speaks against the graph or the links
     """
 
@@ -51,6 +51,8 @@ class Fit:
         self._replica = Replica(definition, self.columns)
         self._replica.follow(past.closed())
         self.graph, self.rounds = problem.graph, past.rounds
+        if problem.selective:
+            self.rounds = int(self.rows.counts[problem.teaches(self.rows.was_set)].sum())
 
     @property
     def learner(self) -> Learner:

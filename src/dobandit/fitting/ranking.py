@@ -13,6 +13,7 @@ from dobandit.fitting.fit import Fit
 from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import Observed, Worth
 from dobandit.policy.engine import Array, Interval
+from dobandit.texts import with_interval
 
 _FREE = -1  # not set
 
@@ -72,18 +73,15 @@ class Ranking:
         """What the ranking says, in words."""
         best = self.best
         what = _words(best.do)
-        value = f"{best.value:.3f} ({best.interval.low:.3f} to {best.interval.high:.3f})"
+        value = with_interval(best.value, *best.interval)
         if not best.do:
             found = f"Doing nothing looks best: E[{self.target}] is {value}."
         elif best.uplift is None:
             found = f"Setting {what} looks best: E[{self.target}] is {value}."
         else:
-            low, high = best.uplift.interval
-            sure = "" if low > 0.0 else "; it is not certain yet that this is better"
-            found = (
-                f"Setting {what} looks best: E[{self.target}] is {value}, {best.uplift.value:+.3f} "
-                f"({low:+.3f} to {high:+.3f}) against doing nothing{sure}."
-            )
+            sure = "" if best.uplift.interval.low > 0.0 else "; it is not certain yet that this is better"
+            uplift = with_interval(best.uplift.value, *best.uplift.interval, sign="+")
+            found = f"Setting {what} looks best: E[{self.target}] is {value}, {uplift} against doing nothing{sure}."
         left = self.undecided
         if left:
             return f"{found} {left:,} of the {len(self.actions) - 1:,} other sets may be better still."

@@ -8,7 +8,8 @@ from dobandit.policy.engine import Interval
 
 
 class WeightEstimate(NamedTuple):
-    """A weight's estimate with its confidence interval, cut to the weights that the link allows.
+    """A weight's estimate with its confidence interval, cut to the weights that the link allows. How often a node
+    without causes happens is from 0 to 1, where its link is the identity or learned.
 
     value      the estimate
     low, high  the interval

@@ -23,6 +23,7 @@ from dobandit.policy.own_outcomes import expect_outcomes, note_rounds, numbered,
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder
 from dobandit.policy.world import World
+from dobandit.texts import decimals, fixed
 
 _MOST_CELLS = 1 << 22  # actions x contexts, each with its own outcomes
 ANSWER = "it is the answer"
@@ -175,4 +176,5 @@ def words_of_two(problem: Problem, best: Action, rival: Action, gap: float, epsi
         return ANSWER_EXPECTED if pending else ANSWER
     pairs = (action.named(problem.graph).items() for action in (best, rival))
     one, other = (", ".join(f"{name}={value:g}" for name, value in pair) or "nothing" for pair in pairs)
-    return f"setting {one} looks best, but setting {other} may be better by up to {gap:.3f}; a coin chose between them"
+    better = fixed(gap, decimals(gap))
+    return f"setting {one} looks best, but setting {other} may be better by up to {better}; a coin chose between them"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dobandit.checks import shown
 from dobandit.errors import InterventionError, ObservationError, PolicyError, closest, listed
 from dobandit.model.context_values import context_values
+from dobandit.model.links import auto, identity
 from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import NodeEstimate, Recommendation, WeightEstimate, Worth
@@ -232,6 +233,8 @@ class Learner:
         reach = np.where(unbounded, math.inf, node.radius * np.sqrt(np.maximum(np.diag(node.inverse), 0.0)))
         nonnegative = self.problem.effects == "nonnegative"
         least, highest = node.link.nonnegative_range if nonnegative else node.link.weight_range
+        if node.link in (identity, auto) and not any(node.parents):
+            least = 0.0  # how often it happens, which is no effect
         weights = []
         for theta, far in zip(node.theta.tolist(), reach.tolist(), strict=True):
             outside = not least - _ROUNDING <= theta <= highest + _ROUNDING

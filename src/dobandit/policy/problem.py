@@ -130,6 +130,17 @@ class Problem:
             and rules.allows([name for name in names if name not in rules.require])
         )
 
+    def can_be_chosen(self, action: Action, available: tuple[int, ...] | None = None) -> bool:
+        """Whether an action is one of those to choose from, with what can be set now. Where smaller sets do not count,
+        nothing that matters could be added to it."""
+        allowed = self.allowed(available)
+        return (
+            self.allows(action)
+            and set(allowed.required) <= set(action.ids)
+            and (available is None or set(action.ids) <= set(available))
+            and not (allowed.full_only and allowed.can_grow(action))
+        )
+
     def checked(self, action: Action, label: str) -> Action:
         """The action, or PolicyError where the rules do not allow what a policy chose."""
         if not self.allows(action):

@@ -17,6 +17,7 @@ from dobandit.policy.problem import Links
 from dobandit.report.charts import GRID, INK, SOFT, finished
 from dobandit.report.figures import Figure, altair
 from dobandit.report.readable import action_words, shortened, shortened_apart
+from dobandit.texts import decimals, fixed
 
 _BEST, _OTHER, _SEEN = "#004488", "#8a8a8a", "#bb5566"
 _ROW = 22  # pixels
@@ -140,7 +141,9 @@ def _title(ranking: Ranking) -> str:
     if not best.do:
         return f"Doing nothing looks best for {ranking.target}"
     found = f"{shortened(action_words(best.do), _MOST_LETTERS)} looks best for {ranking.target}"
-    return found if best.uplift is None else f"{found}: {best.uplift.value:+.3f} against doing nothing"
+    if best.uplift is None:
+        return found
+    return f"{found}: {fixed(best.uplift.value, decimals(best.uplift.interval), '+')} against doing nothing"
 
 
 def _legend(ranking: Ranking, shown: list[Ranked]) -> str:

@@ -96,7 +96,7 @@ class ImportsSuite:
         assert everything(storage, spring) == before
         for error in (UndoneError, KeyboardInterrupt):
             with refused(error):
-                _undone(storage, spring, arrival, error)
+                _undone(storage, spring, arrival, error, (2, 1))
             assert everything(storage, spring) == before
         storage.discard(arrival)
         assert everything(storage, spring) == before
@@ -128,6 +128,23 @@ class ImportsSuite:
             assert [trial.number for trial in writer.pending()] == [0]
         assert storage.counters(spring) == (12, 11)
 
+    def test_imports_of_so_many_rounds_are_found(self, storage: Storage) -> None:
+        """Also that with which a log begins; not what was asked, recorded or undone."""
+        past = [_ROUND._replace(observation="[[1,0],[0,0]]", counts="[2,4]", rounds=6, closed_at=1.0), _ROUND]
+        spring = storage.create("spring", "{}", 1.5, [trial._replace(closed_at=1.0) for trial in past]).id
+        for at, size in ((2.0, 7), (3.0, 4), (4.0, 7)):
+            add(storage, spring, _ROUND._replace(source="recorded", closed_at=at), ASK)
+            arrival = storage.stage(spring, [_ROUND._replace(closed_at=at)] * size)
+            with refused(UndoneError):
+                _undone(storage, spring, arrival, UndoneError, storage.counters(spring))
+            with storage.writing(spring) as writer:
+                writer.publish(arrival)
+            _close(storage, spring)
+        assert set(storage.imports_like(spring, 7, 7)) - {(0, 2)} == {(3, 7), (18, 7)}
+        assert (0, 2) in storage.imports_like(spring, 2, 7)
+        assert storage.imports_like(spring, 4, 4) == [(12, 4)]
+        assert storage.imports_like(spring, 5, 5) == storage.imports_like(spring + 1, 7, 7) == []
+
     def test_any_trials_can_be_staged(self, storage: Storage) -> None:
         """Also failed ones, and such as wait for an observation."""
         spring, other = (storage.create(name, "{}", 1.5).id for name in ("spring", "other"))
@@ -144,11 +161,13 @@ def storage_size(writer: Any) -> int:
     return sum(writer.trial(number) is not None for number in range(writer.trials + 2))
 
 
-def _undone(storage: Storage, experiment: int, arrival: Arrival, error: type[BaseException]) -> None:
+def _undone(
+    storage: Storage, experiment: int, arrival: Arrival, error: type[BaseException], counters: tuple[int, int]
+) -> None:
     """Publish in a block that is undone."""
     with storage.writing(experiment) as writer:
-        assert writer.publish(arrival) == 2
-        assert len(writer.closed_since(0)) == 1 + len(arrival.trials)
+        assert writer.publish(arrival) == counters[0]
+        assert len(writer.closed_since(0)) == counters[1] + len(arrival.trials)
         raise error
 
 

@@ -15,13 +15,14 @@ from dobandit.cli.output import names, print_table, say
 from dobandit.cli.storage import VARIABLE, usual_storage
 from dobandit.experiment.reasons import gap_words, is_reached
 from dobandit.report.readable import counted, in_a_sentence
+from dobandit.texts import decimals, fixed
 
 if TYPE_CHECKING:
     from dobandit.experiment.answers import BestObserved, EdgeEstimate
     from dobandit.experiment.experiment import Experiment
     from dobandit.experiment.explanation import Explanation
     from dobandit.experiment.trial import Told, Trial
-    from dobandit.policy.answers import Recommendation
+    from dobandit.policy.answers import Observed, Recommendation
 
 _VERDICTS = {
     "fits": "fits the rounds so far",
@@ -44,12 +45,16 @@ def print_facts(rows: Iterable[tuple[str, str]]) -> None:
         say(f"  {what:<{width}}  {text}")
 
 
-def digits(value: float | None) -> str:
-    return "-" if value is None or not math.isfinite(value) else f"{value:.3f}"
+def digits(value: float | None, places: int | None = None) -> str:
+    """A number, with as many decimals as it needs by itself, or as are given."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return fixed(value, decimals(value) if places is None else places)
 
 
-def span(interval: Sequence[float | None] | None) -> str:
-    return "-" if interval is None else " .. ".join(digits(end) for end in interval)
+def span(interval: Sequence[float | None] | None, places: int | None = None) -> str:
+    places = decimals(interval) if places is None else places
+    return "-" if interval is None else " .. ".join(digits(end, places) for end in interval)
 
 
 def chance(value: float) -> str:
@@ -57,8 +62,8 @@ def chance(value: float) -> str:
     return "above 0.99" if value > 0.99 else "below 0.01" if value < 0.01 else f"{value:.2f}"
 
 
-def signed(value: float) -> str:
-    return f"{round(value, 3) + 0.0:+.3f}"  # never -0.000
+def signed(value: float, places: int = 3) -> str:
+    return fixed(value, places, "+")
 
 
 def reach_words(far: str) -> str:
@@ -87,7 +92,7 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
     if trial.lease_expires is not None:
         lease = f"until {moment(trial.lease_expires)}, then somebody else may get it"
     words = experiment.interval_words
-    guess = f"{digits(trial.predicted)}  ({span(trial.interval)}; {words})"
+    guess = f"{digits(trial.predicted, decimals(trial.interval))}  ({span(trial.interval)}; {words})"
     guess = "none yet" if math.isnan(trial.predicted) else guess
     facts = [(f"predicted E[{experiment.graph.target}]", guess), ("why", trial.why), ("lease", lease)]
     if trial.context:
@@ -161,6 +166,10 @@ def password_note(experiment: Experiment) -> None:
 def print_trials(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) -> None:
     target = experiment.graph.target
     cells = []
+    means = {
+        row["trial"]: _mean_in(row["observation"], experiment) for row in rows if isinstance(row["observation"], list)
+    }
+    of_means, places = decimals(*means.values()), decimals(*(row["predicted"] for row in rows))
     for row in rows:
         batch = isinstance(row["observation"], list)
         told = {} if batch else row["observation"] or {}
@@ -170,7 +179,7 @@ def print_trials(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) -> N
             settings = names(list(row["do"]), MOST_ON_A_LINE)
         outcome = f"{seen.pop(target):g}" if target in seen else ""
         if batch:
-            outcome = _mean_in(row["observation"], experiment)
+            outcome = digits(means[row["trial"]], of_means) if means[row["trial"]] is not None else ""
         cells.append(
             (
                 str(row["trial"]),
@@ -178,19 +187,19 @@ def print_trials(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) -> N
                 settings,
                 outcome,
                 f"{row['rounds']:,} rounds" if batch else values(seen, "", "="),
-                "" if row["predicted"] is None else digits(row["predicted"]),
+                "" if row["predicted"] is None else digits(row["predicted"], places),
                 "; ".join(_notes(row)),
             )
         )
     print_table(["trial", "state", "set", target, "also seen", "predicted", "notes"], cells, right=[0, 3, 5])
 
 
-def _mean_in(rows: Sequence[Mapping[str, float]], experiment: Experiment) -> str:
-    """The target's mean over the rounds of a trial."""
+def _mean_in(rows: Sequence[Mapping[str, float]], experiment: Experiment) -> float | None:
+    """The target's mean over the rounds of a trial; None where none saw it."""
     key, target = experiment.columns.count_key, experiment.graph.target
     seen = [row for row in rows if target in row]
     rounds = sum(row[key] for row in seen)
-    return f"{sum(row[key] * row[target] for row in seen) / rounds:.3f}" if rounds else ""
+    return sum(row[key] * row[target] for row in seen) / rounds if rounds else None
 
 
 def _notes(row: Mapping[str, Any]) -> list[str]:
@@ -215,16 +224,26 @@ def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
     causal = experiment.learner.keeps_model
     target, within = experiment.graph.target, experiment.definition.stop_within
     click.echo("what the model says" if causal else "what the policy says, which keeps averages and no model")
-    rows = [("set", values(told.do)), (f"estimated E[{target}]", f"{digits(told.value)}  ({span(told.interval)})")]
+    rows = [
+        ("set", values(told.do)),
+        (f"estimated E[{target}]", f"{digits(told.value, decimals(told.interval))}  ({span(told.interval)})"),
+    ]
     if told.nothing is not None:
-        rows.append(("doing nothing", f"{digits(told.nothing.value)}  ({span(told.nothing.interval)})"))
+        rows.append(
+            (
+                "doing nothing",
+                f"{digits(told.nothing.value, decimals(told.nothing.interval))}  ({span(told.nothing.interval)})",
+            )
+        )
     if told.uplift is not None:
-        rows.append(("uplift", f"{signed(told.uplift.value)}  ({span(told.uplift.interval)})"))
+        rows.append(
+            ("uplift", f"{signed(told.uplift.value, decimals(told.uplift.interval))}  ({span(told.uplift.interval)})")
+        )
     rows.append(("each interval", told.interval_words))
     if told.observed is None:
         rows.append(("observed", f"no round with exactly this set saw {target}"))
     else:
-        seen = f"{digits(told.observed.mean)}  ({span(told.observed.interval)}, 95%, at this round)"
+        seen = observed_words(told.observed)
         rows.append(("observed", f"{seen} in {counted(told.observed.rounds, 'round')} with exactly this set"))
     if told.probability_best is not None:
         rows.append(("best allowed set", f"with probability {chance(told.probability_best)}"))
@@ -249,11 +268,15 @@ def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
 def print_observed(target: str, observed: BestObserved | None) -> None:
     click.echo("what the data alone say, without any model")
     if observed is None:
-        print_facts([("set", f"no answer: {target} was not seen yet")])
+        print_facts([("set", f"no answer: no round with an allowed set has seen {target} yet")])
         return
-    mean = f"{digits(observed.mean)}  ({span(observed.interval)}, 95%, at this round)"
-    rounds = f"{observed.rounds:,}"
+    mean, rounds = observed_words(observed), f"{observed.rounds:,}"
     print_facts([("set", values(observed.do)), (f"mean of {target}", mean), ("rounds with this set", rounds)])
+
+
+def observed_words(seen: Observed | BestObserved) -> str:
+    """The mean of some rounds, with its interval."""
+    return f"{digits(seen.mean, decimals(seen.interval))}  ({span(seen.interval)}, 95%, at this round)"
 
 
 def print_explanation(target: str, told: Explanation, words: str) -> None:
@@ -264,12 +287,13 @@ def print_explanation(target: str, told: Explanation, words: str) -> None:
         ("why", told.why),
         ("known by then", f"{counted(told.rounds, 'round')}; {counted(told.pending, 'other trial')} under way"),
     ]
-    rows.append((f"estimated E[{target}]", f"{digits(told.predicted)}  ({span(told.interval)}; {words})"))
+    places = decimals(told.interval)
+    rows.append((f"estimated E[{target}]", f"{digits(told.predicted, places)}  ({span(told.interval)}; {words})"))
     if told.bonus is not None and told.optimistic is not None and math.isfinite(told.bonus):
         beyond = "; above 1: too little is known to bound it" if told.optimistic > 1.0 else ""
-        rows.append(("with optimism", f"{digits(told.optimistic)}  ({signed(told.bonus)}{beyond})"))
+        rows.append(("with optimism", f"{digits(told.optimistic, places)}  ({signed(told.bonus, places)}{beyond})"))
     if told.runner_up is not None and told.margin is None:
-        rows.append(("runner-up", f"{values(told.runner_up.do)}: at most {digits(told.runner_up.optimistic)}"))
+        rows.append(("runner-up", f"{values(told.runner_up.do)}: at most {digits(told.runner_up.optimistic, places)}"))
     elif told.runner_up is not None and told.margin is not None:
         alike = len(told.runner_up.do) == len(told.do)  # of equal sets some policies play the largest
         tie = "a tie, broken at random" if alike else "a tie"
@@ -277,26 +301,30 @@ def print_explanation(target: str, told: Explanation, words: str) -> None:
         rows.append(
             (
                 "runner-up" if told.margin >= 0 else "better one",
-                f"{values(told.runner_up.do)}: {digits(told.runner_up.optimistic)}, {how}",
+                f"{values(told.runner_up.do)}: {digits(told.runner_up.optimistic, places)}, {how}",
             )
         )
     print_facts(rows)
     if told.shares:
-        cells = [(name, signed(share)) for name, share in told.shares.items()]
+        places = decimals(*told.shares.values())
+        cells = [(name, signed(share, places)) for name, share in told.shares.items()]
         print_table(["setting", "adds to the estimate"], cells, right=[1])
     if told.paths:
-        paths = [(("1 -> " if p.from_bias else "") + " -> ".join(p.names), signed(p.contribution)) for p in told.paths]
-        rest = [("other paths", signed(told.other_paths or 0.0))] if abs(told.other_paths or 0.0) >= 0.0005 else []
+        places, other = decimals(*(path.contribution for path in told.paths)), told.other_paths or 0.0
+        ways = [("1 -> " if path.from_bias else "") + " -> ".join(path.names) for path in told.paths]
+        paths = [(way, signed(path.contribution, places)) for way, path in zip(ways, told.paths, strict=True)]
+        rest = [("other paths", signed(other, places))] if abs(other) >= 0.5 * 0.1**places else []
         print_table(["path (1: by itself)", "adds to the estimate"], paths + rest, right=[1])
 
 
 def print_estimates(rows: Sequence[EdgeEstimate]) -> None:
+    places = decimals(*((row.low, row.high) for row in rows))
     cells = [
         (
             row.cause or "(by itself)",
             row.effect,
-            digits(row.value),
-            span((row.low, row.high)),
+            digits(row.value, places),
+            span((row.low, row.high), places),
             str(row.rows),
             row.status + (" (outside)" if row.outside else ""),
         )

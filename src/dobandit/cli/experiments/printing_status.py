@@ -16,6 +16,7 @@ from dobandit.cli.experiments.printing import (
 from dobandit.cli.output import names, say
 from dobandit.experiment.reasons import gap_words
 from dobandit.report.readable import counted
+from dobandit.texts import decimals
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -56,9 +57,8 @@ def print_status(experiment: Experiment, status: Status) -> None:
 def _mean(mean: Mean | None) -> str:
     if mean is None:
         return "none seen yet"
-    return (
-        f"{digits(mean.value)} on average  ({span(mean.interval)}, 95%, at this round; {counted(mean.rounds, 'round')})"
-    )
+    value, ends = digits(mean.value, decimals(mean.interval)), span(mean.interval)
+    return f"{value} on average  ({ends}, 95%, at this round; {counted(mean.rounds, 'round')})"
 
 
 def _stopping(status: Status, delta: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,7 @@ from dobandit.cli.output import answer, print_json, several
 from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
 from dobandit.documents import live as documents
+from dobandit.errors import DobanditWarning
 from dobandit.report.readable import counted
 
 if TYPE_CHECKING:
@@ -182,8 +184,11 @@ def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
     """
     source = io.StringIO(standard_input()) if file == "-" else file
     with opened(name, storage) as experiment:
-        numbers = experiment.import_history(source)
+        noted: list[str] = []
+        numbers = experiment.import_noted(source, noted.append)
         rounds = experiment.rounds_in(numbers)
+    for doubt in noted:
+        warnings.warn(doubt, DobanditWarning, stacklevel=1)
     trials = f"trial {numbers[0]}" if len(numbers) == 1 else f"trials {numbers[0]} to {numbers[-1]}"
     said = f"imported {counted(rounds, 'round')} as {trials}"
-    answer(as_json, documents.imported_document(numbers, rounds), said)
+    answer(as_json, documents.imported_document(numbers, rounds, noted), said)

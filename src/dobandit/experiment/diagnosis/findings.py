@@ -11,6 +11,7 @@ from dobandit.errors import listed
 from dobandit.experiment.diagnosis.parts import CONTRADICTS, LEARNED, UNTESTED, Array, Calibration, NodeDiagnosis
 from dobandit.policy.graph_evidence import Finding
 from dobandit.policy.problem import Problem
+from dobandit.texts import decimals
 
 _MISSING = 0.1  # share of rounds that may miss a variable without a warning
 
@@ -68,16 +69,18 @@ def on_weights(node: NodeDiagnosis, V: Array, parents: list[str], continuous: bo
 def calibration_lines(whole: Calibration | None, recent: Calibration | None) -> Iterator[str]:
     for title, part in (("All rounds", whole), ("Last half", recent)):
         if part:
+            places = decimals(part.predicted, part.observed)
             yield (
-                f"  {title} ({part.count:,}): predicted {part.predicted:.3f}, observed {part.observed:.3f}, "
-                f"z = {part.z:+.2f}, Brier score {part.brier:.3f}."
+                f"  {title} ({part.count:,}): predicted {part.predicted:.{places}f}, observed "
+                f"{part.observed:.{places}f}, z = {part.z:+.2f}, Brier score {part.brier:.{decimals(part.brier)}f}."
             )
     if recent:
         yield "  The verdict rests on the last half: a learner's first predictions are off while it learns."
+        places = decimals(*((row.low, row.high) for row in recent.bins))
         for row in recent.bins:
             yield (
-                f"  predicted {row.predicted:.3f}: observed {row.observed:.3f} (95%: {row.low:.3f} to "
-                f"{row.high:.3f}) in {row.rounds:,} rounds"
+                f"  predicted {row.predicted:.{places}f}: observed {row.observed:.{places}f} (95%: "
+                f"{row.low:.{places}f} to {row.high:.{places}f}) in {row.rounds:,} rounds"
             )
 
 
@@ -99,9 +102,10 @@ def node_lines(node: NodeDiagnosis) -> Iterator[str]:
     if node.verdict == CONTRADICTS and node.worst is not None:
         worst = node.worst
         where = "where it is worst" if worst.ones is None else f"with {listed(worst.ones) or 'no cause'} at 1"
+        places = decimals(worst.observed, worst.fitted)
         yield (
-            f"  {where} it was {worst.observed:.3f} on average, fitted {worst.fitted:.3f}, in {worst.count:,} rows. "
-            "Another link, a missing cause or a wrong edge can be the reason."
+            f"  {where} it was {worst.observed:.{places}f} on average, fitted {worst.fitted:.{places}f}, in "
+            f"{worst.count:,} rows. Another link, a missing cause or a wrong edge can be the reason."
         )
 
 

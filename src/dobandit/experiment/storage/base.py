@@ -287,6 +287,16 @@ class Storage(ABC):
             for values, times in groups.items()
         ]
 
+    def imports_like(self, experiment: int, trials: int, rounds: int) -> Sequence[tuple[int, int]]:
+        """Where imports stand, (position, how many trials), that may be one of so many `trials` and `rounds` again:
+        imported trials that were closed at one time and have as many rounds."""
+        entered: dict[float | None, list[tuple[int, int]]] = {}
+        fields = ("source", "closed_at", "position", "rounds")
+        for source, closed_at, *place in self.closed_fields(experiment, 0, 2**31, fields):
+            if source == IMPORTED:
+                entered.setdefault(closed_at, []).append((place[0], place[1]))
+        return [(found[0][0], len(found)) for found in entered.values() if sum(n for _, n in found) == rounds]
+
     @abstractmethod
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
         """The pending trials, by number, without keeping others out."""

@@ -92,6 +92,12 @@ class LogReader:
                     groups += part.groups(fields, begin, end)
         return groups
 
+    def imports_like(self, trials: int, rounds: int) -> list[tuple[int, int]]:
+        """Of those in parts nobody knows the rounds without reading them: they have as many trials."""
+        found = self._read(do.IMPORTS_LIKE, {**self._of, "rounds": rounds})
+        in_parts = [(run.position, run.size) for run in self.moment.runs if run.size == trials]
+        return [*fields_from(found, ("number", "rounds"), self._url), *in_parts]
+
     def single_rounds(self, position: int, most: int) -> SingleRounds | None:
         stretch = next(self._closed(position, most), None)
         if stretch is None or stretch[:2] != (position, position + most):  # partly of an import, partly not

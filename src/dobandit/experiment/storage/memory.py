@@ -11,6 +11,7 @@ from operator import attrgetter
 from dobandit.experiment.forks import remember_storage
 from dobandit.experiment.storage.base import (
     CLOSING,
+    IMPORTED,
     PENDING,
     ClosedTrial,
     Fields,
@@ -38,6 +39,7 @@ class _Log:
         self.positions: list[int | None] = []  # by number
         self.closed: list[int] = []  # numbers, by position
         self.pending: dict[int, StoredTrial] = {}
+        self.imports: list[tuple[int, int, int]] = []  # position, trials, rounds
         self.lock = threading.RLock()
         self.deleted = False
         self.choosing_until: float | None = None
@@ -71,6 +73,7 @@ class _MemoryWriter(MemoryBooks, Writer):
         """Let the log be as it was."""
         log = self._log
         del log.trials[self._first_number :], log.positions[self._first_number :], log.closed[self._first_position :]
+        log.imports = [place for place in log.imports if place[0] < self._first_position]
         for trial in reversed(self._before):
             if trial.number < self._first_number:
                 log.trials[trial.number] = log.pending[trial.number] = trial
@@ -89,6 +92,8 @@ class _MemoryWriter(MemoryBooks, Writer):
     def add(self, trials: Sequence[StoredTrial]) -> int:
         log, first = self._log, self.trials
         log.trials += trials
+        if trials and trials[0].source == IMPORTED:
+            log.imports.append((self.closed, len(trials), sum(trial.rounds for trial in trials)))
         for number, trial in enumerate(trials, first):
             if trial.state == PENDING:
                 log.pending[number] = trial._replace(number=number, position=None)
@@ -245,6 +250,11 @@ class MemoryStorage(Storage):
         log = self._by_id.get(experiment, _NONE)
         with log.lock:
             return log.closed_fields(position, position + most, fields)
+
+    def imports_like(self, experiment: int, trials: int, rounds: int) -> Sequence[tuple[int, int]]:
+        log = self._by_id.get(experiment, _NONE)
+        with log.lock:
+            return [(position, size) for position, size, entered in log.imports if entered == rounds]
 
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
         log = self._by_id.get(experiment, _NONE)

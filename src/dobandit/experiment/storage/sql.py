@@ -155,6 +155,9 @@ class SQLStorage(Staging, Storage):
     def closed_groups(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         return self._log(experiment).closed_groups(position, most, fields)
 
+    def imports_like(self, experiment: int, trials: int, rounds: int) -> Sequence[tuple[int, int]]:
+        return self._log(experiment).imports_like(trials, rounds)
+
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
         return self._log(experiment).pending()
 

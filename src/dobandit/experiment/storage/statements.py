@@ -11,7 +11,16 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import NullType
 
-from dobandit.experiment.storage.base import CLOSING, PENDING, STATES, TOLD, ClosedTrial, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.base import (
+    CLOSING,
+    IMPORTED,
+    PENDING,
+    STATES,
+    TOLD,
+    ClosedTrial,
+    StoredExperiment,
+    StoredTrial,
+)
 from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
 from dobandit.experiment.storage.schema import (
     answers,
@@ -99,6 +108,13 @@ def closed_groups(fields: tuple[str, ...]) -> Select[Any]:
     return found.where(_of_experiment, trials.c.position.between(bindparam("first"), bindparam("last")))
 
 
+IMPORTS_LIKE = (
+    select(func.min(trials.c.position), func.count())
+    .where(_of_experiment, trials.c.source == IMPORTED)
+    .group_by(trials.c.closed_at)
+    .having(func.sum(trials.c.rounds) == bindparam("rounds"))
+    .order_by(func.min(trials.c.position))
+)
 CLOSED_SINCE = closed_fields((*ClosedTrial._fields, "checksum"))
 _trials = select(*(trials.c[name] for name in StoredTrial._fields)).where(_of_experiment)
 PENDING_TRIALS = _trials.where(_found_in[PENDING]).order_by(trials.c.number)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dobandit.report.drawn.axes import Frame, tick_text, ticks
 from dobandit.report.drawn.svg import breadth_of, drawing, element, text_of, wide_and_narrow, within, words
-from dobandit.texts import printable
+from dobandit.texts import decimals, fixed, printable, with_interval
 
 _WIDE, _NARROW = 580.0, 350.0  # pixels
 _BARS, _MOST_NAMES = 330.0, 390.0
@@ -41,7 +41,7 @@ def _values(rows: Sequence[Value], label: str, width: float, beside: bool) -> st
     for k, row in enumerate(rows):
         middle = step * k + (step / 2 + 2.0 if beside else 34.0)
         x = frame.x(row.value)
-        said = f"{row.name}: {row.value:.3f} ({row.low:.3f} to {row.high:.3f})"
+        said = f"{row.name}: {with_interval(row.value, row.low, row.high)}"
         mark = (
             element("title", text_of(said))
             + element("line", class_="whisker", x1=frame.x(row.low), x2=frame.x(row.high), y1=middle, y2=middle)
@@ -100,7 +100,7 @@ def _waterfall(steps: Sequence[Step], label: str, width: float, names: float = 0
     low, high = min([0.0, *ends]), max([*ends, 1e-9])
     height = tall * len(steps) + 12.0
     frame = Frame(width, height, low, high, 0, 1, left_room=left, right_room=70.0, top_room=2.0, bottom_room=2.0)
-    zero = frame.x(0.0)
+    zero, digits = frame.x(0.0), decimals(*(step.amount for step in steps))
     parts = [element("line", class_="axis", x1=zero, x2=zero, y1=0, y2=height)]
     for k, (step, (begin, end)) in enumerate(zip(steps, places, strict=True)):
         y = tall * k + (6.0 if beside else 22.0)
@@ -109,7 +109,7 @@ def _waterfall(steps: Sequence[Step], label: str, width: float, names: float = 0
         parts.append(element("rect", class_=f"bar {kind}", x=a, y=y, width=max(b - a, 1.5), height=16.0, rx=2))
         if beside and k + 1 < len(steps) and not steps[k + 1].total:
             parts.append(element("line", class_="join", x1=frame.x(end), x2=frame.x(end), y1=y + 16.0, y2=y + tall))
-        amount = f"{step.amount:.3f}" if step.total else f"{step.amount:+.3f}"
+        amount = fixed(step.amount, digits, "" if step.total else "+")
         parts.append(
             words(b + 7.0, y + 12.5, amount.replace("-", "−"), class_="label strong" if step.total else "label")
         )

@@ -18,6 +18,7 @@ from dobandit.report.drawn.svg import (
     words,
 )
 from dobandit.report.readable import shortened_apart
+from dobandit.texts import decimals, fixed, with_interval
 
 _WIDE, _NARROW = 580.0, 350.0  # pixels
 
@@ -51,7 +52,7 @@ def sparkline(values: Sequence[float], label: str) -> str:
         words(left - 4.0, floor + 3.5, "0", class_="tick end"),
     ]
     if top > 0.0:
-        parts.append(words(left - 4.0, frame.y(top) + 4.5, f"{top:.2f}", class_="tick end"))
+        parts.append(words(left - 4.0, frame.y(top) + 4.5, fixed(top, decimals(top, usual=2)), class_="tick end"))
     if values:
         points = [(frame.x(i), frame.y(value)) for i, value in enumerate(values)]
         area = [*points, (points[-1][0], floor), (points[0][0], floor)]
@@ -90,10 +91,9 @@ def _rewards(
     for stage in seen:
         if stage.mean is not None:
             x = frame.x(stage.middle)
-            said = (
-                f"trials {stage.first:,} to {stage.last - 1:,}: {stage.mean:.3f} ({stage.low:.3f} to {stage.high:.3f})"
-            )
-            low, high = frame.y(stage.low or 0.0), frame.y(stage.high or 0.0)
+            ends = stage.low or 0.0, stage.high or 0.0
+            said = f"trials {stage.first:,} to {stage.last - 1:,}: {with_interval(stage.mean, *ends)}"
+            low, high = map(frame.y, ends)
             whisker = element("line", class_="whisker", x1=x, x2=x, y1=low, y2=high)
             dot = element("circle", class_="dot", cx=x, cy=frame.y(stage.mean), r=3.2)
             parts.append(element("g", element("title", text_of(said)) + whisker + dot))

@@ -13,6 +13,7 @@ from dobandit.report.arrows import Arrow
 from dobandit.report.boxes import Box, note_place
 from dobandit.report.drawn.svg import drawing, element, path_through, text_of, wide_and_narrow, words
 from dobandit.report.picture import Picture, picture_of
+from dobandit.texts import with_interval
 
 _HEAD = "M0,0L-11,4.6L-8.8,0L-11,-4.6Z"  # its tip is the point it stands at
 _FAINTEST = 0.28
@@ -106,7 +107,7 @@ class _Look:
         line = path_through((x, y) for x, y in arrow.points.tolist())
         said = f"{arrow.edge[0]} → {arrow.edge[1]}"
         if known is not None:
-            said += f": {known.value:.2f} ({known.low:.2f} to {known.high:.2f})"
+            said += f": {with_interval(known.value, known.low, known.high, 2)}"
         content = (
             element("title", text_of(said))
             + (element("path", class_="touch", d=line) if self.link else "")

@@ -92,7 +92,7 @@ def evaluate(request: Request, experiment: int, do: str = "{}", context: Context
 @router.get("/experiments/{experiment}/best-observed", openapi_extra=schemas.OBSERVED)
 @answering
 def best_observed(request: Request, experiment: int, available: Available = None, context: Context = None) -> Response:
-    """The set that the data alone speak for; null where the target was not seen yet."""
+    """The allowed set that the data alone speak for; null where no round with one has seen the target yet."""
     known = parameter(context, "context")
     return _answered(request, experiment, lambda one: document(one.best_observed(available, context=known)))
 

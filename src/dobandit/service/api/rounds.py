@@ -104,9 +104,12 @@ def import_rounds(request: Request, experiment: int, body: Body) -> Response:
     else:
         source = rows_of(said(request, body, "rows").get("rows"), "rows")
 
-    def kept(written: list[Imported]) -> dict[str, Any]:
-        return imported_document(*written[0])
+    noted: list[str] = []
 
-    return perform(
-        request, "import", lambda: found.import_history(source), body=body, name=found.name, kept=kept, status=201
-    )
+    def kept(written: list[Imported]) -> dict[str, Any]:
+        return imported_document(*written[0], noted)
+
+    def act() -> range:
+        return found.import_noted(source, noted.append)
+
+    return perform(request, "import", act, body=body, name=found.name, kept=kept, status=201)

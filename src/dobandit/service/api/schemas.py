@@ -193,7 +193,7 @@ IMPORT = _takes(
     "rows",
     key=True,
     csv="do:coupon,visit,buy,count\n1,1,0,105\n,0,0,880\n",
-) | _gives({"rounds": 985, "first": 7, "last": 8}, 201)
+) | _gives({"rounds": 985, "first": 7, "last": 8, "warnings": []}, 201)
 TRIALS = _gives({"trials": [_ROW], "next": 3})
 ONE_TRIAL = _gives(_ROW)
 EXPLAIN = _gives(

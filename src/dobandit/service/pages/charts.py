@@ -19,6 +19,7 @@ from dobandit.service.pages import graphs, words
 from dobandit.service.pages.course import Course, Known
 from dobandit.service.pages.desks import Answers, Desk
 from dobandit.service.pages.rendering import drawn
+from dobandit.texts import with_interval
 
 _BINS = 24  # of observed rewards
 _SETS = 12  # rows of what was tried when
@@ -61,7 +62,7 @@ def values_picture(answers: Answers, target: str, teller: str) -> Markup | None:
         rows.append(Value("Doing nothing", told.nothing.value, *told.nothing.interval, sure))
     if not rows:
         return None
-    said = "; ".join(f"{row.name}: {row.value:.3f} ({row.low:.3f} to {row.high:.3f})" for row in rows)
+    said = "; ".join(f"{row.name}: {with_interval(row.value, row.low, row.high)}" for row in rows)
     return drawn(values_chart(rows, f"{target}: {said}"))
 
 
@@ -123,7 +124,7 @@ def node_views(desk: Desk, history: Sequence[Known]) -> list[NodeView]:
     def edge_view(row: EdgeEstimate) -> EdgeView:
         cause = row.cause or ""
         anchor = graphs.edge_anchor(shown, (cause, row.effect)) if (cause, row.effect) in drawn_edges else ""
-        said = f"{cause} to {row.effect}: {row.value:.2f} ({row.low:.2f} to {row.high:.2f})"
+        said = f"{cause} to {row.effect}: {with_interval(row.value, row.low, row.high, 2)}"
         track = tracks[row.cause, row.effect]
         return EdgeView(row, anchor, drawn(interval_chart(track, said, reach)) if len(now) <= _EDGES else None)
 

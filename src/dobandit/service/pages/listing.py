@@ -18,6 +18,7 @@ from dobandit.service.pages.desks import Answers, Desk, Desks, desks_of
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
 from dobandit.service.threads import answering
+from dobandit.texts import decimals, fixed
 
 router = APIRouter(include_in_schema=False)
 _SECONDS = 0.2  # in which answers are computed while a visitor waits; the rest says that it will come
@@ -94,5 +95,9 @@ def _spark(desk: Desk) -> Markup:
     values = [part.total / part.rounds for _, part in desk.course.parts(_SMOOTH) if part.rounds]
     target = desk.experiment.graph.target
     parts = f"the mean of {target} in {len(values)} parts of the log, one after the other"
-    said = f"{parts}: {', '.join(f'{value:.2f}' for value in values)}" if values else f"{target} was not seen yet"
+    said = (
+        f"{parts}: {', '.join(fixed(value, decimals(*values, usual=2)) for value in values)}"
+        if values
+        else f"{target} was not seen yet"
+    )
     return drawn(sparkline(values, said))

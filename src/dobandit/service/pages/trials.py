@@ -22,6 +22,7 @@ from dobandit.service.pages.desks import Desk, desks_of
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
 from dobandit.service.threads import answering
+from dobandit.texts import decimals, fixed
 
 router = APIRouter(include_in_schema=False)
 _PAGE = 50
@@ -139,4 +140,5 @@ def _fall(told: Explanation, target: str) -> Markup | None:
     if told.bonus is not None and told.optimistic is not None and abs(told.bonus) < 10.0:
         steps += [Step("optimism: too little is known", told.bonus, kind="hope")]
         steps.append(Step("value that made it the choice", told.optimistic, total=True))
-    return drawn(waterfall(steps, "; ".join(f"{step.name}: {step.amount:+.3f}" for step in steps)))
+    places = decimals(*(step.amount for step in steps))
+    return drawn(waterfall(steps, "; ".join(f"{step.name}: {fixed(step.amount, places, '+')}" for step in steps)))

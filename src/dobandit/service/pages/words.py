@@ -12,6 +12,7 @@ from dobandit.experiment.export import iso_time
 from dobandit.experiment.reasons import gap_words, is_reached
 from dobandit.policy.answers import Recommendation
 from dobandit.report.readable import NOT_KNOWN, action_words, in_a_sentence, shortened
+from dobandit.texts import decimals, fixed
 
 SURE, LIKELY = 0.95, 0.8  # probabilities of being the best
 VERDICTS = {
@@ -21,18 +22,20 @@ VERDICTS = {
 }
 
 
-def digits(value: float | None, places: int = 3) -> str:
+def digits(value: float | None, usual: int = 3, like: Sequence[float | None] | float | None = None) -> str:
+    """A number with the usual decimals, or more where it is small; as many as what it stands beside has, `like`."""
     if value is None or not math.isfinite(value):
         return NOT_KNOWN
-    return f"{round(value, places) + 0.0:.{places}f}".replace("-", "−")
+    return fixed(value, decimals(value if like is None else like, usual=usual)).replace("-", "−")
 
 
-def signed(value: float | None) -> str:
-    return digits(value) if value is None or not value > 0 else f"+{digits(value)}"
+def signed(value: float | None, like: Sequence[float | None] | float | None = None) -> str:
+    text = digits(value, like=like)
+    return text if value is None or not value > 0 else f"+{text}"
 
 
-def span(interval: Sequence[float | None] | None) -> str:
-    return NOT_KNOWN if interval is None else " to ".join(digits(end) for end in interval)
+def span(interval: Sequence[float | None] | None, usual: int = 3) -> str:
+    return NOT_KNOWN if interval is None else " to ".join(digits(end, usual, interval) for end in interval)
 
 
 def level(promise: str) -> str:
@@ -68,8 +71,7 @@ def _sentence(do: Mapping[str, float]) -> str:
 
 def estimate(told: Recommendation) -> str:
     """The value with its interval and level: 0.50 (0.17 to 0.83, 95%)."""
-    ends = " to ".join(digits(end, 2) for end in told.interval)
-    return f"{digits(told.value, 2)} ({ends}{level(told.interval_words)})"
+    return f"{digits(told.value, 2, told.interval)} ({span(told.interval, 2)}{level(told.interval_words)})"
 
 
 class Headline(NamedTuple):
