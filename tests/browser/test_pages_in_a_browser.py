@@ -19,7 +19,9 @@ from pathlib import Path
 import pytest
 
 import dobandit as dob
+from dobandit.experiment.storage import MemoryStorage
 from dobandit.report.html import study_page
+from dobandit.service.pages.snapshot import snapshot_of
 from page_faults import FAULTS, decent
 from worlds import THOROUGH
 
@@ -360,6 +362,26 @@ def test_a_snapshot_opens_without_the_service(session, offline, tmp_path):
         page.goto(file.as_uri())
         decent(page)
         expect(page.get_by_role("heading", name="What was tried when")).to_be_visible()
+
+
+def test_a_snapshot_of_contexts_with_long_names_in_every_mode_and_on_paper(offline, tmp_path):
+    names = ["w" * 100, "on a phone", "a name of several words that goes on", "ümläut 因果", "evening"]
+    edges = [(name, "y" * 60) for name in ("c" * 80, "d", *names)]
+    graph = dob.CausalGraph(edges, "y" * 60, controllable=["c" * 80, "d"], context=names)
+    experiment = dob.create_experiment("long", graph, 2, storage=MemoryStorage(), seed=0, stop_within=0.1)
+    for k in range(20):
+        trial = experiment.ask(context={name: k >> i & 1 for i, name in enumerate(names)})
+        experiment.tell(trial, {"c" * 80: 0, "d": 0, **trial.do, "y" * 60: k % 2})
+    file = tmp_path / "long.html"
+    file.write_text(snapshot_of(experiment, experiment.storage.find("long"), 0.0))
+    with visiting((file.as_uri(), offline), 1280, "light") as page:
+        page.goto(file.as_uri())
+        for width, scheme in (*MODES, (820, "light")):
+            looked_at(page, width, scheme)
+            decent(page)
+        looked_at(page, PAPER, "dark", "print")
+        decent(page, FAULTS)
+        expect(page.get_by_role("columnheader", name="may I stop?")).to_be_visible()
 
 
 def test_a_report_of_a_study_in_every_mode_and_on_paper(offline, tmp_path):

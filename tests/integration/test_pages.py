@@ -350,7 +350,7 @@ def test_the_page_of_a_log_that_is_being_read_has_all_that_need_not_be_learned(m
     experiment = begin(visit.storage)
     Shop(experiment, 0.0).play(6)
     monkeypatch.setattr(desks, "_AT_ONCE", 3)
-    monkeypatch.setattr(desks.Desk, "_read", lambda self, context: None)  # a reader that never gets anywhere
+    monkeypatch.setattr(desks.Desk, "_read", lambda self: None)  # a reader that never gets anywhere
     text = visit.get("/experiments/1").text
     page = harmless(text)
     assert "The log is being read" in page.text

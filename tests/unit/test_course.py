@@ -153,3 +153,27 @@ def test_sets_are_counted_most_frequent_first(experiment):
             counts[trial.do] = counts.get(trial.do, 0) + 1
     assert different == len(counts)
     assert [counts[text] for text in texts] == sorted(counts.values(), reverse=True)[:2]
+
+
+def test_rounds_are_counted_by_context():
+    graph = CausalGraph([("a", "y"), ("m", "y"), ("n", "y")], target="y", controllable=["a"], context=["m", "n"])
+    experiment = create_experiment("spring", graph, budget=1, storage=MemoryStorage(), seed=0)
+    wanted, course = {}, Course(experiment, number_of(experiment))
+    assert course.contexts == ((), 0, 0)
+    for k in range(30):
+        known, size = (k % 3 % 2, k % 5 % 2), 1 + k % 4
+        trial = experiment.ask(context={"m": known[0], "n": known[1]}, size=size)
+        if k % 7 == 2:
+            experiment.tell_failed(trial.number)
+            continue
+        experiment.tell(trial, [{"a": 0, **trial.do, "y": 1, "count": size}, {"a": 0, **trial.do, "y": 0}])
+        wanted[known] = wanted.get(known, 0) + size + 1
+        course.follow()
+    experiment.record({"a": 1}, {"m": 1, "y": 0})  # of which the context is not wholly known
+    course.follow()
+    found = {tuple(context.values()): rounds for context, rounds in course.contexts.most}
+    assert found == wanted
+    assert list(found.values()) == sorted(wanted.values(), reverse=True)
+    assert course.contexts[1:] == (4, sum(wanted.values()) + 1)
+    assert course.rounds_in({"m": 1.0, "n": 0.0}) == wanted[1, 0]
+    assert course_of(experiment).contexts == course.contexts

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from dobandit.experiment.answers import EdgeEstimate, edge_estimates
 from dobandit.experiment.experiment import Experiment
@@ -24,6 +24,7 @@ from dobandit.experiment.storage.base import TOLD
 from dobandit.policy.learner import Learner
 
 STRETCHES = 96  # at most
+CONTEXTS = 12  # at most: each has answers of its own
 _FIELDS = ("position", "state", "do", "observation", "counts", "predicted", "low", "high")
 
 
@@ -46,6 +47,19 @@ class Stretch:
         self.tried.update(other.tried)
 
 
+class Contexts(NamedTuple):
+    """In which contexts the told rounds were.
+
+    most       those seen most often, with their rounds; first comes the most frequent
+    different  how many were seen
+    rounds     that were told, those of which the context is not wholly known included
+    """
+
+    most: Sequence[tuple[dict[str, float], int]] = ()
+    different: int = 0
+    rounds: int = 0
+
+
 class Known:
     """What was known after `position` closed trials."""
 
@@ -64,11 +78,15 @@ class Course:
         self._experiment, self._number = experiment, number
         experiment.remember_the_way()
         self._lock = threading.Lock()
-        self._target = experiment.columns.names.index(experiment.graph.target)
+        names = experiment.columns.names
+        self._target = names.index(experiment.graph.target)
+        self._context = [names.index(name) for name in experiment.graph.context]
         self.width = 1  # closed trials in a stretch
         self.stretches: list[Stretch] = []
         self.told = 0  # trials
         self.position = 0  # closed trials that are summed up
+        self.contexts = Contexts()
+        self._seen: Counter[tuple[float | None, ...]] = Counter()  # told rounds by their context
         self._begin = Known(0, Replica(experiment.definition, experiment.columns).learner)
         self._now = self._near = self._begin  # near: what was looked at last
         self._points: Sequence[Known] = (self._begin,)
@@ -88,6 +106,8 @@ class Course:
                 self.position = part[-1][0] + 1
             before = {point.position: point for point in self._points}
             way = [before.get(at) or Known(at, learner) for at, learner in self._experiment.known_on_the_way()]
+            if now.position > self._now.position:
+                self.contexts = self._contexts()
             self._points, self._now = (self._begin, *way), now
             for point in (*way, now):  # so that no page has to
                 _ = point.estimates
@@ -105,6 +125,8 @@ class Course:
     def _add(self, stretch: Stretch, rows: Sequence[tuple[Any, ...]]) -> None:
         stretch.trials += len(rows)
         stretch.tried.update(row[2] for row in rows)
+        if self._context:
+            self._count_contexts(rows)
         known: dict[tuple[str, str | None], tuple[int, float]] = {}  # rounds repeat themselves
         for _, state, _, seen, counts, predicted, low, high in rows:
             self.told += state == TOLD
@@ -121,6 +143,22 @@ class Course:
                 stretch.low += rounds * low
                 stretch.high += rounds * high
 
+    def _count_contexts(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        told = Counter((row[3], row[4]) for row in rows if row[1] == TOLD and row[3] is not None)
+        for (seen, counts), trials in told.items():
+            for text, count in zip(*split_batch(seen, counts), strict=True):
+                values = self._experiment.columns.values(text)
+                self._seen[tuple(values[i] for i in self._context)] += trials * count
+
+    def _contexts(self) -> Contexts:
+        whole = Counter({values: rounds for values, rounds in self._seen.items() if None not in values})
+        names = self._experiment.graph.context
+        most = [
+            ({name: value for name, value in zip(names, values, strict=True) if value is not None}, rounds)
+            for values, rounds in whole.most_common(CONTEXTS)
+        ]
+        return Contexts(most, len(whole), self._seen.total())
+
     def _target_in(self, seen: str, counts: str | None) -> tuple[int, float]:
         """How many rounds of a trial saw the target, and its sum over these."""
         rounds, total = 0, 0.0
@@ -136,6 +174,10 @@ class Course:
         """What was known at the positions that are kept, and now."""
         now = self._now
         return [*(point for point in self._points if point.position < now.position), now]
+
+    def rounds_in(self, context: Mapping[str, float]) -> int:
+        """How many told rounds were in a context."""
+        return self._seen[tuple(context[name] for name in self._experiment.graph.context)]
 
     def at(self, position: int) -> Known:
         """What was known after so many closed trials."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fastapi import Request
@@ -18,12 +19,12 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.answers import Recommendation
 from dobandit.service.house import House
-from dobandit.service.pages.course import Course
+from dobandit.service.pages.course import CONTEXTS, Course
 from dobandit.service.problems import told_to_visitors
 
 _AT_ONCE = 3_000  # closed trials that are read while a visitor waits
 _PATIENCE = 0.15  # seconds that a visitor waits for newer answers
-_KEPT = 16  # answers, for different contexts
+_KEPT = 4 * CONTEXTS  # answers
 
 
 class Answers(NamedTuple):
@@ -36,6 +37,14 @@ class Answers(NamedTuple):
     closed: int = 0  # how many trials were closed then
 
 
+class Segment(NamedTuple):
+    """A context, the told rounds that were in it, and what is said of it; None where that is still worked out."""
+
+    context: Mapping[str, float]
+    rounds: int
+    answers: Answers | None
+
+
 class Desk:
     """Of one experiment."""
 
@@ -44,16 +53,20 @@ class Desk:
         self.course = Course(experiment, number)
         self._lock = threading.Lock()
         self._reader: threading.Thread | None = None
+        self._following = False  # whether the reader is still at the log
+        self._late: list[Mapping[str, float]] = []  # contexts for whose answers somebody waits
         self._answers: dict[object, Answers] = {}
         self._seconds = 0.0  # that the last answers took
 
     def ready(self, stored: StoredExperiment) -> bool:
         """Whether the log is read. A short rest is read at once; a long one by a thread, while pages say so."""
         with self._lock:
-            if self._reader is not None and self._reader.is_alive():
+            busy = self._reader is not None and self._reader.is_alive()
+            long = stored.closed - self.course.position > _AT_ONCE
+            if busy and (long or self._following or not self._answers):
                 return bool(self._answers)
-            if stored.closed - self.course.position > _AT_ONCE:
-                self._read_on(dict.fromkeys(self.experiment.graph.context, 0.0))
+            if long:
+                self._read_on()
                 return False
         self.course.follow()
         return True
@@ -67,29 +80,65 @@ class Desk:
             if not self._answers:  # it could not be read: the same error comes to who waits
                 self.course.follow()
 
-    def _read_on(self, context: Mapping[str, float]) -> None:
-        self._reader = threading.Thread(target=self._read, args=(context,), name=f"reader {self.number}", daemon=True)
+    def _read_on(self) -> None:
+        self._following = True
+        self._reader = threading.Thread(target=self._read, name=f"reader {self.number}", daemon=True)
         self._reader.start()
 
-    def _read(self, context: Mapping[str, float]) -> None:
+    def _read(self) -> None:
+        """The log, and then the answers that somebody waits for, or else those that pages begin with."""
         try:
             self.course.follow()
-            self._work_out(context)
+            self._following = False
+            with self._lock:
+                self._late = self._late or [self.usual]
+            while self._late:
+                self._work_out(self._late.pop(0))
+                time.sleep(self._seconds)  # in which others ask and tell
         except DobanditError:
             return  # the next page meets the same, and says it
+
+    @property
+    def usual(self) -> dict[str, float]:
+        """The context that pages begin with: the one seen most often, and zeros where none was seen."""
+        return self._contexts(1)[0][0]
+
+    def _contexts(self, most: int) -> Sequence[tuple[dict[str, float], int]]:
+        return self.course.contexts.most[:most] or [(dict.fromkeys(self.experiment.graph.context, 0.0), 0)]
+
+    def segments(self, most: int = CONTEXTS, seconds: float = math.inf) -> list[Segment]:
+        """What is said of the contexts seen most often; none where the graph has no context.
+
+        seconds  for which a visitor waits; the rest is worked out by a thread
+        """
+        if not self.experiment.graph.context:
+            return []
+        shown = self._contexts(most)
+        answers = self._several([context for context, _ in shown], time.monotonic() + seconds)
+        return [Segment(*one, found) for one, found in zip(shown, answers, strict=True)]
 
     def answers(self, context: Mapping[str, float]) -> Answers:
         """Worked out when a trial was closed since. Where that takes long, a thread does it, and the answers before are
         given meanwhile; they say how many trials they know of."""
+        return self._several([context], math.inf)[0] or self._work_out(context)
+
+    def _several(self, contexts: Sequence[Mapping[str, float]], until: float) -> list[Answers | None]:
+        found, late = [], []
+        for context in contexts:
+            with self._lock:
+                kept = self._answers.get(_key(context))
+                slow = kept is not None and self._seconds > _PATIENCE
+            if kept is None or kept.closed < self.course.position:
+                if slow or time.monotonic() > until:
+                    late.append(context)
+                else:
+                    kept = self._work_out(context)
+            found.append(kept)
         with self._lock:
-            kept = self._answers.get(_key(context))
-            if kept is not None and kept.closed >= self.course.position:
-                return kept
-            if kept is not None and self._seconds > _PATIENCE:
-                if self._reader is None or not self._reader.is_alive():
-                    self._read_on(context)
-                return kept
-        return self._work_out(context)
+            self._late += [context for context in late if context not in self._late]
+            if late and (self._reader is None or not self._reader.is_alive()):
+                self._read_on()
+        return found
 
     def _work_out(self, context: Mapping[str, float]) -> Answers:
         closed, began = self.course.position, time.perf_counter()

@@ -15,12 +15,13 @@ from dobandit.report.readable import counted, shortened
 from dobandit.service.pages import graphs, words
 from dobandit.service.pages.charts import node_views, rewards_picture, tried_picture, values_picture
 from dobandit.service.pages.course import Known
-from dobandit.service.pages.desks import Answers, Desk, desks_of
+from dobandit.service.pages.desks import Answers, Desk, Segment, desks_of
 from dobandit.service.pages.rendering import page
 from dobandit.service.threads import answering
 
 router = APIRouter(include_in_schema=False)
 _RECENT = 8  # trials in the table
+_SECONDS = 0.5  # in which the answers for several contexts are computed while a visitor waits
 
 
 class Replay(NamedTuple):
@@ -40,9 +41,11 @@ def experiment_page(
 ) -> Response:
     """Everything about one experiment."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    context = context_of(request, desk)
-    shown = view(desk, stored, context, round_) if desk.ready(stored) else view_so_far(desk, stored, context)
-    return page(request, "experiment.html", **shown)
+    if not desk.ready(stored):
+        return page(request, "experiment.html", **view_so_far(desk, stored))
+    shown = view(desk, stored, context_of(request, desk), round_, seconds=_SECONDS)
+    waiting = any(one.answers is None for one in shown["segments"])
+    return page(request, "experiment.html", waiting=waiting, **shown)
 
 
 @router.get("/experiments/{number}/graph")
@@ -63,31 +66,45 @@ def closed_count(request: Request, number: int) -> Response:
 
 
 def context_of(request: Request, desk: Desk) -> dict[str, float]:
-    """The context that a visitor looks at: 0 where none is chosen."""
+    """The context that a visitor looks at: the one seen most often where none is chosen."""
     found = {}
-    for i, name in enumerate(desk.experiment.graph.context):
+    for i, (name, usual) in enumerate(desk.usual.items()):
         try:
-            value = float(request.query_params.get(f"c{i}", "0"))
+            value = float(request.query_params.get(f"c{i}", usual))
         except ValueError:
-            value = 0.0
+            value = usual
         found[name] = value if desk.experiment.columns.continuous and 0 <= value <= 1 else float(value == 1)
     return found
 
 
 def view(
-    desk: Desk, stored: StoredExperiment, context: Mapping[str, float], round_: int | None, *, links: bool = True
+    desk: Desk,
+    stored: StoredExperiment,
+    context: Mapping[str, float],
+    round_: int | None,
+    *,
+    links: bool = True,
+    seconds: float = math.inf,
 ) -> dict[str, Any]:
-    """What the template shows; a snapshot shows the same, without links to other pages."""
+    """What the template shows; a snapshot shows the same, without links to other pages.
+
+    seconds  for which a visitor waits for the answers of other contexts
+    """
     experiment, course = desk.experiment, desk.course
     answers = desk.answers(context)
     told, target = answers.recommendation, experiment.graph.target
     history = course.history()
     within, learner = experiment.definition.stop_within, history[-1].learner
+    segments = desk.segments(seconds=seconds)
     return {
         **_frame(desk, stored, context),
         "headline": words.headline(
-            told, answers.trouble, target, learner.rounds, within, experiment.delta, learner.keeps_model
+            told, answers.trouble, target, learner.rounds, within, experiment.delta, learner.keeps_model, context
         ),
+        "segments": segments,
+        "scope": _scope(context, told, segments, desk) if learner.rounds and context else "",
+        "contexts": course.contexts,
+        "within": within,
         "teller": "model" if learner.keeps_model else "policy",
         "answers": answers,
         "told": told,
@@ -103,13 +120,13 @@ def view(
     }
 
 
-def view_so_far(desk: Desk, stored: StoredExperiment, context: Mapping[str, float]) -> dict[str, Any]:
+def view_so_far(desk: Desk, stored: StoredExperiment) -> dict[str, Any]:
     """What the template shows while the log is read: all that need not be learned from it."""
     experiment = desk.experiment
     sentence = "How strongly, is said here as soon as the log is read."
     graph = Replay(0, 0, graphs.picture(experiment, (), {}), graphs.legend(experiment, False, ""), sentence)
     return {
-        **_frame(desk, stored, context),
+        **_frame(desk, stored, {}),
         "reading": True,
         "read": desk.course.read,
         "answers": Answers(None, None, closed=stored.closed),
@@ -133,6 +150,16 @@ def _frame(desk: Desk, stored: StoredExperiment, context: Mapping[str, float]) -
     }
 
 
+def _scope(context: Mapping[str, float], told: Recommendation | None, segments: Sequence[Segment], desk: Desk) -> str:
+    """Whom the sentence on top speaks of, and whether the same is said of others."""
+    rounds = desk.course.rounds_in(context)
+    most = "; no other had more" if rounds and context == desk.usual else ""
+    said = f"This context had {words.of_rounds(rounds, desk.course.contexts.rounds)}{most}."
+    others = [one.answers.recommendation for one in segments if one.answers is not None and one.context != context]
+    sets = [other.do for other in others if other is not None]
+    return f"{said} {words.elsewhere(told.do, sets)}" if told is not None and sets else said
+
+
 # -- the graph, and the slider -----------------------------------------------------------------------------------------
 
 
@@ -143,7 +170,7 @@ def replay(desk: Desk, position: int, context: Mapping[str, float]) -> Replay:
     told = desk.answers(context).recommendation if now else _then(known, context)
     known_then = known.estimates if known.learner.rounds else ()
     do = told.do if told is not None and known.learner.rounds else {}
-    sentence = _sentence(known, told, shortened(desk.experiment.graph.target, 40))
+    sentence = _sentence(known, told, shortened(desk.experiment.graph.target, 40), context)
     picture = graphs.picture(desk.experiment, known_then, do)
     shaded = "what is recommended" if now else "what was recommended then"
     return Replay(
@@ -162,10 +189,11 @@ def _then(known: Known, context: Mapping[str, float]) -> Recommendation | None:
     return learner.best(context=dict(context) if learner.graph.context else None)
 
 
-def _sentence(known: Known, told: Recommendation | None, target: str) -> str:
+def _sentence(known: Known, told: Recommendation | None, target: str, context: Mapping[str, float]) -> str:
     after = f"After {counted(known.position, 'closed trial')}"
     if told is None or not known.learner.rounds:
         return f"{after}, nothing was known."
+    after += f", where {words.context(context)}" if context else ""
     if math.isnan(told.value):
         return f"{after}: set {words.sets(told.do)}."
     return f"{after}: set {words.sets(told.do)}; {target} estimated at {words.estimate(told)}."

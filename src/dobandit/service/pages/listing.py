@@ -14,7 +14,8 @@ from starlette.responses import Response
 from dobandit.errors import DobanditError
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.report.drawn.course import sparkline
-from dobandit.service.pages.desks import Answers, Desk, Desks, desks_of
+from dobandit.service.pages.course import Contexts
+from dobandit.service.pages.desks import Answers, Desk, Desks, Segment, desks_of
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
 from dobandit.service.threads import answering
@@ -24,6 +25,7 @@ router = APIRouter(include_in_schema=False)
 _SECONDS = 0.2  # in which answers are computed while a visitor waits; the rest says that it will come
 _PAGE = 50  # experiments
 _SMOOTH = 12  # points of a sparkline
+_SEGMENTS = 3  # contexts that are shown of an experiment
 
 
 class Line(NamedTuple):
@@ -35,11 +37,26 @@ class Line(NamedTuple):
     spark: Markup | None = None
     told: int | None = None  # None while the log is being read
     trouble: str = ""
+    segments: Sequence[Segment] = ()  # where the graph has a context: those seen most often
+    contexts: Contexts = Contexts()
 
     @property
     def warns(self) -> bool:
         told = None if self.answers is None else self.answers.recommendation
         return bool(told and told.verdict == "contradicted")
+
+    @property
+    def waits(self) -> bool:
+        """Whether some of its answers are yet to come."""
+        late = self.answers is None or any(one.answers is None for one in self.segments)
+        return bool(late and not self.trouble and self.stored.closed)
+
+    @property
+    def agreed(self) -> bool:
+        """Whether the same set looks best in all of several contexts."""
+        told = [one.answers.recommendation if one.answers else None for one in self.segments]
+        sets = [one.do for one in told if one is not None]
+        return len(sets) == len(told) > 1 and all(do == sets[0] for do in sets)
 
 
 @router.get("/")
@@ -48,8 +65,8 @@ def experiments_page(request: Request, after: str | None = None, before: str | N
     """The experiments by name, a page at a time: those behind a name, or before one."""
     stored, earlier, later = _page_of(request, after, before)
     desks, until = desks_of(request), time.monotonic() + _SECONDS
-    lines = [_line(desks, one, time.monotonic() < until) for one in stored]
-    waiting = any(line.answers is None and not line.trouble and line.stored.closed for line in lines)
+    lines = [_line(desks, one, until) for one in stored]
+    waiting = any(line.waits for line in lines)
     within = after is not None or before is not None
     return page(request, "experiments.html", lines=lines, waiting=waiting, earlier=earlier, later=later, within=within)
 
@@ -67,7 +84,8 @@ def _page_of(
     return found, first if earlier else None, last if later else None
 
 
-def _line(desks: Desks, stored: StoredExperiment, in_time: bool) -> Line:
+def _line(desks: Desks, stored: StoredExperiment, until: float) -> Line:
+    in_time = time.monotonic() < until
     target = _target_in(stored.document)
     if target and not (in_time and stored.closed):
         return Line(stored, target, told=None if stored.closed else 0)
@@ -76,8 +94,10 @@ def _line(desks: Desks, stored: StoredExperiment, in_time: bool) -> Line:
         target = desk.experiment.graph.target
         if not in_time or not desk.ready(stored):
             return Line(stored, target)
-        answers = desk.answers(dict.fromkeys(desk.experiment.graph.context, 0.0))
-        return Line(stored, target, answers=answers, spark=_spark(desk), told=desk.course.told)
+        answers = desk.answers(desk.usual)
+        segments = desk.segments(_SEGMENTS, until - time.monotonic())
+        line = Line(stored, target, answers=answers, spark=_spark(desk), told=desk.course.told)
+        return line._replace(segments=segments, contexts=desk.course.contexts)
     except DobanditError as error:
         return Line(stored, trouble=told_to_visitors(error, desks.storage))
 

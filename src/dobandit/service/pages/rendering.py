@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
-from dobandit.report.readable import action_words, counted, shortened
+from dobandit.report.readable import action_words, counted, percent, shortened
 from dobandit.service.pages import words
 from dobandit.texts import printable, printable_lines
 
@@ -68,6 +68,10 @@ environment.filters |= {
     "moment": words.moment,
     "iso": words.iso,
     "sets": _sets,
+    "context": words.context,
+    "of_rounds": words.of_rounds,
+    "share": percent,
+    "stops": words.stops,
     "short": shortened,
     "cut": cut,
     "as_typed": escape,  # a text that goes back into the field in which it was typed, with its line breaks

@@ -38,7 +38,7 @@ def snapshot_of(experiment: Experiment, stored: StoredExperiment, now: float) ->
     """The file's text, without a service."""
     desk = Desk(experiment, stored.id)
     desk.course.follow()
-    return _html(desk, stored, dict.fromkeys(experiment.graph.context, 0.0), now)
+    return _html(desk, stored, desk.usual, now)
 
 
 def _html(desk: Desk, stored: StoredExperiment, context: dict[str, float], now: float) -> str:

@@ -11,10 +11,11 @@ from typing import NamedTuple
 from dobandit.experiment.export import iso_time
 from dobandit.experiment.reasons import gap_words, is_reached
 from dobandit.policy.answers import Recommendation
-from dobandit.report.readable import NOT_KNOWN, action_words, in_a_sentence, shortened
+from dobandit.report.readable import NOT_KNOWN, action_words, counted, in_a_sentence, percent, shortened
 from dobandit.texts import decimals, fixed
 
 SURE, LIKELY = 0.95, 0.8  # probabilities of being the best
+_NAMED = 4  # variables of a context that are named with their values; of more, those that are not 0
 VERDICTS = {
     "fits": "The model fits the rounds so far.",
     "contradicted": "The rounds contradict the model.",
@@ -64,6 +65,28 @@ def sets(do: Mapping[str, float], most: int = 60) -> str:
     return action_words({shortened(name, most): value for name, value in do.items()})
 
 
+def context(known: Mapping[str, float]) -> str:
+    """What is known before acting: mobile = 1, weekend = 0."""
+    told = {name: value for name, value in known.items() if value} if len(known) > _NAMED else known
+    parts = [f"{shortened(name, 40)} = {value:g}" for name, value in told.items()]
+    rest = ["all others = 0" if told else f"all {len(known)} variables = 0"] if len(told) < len(known) else []
+    return ", ".join(parts + rest)
+
+
+def of_rounds(rounds: int, of: int) -> str:
+    """3,800 of 4,000 rounds (95.0%)"""
+    return f"{rounds:,} of {counted(of, 'round')}" + (f" ({percent(rounds / of)})" if of else "")
+
+
+def elsewhere(do: Mapping[str, float], others: Sequence[Mapping[str, float]]) -> str:
+    """Whether the same looks best in the other contexts of the table."""
+    differ = sum(other != do for other in others)
+    where = "the other context" if len(others) == 1 else f"all {len(others)} other contexts"
+    if 0 < differ < len(others):
+        where = f"{differ} of the {len(others)} other contexts"
+    return f"In {where} below, {'another' if differ else 'the same'} set looks best."
+
+
 def _sentence(do: Mapping[str, float]) -> str:
     """What is set, within a sentence: coupon, email and price = 0."""
     return in_a_sentence([sets({name: value}) for name, value in do.items()])
@@ -90,16 +113,19 @@ def headline(
     within: float | None,
     delta: float,
     keeps_model: bool = True,
+    known: Mapping[str, float] | None = None,
 ) -> Headline:
+    """known: the context that it speaks of"""
+    where = f"Where {context(known)}: " if known else ""
     if told is None:
-        return Headline("No set can be recommended.", trouble, "doubt")
+        return Headline(_begun(f"{where}no set can be recommended."), trouble, "doubt")
     if not rounds:
         return Headline(
             "Nothing was told yet: ask for the first round.",
             f"Below stands what causes {shortened(target, 40)}; how strongly, the rounds will tell.",
             "wait",
         )
-    act = f"Set {_sentence(told.do)}." if told.do else "Set nothing."
+    act = _begun(f"{where}set {_sentence(told.do) or 'nothing'}.")
     name = shortened(target, 40)
     if math.isnan(told.value):
         value = f"What {name} is then, the policy cannot tell yet."
@@ -107,9 +133,19 @@ def headline(
         value = f"Then {name} is estimated at {estimate(told)}."
     if told.verdict == "contradicted":
         return Headline(act, f"{value} Do not rely on it: the rounds contradict the model.", "doubt")
-    if is_reached(told.gap, within) and told.gap is not None and not told.doubts:
-        return Headline(act, f"{value} You may stop: {gap_words(told.gap, delta)}.", "go")
+    if stops(told, within) and told.gap is not None:
+        stop = "In this context you may stop" if known else "You may stop"
+        return Headline(act, f"{value} {stop}: {gap_words(told.gap, delta)}.", "go")
     return Headline(act, f"{value} {_sureness(told, keeps_model)}", _tone(told))
+
+
+def _begun(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def stops(told: Recommendation, within: float | None) -> bool:
+    """Whether one may stop here; not while anything speaks against the answer."""
+    return is_reached(told.gap, within) and not told.doubts
 
 
 def _tone(told: Recommendation) -> str:
