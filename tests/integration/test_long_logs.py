@@ -124,6 +124,7 @@ def test_a_status_of_a_log_that_nobody_has_open_reads_little(tmp_path, read, mon
     experiment.close()
 
 
+@pytest.mark.filterwarnings("ignore:just these rounds were imported before")
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_log_that_is_read_in_parts_teaches_the_same(kind, tmp_path, request, monkeypatch):
     """To the last bit, wherever the parts end, and whether rounds are read together or one by one."""

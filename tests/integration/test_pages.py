@@ -74,7 +74,7 @@ def test_every_link_within_a_page_leads_somewhere(shop):
 
 
 def test_the_slider_shows_what_was_known_then(shop):
-    then = create_experiment(NAME, GRAPH, budget=2, storage=MemoryStorage(), seed=0, control=0.05)
+    then = create_experiment(NAME, GRAPH, budget=2, links="identity", storage=MemoryStorage(), seed=0, control=0.05)
     Shop(then, 0.0).play(17)  # the same rounds, and nothing after them
     part = harmless(shop.get("/experiments/1/graph", round=17).text)
     whole = harmless(shop.get("/experiments/1", round=17).text)
@@ -155,7 +155,7 @@ def test_the_page_of_a_trial_shows_the_weights_of_its_time_whoever_comes_first()
     visit = Visit()
     experiment = begin(visit.storage)
     Shop(experiment, 0.0).play(12)
-    then = create_experiment("then", GRAPH, budget=2, storage=MemoryStorage(), seed=0, control=0.05)
+    then = create_experiment("then", GRAPH, budget=2, links="identity", storage=MemoryStorage(), seed=0, control=0.05)
     Shop(then, 0.0).play(9)
     text = visit.get("/experiments/1/trials/9").text  # before anybody has looked at the experiment
     for row in then.estimates():

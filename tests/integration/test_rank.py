@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit.errors import ExperimentError, GraphError, InterventionError, ObservationError, ParseError
+from dobandit.errors import (
+    DobanditWarning,
+    ExperimentError,
+    GraphError,
+    InterventionError,
+    ObservationError,
+    ParseError,
+)
 
 EDGES = [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy"), ("price", "buy")]
 GRAPH = dob.CausalGraph(EDGES, target="buy", controllable=["email", "coupon", "price"])
@@ -102,12 +109,14 @@ def test_with_hidden_causes_and_contexts_it_is_the_same():
     weights = dict.fromkeys(graph.nodes, 0.1) | dict.fromkeys(graph.edges, 0.15)
     rows = data(dob.BinaryGLM(graph, weights=weights))
     ranking = dob.rank(graph, rows, 2, context={"mobile": 1})
-    experiment = dob.create_experiment("hidden", graph, 2, storage=memory(), history=rows)
+    with pytest.warns(DobanditWarning, match="every effect is taken to be a straight line"):
+        experiment = dob.create_experiment("hidden", graph, 2, storage=memory(), history=rows)
     for action in ranking.actions:
         told = experiment.evaluate(action.do, context={"mobile": 1})
         assert (action.value, action.interval, action.observed) == (told.value, told.interval, told.observed)
     assert set(ranking.fit.nodes) == {"email", "coupon", "price", "mobile", "visit", "wish", "buy"}
-    assert all(node.promised for name, node in ranking.fit.nodes.items() if ranking.fit.graph.parents(name))
+    caused = [node for name, node in ranking.fit.nodes.items() if ranking.fit.graph.parents(name)]
+    assert {(node.link, node.promised) for node in caused} == {("identity", False)}
     with pytest.raises(ObservationError, match="mobile"):
         dob.rank(graph, rows, 2)
 

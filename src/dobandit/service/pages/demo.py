@@ -47,7 +47,7 @@ GRAPH = WORLD.graph
 
 def begin(storage: Storage, seed: int = 0) -> Experiment:
     """The experiment: which two of e-mail, advert and coupon make a purchase most likely?"""
-    return create_experiment(NAME, GRAPH, budget=2, storage=storage, seed=seed, control=0.05)
+    return create_experiment(NAME, GRAPH, budget=2, links="identity", storage=storage, seed=seed, control=0.05)
 
 
 def carried_out(do: Mapping[str, float], seed: int, number: int) -> dict[str, int]:

@@ -73,7 +73,7 @@ def picture(
         if row.cause is not None and (row.cause, row.effect) in edges
     }
     notes = {
-        row.effect: f"{words.digits(row.value, 2, (row.low, row.high))} by itself"
+        row.effect: f"{words.digits(row.value, 2)} by itself"
         for row in estimates
         if row.cause is None and row.effect in graph and len(graph) <= _MOST_NOTES
     }

@@ -15,7 +15,7 @@ from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats import load_json, parse_graph, sniff
 from dobandit.graph.formats.draft import GraphDraft
 from dobandit.graph.formats.files import draft_of, plain_text
-from dobandit.graph.hiding import smallest_to_hide, ways_out, without_causes
+from dobandit.graph.hiding import smallest_to_hide, unshared, ways_out, without_causes
 from dobandit.graph.latent import admissible
 from dobandit.model.base import CausalModel
 from dobandit.model.files import is_model_document, model_from_document
@@ -149,6 +149,11 @@ def _look_for_hidden_causes(sketch: Sketch) -> None:
     free = without_causes(graph, sketch.chosen.playing(ALWAYS))
     witness = admissible(free).witness
     if witness is None:
+        if shared := unshared(free).witness:
+            sketch.notes.append(
+                f"Links that are learned are straight lines here, since {shared}. Count one of the two as hidden to do "
+                "without that, or promise a straight link where you know it."
+            )
         return
     sketch.hidden_paths = witness.paths
     sketch.hidden_words = f"{str(witness)[0].upper()}{str(witness)[1:]}: no model can be learned as it is."
