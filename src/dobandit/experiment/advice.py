@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.experiment.diagnosis.parts import AGREES
@@ -70,24 +70,20 @@ def advice(
     """
     doubts = [f"The rounds speak against the graph: {one}. See diagnose." for one in against]
     doubts += verdict.reasons if verdict.word == CONTRADICTED else ()
-    if learner.keeps_model:
-        doubts += doubts_of_action(told.do, tried)
+    new = [f"{name} to {value:g}" for name, value in told.do.items() if (name, value) not in tried]
+    if new and learner.keeps_model and learner.rounds:
+        doubts.append(never_set(new))
     if outside := seen_outside(learner.graph.target, told.value, told.interval, told.observed):
         doubts.append(outside)
-    if learner.problem.assumption is not None:
+    if learner.problem.assumption is not None and learner.keeps_model:
         doubts.append(f"Nobody promised it, but {learner.problem.assumption}.")
     others = [*(() if verdict.word == CONTRADICTED else verdict.reasons), *_warnings(told, learner)]
     word = CONTRADICTED if against else verdict.word
     return told._replace(verdict=word, warnings=(*doubts, *others), doubts=tuple(doubts))
 
 
-def doubts_of_action(do: Mapping[str, float], tried: Set[tuple[str, float]]) -> list[str]:
-    """What an action sets that no round has set to that."""
-    new = [f"{name} to {value:g}" for name, value in do.items() if (name, value) not in tried]
-    return [never_set(new)] if new else []
-
-
 def never_set(what: Sequence[str]) -> str:
+    """What it means that no round has set these variables."""
     return (
         f"No round has set {', '.join(what)}: what that brings is concluded from rounds in which it was so by itself, "
         "which is right only if nothing that is not in the graph moves it along with the target."

@@ -48,7 +48,7 @@ def remember(owner: Forked) -> None:
 
 
 def remember_storage(owner: ForkedStorage) -> None:
-    """The same, after the experiments."""
+    """From now on forks wait for a storage too, once they have the locks of all experiments, and it is told of them."""
     _storages.add(owner)
 
 
