@@ -186,16 +186,25 @@ class KnownLog(ExperimentLog):
         self._store_tally()
         return self._tally, max(trials, self._tally.position)
 
-    def _keep_sums(self, position: int, closed: int = 1) -> None:
-        """Called once trials were closed: now and then the sums are kept, by whoever closes that one."""
-        passed = (position + closed) // EVERY > position // EVERY
-        if passed and self._reading.acquire(blocking=False):  # an answer may take long
+    def _keep_sums(self, position: int) -> None:
+        """Called once a trial was closed: now and then the sums are kept, by whoever closes that one."""
+        if (position + 1) % EVERY == 0 and self._reading.acquire(blocking=False):  # an answer may take long
             try:
                 with suppress(DobanditError):  # the trial is stored, whatever becomes of the sums
                     self._tally.follow(self.storage, self._id)
                     self._store_tally()
             finally:
                 self._reading.release()
+
+    def _keep_sums_of(self, position: int, trials: list[StoredTrial]) -> None:
+        """An import is added up while it is at hand."""
+        with self._reading, suppress(DobanditError):
+            tally = self._tally
+            if tally.position < position:
+                tally.follow(self.storage, self._id)
+            elif tally.position == position:
+                tally.add_trials(trials)
+            self._store_tally()
 
     @property
     def told_rounds(self) -> int:

@@ -96,8 +96,8 @@ class ExperimentLog:
         self._held.pop(number, None)
         self._keep_sums(position)
 
-    def _keep_sums(self, position: int, closed: int = 1) -> None:
-        """Called when so many trials were closed, from `position` on."""
+    def _keep_sums(self, position: int) -> None:
+        """Called when a trial was closed."""
 
     def _trial(self, writer: Writer, number: object) -> StoredTrial:
         trial = writer.trial(number_of(number))
@@ -186,7 +186,7 @@ class ExperimentLog:
                 "new experiment."
             )
         position, first = self._entered(trials)
-        self._keep_sums(position, len(trials))
+        self._keep_sums_of(position, trials)
         return range(first, first + len(trials))
 
     def _imported_before(self, trials: Sequence[StoredTrial]) -> range | None:
@@ -221,6 +221,9 @@ class ExperimentLog:
         except BaseException:
             self.storage.discard(arrival)
             raise
+
+    def _keep_sums_of(self, position: int, trials: list[StoredTrial]) -> None:
+        """Called when many trials have entered the log, closed, from `position` on."""
 
     def rounds_in(self, numbers: range) -> int:
         """How many rounds an import brought, counts included.
