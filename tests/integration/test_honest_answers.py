@@ -161,3 +161,24 @@ def test_what_was_never_set_is_pointed_out(tmp_path):
     seen = dob.rank(graph, rows + told, budget=1)
     assert any(warning.startswith("Setting x = 1: y was 0.") for warning in seen.warnings)
     assert not any("No round has set x" in warning for warning in seen.warnings)
+
+
+def test_a_context_is_given_and_contradicts_nothing():
+    """It cannot happen by itself, but somebody says that it is so."""
+    graph = dob.CausalGraph(
+        [("m", "v"), ("e", "v"), ("c", "v"), ("v", "b"), ("c", "b"), ("m", "b")],
+        target="b",
+        controllable=["e", "c"],
+        context=["m"],
+        bias=["v", "b"],
+    )
+    experiment, rng = made(graph, stop_within=0.9), np.random.default_rng(0)
+    for _ in range(150):
+        m = int(rng.random() < 0.8)
+        trial = experiment.ask(context={"m": m})
+        e, c = trial.do.get("e", 0), trial.do.get("c", 0)
+        v = int(rng.random() < 0.1 + 0.2 * m + 0.3 * e + 0.2 * c)
+        experiment.tell(trial, {"v": v, "b": int(rng.random() < 0.1 + 0.4 * v + 0.2 * c + 0.1 * m)})
+    told = experiment.recommend(context={"m": 1})
+    assert told.verdict != "contradicted"
+    assert not told.doubts

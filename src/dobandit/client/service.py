@@ -12,7 +12,7 @@ from dobandit.client.connection import Connected, Connection
 from dobandit.client.experiment import RemoteExperiment
 from dobandit.documents import reading
 from dobandit.errors import ExperimentError, GraphError, MissingError, closest
-from dobandit.experiment.definition import lease_seconds
+from dobandit.experiment.definition import Definition, lease_seconds, warn_of_lines
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.storage.refusals import storable
 from dobandit.graph.causal_graph import CausalGraph
@@ -85,6 +85,8 @@ class Service(Connected):
         if history is not None:
             said["history"] = values.history(history)
         made = self._connection.post("/experiments", values.plain(said), once=True)
+        if made.get("created"):
+            warn_of_lines(Definition(made["definition"]))
         return RemoteExperiment(self._connection, made["id"], made["experiment"], made["definition"])
 
     def open_experiment(self, name: str) -> RemoteExperiment:

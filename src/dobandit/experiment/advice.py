@@ -45,6 +45,7 @@ def verdict_of(diagnosis: Diagnosis, learner: Learner) -> Verdict:
     Where no model is kept, the predictions alone are tested.
     """
     matters = {learner.graph.nodes[v - 1] for v in learner.problem.order}
+    matters -= set(learner.graph.context)  # which is given, not predicted
     wrong = [name for name in diagnosis.contradictions if name in matters]
     reasons = [
         f"The rounds contradict what the model takes {name} to depend on, and how; see diagnose." for name in wrong

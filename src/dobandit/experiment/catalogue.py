@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Unpack
 
 from dobandit.checks import is_one_of, shown
-from dobandit.errors import DobanditWarning, ExperimentError, MissingError, closest
-from dobandit.experiment.definition import Definition, define
+from dobandit.errors import ExperimentError, MissingError, closest
+from dobandit.experiment.definition import define, warn_of_lines
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.past import past_of
 from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
@@ -91,7 +90,7 @@ def create_experiment(
     )
     past = None if history is None else past_of(definition, history, clock())
     if found is None:
-        _warn_of_lines(definition)
+        warn_of_lines(definition)
         try:
             trials = () if past is None else past.trials
             return Experiment(kept, kept.create(name, definition.to_text(), clock(), trials), clock)
@@ -111,19 +110,6 @@ def create_experiment(
     if past is not None:
         experiment.begin_with(past)
     return experiment
-
-
-def _warn_of_lines(definition: Definition) -> None:
-    """Warns where links that were to be learned cannot be, because of hidden causes."""
-    assumption = definition.problem.assumption
-    if assumption is not None and not definition.policy.any_graph:
-        warnings.warn(
-            f"{assumption}, and such a cause can be removed from lines only: intervals hold if they are lines, and "
-            "that the experiment may stop is not said. Give links='identity' if you know that they are, or "
-            "hide='auto', which removes it whatever they are where that is possible.",
-            DobanditWarning,
-            stacklevel=3,
-        )
 
 
 def open_experiment(

@@ -244,6 +244,19 @@ def define(
     )
 
 
+def warn_of_lines(definition: Definition) -> None:
+    """Warns where links that were to be learned cannot be, because of hidden causes."""
+    assumption = definition.problem.assumption
+    if assumption is not None and not definition.policy.any_graph:
+        warnings.warn(
+            f"{assumption}, and such a cause can be removed from lines only: intervals hold if they are lines, and "
+            "that the experiment may stop is not said. Give links='identity' if you know that they are, or "
+            "hide='auto', which removes it whatever they are where that is possible.",
+            DobanditWarning,
+            stacklevel=3,
+        )
+
+
 def checked_share(control: object) -> float:
     """The share of control rounds, from 0 to below 1."""
     share = as_float(control)

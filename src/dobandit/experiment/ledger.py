@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,14 +17,13 @@ from numpy.typing import NDArray
 
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import Row, split_batch
-from dobandit.experiment.storage.base import TOLD, Storage, StoredTrial
+from dobandit.experiment.storage.base import TOLD, Storage
 from dobandit.experiment.storage.refusals import not_in_a_row
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Array, Rounds
 
 FIELDS = ("state", "do", "observation", "counts")
-_fields_of = attrgetter(*FIELDS)
 _FORETOLD = ("position", *FIELDS, "predicted")
 PART = 10_000  # closed trials in memory at a time
 
@@ -56,6 +54,16 @@ def closed_parts(
             return
 
 
+def distinct_rows(groups: Iterable[tuple[Any, ...]]) -> Counter[tuple[str, str]]:
+    """The told rounds of trials by what was set, and what was seen. groups: the FIELDS of equal trials, and how many
+    there are of them."""
+    rows: Counter[tuple[str, str]] = Counter()
+    for state, do, seen, counts, times in groups:
+        for text, count in zip(*split_batch(seen or "", counts), strict=True) if state == TOLD else ():
+            rows[do, text] += times * count
+    return rows
+
+
 class Ledger:
     """The told rounds among the first `position` closed trials. What it says does not depend on how it came to know
     them: at once, or one after the other."""
@@ -70,24 +78,16 @@ class Ledger:
     def follow(self, storage: Storage, experiment: int) -> None:
         """Take in what was closed since."""
         while groups := storage.closed_groups(experiment, self.position, PART, FIELDS):
-            self.take([group[:-1] for group in groups])
+            self._take([group[:-1] for group in groups])
             if sum(times for *_, times, _ in groups) < PART:
                 return
 
-    def take(self, groups: Sequence[tuple[Any, ...]]) -> None:
-        """Take in equal trials: their FIELDS, and how many there are of each."""
-        rows: Counter[tuple[str, str]] = Counter()
-        for state, do, seen, counts, times in groups:
-            for text, count in zip(*split_batch(seen or "", counts), strict=True) if state == TOLD else ():
-                self.columns.values(text)  # one that cannot be read is refused before anything is taken in
-                rows[do, text] += times * count
+    def _take(self, groups: Sequence[tuple[Any, ...]]) -> None:
+        rows = distinct_rows(groups)
+        for _, text in rows:
+            self.columns.values(text)  # one that cannot be read is refused before anything is taken in
         self.counts.update(rows)
         self.position += sum(times for *_, times in groups)
-
-    def take_trials(self, trials: Sequence[StoredTrial]) -> None:
-        """Take in closed trials. Those that are the same object are looked at once."""
-        distinct, times = {id(trial): trial for trial in trials}, Counter(map(id, trials))
-        self.take([(*_fields_of(trial), times[key]) for key, trial in distinct.items()])
 
     def follow_predictions(self, storage: Storage, experiment: int) -> None:
         """What was predicted in the trials that were taken in; a long log takes a while."""

@@ -6,8 +6,10 @@ import json
 import os
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any, Self
 
 from dobandit.checks import is_whole, shown
@@ -16,7 +18,7 @@ from dobandit.experiment import export
 from dobandit.experiment.batches import Seen, at_hand, batch_of, summed
 from dobandit.experiment.definition import definition_from_text
 from dobandit.experiment.history import Rounds, read_history
-from dobandit.experiment.ledger import FIELDS, Ledger
+from dobandit.experiment.ledger import FIELDS, distinct_rows
 from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.storage.base import (
@@ -37,6 +39,9 @@ from dobandit.experiment.trial import Trial
 from dobandit.model.weights import Do
 
 _FEWEST = 10  # rounds of an import that are looked for: fewer may well be equal by chance
+_MOST_LOOKED_AT = 3  # of the imports with as many rounds, the newest: an hourly feed has thousands
+_SAMPLE = 1_000  # trials of one that are looked at before the others
+_fields_of = attrgetter(*FIELDS)
 
 
 class ExperimentLog:
@@ -161,7 +166,8 @@ class ExperimentLog:
         the rows that have one trial.number in a table that `to_csv` wrote.
 
         Ten rounds or more that were imported before, the same ones as a whole, are imported again with a warning: they
-        then count twice.
+        then count twice. The three newest imports of as many rounds are looked at, small ones as far as they are among
+        the last few thousand trials.
 
         >>> import dobandit as dob
         >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
@@ -195,17 +201,19 @@ class ExperimentLog:
         rounds = sum(trial.rounds for trial in trials)
         if rounds < _FEWEST:
             return None
-        new = Ledger(self.columns)
+        times = Counter(map(id, trials))
+        distinct = {id(trial): trial for trial in trials}
+        new = distinct_rows((*_fields_of(trial), times[key]) for key, trial in distinct.items())
         with suppress(DobanditError):  # whatever is the matter with the log, an import need not know what is in it
-            for position, size in self.storage.imports_like(self._id, len(trials), rounds):
-                if not new.position:
-                    new.take_trials(trials)
-                old = Ledger(self.columns)
-                old.take([group[:-1] for group in self.storage.closed_groups(self._id, position, size, FIELDS)])
-                if old.counts == new.counts:
+            alike = sorted(self.storage.imports_like(self._id, len(trials), rounds))
+            for position, size in alike[-_MOST_LOOKED_AT:]:
+                if self._rows_at(position, min(size, _SAMPLE)) <= new and self._rows_at(position, size) == new:
                     ((first,),) = self.storage.closed_fields(self._id, position, 1, ("number",))
                     return range(first, first + size)
         return None
+
+    def _rows_at(self, position: int, size: int) -> Counter[tuple[str, str]]:
+        return distinct_rows(group[:-1] for group in self.storage.closed_groups(self._id, position, size, FIELDS))
 
     def _imported(self, rounds: Rounds, now: float) -> StoredTrial:
         do = rounds[0].do

@@ -27,6 +27,7 @@ PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
 STATES = (PENDING, TOLD, FAILED, ABANDONED)
 ASKED, RECORDED, IMPORTED = "asked", "recorded", "imported"
 EVERY = 2**31 - 1  # trials: no limit
+NEWEST = 5_000  # closed trials among which an import that comes again is looked for
 
 
 class StoredExperiment(NamedTuple):
@@ -289,10 +290,13 @@ class Storage(ABC):
 
     def imports_like(self, experiment: int, trials: int, rounds: int) -> Sequence[tuple[int, int]]:
         """Where imports stand, (position, how many trials), that may be one of so many `trials` and `rounds` again:
-        imported trials that were closed at one time and have as many rounds."""
+        imported trials that were closed at one time and have as many rounds. Those among the last NEWEST closed trials
+        are enough, lest a long log is read for every import."""
         entered: dict[float | None, list[tuple[int, int]]] = {}
         fields = ("source", "closed_at", "position", "rounds")
-        for source, closed_at, *place in self.closed_fields(experiment, 0, 2**31, fields):
+        for source, closed_at, *place in self.closed_fields(
+            experiment, max(self.counters(experiment)[1] - NEWEST, 0), NEWEST, fields
+        ):
             if source == IMPORTED:
                 entered.setdefault(closed_at, []).append((place[0], place[1]))
         return [(found[0][0], len(found)) for found in entered.values() if sum(n for _, n in found) == rounds]

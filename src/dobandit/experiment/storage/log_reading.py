@@ -16,6 +16,7 @@ from sqlalchemy import Executable
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import (
     CLOSING,
+    NEWEST,
     TOLD,
     ClosedTrial,
     Fields,
@@ -94,7 +95,7 @@ class LogReader:
 
     def imports_like(self, trials: int, rounds: int) -> list[tuple[int, int]]:
         """Of those in parts nobody knows the rounds without reading them: they have as many trials."""
-        found = self._read(do.IMPORTS_LIKE, {**self._of, "rounds": rounds})
+        found = self._read(do.IMPORTS_LIKE, {**self._of, "rounds": rounds, "since": self.moment.closed - NEWEST})
         in_parts = [(run.position, run.size) for run in self.moment.runs if run.size == trials]
         return [*fields_from(found, ("number", "rounds"), self._url), *in_parts]
 

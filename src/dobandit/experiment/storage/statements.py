@@ -110,7 +110,7 @@ def closed_groups(fields: tuple[str, ...]) -> Select[Any]:
 
 IMPORTS_LIKE = (
     select(func.min(trials.c.position), func.count())
-    .where(_of_experiment, trials.c.source == IMPORTED)
+    .where(_of_experiment, trials.c.source == IMPORTED, trials.c.position >= bindparam("since"))
     .group_by(trials.c.closed_at)
     .having(func.sum(trials.c.rounds) == bindparam("rounds"))
     .order_by(func.min(trials.c.position))
