@@ -106,6 +106,7 @@ def test_lines_that_nobody_promised_are_pointed_out_and_keep_an_experiment_from_
         assert any(doubt.startswith("Nobody promised it") for doubt in told.doubts)
         assert told.interval_words.endswith("if every effect is a straight line")
         assert one.status().may_stop is False
+        assert "may stop" not in one.ask().why
         assert set(told.doubts) == set(one.status().doubts) <= set(told.warnings)
     ranking = dob.rank(SHARED, list(shared(0)), budget=1)
     assert any("straight line" in warning for warning in ranking.warnings)

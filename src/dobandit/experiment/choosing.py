@@ -222,7 +222,8 @@ class ChoosingLog(KnownLog):
             predicted, low, high = replica.predict(action, context)
             usual = reason_for(choice, predicted, self.graph.target, replica.learner)
             why = with_doubts(engine.reason(action, situation) or usual, replica.doubts)
-        if within is not None and not replica.doubts and is_reached(replica.gap(ask.available, context), within):
+        doubted = replica.doubts or replica.learner.problem.assumed_lines
+        if within is not None and not doubted and is_reached(replica.gap(ask.available, context), within):
             why = f"{why}; may stop{_UNLESS}: {gap_words(within, replica.learner.engine.delta)}"
         do: Row = [None] * len(self.columns.names)
         for i, setting in zip(action.ids, action.values, strict=True):

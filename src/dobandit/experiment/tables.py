@@ -12,7 +12,7 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple, TypeVar
 
 from dobandit.checks import absent, is_whole, shown
@@ -22,7 +22,7 @@ from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
 from dobandit.experiment.marks import MARKS, marked
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
-from dobandit.text_files import read_text
+from dobandit.text_files import in_file, read_text
 
 MOST_ROUNDS = 10_000_000  # in one trial: a slip of the finger should not make a log that takes hours to replay
 _DELIMITERS = ",;\t|"
@@ -56,15 +56,9 @@ class Numbered(NamedTuple):
     unit: str  # what the places count: lines of a file from 1, or rows from 0
 
 
-@contextmanager
-def named(source: Any) -> Iterator[None]:
+def named(source: Any) -> AbstractContextManager[None]:
     """What is wrong with a file is said with its path."""
-    try:
-        yield
-    except ParseError as error:
-        if isinstance(source, (str, os.PathLike)):
-            raise error.in_source(os.fspath(source)) from None
-        raise
+    return in_file(source) if isinstance(source, (str, os.PathLike)) else nullcontext()
 
 
 def is_file(source: Any) -> bool:
