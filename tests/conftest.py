@@ -10,7 +10,7 @@ import pytest
 from _pytest.pathlib import import_path
 
 from dobandit.experiment.storage import open_storage
-from postgres import roomy_memory, running_server
+from helpers.postgres import roomy_memory, running_server
 
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")  # which is made for thousands that nobody reads
 os.environ.setdefault("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")  # workers load Dask once

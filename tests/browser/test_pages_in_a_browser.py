@@ -22,8 +22,8 @@ import dobandit as dob
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.report.html import study_page
 from dobandit.service.pages.snapshot import snapshot_of
-from page_faults import FAULTS, decent
-from worlds import THOROUGH
+from helpers.page_faults import FAULTS, decent
+from helpers.worlds import THOROUGH
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = playwright.expect

@@ -11,10 +11,10 @@ import pytest
 from dobandit import open_experiment
 from dobandit.cli.main import main
 from dobandit.service.pages.demo import NAME, Shop, begin
-from experiment_commands import GRAPH, PAPER
-from pages import Visit
-from serving import served
-from zygote import Zygote
+from helpers.experiment_commands import GRAPH, PAPER
+from helpers.pages import Visit
+from helpers.serving import served
+from helpers.zygote import Zygote
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from dobandit.errors import (
     InterventionError,
     ObservationError,
 )
-from experiments import CASES, G4, SMOOTH, TWINS, Clock, again, case, drawn, make, refused, said, whole_log
+from helpers.experiments import CASES, G4, SMOOTH, TWINS, Clock, again, case, drawn, make, refused, said, whole_log
 
 # -- ask -----------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import dobandit as dob
-from commands import dobandit, dobandit_process
+from helpers.commands import dobandit, dobandit_process
 
 MODEL = {
     "target": "Y",

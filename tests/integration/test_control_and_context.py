@@ -11,7 +11,7 @@ from dobandit.estimation.confidence import wilson
 from dobandit.experiment.replica import batches_of, trial_draws
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
-from experiments import CASES, Clock, knowledge, said, settings_of
+from helpers.experiments import CASES, Clock, knowledge, said, settings_of
 
 FUNNEL = dob.CausalGraph(
     [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("mobile", "visit")],

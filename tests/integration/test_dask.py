@@ -16,7 +16,7 @@ from dobandit.errors import SimulationError
 from dobandit.simulation.executors import Dask
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import study_of
-from worlds import THOROUGH
+from helpers.worlds import THOROUGH
 
 CURVES = ("all_regret", "all_reward", "best_plays")
 

@@ -11,9 +11,9 @@ from types import FunctionType
 import pytest
 
 import dobandit
-import forked
+from helpers import forked
+from helpers.worlds import THOROUGH
 from page_runner import PageError, blocks, run_page, says
-from worlds import THOROUGH
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import dobandit as dob
-import forked
-from worlds import THOROUGH
+from helpers import forked
+from helpers.worlds import THOROUGH
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -19,8 +19,8 @@ from dobandit.errors import (
 )
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import Policy
-from experiments import FAST, G4, LOGISTIC, TWINS, again, knowledge, make, refused
-from worlds import ARCTAN
+from helpers.experiments import FAST, G4, LOGISTIC, TWINS, again, knowledge, make, refused
+from helpers.worlds import ARCTAN
 
 # -- create, open, list, rename, delete ----------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from dobandit.errors import (
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.oracle.actions import Action
-from experiments import (
+from helpers.experiments import (
     ARMS,
     CASES,
     again,
@@ -32,8 +32,8 @@ from experiments import (
     settings_of,
     whole_log,
 )
-from indices import index_of
-from worlds import THOROUGH
+from helpers.indices import index_of
+from helpers.worlds import THOROUGH
 
 # -- answers ---------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from dobandit.cli.experiments import inputs, managing
 from dobandit.documents.live import trial_document
 from dobandit.experiment.trial import Trial
 from dobandit.policy.engine import Interval
-from experiment_commands import PAPER, json_of, refused
+from helpers.experiment_commands import PAPER, json_of, refused
 
 # -- create, list, show, rename, delete --------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from experiment_commands import json_of, refused
+from helpers.experiment_commands import json_of, refused
 
 # -- answers -----------------------------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import forked
-from experiment_commands import json_of, refused
+from helpers import forked
+from helpers.experiment_commands import json_of, refused
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "experiment.sh"
 COMMANDS = [

@@ -24,7 +24,7 @@ from dobandit.policy.engine import Draws
 from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
 from dobandit.simulation.truth import Truth
-from experiments import (
+from helpers.experiments import (
     ARMS,
     CASES,
     G4,
@@ -41,7 +41,7 @@ from experiments import (
     said,
     whole_log,
 )
-from worlds import THOROUGH
+from helpers.worlds import THOROUGH
 
 # -- rounds that nobody asked for -----------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import dobandit as dob
 from dobandit.experiment.storage import schema
 from dobandit.experiment.storage.upgrade import upgrade
 from fixtures.write_first_schema import answers
-from storages import schema_version
+from helpers.storages import schema_version
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 EXPECTED = json.loads((FIXTURES / "first_schema.json").read_text("utf-8"))

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-import forked
 from dobandit.policy.base import round_draws
 from dobandit.policy.registry import policy_from_spec, policy_with
-from foreign import ThompsonArms
+from helpers import forked
+from helpers.foreign import ThompsonArms
 
 HERE = Path(__file__).parents[1]
 COMMAND = "from dobandit.cli.main import main; main()"

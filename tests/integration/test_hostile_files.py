@@ -12,7 +12,7 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import DobanditError, PolicyError, StorageError
-from zygote import GRAPH, NAME, create, intact, refused, told
+from helpers.zygote import GRAPH, NAME, create, intact, refused, told
 
 # -- what is stored or imported is never run ---------------------------------------------------------------------
 

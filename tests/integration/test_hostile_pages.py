@@ -11,7 +11,7 @@ from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.policy.base import round_draws
 from dobandit.service.pages import words
 from dobandit.service.pages.demo import NAME, Shop, begin, carried_out
-from pages import FUNNEL, HOSTILE, Visit, harmless
+from helpers.pages import FUNNEL, HOSTILE, Visit, harmless
 
 # -- hostile names ----------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from dobandit.experiment.storage.memory import MemoryStorage
 from dobandit.oracle.actions import Action
 from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Choice
-from foreign import ThompsonArms, ThompsonEngine
+from helpers.foreign import ThompsonArms, ThompsonEngine
 
 GRAPH = CausalGraph([("a", "y"), ("b", "y")], target="y")
 HARM = BinaryGLM(GRAPH, {"a": 0.0, "b": 0.0, "y": 0.8, ("a", "y"): -0.5, ("b", "y"): -0.3})

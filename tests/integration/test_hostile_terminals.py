@@ -19,7 +19,7 @@ from dobandit.errors import PolicyError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.storage.addresses import open_database
 from dobandit.policy.engine import Choice
-from foreign import ThompsonArms, ThompsonEngine
+from helpers.foreign import ThompsonArms, ThompsonEngine
 
 HUGE = "9" * 400
 ODD = "red\x1b[31m\x7f\x9b\u202e\u200f"

@@ -13,7 +13,7 @@ from dobandit.errors import MissingError, StorageError
 from dobandit.experiment.storage import open_storage, staging
 from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.experiment.storage.writer import SQLWriter
-from experiments import Clock, again, case, knowledge, make, said
+from helpers.experiments import Clock, again, case, knowledge, make, said
 
 ROUNDS = [({"X3": i % 2}, {"X2": i % 3 % 2, "X4": i // 5 % 2, "X5": 0, "Y": i // 2 % 2}) for i in range(100)]
 

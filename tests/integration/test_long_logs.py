@@ -17,7 +17,7 @@ from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.experiment.tally import Tally
 from dobandit.policy import arms
 from dobandit.policy.engine import Action, Rounds
-from experiments import Clock, again, case, flat, make, played
+from helpers.experiments import Clock, again, case, flat, make, played
 
 
 def test_trials_in_pages():

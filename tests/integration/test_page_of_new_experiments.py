@@ -5,7 +5,7 @@ import re
 import pytest
 
 from dobandit import Rules, open_experiment
-from pages import FUNNEL, Visit, harmless
+from helpers.pages import FUNNEL, Visit, harmless
 
 CONFOUNDED = (
     "target: buy\nemail -> visit\nvisit -> buy\nmood -> visit\nmood -> buy\nlatent: mood\ncontrollable: email\n"

@@ -11,7 +11,7 @@ from dobandit.experiment.storage import MemoryStorage
 from dobandit.service.pages import desks, words
 from dobandit.service.pages.demo import GRAPH, NAME, Shop, begin
 from dobandit.service.pages.graphs import edges_between
-from pages import Visit, harmless
+from helpers.pages import Visit, harmless
 
 # -- what pages say ---------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from dobandit.service.pages.course import CONTEXTS
 from dobandit.service.pages.desks import Desk
 from dobandit.service.pages.experiment import view
 from dobandit.service.pages.snapshot import snapshot_of
-from pages import HOSTILE, Visit, harmless
+from helpers.pages import HOSTILE, Visit, harmless
 
 BEST = {0: "email", 1: "banner"}  # what to set, by mobile: each does harm in the other context
 ROUNDS = {0: 300, 1: 5700}

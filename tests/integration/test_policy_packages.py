@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-import forked
 from dobandit import paper
 from dobandit.model.files import print_model
 from dobandit.policy.registry import policy_class
+from helpers import forked
 
 HERE = Path(__file__).parents[1]
 POLICY = """
 from dataclasses import dataclass
 from typing import ClassVar
 
-from foreign import ThompsonArms
+from helpers.foreign import ThompsonArms
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def test_a_policy_whose_package_is_missing(python, site):
         ("mine:dataclass", "must lead to a Policy of that name, but leads to <function dataclass"),
         ("mine:Gone", "'mine:Gone' cannot be loaded"),
         ("nowhere:MyPolicy", "'nowhere:MyPolicy' cannot be loaded (No module named 'nowhere')"),
-        ("foreign:ThompsonArms", "'foreign:ThompsonArms' has the name 'thompson-arms'"),
+        ("helpers.foreign:ThompsonArms", "'helpers.foreign:ThompsonArms' has the name 'thompson-arms'"),
     ],
 )
 def test_an_entry_point_that_leads_elsewhere(python, site, leads_to, words):

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from commands import dobandit
 from dobandit.simulation import beyond
 from dobandit.simulation.beyond import BUDGETS, WORLDS, believed, extended_study
 from dobandit.simulation.reproduce import PUBLISHED, compare, paper_study
 from dobandit.simulation.simulate import run_study
-from worlds import THOROUGH
+from helpers.commands import dobandit
+from helpers.worlds import THOROUGH
 
 
 def test_reproduce_writes_what_it_promises(tmp_path):

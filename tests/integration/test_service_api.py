@@ -12,7 +12,7 @@ import dobandit as dob
 from dobandit.documents.live import recommendation_document
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.tokens import create_token, revoke_token
-from serving import FUNNEL, served
+from helpers.serving import FUNNEL, served
 
 API = "/api/v1"
 SEEN = {"email": 0, "coupon": 0, "visit": 1, "buy": 1}

@@ -14,7 +14,7 @@ import dobandit as dob
 from dobandit.cli.main import main
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.tokens import token_of
-from experiments import TWINS
+from helpers.experiments import TWINS
 
 
 @pytest.fixture

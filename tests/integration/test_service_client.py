@@ -16,8 +16,6 @@ import pandas as pd
 import pytest
 
 import dobandit as dob
-import forked
-import killed_service
 from dobandit.client.connection import Connection
 from dobandit.client.experiment import LOCAL_ONLY
 from dobandit.client.service import Service
@@ -31,8 +29,9 @@ from dobandit.errors import (
     StorageError,
 )
 from dobandit.experiment.storage import MemoryStorage
-from serving import served
-from worlds import THOROUGH
+from helpers import forked, killed_service
+from helpers.serving import served
+from helpers.worlds import THOROUGH
 
 GRAPH = dob.CausalGraph([("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")], target="buy")
 

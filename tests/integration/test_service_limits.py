@@ -10,9 +10,9 @@ import pytest
 from dobandit.errors import StorageError
 from dobandit.experiment.storage import open_storage
 from dobandit.service.problems import told_to_visitors
-from service_callers import API, problem, raw
-from serving import FUNNEL, served
-from worlds import THOROUGH
+from helpers.service_callers import API, problem, raw
+from helpers.serving import FUNNEL, served
+from helpers.worlds import THOROUGH
 
 # -- too much, too slow, malformed ---------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ import pytest
 
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.tokens import create_token, revoke_token, token_of
-from service_callers import API, problem, raw
-from serving import FUNNEL, served
+from helpers.service_callers import API, problem, raw
+from helpers.serving import FUNNEL, served
 
 PUBLIC = {"/login", "/healthz", "/readyz", "/static/drawn.css"}
 

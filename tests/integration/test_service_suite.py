@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 import dobandit as dob
-import experiments
 from dobandit.client.experiment import RemoteExperiment
 from dobandit.client.service import connect
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.tokens import create_token
 from dobandit.service.settings import Settings
-from serving import app_of, listening
+from helpers import experiments
+from helpers.serving import app_of, listening
 
 HERE = Path(__file__).parent
 

@@ -11,7 +11,7 @@ from dobandit.experiment.storage.base import FAILED, TOLD
 from dobandit.testing.imports import ImportsSuite
 from dobandit.testing.storage import StorageSuite
 from dobandit.testing.stored import ASK, SEEN, add
-from worlds import THOROUGH
+from helpers.worlds import THOROUGH
 
 
 class TestStorages(StorageSuite):

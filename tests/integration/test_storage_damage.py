@@ -16,7 +16,7 @@ from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.checksums import checksum
 from dobandit.testing.stored import ASK, BATCH, SEEN, add, close, spring_in
-from worlds import THOROUGH
+from helpers.worlds import THOROUGH
 
 GRAPH = dob.CausalGraph([("A", "C"), ("B", "C"), ("A", "Y"), ("C", "Y")], target="Y")
 

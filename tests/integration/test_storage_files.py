@@ -11,7 +11,7 @@ import pytest
 
 from dobandit.errors import ExperimentError, StorageError
 from dobandit.experiment.storage import MemoryStorage, open_storage, sqlite
-from storages import SEEN, add, finish, sound, start
+from helpers.storages import SEEN, add, finish, sound, start
 
 
 @pytest.fixture

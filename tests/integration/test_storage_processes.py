@@ -7,7 +7,7 @@ import pytest
 from dobandit.errors import StorageError
 from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.storage.backup import backup
-from storages import SEEN, add, carried_out, sound, start
+from helpers.storages import SEEN, add, carried_out, sound, start
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from dobandit.experiment.storage import upgrade as upgrading
 from dobandit.experiment.storage.addresses import open_database
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.experiment.storage.upgrade import configuration, migrate, upgrade
-from storages import SEEN, add, carried_out, schema_version
+from helpers.storages import SEEN, add, carried_out, schema_version
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

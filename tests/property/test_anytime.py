@@ -15,7 +15,7 @@ from dobandit.estimation.anytime import find_centre, likelihood_sets, predicted_
 from dobandit.model.links import exponential, identity, logistic, probit
 from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Rounds, no_context
-from likely_sets import NATS, anytime_interval, ends_of, engine_of, told
+from helpers.likely_sets import NATS, anytime_interval, ends_of, engine_of, told
 
 LINKS = {"identity": identity, "logistic": logistic(0.3), "probit": probit(-0.2), "exponential": exponential}
 WEIGHTS = {  # the bias first

@@ -15,7 +15,7 @@ from dobandit.model.links import logistic
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.policy.anytime_intervals import AnytimeIntervals
 from dobandit.policy.engine import Situation, no_context
-from likely_sets import NATS, anytime_interval, ends_of, engine_of, told
+from helpers.likely_sets import NATS, anytime_interval, ends_of, engine_of, told
 
 GRAPH = CausalGraph([("A", "B"), ("A", "M"), ("B", "M"), ("M", "Y"), ("A", "Y")], target="Y")
 

@@ -15,8 +15,8 @@ from dobandit.errors import ModelError
 from dobandit.estimation.assumptions import diagnose_assumptions, zeta_from_upsilon
 from dobandit.estimation.initialisation import block_sizes, lambda_min_rounds
 from dobandit.model.projection import project
-from plain_paths import plain_descendants
-from worlds import bglms, causes, graphs, hidden_blm, joint, quietly, relaxed, slots_of, some_links, tabulated
+from helpers.plain_paths import plain_descendants
+from helpers.worlds import bglms, causes, graphs, hidden_blm, joint, quietly, relaxed, slots_of, some_links, tabulated
 
 
 @st.composite

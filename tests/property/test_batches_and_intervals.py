@@ -14,8 +14,8 @@ from dobandit import BGLMOFU, BLMLR, BinaryGLM, CausalGraph, Fixed, Oracle, pape
 from dobandit.estimation import estimators
 from dobandit.policy.engine import Rounds, one_round
 from dobandit.policy.intervals import target_interval
-from under_way import LINEAR, NAN, arrays_of, assert_same_bits, every_policy, rounds_of, seeds, started
-from worlds import graphs, relaxed
+from helpers.under_way import LINEAR, NAN, arrays_of, assert_same_bits, every_policy, rounds_of, seeds, started
+from helpers.worlds import graphs, relaxed
 
 
 def some_rounds(rounds, start=None, end=None):

@@ -19,7 +19,7 @@ from dobandit.policy.engine import Draws, Engine, Pending, Rounds, Situation, co
 from dobandit.policy.problem import problem_of
 from dobandit.policy.world import World
 from dobandit.simulation.find_best import Found
-from worlds import THOROUGH
+from helpers.worlds import THOROUGH
 
 DIAMOND = CausalGraph([("A", "M"), ("B", "M"), ("A", "N"), ("M", "Y"), ("N", "Y")], target="Y")
 SMALL = TableModel(

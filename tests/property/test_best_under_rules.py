@@ -12,8 +12,21 @@ import transcription as tr
 from dobandit import BGLMOFU, BLMLR, UCB, CausalGraph, Random, paper
 from dobandit.errors import DobanditError, InterventionError
 from dobandit.policy.arms import ArmsEngine
-from ruled import CASES, LOGISTIC, Case, Game, a_round, data, every_policy, games, index_of, now, searched, seeds
-from worlds import quietly, relaxed
+from helpers.ruled import (
+    CASES,
+    LOGISTIC,
+    Case,
+    Game,
+    a_round,
+    data,
+    every_policy,
+    games,
+    index_of,
+    now,
+    searched,
+    seeds,
+)
+from helpers.worlds import quietly, relaxed
 
 # -- rules, and what they allow, straight from their words ----------------------------------------------------
 

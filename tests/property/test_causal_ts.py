@@ -16,7 +16,7 @@ from dobandit.errors import PolicyError
 from dobandit.model.links import logistic
 from dobandit.oracle.sampled import normal
 from dobandit.policy.engine import Situation, no_context
-from foreign import ThompsonArms, ThompsonEngine
+from helpers.foreign import ThompsonArms, ThompsonEngine
 
 
 def told(policy, model, budget, rounds=300, links=None, seed=0):

@@ -10,8 +10,8 @@ import dobandit as dob
 from dobandit.errors import ConflictError, InterventionError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.oracle.rules import rules_of
-from experiments import Clock, PlainLog, knowledge, known_by
-from worlds import graphs, quietly, relaxed
+from helpers.experiments import Clock, PlainLog, knowledge, known_by
+from helpers.worlds import graphs, quietly, relaxed
 
 POLICIES = [
     dob.BLMLR(radius_scale=0.1),

@@ -11,7 +11,7 @@ from dobandit.errors import DobanditError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS, from_networkx, parse_graph, print_graph, sniff, to_networkx
 from dobandit.graph.formats.tokens import Tokens
-from worlds import relaxed
+from helpers.worlds import relaxed
 
 pytestmark = pytest.mark.filterwarnings("ignore::dobandit.errors.DobanditWarning")
 lawful = relaxed(max_examples=50, suppress_health_check=list(HealthCheck))

@@ -17,7 +17,7 @@ from dobandit.estimation.evidence import GRID, SHIFTS, ceiling, closer_ceiling, 
 from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import HIDDEN_CAUSE, MISSING_EDGE, GraphEvidence
 from dobandit.policy.problem import problem_of
-from worlds import relaxed
+from helpers.worlds import relaxed
 
 GRAPH = CausalGraph([("A", "M"), ("B", "M"), ("M", "Y"), ("C", "Y")], target="Y", controllable=["A", "B", "C", "M"])
 PLAIN = {"A": 0.3, "B": 0.4, "C": 0.5, "M": 0.1, "Y": 0.1, ("A", "M"): 0.4, ("B", "M"): 0.3}

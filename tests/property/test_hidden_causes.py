@@ -16,9 +16,9 @@ from dobandit.model.projection import project
 from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import GraphEvidence
 from dobandit.policy.hidden_causes import visible
-from enumeration import confounded_graph, fitted, mean, random_tables
-from plain_paths import hidden_paths
-from worlds import brute_force_means, hidden_structure, quietly, random_shares
+from helpers.enumeration import confounded_graph, fitted, mean, random_tables
+from helpers.plain_paths import hidden_paths
+from helpers.worlds import brute_force_means, hidden_structure, quietly, random_shares
 
 SHOP = CausalGraph(
     [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("season", "visit"), ("season", "buy")],

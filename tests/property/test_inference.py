@@ -12,7 +12,17 @@ from scipy import stats
 from dobandit import BinaryGLM, CausalGraph, LinearModel, expect
 from dobandit.errors import InferenceError
 from dobandit.model import inference
-from worlds import PLAIN_LINKS, bglms, blms, brute_force_means, quietly, random_bglm, random_do, relaxed, with_do
+from helpers.worlds import (
+    PLAIN_LINKS,
+    bglms,
+    blms,
+    brute_force_means,
+    quietly,
+    random_bglm,
+    random_do,
+    relaxed,
+    with_do,
+)
 
 EXACT = pytest.mark.parametrize("method", ["auto", "elimination", "enumeration"])
 

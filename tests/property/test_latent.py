@@ -10,8 +10,8 @@ from dobandit.errors import GraphError, ModelError
 from dobandit.graph import latent
 from dobandit.graph.latent import admissible, hidden_path_sums, require_admissible
 from dobandit.model.projection import project
-from plain_paths import hidden_paths, plain_descendants, plain_path_sums, plainly_admissible
-from worlds import (
+from helpers.plain_paths import hidden_paths, plain_descendants, plain_path_sums, plainly_admissible
+from helpers.worlds import (
     admissible_structure,
     brute_force_means,
     conditionals,

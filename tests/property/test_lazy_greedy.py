@@ -13,7 +13,7 @@ from dobandit.oracle.common_worlds import WORLDS, CommonWorlds, thresholds
 from dobandit.oracle.lazy_greedy import Exact, lazy_greedy, objective_of
 from dobandit.oracle.rules import Rules
 from dobandit.oracle.task import allowed_actions
-from worlds import ARCTAN, quietly, random_bglm
+from helpers.worlds import ARCTAN, quietly, random_bglm
 
 
 def random_cascade(rng, most=9):

@@ -19,7 +19,7 @@ from dobandit.graph.formats import FORMATS
 from dobandit.model.files import parse_model, print_model
 from dobandit.model.inference import target_value
 from dobandit.simulation.study import study_of
-from networks import SEEDS, random_tables
+from helpers.networks import SEEDS, random_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::dobandit.errors.DobanditWarning")  # some variables cannot matter
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -21,7 +21,7 @@ from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Situation, no_context
 from dobandit.policy.model_rounds import ModelPlan, learn_rounds, propose_action
 from dobandit.policy.region import RHO_MLE, Region
-from worlds import random_blm
+from helpers.worlds import random_blm
 
 FACTOR = 1 - 1 / math.e  # of greedy
 

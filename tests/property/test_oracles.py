@@ -18,10 +18,10 @@ from dobandit.estimation.statistics import layout_of
 from dobandit.model.links import identity
 from dobandit.oracle.boxed import boxed, boxed_maximum
 from dobandit.oracle.listing import pick
-from oracle_problems import Learned, every_set, learned, links_for, seeds
+from helpers.oracle_problems import Learned, every_set, learned, links_for, seeds
+from helpers.worlds import graphs, quietly, relaxed
 from reference_oracles.epsilon_net import net, score_sets_epsilon_net
 from reference_oracles.pair import Regions, pair_value
-from worlds import graphs, quietly, relaxed
 
 # -- the sets -------------------------------------------------------------------------------------------------
 

@@ -19,8 +19,8 @@ from dobandit.oracle.boxed import BoxedForm, boxed
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import no_context
-from oracle_problems import Learned, learned, links_for, seeds
-from worlds import ARCTAN, quietly, relaxed
+from helpers.oracle_problems import Learned, learned, links_for, seeds
+from helpers.worlds import ARCTAN, quietly, relaxed
 
 # -- per pattern ----------------------------------------------------------------------------------------------
 

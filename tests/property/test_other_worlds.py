@@ -33,7 +33,7 @@ from dobandit.policy.engine import Situation, one_round
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study, study_of
-from worlds import THOROUGH
+from helpers.worlds import THOROUGH
 
 ROUNDS, SEED = 100 * THOROUGH, 7
 

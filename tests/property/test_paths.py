@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dobandit import CausalGraph
 from dobandit.experiment.paths import Path, path_product, top_paths
 from dobandit.model.weights import fixed_values
-from worlds import blms, brute_force_means, graphs, relaxed
+from helpers.worlds import blms, brute_force_means, graphs, relaxed
 
 
 def every_path(graph, theta, chosen) -> dict[tuple[str, ...], float]:

@@ -15,8 +15,8 @@ from dobandit.oracle.actions import Action
 from dobandit.policy.arms import ArmsEngine
 from dobandit.policy.beliefs import Beliefs
 from dobandit.policy.engine import Pending, Rounds, Situation, no_context
-from indices import index_of
-from under_way import (
+from helpers.indices import index_of
+from helpers.under_way import (
     LINEAR,
     LOGISTIC,
     MODEL_FREE,
@@ -29,7 +29,7 @@ from under_way import (
     seeds,
     started,
 )
-from worlds import graphs, relaxed
+from helpers.worlds import graphs, relaxed
 
 optimists = pytest.mark.parametrize("name", OPTIMISTS)
 

@@ -13,8 +13,18 @@ from dobandit import (
 )
 from dobandit.errors import ObservationError
 from dobandit.policy.engine import Rounds
-from some_policies import CASES, assert_same_bits, counted_rows, every_policy, kept, now, parallel, play, random_round
-from worlds import graphs, quietly, relaxed
+from helpers.some_policies import (
+    CASES,
+    assert_same_bits,
+    counted_rows,
+    every_policy,
+    kept,
+    now,
+    parallel,
+    play,
+    random_round,
+)
+from helpers.worlds import graphs, quietly, relaxed
 
 # -- what may be proposed -------------------------------------------------------------------------------------
 

@@ -25,8 +25,18 @@ from dobandit import (
     paper,
 )
 from dobandit.errors import InterventionError, ObservationError, PolicyError
-from some_policies import CASES, LOGISTIC, assert_sound, counted_rows, every_policy, now, parallel, play, random_round
-from worlds import graphs, quietly, relaxed
+from helpers.some_policies import (
+    CASES,
+    LOGISTIC,
+    assert_sound,
+    counted_rows,
+    every_policy,
+    now,
+    parallel,
+    play,
+    random_round,
+)
+from helpers.worlds import graphs, quietly, relaxed
 
 optimists = pytest.mark.parametrize("case", CASES[:10], ids=[case.name for case in CASES[:10]])
 

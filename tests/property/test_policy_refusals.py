@@ -20,8 +20,8 @@ from dobandit import (
     paper,
 )
 from dobandit.errors import GraphError, InterventionError, ModelError, ObservationError, PolicyError
-from some_policies import LOGISTIC, assert_same_bits, every_policy, kept, parallel
-from worlds import ARCTAN
+from helpers.some_policies import LOGISTIC, assert_same_bits, every_policy, kept, parallel
+from helpers.worlds import ARCTAN
 
 # -- refusals -------------------------------------------------------------------------------------------------
 

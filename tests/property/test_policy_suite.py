@@ -29,7 +29,7 @@ from dobandit.errors import PolicyError
 from dobandit.policy.engine import Action, Choice, Estimate, Rounds
 from dobandit.testing.policies import PolicySuite, name_of
 from dobandit.testing.problems import CASES
-from foreign import ThompsonArms, ThompsonEngine
+from helpers.foreign import ThompsonArms, ThompsonEngine
 
 
 class FamilySuite(PolicySuite):

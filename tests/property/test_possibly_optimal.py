@@ -10,8 +10,8 @@ from dobandit import CausalGraph, Rules, possibly_optimal
 from dobandit.errors import GraphError, InferenceError, PolicyError
 from dobandit.graph.borders import Borders
 from dobandit.oracle.actions import Allowed
-from enumeration import confounded_graph, mean, random_tables
-from plain_paths import hidden_paths, plain_descendants
+from helpers.enumeration import confounded_graph, mean, random_tables
+from helpers.plain_paths import hidden_paths, plain_descendants
 
 IV = CausalGraph([("Z", "X"), ("X", "Y"), ("U", "X"), ("U", "Y")], target="Y", latent=["U"])
 ARROWS = ["ZX", "XY", "WY", "SW", "TX", "TY"]

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import plain_paths
-import worlds
 from dobandit.errors import ModelError
 from dobandit.graph.latent import admissible
 from dobandit.model.bglm import BinaryGLM
@@ -19,6 +17,7 @@ from dobandit.model.linear import LinearModel
 from dobandit.model.links import BUILDERS, custom, logistic
 from dobandit.model.projection import project
 from dobandit.model.random_models import SHAPES, random_model
+from helpers import plain_paths, worlds
 
 every_shape = pytest.mark.parametrize("shape", SHAPES)
 LINKS = [

@@ -17,7 +17,7 @@ from dobandit.policy.graph_evidence import HIDDEN_CAUSE, MISSING_EDGE
 from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.revising import next_look
 from dobandit.policy.world import World
-from indices import index_of
+from helpers.indices import index_of
 
 CONTROLLABLE = ["A", "B", "Z"]
 TRUE = CausalGraph([("A", "M"), ("B", "M"), ("M", "Y"), ("Z", "Y")], "Y", controllable=CONTROLLABLE, nodes=["C"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dobandit import CausalGraph
 from dobandit.errors import InterventionError, ObservationError, StorageError
 from dobandit.experiment.rounds import Columns
-from worlds import quietly, relaxed
+from helpers.worlds import quietly, relaxed
 
 CHAIN = CausalGraph([("X1", "X2"), ("X2", "Y")], target="Y")
 BINARY, SMOOTH = Columns(CHAIN, False, latent=("U",)), Columns(CHAIN, True)

@@ -12,8 +12,21 @@ from hypothesis import strategies as st
 
 from dobandit import BGLMOFU, BLMLR, UCB, CausalGraph, Fixed, Oracle, Random, paper
 from dobandit.errors import DobanditWarning, InterventionError
-from ruled import CASES, Game, a_model, a_round, data, every_policy, games, index_of, now, random_game, searched, seeds
-from worlds import quietly, relaxed
+from helpers.ruled import (
+    CASES,
+    Game,
+    a_model,
+    a_round,
+    data,
+    every_policy,
+    games,
+    index_of,
+    now,
+    random_game,
+    searched,
+    seeds,
+)
+from helpers.worlds import quietly, relaxed
 
 # -- rules, and what they allow, straight from their words ----------------------------------------------------
 

@@ -20,8 +20,8 @@ from dobandit.model.files import parse_model, print_model
 from dobandit.model.link_kernels import link_arrays, link_value
 from dobandit.model.links import BUILDERS, custom, logistic
 from dobandit.model.random_models import SHAPES
-from plain_paths import plain_path_sums
-from worlds import (
+from helpers.plain_paths import plain_path_sums
+from helpers.worlds import (
     SIGNED_ARCTAN,
     brute_force_means,
     conditionals,

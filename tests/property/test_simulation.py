@@ -14,7 +14,7 @@ from dobandit.errors import SimulationError
 from dobandit.policy.registry import policy_to_spec
 from dobandit.simulation.run import run_block
 from dobandit.simulation.simulate import run_study
-from simulations import (
+from helpers.simulations import (
     ANY_POLICIES,
     CURVES,
     GENERAL_POLICIES,
@@ -28,7 +28,7 @@ from simulations import (
     played_by_hand,
     study,
 )
-from worlds import THOROUGH
+from helpers.worlds import THOROUGH
 
 CASES = [
     (world, policy)

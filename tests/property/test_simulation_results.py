@@ -20,7 +20,7 @@ from dobandit import (
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import run_study
-from simulations import GENERAL_POLICIES, MODELS, assert_same, study
+from helpers.simulations import GENERAL_POLICIES, MODELS, assert_same, study
 
 # -- what is recorded ---------------------------------------------------------------------------------------------
 

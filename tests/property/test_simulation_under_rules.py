@@ -30,7 +30,7 @@ from dobandit.policy.registry import policy_to_spec
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study
-from simulations import (
+from helpers.simulations import (
     ANY_POLICIES,
     CONTINUOUS,
     GENERAL_POLICIES,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from cover import cover_model
 from dobandit.errors import DobanditError, InferenceError, InterventionError
-from worlds import quietly, random_bglm, random_blm
+from helpers.cover import cover_model
+from helpers.worlds import quietly, random_bglm, random_blm
 
 FACTOR = 1 - 1 / math.e
 

@@ -11,7 +11,7 @@ import dobandit as dob
 from dobandit.errors import DobanditError, DobanditWarning, InferenceError, InterventionError
 from dobandit.oracle.actions import MANY, Allowed, capped_comb
 from dobandit.oracle.rules import Rules
-from worlds import quietly
+from helpers.worlds import quietly
 
 FACTOR = 1 - 1 / math.e
 NAMES = tuple("ABCDEF")

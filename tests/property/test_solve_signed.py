@@ -11,7 +11,7 @@ from dobandit.errors import DobanditError, InferenceError, InterventionError
 from dobandit.model.weights import keys_in_order
 from dobandit.oracle.actions import NOTHING
 from dobandit.oracle.common_worlds import SignedWorlds
-from worlds import joint, quietly
+from helpers.worlds import joint, quietly
 
 EXACT = ("auto", "exhaustive", "branch-and-bound")
 

@@ -30,8 +30,17 @@ from dobandit.simulation import statistics
 from dobandit.simulation.run import prepare
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study
-from simulations import HIDDEN, LOGISTIC, MODELS, PAPER_POLICIES, assert_played, assert_same, played_by_hand, study
-from worlds import relaxed
+from helpers.simulations import (
+    HIDDEN,
+    LOGISTIC,
+    MODELS,
+    PAPER_POLICIES,
+    assert_played,
+    assert_same,
+    played_by_hand,
+    study,
+)
+from helpers.worlds import relaxed
 
 # -- a study's parts ----------------------------------------------------------------------------------------------
 
@@ -121,7 +130,7 @@ def test_a_studys_document_is_the_study():
 
 
 def test_links_of_ones_own_are_simulated():
-    from worlds import ARCTAN
+    from helpers.worlds import ARCTAN
 
     model = BinaryGLM(
         CausalGraph([("a", "Y"), ("b", "Y")], target="Y"),

@@ -18,7 +18,7 @@ from dobandit.errors import DobanditError, InterventionError, ModelError, ParseE
 from dobandit.model.conditioning import given
 from dobandit.model.files import model_from_document, model_to_document
 from dobandit.model.random_models import random_model
-from worlds import relaxed
+from helpers.worlds import relaxed
 
 SCHEMA = json.loads(files("dobandit.model").joinpath("schemas/model.schema.json").read_text())
 AND = CausalGraph([("mail", "buy"), ("coupon", "buy")], target="buy")

@@ -17,7 +17,7 @@ import transcription as tr
 from dobandit import BGLMOFU, BLMLR, KLUCB, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, LinearModel, Random, paper
 from dobandit.model.links import exponential, identity, logistic
 from dobandit.policy.engine import Situation, no_context
-from worlds import THOROUGH, blms, quietly, relaxed
+from helpers.worlds import THOROUGH, blms, quietly, relaxed
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -13,7 +13,7 @@ import dobandit as dob
 from dobandit.policy.engine import Action, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import GraphEvidence
 from dobandit.policy.unordered import spread
-from worlds import relaxed
+from helpers.worlds import relaxed
 
 GRAPH = dob.CausalGraph(
     [("a", "m"), ("b", "m"), ("m", "y"), ("c", "y"), ("a", "y")], target="y", controllable=["a", "b", "c"]

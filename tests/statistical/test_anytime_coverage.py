@@ -23,8 +23,8 @@ from dobandit.oracle.anytime_values import anytime_values, bound_actions, fill_i
 from dobandit.policy.anytime_intervals import AnytimeIntervals
 from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.problem import problem_of
-from simulations import CompiledRounds
-from worlds import THOROUGH
+from helpers.simulations import CompiledRounds
+from helpers.worlds import THOROUGH
 
 DELTA = 0.2
 GRAPH = CausalGraph([("A", "M"), ("B", "M"), ("M", "Y"), ("B", "Y")], target="Y")

@@ -19,7 +19,7 @@ from dobandit.experiment.ledger import Foretold
 from dobandit.experiment.storage.memory import MemoryStorage
 from dobandit.model.links import exponential, logistic, probit, rational
 from dobandit.policy.engine import Rounds
-from worlds import THOROUGH
+from helpers.worlds import THOROUGH
 
 LUCK = 1e-3  # a test of a right program fails with this chance, if its seeds were drawn again
 FORK = CausalGraph([("a", "Y"), ("b", "Y")], target="Y")

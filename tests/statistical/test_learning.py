@@ -25,8 +25,8 @@ from dobandit.estimation.confidence import radius_bglm_ofu, radius_lemma11
 from dobandit.model.links import exponential, logistic
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import study_of
-from simulations import CompiledRounds
-from worlds import THOROUGH
+from helpers.simulations import CompiledRounds
+from helpers.worlds import THOROUGH
 
 RUNS = 300
 LUCK = 1e-4  # a test of a right program fails with this chance, if its seeds were drawn again

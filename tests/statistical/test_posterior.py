@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 import dobandit as dob
-from simulations import CompiledRounds
+from helpers.simulations import CompiledRounds
 
 GRAPH = dob.CausalGraph([("A", "M"), ("B", "M"), ("M", "Y"), ("B", "Y")], target="Y", controllable=["A", "B"])
 RUNS, ROUNDS = 300, 80

@@ -13,7 +13,7 @@ from scipy import stats
 
 from dobandit import BinaryGLM, CausalGraph, LinearModel, expect, paper
 from dobandit.model import base
-from worlds import ARCTAN, brute_force_means, hidden_blm, joint, random_bglm, random_do, tabulated
+from helpers.worlds import ARCTAN, brute_force_means, hidden_blm, joint, random_bglm, random_do, tabulated
 
 LEVEL = 1e-6
 DRAWS = 100_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reports import result_of
+from helpers.reports import result_of
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from dobandit.report.curves import regret_figure
 from dobandit.report.html import study_report
 from dobandit.report.picture import drawable, picture_of
 from dobandit.report.ranking import ranking_chart
-from reports import NASTY, result_of
+from helpers.reports import NASTY, result_of
 
 # -- charts and files -------------------------------------------------------------------------------------------------
 

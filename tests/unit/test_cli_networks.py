@@ -12,7 +12,7 @@ import dobandit as dob
 from dobandit.cli.main import cli
 from dobandit.cli.spelling import as_command
 from dobandit.errors import DobanditError
-from networks import random_tables
+from helpers.networks import random_tables
 
 ASIA = str(Path(__file__).parents[1] / "fixtures/networks/asia.bif")
 pytestmark = pytest.mark.filterwarnings("ignore::dobandit.errors.DobanditWarning")  # xray cannot matter

@@ -14,7 +14,7 @@ from dobandit.cli.main import cli
 from dobandit.errors import GraphError, ParseError
 from dobandit.graph.formats import FORMATS
 from dobandit.model.files import parse_model, print_model, read_graph_or_model
-from worlds import brute_force_means, conditionals, joint
+from helpers.worlds import brute_force_means, conditionals, joint
 
 EDGES = [("mobile", "visit"), ("returning", "visit"), ("mobile", "returning"), ("ad", "visit"), ("visit", "buy")]
 GRAPH = CausalGraph(EDGES, target="buy", context=["returning", "mobile"])

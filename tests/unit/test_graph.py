@@ -14,7 +14,7 @@ from dobandit import BinaryGLM, CausalGraph, LinearModel
 from dobandit.errors import DobanditError, DobanditWarning, GraphError
 from dobandit.graph import ordering
 from dobandit.graph.ordering import natural_key, topological_order
-from worlds import dag_edges, graphs, quietly, relaxed
+from helpers.worlds import dag_edges, graphs, quietly, relaxed
 
 EDGES = [("ad", "visit"), ("mail", "visit"), ("visit", "buy")]
 

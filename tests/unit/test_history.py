@@ -19,7 +19,7 @@ from dobandit.experiment import export, history
 from dobandit.experiment.batches import batch_of, summed
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.storage.base import StoredTrial
-from worlds import quietly, relaxed
+from helpers.worlds import quietly, relaxed
 
 CHAIN = CausalGraph([("X1", "X2"), ("X2", "Y")], target="Y")
 BINARY, SMOOTH = Columns(CHAIN, False, latent=("U",)), Columns(CHAIN, True)

@@ -10,7 +10,7 @@ import pytest
 from dobandit import Link
 from dobandit.errors import ModelError
 from dobandit.model.links import BUILDERS, custom, exponential, identity, link_from_document, logistic, probit, rational
-from worlds import ARCTAN, PLAIN_LINKS, arctan_bend, arctan_slope, arctan_value
+from helpers.worlds import ARCTAN, PLAIN_LINKS, arctan_bend, arctan_slope, arctan_value
 
 LINKS = {
     "identity": identity,

@@ -27,7 +27,7 @@ from dobandit.estimation.mle import (
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.link_kernels import link_arrays, link_slope, link_value
 from dobandit.model.links import exponential, identity, logistic, probit, rational
-from worlds import ARCTAN, relaxed
+from helpers.worlds import ARCTAN, relaxed
 
 seeds = st.integers(0, 2**32 - 1)
 LINKS = [logistic(), logistic(2.5), probit(), probit(1.5), exponential, rational(), rational(20.0), ARCTAN]

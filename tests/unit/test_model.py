@@ -13,7 +13,7 @@ import dobandit as dob
 from dobandit import BinaryGLM, CausalGraph, LinearModel, expect, links
 from dobandit.errors import DobanditError, GraphError, InterventionError, ModelError
 from dobandit.experiment.storage import MemoryStorage
-from worlds import ARCTAN, SIGNED_ARCTAN, brute_force_means
+from helpers.worlds import ARCTAN, SIGNED_ARCTAN, brute_force_means
 
 GRAPH = CausalGraph([("ad", "visit"), ("visit", "buy"), ("ad", "buy")], target="buy", bias=["ad", "visit"])
 WEIGHTS = {"ad": 0.2, "visit": 0.1, ("ad", "visit"): 0.5, ("visit", "buy"): 0.75, ("ad", "buy"): 0.25}

@@ -12,7 +12,7 @@ import dobandit as dob
 from dobandit.errors import DobanditError, GraphError, ModelError, ParseError
 from dobandit.model.files import parse_model, print_model, read_graph_or_model, read_model
 from dobandit.model.links import BUILDERS
-from worlds import bglms, quietly, relaxed
+from helpers.worlds import bglms, quietly, relaxed
 
 SCHEMA = json.loads(files("dobandit.model").joinpath("schemas/model.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)  # `jsonschema.validate` would check the schema itself each time

@@ -24,7 +24,7 @@ from dobandit.report.tables import (
 )
 from dobandit.simulation.study import study_of
 from dobandit.texts import printable
-from reports import NASTY, result_of
+from helpers.reports import NASTY, result_of
 
 # -- numbers and names ------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from dobandit.report.result import SimulationResult, load_result, simulate
 from dobandit.report.tables import (
     Table,
 )
-from reports import NASTY, result_of
+from helpers.reports import NASTY, result_of
 
 # -- pages ------------------------------------------------------------------------------------------------------------
 

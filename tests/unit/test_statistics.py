@@ -11,7 +11,7 @@ from dobandit import BLMLR, CausalGraph
 from dobandit.compiled import kernel
 from dobandit.estimation.estimators import start_with_shares
 from dobandit.estimation.statistics import REFRESH, add_row, layout_of, reaches_lambda, refresh, start_statistics
-from worlds import graphs, relaxed
+from helpers.worlds import graphs, relaxed
 
 seeds = st.integers(0, 2**32 - 1)
 # Eigenvalues of a singular Gram matrix come out as rounding errors.

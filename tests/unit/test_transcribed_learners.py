@@ -9,7 +9,7 @@ import transcription as tr
 from dobandit import BinaryGLM, CausalGraph, LinearModel, paper
 from dobandit.errors import DobanditWarning
 from dobandit.model.links import logistic
-from transcribed import links_of, weights_of
+from helpers.transcribed import links_of, weights_of
 
 # Two layers with a link of its own for each node.
 MIXED = BinaryGLM(

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 
 import transcription as tr
 from dobandit.model.links import exponential, identity, logistic, probit, rational
-from transcribed import links_of, weights_of
-from worlds import ARCTAN, bglms, blms, brute_force_means, relaxed
+from helpers.transcribed import links_of, weights_of
+from helpers.worlds import ARCTAN, bglms, blms, brute_force_means, relaxed
 
 seeds = st.integers(0, 2**32 - 1)
 

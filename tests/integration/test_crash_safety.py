@@ -11,8 +11,8 @@ import pytest
 import dobandit as dob
 from dobandit.errors import ConflictError
 from dobandit.experiment.storage import sqlite
-from worlds import THOROUGH
-from zygote import GRAPH, NAME, Child, create, intact, open_at, refused, some_observation, told, write_for_ever
+from helpers.worlds import THOROUGH
+from helpers.zygote import GRAPH, NAME, Child, create, intact, open_at, refused, some_observation, told, write_for_ever
 
 # -- kill -9 -----------------------------------------------------------------------------------------------------
 

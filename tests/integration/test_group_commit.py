@@ -18,8 +18,8 @@ from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.storage.connected import Connected
 from dobandit.experiment.storage.together import TakesLongError, shared_in
 from dobandit.testing.stored import ASK, SEEN, add
-from experiments import G5, again, knowledge, make, said, whole_log
-from serving import FUNNEL, served
+from helpers.experiments import G5, again, knowledge, make, said, whole_log
+from helpers.serving import FUNNEL, served
 
 API = "/api/v1"
 

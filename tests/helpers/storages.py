@@ -5,10 +5,10 @@ import subprocess
 import sys
 from contextlib import closing
 
-import forked
 from dobandit.experiment.storage.addresses import open_database
 from dobandit.experiment.storage.base import RECORDED, TOLD, StoredTrial
 from dobandit.experiment.storage.versions import stored_version
+from helpers import forked
 
 SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
 PRELUDE = """

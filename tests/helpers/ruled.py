@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-import indices
 from dobandit import BGLMOFU, BLMLR, KLUCB, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, Oracle, Random
 from dobandit.model.links import logistic
 from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Situation, no_context
-from worlds import quietly
+from helpers import indices
+from helpers.worlds import quietly
 
 LOGISTIC = logistic(1.5)
 seeds = st.integers(0, 2**32 - 1)

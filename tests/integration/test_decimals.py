@@ -7,8 +7,8 @@ import pytest
 
 import dobandit as dob
 from dobandit.texts import MOST_DECIMALS, decimals, fixed, with_interval
-from experiment_commands import json_of
-from pages import Visit
+from helpers.experiment_commands import json_of
+from helpers.pages import Visit
 
 GRAPH = dob.CausalGraph([("ad", "visit"), ("visit", "buy")], target="buy", bias=["ad", "visit", "buy"])
 ROWS = [

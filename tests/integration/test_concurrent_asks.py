@@ -7,12 +7,12 @@ import time
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-import forked
 from dobandit.experiment import history as history_module
 from dobandit.experiment.export import csv_parts
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import open_storage
-from experiments import again, make
+from helpers import forked
+from helpers.experiments import again, make
 
 # -- locks -----------------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from dobandit.policy.base import round_draws
 from dobandit.policy.engine import Pending, Situation
 from dobandit.policy.learner import Learner
 from dobandit.policy.problem import problem_of
-from worlds import PLAIN_LINKS
+from helpers.worlds import PLAIN_LINKS
 
 
 class Clock:

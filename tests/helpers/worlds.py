@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dobandit import BinaryGLM, CausalGraph, LinearModel
 from dobandit.errors import DobanditWarning
 from dobandit.model.links import custom, link_from_document
-from plain_paths import plain_descendants, plainly_admissible
+from helpers.plain_paths import plain_descendants, plainly_admissible
 
 World = dict[str, int]
 THOROUGH = int(os.environ.get("DOBANDIT_THOROUGH", "1"))  # `make thorough`: so many times the examples, kills and races

@@ -13,7 +13,7 @@ import dobandit as dob
 from dobandit.client import values
 from dobandit.errors import DobanditWarning, ParseError
 from dobandit.experiment.storage import MemoryStorage, staging
-from experiments import knowledge, said
+from helpers.experiments import knowledge, said
 
 EDGES = [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")]
 GRAPH = dob.CausalGraph(EDGES, target="buy", controllable=["email", "coupon"], bias=["visit", "buy"])

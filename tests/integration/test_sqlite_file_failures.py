@@ -15,7 +15,7 @@ import dobandit as dob
 from dobandit.errors import StorageError
 from dobandit.experiment.storage.backup import backup
 from dobandit.experiment.storage.base import PENDING
-from zygote import NAME, Child, create, intact, refused, told, write_for_ever
+from helpers.zygote import NAME, Child, create, intact, refused, told, write_for_ever
 
 # -- processes ---------------------------------------------------------------------------------------------------
 

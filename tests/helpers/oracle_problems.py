@@ -18,7 +18,7 @@ from dobandit.oracle.listing import listing_of, score
 from dobandit.oracle.per_pattern import per_pattern
 from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import no_context
-from worlds import graphs
+from helpers.worlds import graphs
 
 seeds = st.integers(0, 2**32 - 1)
 

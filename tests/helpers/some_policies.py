@@ -21,7 +21,7 @@ from dobandit import (
 )
 from dobandit.model.links import exponential, logistic
 from dobandit.policy.engine import Rounds, Situation
-from worlds import ARCTAN
+from helpers.worlds import ARCTAN
 
 LOGISTIC = logistic(1.5)
 

@@ -13,7 +13,7 @@ import pytest
 import dobandit as dob
 from dobandit.cli.main import main
 from dobandit.experiment.storage import MemoryStorage
-from experiments import knowledge, said
+from helpers.experiments import knowledge, said
 
 SIZE, TRIALS = 100, 40
 GRAPH = dob.CausalGraph(

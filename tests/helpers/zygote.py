@@ -29,10 +29,10 @@ GRAPH = dob.CausalGraph([("X1", "X3"), ("X2", "X3"), ("X1", "X4"), ("X3", "Y"), 
 
 class Zygote:
     def __init__(self):
-        tests = str(Path(__file__).parent)
+        tests = str(Path(__file__).parents[1])
         threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # which a fork would not keep
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", "from zygote import serve; serve()"],
+            [sys.executable, "-W", "error", "-c", "from helpers.zygote import serve; serve()"],
             env={**os.environ, **threads, "PYTHONPATH": os.pathsep.join([tests, *sys.path])},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -11,7 +11,7 @@ import dobandit as dob
 from dobandit.cli.main import main
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.tokens import create_token
-from zygote import Child
+from helpers.zygote import Child
 
 GRAPH = dob.CausalGraph([("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")], target="buy")
 

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from dobandit import CausalGraph, TableModel
-from worlds import quietly
+from helpers.worlds import quietly
 
 
 def chances(model: TableModel, do: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
