@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test thorough lint bench docs clean
+.PHONY: help run test quick thorough lint bench docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -41,6 +41,11 @@ lint: $(VENV)/.dev  ## format check, lint, types, import law
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev  ## set up, and run all the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+quick: export PYTHONDONTWRITEBYTECODE =
+quick: export DOBANDIT_EXAMPLES = 0.2
+quick: $(VENV)/.dev  ## the tests of an inner loop: no servers, browsers, PostgreSQL or statistics
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (browser or postgres or processes or server or statistics)"
 
 thorough: export DOBANDIT_THOROUGH = 4
 thorough: test  ## all the tests, with four times the random examples, kills and races
