@@ -1,6 +1,7 @@
 """Every policy on every problem that the library ships: 30 rounds of its own, and a fixed log up to 300 rounds."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def played(case: Case, policy: Any, learned: bool = False) -> dict[str, Any]:
         learner = policy.start(model.graph, case.rules, case.horizon, 7, links, model.continuous, effects)
     except dob.errors.DobanditError as error:
         return {"refused": type(error).__name__}
-    world, chosen = world_of(model), []
+    world, chosen = _world(case.name), []
     found = {"after 0": answers(learner, dict.fromkeys(learner.graph.context, 1))}
     for number in range(OWN):
         context = world.context(SEED, number)
@@ -77,12 +78,24 @@ def played(case: Case, policy: Any, learned: bool = False) -> dict[str, Any]:
         learner.update(chosen[-1], world.round(SEED, number, {**chosen[-1], **context}))
     context = dict.fromkeys(learner.graph.context, 0)
     found |= {"choices": choices(chosen), f"after {OWN}": answers(learner, context)}
-    learner.update_many(fixed_log(world, case.rules, range(OWN, ALL)))
+    learner.update_many(_rest(case.name))
     found[f"after {ALL}"] = answers(learner, context)
     if learner.keeps_model:
         found["target"] = target_estimate(learner)
     found["asked"] = situations(learner, case.rules, context)
     return found
+
+
+@cache
+def _world(name: str) -> World:
+    return world_of(next(case.model for case in CASES if case.name == name))
+
+
+@cache
+def _rest(name: str) -> list[tuple[dict[str, float], dict[str, float]]]:
+    """The log that follows a policy's own rounds: the same for all policies."""
+    rules = next(case.rules for case in CASES if case.name == name)
+    return fixed_log(_world(name), rules, range(OWN, ALL))
 
 
 def answers(learner: dob.Learner, context: dict[str, float]) -> dict[str, Any]:
@@ -115,10 +128,9 @@ def situations(learner: dob.Learner, rules: dob.Rules, context: dict[str, float]
 
 def fixed_log(world: World, rules: dob.Rules, numbers: range) -> list[tuple[dict[str, float], dict[str, float]]]:
     """Rounds with random actions of at most two variables, which no policy has a part in."""
-    rows = []
+    rows, levers = [], world.graph.controllable
     for number in numbers:
         rng = np.random.default_rng([SEED, number, 1])
-        levers = world.graph.controllable
         names = [levers[i] for i in sorted(rng.permutation(len(levers))[: rng.integers(0, 3)].tolist())]
         do = {name: float(rng.choice(rules.values_of(name))) for name in names}
         rows.append((do, world.round(SEED, number, {**do, **world.context(SEED, number)})))
