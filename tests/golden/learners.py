@@ -12,7 +12,7 @@ from golden.comparing import action_text, choices, plain
 from golden.worlds import World, world_of
 
 SEED, OWN, ALL = 11, 30, 300
-POLICIES: dict[str, dob.CausalUCB | Any] = {
+POLICIES: dict[str, Any] = {
     "blm-lr": dob.BLMLR(radius_scale=0.1),
     "blm-lr lemma": dob.BLMLR(radius="lemma", delta=0.05),
     "blm-lr boxed": dob.BLMLR(radius_scale=0.3, region="boxed", oracle="exhaustive"),
@@ -38,10 +38,10 @@ POLICIES: dict[str, dob.CausalUCB | Any] = {
     "random": dob.Random(),
     "fixed": dob.Fixed(["X1"]),
 }
-# The kinds of problem that settings are tried on; each policy without a setting of its own is tried on all of them.
+# Policies with a special setting are played on these problems only; the others on all of them.
 _FEW = ("nonnegative", "signed levers", "costs and groups", "context", "hidden", "continuous")
 _SETTINGS = ("lemma", "boxed", "clipped", "lambda-min", "pruned", "leeway")
-# With learned links, which every shipped problem promises.
+# Shipped problems promise their links; these are played with learned links too.
 _LEARNED = ("nonnegative", "signed levers", "costs and groups", "signed context", "hidden")
 _LEARNERS = ("causal-ucb", "causal-ucb guarantee", "causal-ucb safe", "causal-ts", "best-set")
 

@@ -20,6 +20,7 @@ class Live:
     asked     settings of each ask
     unseen    variables that are not told in every third round
     pending   how many trials are handed out before the first of them is told
+    lost      of every `lost` trials one fails and one is abandoned; 0: none
     single    how many rounds are told one by one before batches begin
     """
 
@@ -28,6 +29,7 @@ class Live:
     asked: Mapping[str, Any] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
     pending: int = 1
+    lost: int = 0
     single: int = SINGLE
 
 
@@ -60,6 +62,7 @@ EXPERIMENTS = {
     "funnel, control rounds": Live(worlds.FUNNEL, {"budget": 1, "control": 0.2}),
     "funnel, values missing": Live(worlds.FUNNEL, unseen=("visit",)),
     "funnel, four pending": Live(worlds.FUNNEL, {"budget": 2, "smaller": True}, pending=4),
+    "funnel, trials lost": Live(worlds.FUNNEL, pending=3, lost=7),
     "funnel, only ad available": Live(worlds.FUNNEL, asked={"available": ["ad"]}),
     "funnel, may stop": Live(
         worlds.FUNNEL, {"budget": 1, "policy": dob.CausalUCB(guarantee=True, leeway=0.0), "stop_within": 0.4}
@@ -129,7 +132,12 @@ def _course(live: Live, experiment: dob.Experiment) -> dict[str, Any]:
         context = {"context": known} if (known := live.world.context(SEED, len(trials))) else {}
         asked = [experiment.ask(size=size, **context, **live.asked) for _ in range(live.pending)]
         for trial in reversed(asked):
-            experiment.tell(trial, _told(live, trial))
+            if live.lost and trial.number % live.lost == 1:
+                experiment.tell_failed(trial, "no answer")
+            elif live.lost and trial.number % live.lost == 2:
+                experiment.abandon(trial)
+            else:
+                experiment.tell(trial, _told(live, trial))
         trials += asked
         if done < SINGLE <= _rounds(trials):
             found[f"after {SINGLE}"] = summary(live, experiment)
@@ -138,6 +146,7 @@ def _course(live: Live, experiment: dob.Experiment) -> dict[str, Any]:
     looks = trials[:4] + trials[SINGLE - 2 : SINGLE] + trials[-2:]
     found["predicted"] = plain([[trial.predicted, *trial.interval] for trial in looks])
     found["control"] = [trial.number for trial in trials if trial.control]
+    found["states"] = "".join(row["state"][0] for row in experiment.trials())  # told, failed, abandoned
     found[f"after {ALL}"] = summary(live, experiment)
     found[f"explained after {ALL}"] = explained(experiment, trials[-1])
     found |= thorough(live, experiment)
