@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test quick thorough lint bench docs clean
+.PHONY: help run test quick thorough lint bench docs pictures size clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -63,6 +63,12 @@ docs: $(VENV)/.docs  ## build the documentation site into site/, without the net
 	$(BIN)/python tools/docs/figures.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	$(BIN)/python tools/docs/check_site.py site
+
+pictures: $(VENV)/.dev  ## make the pictures of the README again (docs/pictures/); needs chromium
+	$(BIN)/python tools/docs/pictures.py
+
+size:  ## print lines and modules of src and tests, and the ten largest modules
+	@$(PYTHON) tools/size.py
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis results site docs/figures
