@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Self
 
-from dobandit.experiment.ledger import PART, closed_parts
+from dobandit.experiment.ledger import closed_parts
 from dobandit.experiment.rounds import Columns
 from dobandit.experiment.row_texts import split_batch
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, TOLD, Storage
@@ -42,7 +42,7 @@ class Tally:
             self._add(Counter(row[:-1] for row in part))
             told_at = [row[-1] for row in part if row[0] == TOLD and row[-1] is not None]
             self.last_told_at = max([*told_at, self.last_told_at or -math.inf]) if told_at else self.last_told_at
-            if progress is not None and len(part) == PART:
+            if progress is not None and self.position < until:
                 progress(self.position, until)
 
     def _add(self, groups: Mapping[tuple[Any, ...], int]) -> None:

@@ -74,9 +74,9 @@ class House:
             self._counted.pop(experiment, None)
         raise MissingError(f"there is no experiment with the id {experiment}, or it was deleted. List the experiments.")
 
-    def experiment(self, experiment: int) -> Experiment:
-        """To look at: recommend, estimates, status, diagnose, trials, explain, ..."""
-        return self._of(self.stored(experiment)).answering
+    def experiment(self, experiment: int, stored: StoredExperiment | None = None) -> Experiment:
+        """To look at: recommend, estimates, status, diagnose, trials, explain, ... stored: as it is kept now"""
+        return self._of(stored or self.stored(experiment)).answering
 
     def at_work(self, experiment: int) -> Experiment:
         """To change: ask, tell, record, ... Whether it is still there, its storage says when it is written to."""

@@ -55,8 +55,9 @@ class Database(ABC):
         """Start a transaction that will write."""
 
     @abstractmethod
-    def refuse_triggers(self, connection: Connection) -> None:
-        """Raises where whoever made the database would have something run at each of our writes."""
+    def table_names(self, connection: Connection) -> set[str]:
+        """The tables that there are, of whatever program. Raises StorageError where whoever made the database would
+        have something run at each of our writes."""
 
     @abstractmethod
     def keep_out(self, connection: Connection) -> None:

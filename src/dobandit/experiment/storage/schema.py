@@ -132,15 +132,24 @@ version = sa.Table(VERSION_TABLE, metadata, sa.Column("version_num", sa.String(3
 _NAMES = sorted({*metadata.tables} - {VERSION_TABLE})
 
 
-def check_version(connection: sa.Connection, url: str) -> bool:
-    """Whether our tables are there. Raises StorageError where they are of another version."""
-    if not sa.inspect(connection).has_table(VERSION_TABLE):
+def check_version(connection: sa.Connection, database: Database) -> bool:
+    """Whether our tables are there. Raises StorageError where they are of another version, and where tables of other
+    programs have our names."""
+    names = database.table_names(connection)
+    if VERSION_TABLE not in names:
+        foreign = sorted(names & {*_NAMES})
+        if foreign:
+            raise StorageError(
+                f"{database.url} must have no tables of other programs named {' or '.join(_NAMES)}, but has "
+                f"{' and '.join(foreign)}. Choose another database."
+            )
         return False
     found = connection.execute(sa.select(version.c.version_num)).scalar()
     if found != VERSION:
         raise StorageError(
-            f"{url} must have tables of schema {VERSION}, but has those of schema {shown(found)}. {NOTHING_STORED} "
-            "Open it with the dobandit that wrote it, or a newer one; to begin anew, choose another file or database."
+            f"{database.url} must have tables of schema {VERSION}, but has those of schema {shown(found)}. "
+            f"{NOTHING_STORED} Open it with the dobandit that wrote it, or a newer one; to begin anew, choose another "
+            "file or database."
         )
     return True
 
@@ -148,23 +157,9 @@ def check_version(connection: sa.Connection, url: str) -> bool:
 def make_tables(connection: sa.Connection, database: Database) -> None:
     """Make the tables, unless another process was faster."""
     database.keep_out(connection)
-    if not check_version(connection, database.url):
-        refuse_foreign(connection, database.url)
+    if not check_version(connection, database):
         _whole_metadata().create_all(connection, checkfirst=False)
         connection.execute(sa.insert(version), {"version_num": VERSION})
-
-
-def refuse_foreign(connection: sa.Connection, url: str) -> None:
-    """Raises StorageError where tables of other programs have our names; changes nothing.
-
-    The names come first: tables that another process made since then are stamped as ours by the time we look.
-    """
-    foreign = [name for name in sa.inspect(connection).get_table_names() if name in _NAMES]
-    if foreign and not check_version(connection, url):
-        raise StorageError(
-            f"{url} must have no tables of other programs named {' or '.join(_NAMES)}, but has "
-            f"{' and '.join(sorted(foreign))}. Choose another database."
-        )
 
 
 @cache

@@ -121,14 +121,15 @@ class SQLStorage(Transactions, Storage):
 
     def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         parameters = {"of_experiment": experiment, "since": position, "most": most}
-        rows = self._read(do.closed_fields(("position", *fields)), parameters)
+        names = dict.fromkeys(("position", *fields))
+        rows = self._read(do.closed_fields(tuple(names)), parameters)
         if not rows:
             return []
-        columns = list(zip(*rows, strict=True))
-        check_columns(("position", *fields), columns, self.url)
-        if (columns[0][0], columns[0][-1]) != (position, position + len(rows) - 1):
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        check_columns(columns, columns.values(), self.url)
+        if (rows[0][0], rows[-1][0]) != (position, position + len(rows) - 1):
             raise damaged(experiment, self.url)
-        return list(zip(*columns[1:], strict=True))
+        return list(zip(*(columns[name] for name in fields), strict=True))
 
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
         return self._trials(do.PENDING_TRIALS, {"of_experiment": experiment})

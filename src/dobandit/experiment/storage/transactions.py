@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from dobandit.errors import StorageError
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
-from dobandit.experiment.storage.schema import check_version, make_tables, refuse_foreign
+from dobandit.experiment.storage.schema import check_version, make_tables
 from dobandit.experiment.storage.statements import PING
 
 _BROKEN = (SQLAlchemyError, UnicodeError)  # UnicodeError: text that the driver cannot even send
@@ -42,9 +42,7 @@ class Transactions:
         if not self.database.present():
             return False
         if not self._ready:
-            there = self._look(lambda connection: check_version(connection, self.url))
-            self._look(self.database.refuse_triggers)
-            self._ready = there
+            self._ready = self._look(lambda connection: check_version(connection, self.database))
         return self._ready
 
     def _look(self, at: Callable[[Connection], Result]) -> Result:
@@ -83,12 +81,9 @@ class Transactions:
     def _making(self) -> Iterator[Connection]:
         """A transaction in a database that need not be there yet, nor its tables."""
         if not self._opened():
-            if self.database.present():
-                self._look(lambda connection: refuse_foreign(connection, self.url))
             self.database.make()
         with self._transaction() as (connection, _):
             if not self._ready:
-                self.database.refuse_triggers(connection)
                 make_tables(connection, self.database)
             yield connection
         self._ready = True
