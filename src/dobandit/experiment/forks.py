@@ -12,8 +12,8 @@ import weakref
 from typing import Protocol
 
 
-class Forked(Protocol):
-    """An owner of locks or connections."""
+class ForkedStorage(Protocol):
+    """An owner of connections, or of locks that are held for short blocks only."""
 
     def before_fork(self) -> None:
         """Called in the thread that forks."""
@@ -22,12 +22,25 @@ class Forked(Protocol):
         """Called in the same thread, in the parent and in the child."""
 
 
-_owners: weakref.WeakSet[Forked] = weakref.WeakSet()
+class ForkedExperiment(Protocol):
+    """An owner of locks that may be held for long."""
+
+    def after_fork(self) -> None:
+        """Called in the child."""
 
 
-def remember(owner: Forked) -> None:
-    """From now on `owner` is told of every fork."""
-    _owners.add(owner)
+_storages: weakref.WeakSet[ForkedStorage] = weakref.WeakSet()
+_experiments: weakref.WeakSet[ForkedExperiment] = weakref.WeakSet()
+
+
+def remember_storage(storage: ForkedStorage) -> None:
+    """From now on the storage is told of every fork."""
+    _storages.add(storage)
+
+
+def remember(experiment: ForkedExperiment) -> None:
+    """From now on the experiment is told in every child."""
+    _experiments.add(experiment)
 
 
 def was_left_locked(lock: threading.RLock) -> bool:
@@ -39,13 +52,15 @@ def was_left_locked(lock: threading.RLock) -> bool:
 
 
 def _before() -> None:
-    for owner in list(_owners):
-        owner.before_fork()
+    for storage in list(_storages):
+        storage.before_fork()
 
 
 def _after(child: bool) -> None:
-    for owner in list(_owners):
-        owner.after_fork(child)
+    for storage in list(_storages):
+        storage.after_fork(child)
+    for experiment in list(_experiments) if child else ():
+        experiment.after_fork()
 
 
 if hasattr(os, "register_at_fork"):

@@ -57,15 +57,12 @@ class KnownLog(ExperimentLog):
         self._ledger, self._milestones = Ledger(self.columns), Milestones(MOST, APART)
         remember(self)
 
-    def before_fork(self) -> None:
-        """Nobody is waited for: an answer may take long."""
-
-    def after_fork(self, child: bool) -> None:
+    def after_fork(self) -> None:
         """What another thread was at work on is learned anew in the child, from the log."""
-        if child and was_left_locked(self._lock):
+        if was_left_locked(self._lock):
             self._lock = threading.RLock()
             self._forget_choices()
-        if child and was_left_locked(self._reading):
+        if was_left_locked(self._reading):
             self._reading = threading.RLock()
             self._forget_answers()
 
