@@ -20,7 +20,6 @@ from dobandit.errors import ExperimentError
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.service.api import schemas
-from dobandit.service.audited import Imported
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
 from dobandit.service.threads import Change, PlainRoute, changing, in_a_thread
 
@@ -29,7 +28,7 @@ _ASK = ("available", "n", "lease", "size", "control", "context")
 
 
 @router.post("/experiments/{experiment}/ask", status_code=201, openapi_extra=schemas.ASK)
-@changing("ask", 201, asks=True)
+@changing("ask", 201)
 def ask(request: Request, experiment: int, body: Body) -> Change:
     """The next trials to carry out."""
     given = said(request, body, *_ASK)
@@ -106,8 +105,9 @@ def import_rounds(request: Request, experiment: int, body: Body) -> Response:
 
     noted: list[str] = []
 
-    def kept(written: list[Imported]) -> dict[str, Any]:
-        return imported_document(*written[0], noted)
+    def kept(written: list[StoredTrial]) -> dict[str, Any]:
+        numbers = range(written[0].number, written[-1].number + 1)
+        return imported_document(numbers, sum(trial.rounds for trial in written), noted)
 
     def act() -> range:
         return found.import_noted(source, noted.append)
