@@ -14,11 +14,11 @@ from dobandit.client.connection import Connected, Connection
 from dobandit.documents import reading
 from dobandit.errors import DobanditWarning, MissingError
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
+from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, lease_seconds
 from dobandit.experiment.diagnosis import Diagnosis
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.log import check_page, checked_path, number_of
-from dobandit.experiment.past import columns_of
 from dobandit.experiment.status import Status
 from dobandit.experiment.trial import Told, Trial
 from dobandit.policy.answers import Recommendation

@@ -26,8 +26,8 @@ from typing import Any, BinaryIO
 
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import split_batch
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.row_encoding import split_batch
 from dobandit.experiment.storage.base import TOLD, StoredTrial
 from dobandit.text_files import write_atomically
 

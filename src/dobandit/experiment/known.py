@@ -196,16 +196,6 @@ class KnownLog(ExperimentLog):
             finally:
                 self._reading.release()
 
-    def _keep_sums_of(self, position: int, trials: list[StoredTrial]) -> None:
-        """An import is added up while it is at hand."""
-        with self._reading, suppress(DobanditError):
-            tally = self._tally
-            if tally.position < position:
-                tally.follow(self.storage, self._id)
-            elif tally.position == position:
-                tally.add_trials(trials)
-            self._store_tally()
-
     @property
     def told_rounds(self) -> int:
         """How many rounds were told, counts included."""

@@ -7,19 +7,16 @@ closed since.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from operator import itemgetter
 from typing import Any, Self
 
+from dobandit.experiment.columns import Columns
 from dobandit.experiment.ledger import PART
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import split_batch
-from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, TOLD, Storage, StoredTrial
+from dobandit.experiment.row_encoding import split_batch
+from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, TOLD, Storage
 
 FIELDS = ("state", "source", "control", "do", "observation", "counts", "late", "partial", "rounds")
-_fields_of = itemgetter(*(StoredTrial._fields.index(field) for field in FIELDS))
 CONTROL, TREATED = "control", "treated"
 Progress = Callable[[int, int], None]  # how many closed trials were added up, and how many there are
 EVERY = 1000  # closed trials after which the sums are kept
@@ -69,12 +66,6 @@ class Tally:
                 self.rounds += rounds * times
                 if latest is not None:
                     self.last_told_at = max(latest, latest if self.last_told_at is None else self.last_told_at)
-
-    def add_trials(self, trials: Sequence[StoredTrial]) -> None:
-        """Take in the next closed trials, whole. Those that are the same object are looked at once."""
-        distinct = {id(trial): trial for trial in trials}
-        times = Counter(map(id, trials))
-        self.add([(*_fields_of(trial), times[key], trial.closed_at) for key, trial in distinct.items()])
 
     def _add_rounds(self, whose: str, do: str, text: str, times: int) -> None:
         row = self.columns.values(text)

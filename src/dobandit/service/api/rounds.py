@@ -20,7 +20,6 @@ from dobandit.errors import ExperimentError
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.service.api import schemas
-from dobandit.service.audited import Imported
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
 from dobandit.service.threads import Change, PlainRoute, changing, in_a_thread
 
@@ -96,8 +95,9 @@ def record(request: Request, experiment: int, body: Body) -> Change:
 @router.post("/experiments/{experiment}/import", status_code=201, openapi_extra=schemas.IMPORT)
 @in_a_thread
 def import_rounds(request: Request, experiment: int, body: Body) -> Response:
-    """Many rounds that nobody asked for: all of them, or none if one is wrong. JSON, or CSV as text/csv. Rows with
-    counts that stand next to each other and set the same are one trial; so is a row whose observation is a list."""
+    """Many rounds that nobody asked for: all of them, or none if one is wrong. JSON, or CSV as text/csv. Rows are
+    summed up, and a million of them are some hundreds of trials. Rows with one trial number are one trial; so is a row
+    whose observation is a list."""
     found = house_of(request).at_work(experiment)
     if kind_of(request) == CSV:
         source: Any = io.StringIO(text_of(body))
@@ -106,8 +106,9 @@ def import_rounds(request: Request, experiment: int, body: Body) -> Response:
 
     noted: list[str] = []
 
-    def kept(written: list[Imported]) -> dict[str, Any]:
-        return imported_document(*written[0], noted)
+    def kept(written: list[StoredTrial]) -> dict[str, Any]:
+        numbers = range(written[0].number, written[-1].number + 1)
+        return imported_document(numbers, sum(trial.rounds for trial in written), noted)
 
     def act() -> range:
         return found.import_noted(source, noted.append)
