@@ -252,9 +252,8 @@ class Cells(NamedTuple):
 
 def is_frame(source: Any) -> bool:
     """Whether this is a table that `cells_of` reads: by what it can do, so that no package is needed for it."""
-    if hasattr(source, "columns"):
-        return any(callable(getattr(source, name, None)) for name in ("itertuples", "iter_rows"))
-    return hasattr(source, "column_names") and callable(getattr(source, "to_pydict", None))
+    rows = any(callable(getattr(source, name, None)) for name in ("itertuples", "iter_rows", "to_pydict"))
+    return rows and (hasattr(source, "columns") or hasattr(source, "column_names"))
 
 
 def cells_of(frame: Any) -> Cells:
