@@ -103,7 +103,7 @@ def _summed(seen: Any, columns: Columns, given: Given) -> Counter[str]:
     try:
         readings = read_rows(seen, columns, given=given)
     except ParseError as error:
-        if is_file(seen):
+        if not (error.where or "").startswith("row "):
             raise
         raise ObservationError(str(error)) from None
     if not readings:

@@ -4,7 +4,7 @@ NAME is what was seen of a variable, do:NAME what it was set to, `intervention_t
 (see `do_cell`), `count` how often the row was seen (trial.count where a variable has that name, and in exports). An
 empty cell of a variable means that it was not seen. Of the other columns of an export (see `export`), trial.state says
 which rows are rounds that were told, trial.number (or, without it, trial.closed_at) which rows are of one trial, and
-trial.source whether that trial was itself imported; the rest do not matter.
+trial.summed whether the rounds of that trial have lost their order; the rest do not matter.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dobandit.errors import ParseError, closest, listed
 from dobandit.experiment.columns import Columns
 from dobandit.experiment.do_cell import DO_COLUMNS, read_do_cell
 from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
-from dobandit.experiment.storage.base import IMPORTED, STATES, TOLD
+from dobandit.experiment.storage.base import STATES, TOLD
 
 MOST_ROUNDS = 10_000_000  # in one trial: a slip of the finger should not make a log that takes hours to replay
 _DO_CELL = "do cell"  # the kind of a column that names what was set
 _STATE, _COUNT, _NUMBER = TRIAL + "state", TRIAL + "count", TRIAL + "number"
-_TIME, _SOURCE = TRIAL + "closed_at", TRIAL + "source"
+_TIME, _SUMMED = TRIAL + "closed_at", TRIAL + "summed"
 _WORDS: dict[object, int | None] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1, 0: 0, 1: 1}
 _WORDS |= {"y": 1, "n": 0, "t": 1, "f": 0}
 _WORDS |= dict.fromkeys(["", "na", "n/a", "null", "none", None])  # as other programs write an empty cell, and NaN
@@ -94,7 +94,7 @@ class Header:
                         f"{shown(value)}. Correct one of the two."
                     )
         trial = trial_of(log.get(_NUMBER), log.get(_TIME))
-        return Entry(do, seen, count_of(log.get(_COUNT, 1)), trial, log.get(_SOURCE) == IMPORTED)
+        return Entry(do, seen, count_of(log.get(_COUNT, 1)), trial, bool(_cell(log.get(_SUMMED), _SUMMED)))
 
     @staticmethod
     def _values(cells: Sequence[Any], places: dict[str, int], prefix: str) -> dict[str, Any]:
