@@ -11,8 +11,8 @@ import pytest
 
 import dobandit as dob
 from dobandit.client import values
-from dobandit.errors import MissingError, ParseError
-from dobandit.experiment.storage import MemoryStorage, open_storage
+from dobandit.errors import ParseError
+from dobandit.experiment.storage import MemoryStorage
 from helpers.experiments import knowledge, said
 
 EDGES = [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")]
@@ -148,21 +148,6 @@ def test_a_column_called_read_is_a_column():
 
 
 # -- all or nothing ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/spring.db"
-    return request.getfixturevalue("postgres_server").new_database()
-
-
-def test_an_experiment_that_was_deleted_meanwhile(url):
-    experiment = make(storage=open_storage(url))
-    experiment.storage.delete("spring")
-    with pytest.raises(MissingError, match="was deleted"):
-        experiment.import_history([{"visit": 1, "buy": 1}] * 20)
-    experiment.close()
 
 
 def test_a_bad_row_keeps_all_others_out(tmp_path):

@@ -35,7 +35,6 @@ LOCAL_ONLY = {
     "begin_with": "Give `history` to `create_experiment`.",
     "handed_out": "`ask` hands trials out.",
     "import_noted": "`import_history` warns.",
-    "locks": "Locks belong to the process that answers.",
     "learner": "The policy at work stays with the service: see `estimates` and `evaluate`, or take the log elsewhere.",
     "storage": "It stays with the service, which tells nobody where it is.",
     **dict.fromkeys(

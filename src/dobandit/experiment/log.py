@@ -16,7 +16,7 @@ from dobandit.errors import ConflictError, DobanditError, DobanditWarning, Exper
 from dobandit.experiment import export
 from dobandit.experiment.batches import ImportedRows, Seen, batch_of, import_rows
 from dobandit.experiment.columns import columns_of
-from dobandit.experiment.definition import definition_from_text
+from dobandit.experiment.definition import Definition, definition_from_text
 from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.storage.base import (
     ABANDONED,
@@ -32,7 +32,7 @@ from dobandit.experiment.storage.base import (
     StoredTrial,
     Writer,
 )
-from dobandit.experiment.storage.refusals import storable
+from dobandit.experiment.storage.errors import storable
 from dobandit.experiment.trial import Trial
 from dobandit.model.weights import Do
 
@@ -45,10 +45,16 @@ _content = attrgetter(*_CONTENT)
 class ExperimentLog:
     """One experiment of a storage."""
 
-    def __init__(self, storage: Storage, stored: StoredExperiment, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        stored: StoredExperiment,
+        clock: Callable[[], float] = time.time,
+        definition: Definition | None = None,
+    ) -> None:
         self.storage, self.name = storage, stored.name
         self._id, self._clock, self._created_at = stored.id, clock, stored.created_at
-        self.definition = definition_from_text(stored.document)
+        self.definition = definition_from_text(stored.document) if definition is None else definition
         self.graph = self.definition.graph
         self.columns = columns_of(self.definition)
         self._held: dict[int, int] = {}  # trials handed out here: how often they had been handed out by then
@@ -92,7 +98,7 @@ class ExperimentLog:
             if trial.state != PENDING:
                 raise self._conflict(trial, closed_words(state, reason))
             position = writer.close(trial._replace(state=state, closed_at=self._clock(), reason=reason))
-        self.storage.once_stored(lambda: self._closed(trial.number, position))
+        self._closed(trial.number, position)
 
     def _closed(self, number: int, position: int) -> None:
         """Called when it is stored that a trial was closed."""
@@ -147,7 +153,7 @@ class ExperimentLog:
         with self.storage.writing(self._id) as writer:
             position = writer.closed
             number = writer.add([seen.trial(RECORDED, self.columns.encode(row), self._clock())])
-        self.storage.once_stored(lambda: self._keep_sums(position))
+        self._keep_sums(position)
         return number
 
     def import_history(self, source: Any) -> range:

@@ -134,7 +134,7 @@ class _Watching:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self.touched: Sequence[int] = []
+        self.touched: list[int] = []
         self.written: list[StoredTrial] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -144,7 +144,7 @@ class _Watching:
         first = self._writer.add(trials)
         numbered = [trial._replace(number=number) for number, trial in enumerate(trials, first)]
         self.written += numbered
-        self.touched = [*self.touched, *(trial.number for trial in numbered)]
+        self.touched += [trial.number for trial in numbered]
         return first
 
     def reissue(self, number: int, lease_expires: float | None) -> None:
@@ -152,11 +152,11 @@ class _Watching:
         trial = self._writer.trial(number)
         if trial is not None:
             self.written.append(trial)
-        self.touched = [*self.touched, number]
+        self.touched.append(number)
 
     def close(self, trial: StoredTrial) -> int:
         position = self._writer.close(trial)
-        self.touched = [*self.touched, trial.number]
+        self.touched.append(trial.number)
         return position
 
 

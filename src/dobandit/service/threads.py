@@ -21,7 +21,6 @@ from dobandit.service.requests import house_of, perform
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LONG = 64 * 1024  # bytes of a body
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _MOST_ANSWERS = 8  # worked out at the same time; others wait
 
@@ -55,32 +54,23 @@ class Change(NamedTuple):
     kept: Callable[[Experiment, Any], Any] | None = None
 
 
-def changing(
-    what: str, status: int = 200, asks: bool = False
-) -> Callable[[Callable[..., Change]], Callable[..., Awaitable[Response]]]:
-    """A route's handler that reads what a request says, and returns what is then done: a change of an experiment,
-    together with others at the same time. What is long to read is read, and done, in a thread of its own.
+def changing(what: str, status: int = 200) -> Callable[[Callable[..., Change]], Callable[..., Awaitable[Response]]]:
+    """A route's handler that reads what a request says, and returns the change of an experiment that is then made, in
+    a thread.
 
     what, status  see `perform`
-    asks          see `Changes.make`
     """
 
     def decorated(handler: Callable[..., Change]) -> Callable[..., Awaitable[Response]]:
         @functools.wraps(handler)
-        async def changed(request: Request, experiment: int, body: bytes, **words: Any) -> Response:
-            read = functools.partial(handler, request, experiment=experiment, body=body, **words)
+        def changed(request: Request, experiment: int, body: bytes, **words: Any) -> Response:
+            change = handler(request, experiment=experiment, body=body, **words)
+            found = house_of(request).at_work(experiment)
+            act = functools.partial(change.act, found)
+            kept = None if change.kept is None else functools.partial(change.kept, found)
+            return perform(request, what, act, body=body, name=found.name, kept=kept, status=status)
 
-            def done(change: Change) -> Response:
-                found = house_of(request).at_work(experiment)
-                act = functools.partial(change.act, found)
-                kept = None if change.kept is None else functools.partial(change.kept, found)
-                return perform(request, what, act, body=body, name=found.name, kept=kept, status=status)
-
-            if len(body) > _LONG:
-                return await run_sync(lambda: done(read()))
-            return await house_of(request).changes.make(experiment, functools.partial(done, read()), asks)
-
-        return changed
+        return in_a_thread(changed)
 
     return decorated
 

@@ -28,7 +28,7 @@ _ASK = ("available", "n", "lease", "size", "control", "context")
 
 
 @router.post("/experiments/{experiment}/ask", status_code=201, openapi_extra=schemas.ASK)
-@changing("ask", 201, asks=True)
+@changing("ask", 201)
 def ask(request: Request, experiment: int, body: Body) -> Change:
     """The next trials to carry out."""
     given = said(request, body, *_ASK)

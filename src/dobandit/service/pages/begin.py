@@ -11,7 +11,7 @@ from starlette.datastructures import FormData
 from dobandit.documents.typed import names_in, number
 from dobandit.errors import DobanditError, ExperimentError, InterventionError
 from dobandit.experiment.definition import checked_share, checked_within
-from dobandit.experiment.storage.refusals import checked_name
+from dobandit.experiment.storage.errors import checked_name
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.rules import RULE_WORDS, Rules, require_budget
 from dobandit.policy.problem import checked_horizon
