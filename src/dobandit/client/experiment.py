@@ -147,8 +147,8 @@ class RemoteExperiment(Connected):
         return int(self._post("/record", said, once=True)["trial"])
 
     def import_history(self, source: Any) -> range:
-        """Many such rounds, `source`: all of them, or none if one is wrong. Files are read here, and rows that belong
-        together are one trial as in `Experiment.import_history`. Returns the numbers of the trials.
+        """Many such rounds, `source`: all of them, or none if one is wrong. Files are read here, and rows become
+        trials as in `Experiment.import_history`. Returns the numbers of the trials.
         """
         rows = values.rounds(source, self.columns)
         said = self._post("/import", {"rows": rows}, once=True)
