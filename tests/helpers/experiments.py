@@ -135,6 +135,11 @@ def known_by(engine, ordered=True):
     return flat(state if ordered or not hasattr(state, "told") else state._replace(told=()))
 
 
+def numbered(rounds):
+    """Rounds (do, observation) as rows of an import that are a trial each, in their order."""
+    return [{"trial": number, "do": do, "observation": seen} for number, (do, seen) in enumerate(rounds)]
+
+
 def said(trial):
     """What a trial says, for exact comparison."""
     return trial.number, trial.do, repr(trial.predicted), tuple(map(repr, trial.interval)), trial.why, trial.issued

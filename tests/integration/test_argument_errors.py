@@ -16,7 +16,6 @@ from dobandit.cli.main import main
 from dobandit.cli.spelling import FLAGS, OPTIONS, POLICIES, SETTINGS, as_command
 from dobandit.errors import GraphError, InterventionError, ObservationError, ParseError, PolicyError
 from dobandit.experiment.storage import MemoryStorage
-from dobandit.experiment.storage.base import TOLD
 from dobandit.policy.registry import NAMES, policy_class, policy_from_document, policy_from_spec
 
 EDGES = [("ad", "visit"), ("price", "visit"), ("visit", "buy")]
@@ -72,20 +71,6 @@ def test_one_with_a_bias_or_a_cause_may_happen():
     biased = experiment(dob.CausalGraph(EDGES, target="buy"))
     biased.record({}, {"price": 1, "ad": 1, "visit": 1, "buy": 0})
     experiment().record({}, {"visit": 1, "buy": 0})
-
-
-def test_logs_that_hold_such_rounds_open_and_may_be_told_again():
-    """A log from before this was checked: nothing that is stored is refused."""
-    e = experiment()
-    trial = e.ask(available=["ad"])
-    row = e.columns.encode([1 if name in ("price", *trial.do) else 0 for name in e.columns.names])
-    with e.storage.writing(e._id) as writer:
-        stored = writer.trial(trial.number)
-        writer.close(stored._replace(state=TOLD, observation=row, rounds=1, closed_at=1.0))
-    again = dob.open_experiment("e", e.storage)
-    assert again.learner.rounds == 1
-    again.ask()
-    assert again.tell(trial.number, {**e.columns.decode(row)}).repeated
 
 
 def test_the_command_line_refuses_it_too(run):

@@ -17,7 +17,7 @@ from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.experiment.tally import Tally
 from dobandit.policy import arms
 from dobandit.policy.engine import Action, Rounds
-from helpers.experiments import Clock, again, case, flat, make, played
+from helpers.experiments import Clock, again, case, flat, make, numbered, played
 
 
 def test_trials_in_pages():
@@ -127,12 +127,12 @@ def test_a_log_that_is_read_in_parts_teaches_the_same(kind, tmp_path, request, m
     storage = open_storage(str(tmp_path / "spring.db") if kind == "sqlite" else request.getfixturevalue("database"))
     experiment = make(storage)
     rounds = [({"X3": i % 2}, {"X2": i % 3 % 2, "Y": i // 2 % 2}) for i in range(40)]
-    experiment.import_history(rounds)
+    experiment.import_history(numbered(rounds))
     for i in range(10):
         first, second = experiment.ask(), experiment.ask()
         experiment.tell(second, {"Y": i % 2} if i != 5 else [{"Y": 1}, {"Y": 0}])
         experiment.tell(first, {"Y": i % 3 % 2})
-    experiment.import_history(rounds)
+    experiment.import_history(numbered(rounds))
     one_by_one = Replica(experiment.definition, experiment.columns)
     for trial in storage.closed_since(experiment._id, 0):
         one_by_one.follow([trial])

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.experiment.ledger import Ledger
-from dobandit.experiment.row_texts import Row
+from dobandit.experiment.row_encoding import Row
 from dobandit.experiment.status import mean_of
 from dobandit.model.weights import fixed_values
 from dobandit.oracle.actions import action_of

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import Row, split_batch
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.row_encoding import Row, split_batch
 from dobandit.experiment.storage.base import TOLD, Storage
 from dobandit.experiment.storage.errors import damaged
 

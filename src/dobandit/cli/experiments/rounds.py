@@ -174,8 +174,8 @@ def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
 
     All of them, or none if one is wrong; - is CSV on standard input. A column per variable, empty where it was not
     seen; a column do:NAME is what NAME was set to, empty where it was not set; a column count, how often the line was
-    seen. A line is one trial; lines with counts that stand next to each other and set the same are one together, so
-    sort sums by what was set. What `export` writes can be read, and gives the same trials again.
+    seen. Lines are summed up, in no order. Lines with one trial.number are one trial, and such trials keep their order:
+    what `export` writes can be read, and gives the same trials again.
 
     \b
     Examples:
