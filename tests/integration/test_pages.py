@@ -313,6 +313,9 @@ def test_a_page_of_a_long_log_reads_only_what_is_new(monkeypatch):
     for path in ("/experiments/1", "/", "/experiments/1/graph?round=503"):
         assert visit.request("GET", path).status_code == 200
     assert sum(read) <= 20  # the newest trials of the table, and no more
+    read.clear()
+    assert visit.get("/experiments/1/trials", status=303, position=3).headers["location"].endswith("/trials/3")
+    assert sum(read) <= 1
 
 
 def test_a_policy_without_a_model_is_not_called_one():

@@ -238,7 +238,7 @@ def test_events_end_with_the_token_that_opened_them_and_a_stream_that_is_left_ma
     with house.client.stream("GET", f"{house.at}/events", headers=headers) as stream:
         lines = stream.iter_lines()
         assert next(lines) == "event: trials"
-        assert house.app.state.guard.under_way["event streams"] == 1
+        assert house.app.state.auth.under_way["event streams"] == 1
         revoke_token(house.storage, stored.id, time.time(), "the tests")
         rest = [line for line in lines if line]
     assert rest[-2] == "event: end"
@@ -246,10 +246,10 @@ def test_events_end_with_the_token_that_opened_them_and_a_stream_that_is_left_ma
     with house.client.stream("GET", f"{house.at}/events", headers={"Authorization": f"Bearer {house.tokens['read']}"}):
         pass
     for _ in range(200):
-        if house.app.state.guard.under_way["event streams"] == 0:
+        if house.app.state.auth.under_way["event streams"] == 0:
             break
         time.sleep(0.02)
-    assert house.app.state.guard.under_way["event streams"] == 0
+    assert house.app.state.auth.under_way["event streams"] == 0
 
 
 def test_every_change_leaves_a_line(house):
@@ -272,6 +272,27 @@ def test_every_change_leaves_a_line(house):
     assert [row["what"] for row in table][-5:] == ["create", "ask", "tell", "rename", "delete"]
     page = house.call("GET", f"{API}/audit?limit=2").json()
     assert (len(page["audit"]), page["next"]) == (2, page["audit"][-1]["number"])
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
+def test_numbers_that_no_database_keeps_are_refused(house, number):
+    for path in ("audit?after", "audit?experiment", "audit.csv?experiment"):
+        answer = house.call("GET", f"{API}/{path}={number}")
+        assert answer.status_code == 422, answer.text
+        assert str(number) in answer.json()["detail"]
+    assert house.call("GET", f"{API}/audit?after={2**63 - 1}").json() == {"audit": [], "next": None}
+
+
+def test_no_cell_of_the_audit_is_a_formula(house):
+    evil = "=HYPERLINK(1)"
+    create_token(house.storage, "@SUM(1)", "read", time.time(), "-2+3")
+    house.call("PATCH", house.at, {"name": evil})
+    house.call("DELETE", house.at)
+    text = house.call("GET", f"{API}/audit.csv").text
+    cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+    assert f"'{evil}" in cells
+    assert "'-2+3" in cells
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
 
 
 def test_the_api_describes_itself(house):

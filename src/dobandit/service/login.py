@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from dobandit.experiment.storage.books import MANAGE
-from dobandit.service.guard import LOGIN, LOGOUT, cookie_name, cookie_of
+from dobandit.service.auth_middleware import LOGIN, LOGOUT, cookie_name, cookie_of
 from dobandit.service.pages.rendering import page
 from dobandit.service.visitors import Visitor
 
@@ -48,7 +48,11 @@ def logout(request: Request) -> Response:
 
 
 def _entered(request: Request, visitor: Visitor) -> Response:
+    """A new session, in place of the one that the browser had."""
     settings = request.app.state.settings
+    before = cookie_of(request, settings)
+    if before is not None:
+        request.app.state.sessions.close(before)
     response = RedirectResponse("/", 303)
     response.set_cookie(
         cookie_name(settings),

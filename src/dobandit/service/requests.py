@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
+from pydantic import Field
 from starlette.responses import Response
 
 from dobandit.checks import shown
@@ -25,10 +26,11 @@ _KEEP = {"Cache-Control": "private, no-cache"}  # to be kept, and asked for agai
 
 
 async def _body(request: Request) -> bytes:
-    return await request.body()  # which the guard has in memory already
+    return await request.body()  # which the middleware has in memory already
 
 
 Body = Annotated[bytes, Depends(_body)]
+Integer = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]  # as databases keep them
 
 
 def house_of(request: Request) -> House:

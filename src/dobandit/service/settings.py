@@ -19,7 +19,7 @@ class Settings:
     allowed_hosts  the names under which it is reached, without ports: whatever else a request calls it is refused
     port           of this service, so that two of them on one machine keep their cookies apart
     https          people reach it over HTTPS, through a reverse proxy: cookies then never travel in the clear
-    login          whether a one-time login link is made: on loopback only
+    login          whether a one-time login link is made: only where nobody but this machine reaches the service
     """
 
     allowed_hosts: tuple[str, ...] = LOOPBACK
@@ -28,7 +28,6 @@ class Settings:
     login: bool = True
     most_bytes: int = 16 * MEGABYTE  # of a request's body
     body_seconds: float = 20.0  # in which a body must have arrived
-    header_seconds: float = 10.0  # in which the head of a request must have arrived
     most_connections: int = 500
     most_at_once: int = 64  # requests under way; more are told to come back
     most_streams: int = 100  # event streams under way

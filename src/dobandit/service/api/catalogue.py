@@ -25,7 +25,7 @@ from dobandit.oracle.rules import RULE_WORDS
 from dobandit.policy.base import Policy
 from dobandit.service.api import schemas
 from dobandit.service.api.graphs import ROLES, graph_given, names
-from dobandit.service.guard import require
+from dobandit.service.auth_middleware import require
 from dobandit.service.requests import Body, answer, by_content, house_of, perform, said, visitor_of
 from dobandit.service.threads import answering
 

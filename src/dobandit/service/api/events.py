@@ -35,7 +35,7 @@ async def _changes(request: Request, house: House, experiment: int) -> AsyncIter
     before, silent = None, 0
     for _ in range(_LONGEST):
         try:
-            if not await request.app.state.guard.still_lets_in(request):
+            if not await request.app.state.auth.still_lets_in(request):
                 yield _end(
                     "the token was revoked or has expired, or the session is over. Log in, or make another token."
                 )

@@ -16,7 +16,7 @@ from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.storage.books import MANAGE
 from dobandit.graph.formats import FORMATS
 from dobandit.model.links import BUILDERS
-from dobandit.service.guard import require
+from dobandit.service.auth_middleware import require
 from dobandit.service.pages.begin import EFFECTS, SMALLER, VALUES, words_of
 from dobandit.service.pages.forms import Form, in_the_name_of, text
 from dobandit.service.pages.parts import CAN_BE_SET, MOST_PARTS, PARTS
