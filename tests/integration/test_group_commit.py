@@ -2,8 +2,6 @@
 
 import sqlite3
 import threading
-import time
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from functools import partial
@@ -201,33 +199,6 @@ def at_once(*calls):
     """What each of the calls returns, all of them made at the same time."""
     with ThreadPoolExecutor(len(calls)) as threads:
         return [one.result(timeout=60) for one in [threads.submit(call) for call in calls]]
-
-
-def test_those_who_come_while_others_are_stored_are_stored_together(house, monkeypatch):
-    """Each has an answer, a line of the audit and a place of his own; the disk is waited for less often."""
-    plain, commits = Connected._commit, []
-
-    def slowly(storage, connection):
-        commits.append(1)
-        time.sleep(0.03)
-        plain(storage, connection)
-
-    ask(house)
-    monkeypatch.setattr(Connected, "_commit", slowly)
-
-    def rounds():
-        for _ in range(5):
-            number = ask(house, headers={"Idempotency-Key": uuid.uuid4().hex}).json()["trials"][0]["trial"]
-            assert tell(house, number).json()["repeated"] is False
-
-    at_once(*[rounds] * 8)
-    assert len(commits) < 40  # of 80
-    assert read(house.storage, "SELECT trials, closed FROM experiments") == [(41, 40)]
-    kept = read(house.storage, "SELECT json_extract(answer, '$.trials[0].trial') FROM dobandit_answers")
-    assert sorted(kept) == [(number,) for number in range(1, 41)]
-    for what in ("ask", "tell"):
-        lines = read(house.storage, f"SELECT detail FROM dobandit_audit WHERE what = '{what}'")
-        assert len(set(lines)) == len(lines) == 40 + (what == "ask")
 
 
 def test_a_repetition_beside_the_first(house, monkeypatch):

@@ -9,8 +9,7 @@ from dobandit import CausalGraph, create_experiment
 from dobandit.service.pages import desks, words
 from dobandit.service.pages.course import CONTEXTS
 from dobandit.service.pages.desks import Desk
-from dobandit.service.pages.experiment import view
-from dobandit.service.pages.snapshot import snapshot_of
+from dobandit.service.pages.experiment import snapshot_of, view
 from helpers.pages import HOSTILE, Visit, harmless
 
 BEST = {0: "email", 1: "banner"}  # what to set, by mobile: each does harm in the other context

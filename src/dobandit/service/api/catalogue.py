@@ -26,8 +26,7 @@ from dobandit.policy.base import Policy
 from dobandit.service.api import schemas
 from dobandit.service.api.graphs import ROLES, graph_given, names
 from dobandit.service.auth_middleware import require
-from dobandit.service.requests import Body, answer, by_content, house_of, perform, said, visitor_of
-from dobandit.service.threads import answering
+from dobandit.service.requests import Body, answer, answering, by_content, house_of, perform, said, visitor_of
 
 router = APIRouter(tags=["experiments"])
 _WORDS = ("budget", "horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within")

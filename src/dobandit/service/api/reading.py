@@ -16,8 +16,7 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.export import document
 from dobandit.service.api import schemas
 from dobandit.service.house import Answered
-from dobandit.service.requests import by_content, has, house_of, parameter, tagged
-from dobandit.service.threads import answering
+from dobandit.service.requests import answering, by_content, has, house_of, parameter, tagged
 
 router = APIRouter(tags=["answers"])
 Available = Annotated[list[str] | None, Query(description="What can be set; may be repeated. Default: all.")]

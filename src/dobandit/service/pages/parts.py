@@ -12,7 +12,7 @@ from starlette.datastructures import FormData
 from dobandit.errors import GraphError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.roles import usual_bias
-from dobandit.service.pages.forms import text
+from dobandit.service.requests import text
 
 TARGET, SEEN, SETTABLE, CONTEXT, HIDDEN = "target", "seen", "controllable", "context", "latent"
 REQUIRED, ALWAYS, FORBIDDEN = "require", "always_set", "forbid"

@@ -21,7 +21,6 @@ from dobandit.model.base import CausalModel
 from dobandit.model.files import is_model_document, model_from_document
 from dobandit.report.drawn.graph import graph_svgs
 from dobandit.report.picture import drawable
-from dobandit.service.pages.forms import text
 from dobandit.service.pages.parts import (
     ALWAYS,
     MOST_PARTS,
@@ -35,6 +34,7 @@ from dobandit.service.pages.parts import (
     with_parts,
 )
 from dobandit.service.pages.rendering import drawn
+from dobandit.service.requests import text
 from dobandit.service.settings import Settings
 
 

@@ -1,29 +1,164 @@
-"""What a form says of a new experiment, in the words of `create_experiment`; what is wrong stands beside its field."""
+"""A new experiment: paste what causes what, see it drawn, choose who plays which part and by which rules, and begin."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote
 
+from fastapi import APIRouter, Request
 from starlette.datastructures import FormData
+from starlette.responses import RedirectResponse, Response
 
 from dobandit.documents.typed import names_in, number
-from dobandit.errors import DobanditError, ExperimentError, InterventionError
+from dobandit.errors import DobanditError, ExperimentError, GraphError, InterventionError, TakenError, closest
+from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.definition import checked_share, checked_within
+from dobandit.experiment.storage.books import MANAGE
 from dobandit.experiment.storage.refusals import checked_name
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats import FORMATS
+from dobandit.model.links import BUILDERS
 from dobandit.oracle.rules import RULE_WORDS, Rules, require_budget
 from dobandit.policy.problem import checked_horizon
-from dobandit.service.pages.forms import text
-from dobandit.service.pages.parts import ALWAYS, CAN_BE_SET, FORBIDDEN, REQUIRED, Row, field_of
-from dobandit.service.pages.sketch import Sketch
+from dobandit.service.auth_middleware import require
+from dobandit.service.pages.parts import ALWAYS, CAN_BE_SET, FORBIDDEN, MOST_PARTS, PARTS, REQUIRED, Row, field_of
+from dobandit.service.pages.rendering import page
+from dobandit.service.pages.sketch import Sketch, sketched
+from dobandit.service.problems import told_to_visitors
+from dobandit.service.requests import Form, in_the_name_of, text
 
 T = TypeVar("T")
+router = APIRouter(include_in_schema=False)
+_EXAMPLE = """target: buy
+email -> visit
+coupon -> visit
+coupon -> buy
+visit -> buy
+"""
+_TYPED = (
+    *("name", "budget", "total_cost", "exclusive", "policy", "horizon", "control", "stop_within", "format"),
+    *("smaller", "effects", "values"),
+)
 _ANY_COST = 1e300
 SMALLER = (("", "where they can be best"), ("yes", "count"), ("no", "do not count"))
 EFFECTS = (("", "as the policy takes it"), ("nonnegative", "no cause does harm"), ("any", "some may do harm"))
 VALUES = (("", "0 or 1"), ("continuous", "numbers from 0 to 1"))
+LINKS = tuple(BUILDERS)
+POLICIES = (
+    ("causal-ucb", "causal-ucb: learns the effects (usual)"),
+    ("causal-ts", "causal-ts: the same, choosing by chance"),
+    ("best-set", "best-set: finds the best, and may stop"),
+    ("ucb", "ucb: sets by their own rounds, any graph"),
+)
+
+
+@router.get("/new")
+def new_page(request: Request) -> Response:
+    require(request.state.visitor, MANAGE)
+    form = FormData({"text": _EXAMPLE, "budget": "1"})
+    return _page(request, form, sketched(form, request.app.state.settings))
+
+
+@router.post("/new/preview")
+def preview(request: Request, form: Form) -> Response:
+    """The picture and the parts to tick, as the text is typed."""
+    require(request.state.visitor, MANAGE)
+    _require_format(form)
+    sketch = sketched(form, request.app.state.settings)
+    return page(request, "_sketch.html", **_shown(form, sketch, {}))
+
+
+@router.post("/new")
+def new(request: Request, form: Form) -> Response:
+    require(request.state.visitor, MANAGE)
+    _require_format(form)
+    sketch = sketched(form, request.app.state.settings)
+    if text(form, "step") != "create":
+        return _page(request, form, sketch)
+    faults: dict[str, str] = {}
+    try:
+        words = _words(form, sketch, faults)
+        if not faults:
+            return RedirectResponse(f"/experiments/{_created(request, words)}", 303)
+    except TakenError as error:
+        faults["name"] = told_to_visitors(error, request.app.state.house.storage)
+    except DobanditError as error:
+        trouble = told_to_visitors(error, request.app.state.house.storage)
+        return _page(request, form, sketch, "" if trouble == sketch.trouble else trouble, faults, 422)
+    return _page(request, form, sketch, "", faults, 422)
+
+
+def _require_format(form: FormData) -> None:
+    given = text(form, "format")
+    if given and given not in FORMATS:
+        raise GraphError(f"formats are {', '.join(FORMATS)}, but got {given[:40]!r}.{closest(given, FORMATS)}")
+
+
+def _page(
+    request: Request,
+    form: FormData,
+    sketch: Sketch,
+    trouble: str = "",
+    faults: Mapping[str, str] | None = None,
+    status: int = 200,
+) -> Response:
+    return page(
+        request,
+        "new.html",
+        status,
+        policies=POLICIES,
+        formats=FORMATS,
+        choices={"smaller": SMALLER, "effects": EFFECTS, "values": VALUES},
+        trouble=trouble,
+        refused=status != 200,
+        **_shown(form, sketch, faults or {}),
+    )
+
+
+def _shown(form: FormData, sketch: Sketch, faults: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "sketch": sketch,
+        "given": {key: text(form, key) for key in _TYPED},
+        "faults": {**sketch.faults, **faults},
+        "way": text(form, "way"),
+        "parts": PARTS,
+        "can_be_set": CAN_BE_SET,
+        "links": LINKS,
+        "most_roles": MOST_PARTS,
+    }
+
+
+def _words(form: FormData, sketch: Sketch, faults: dict[str, str]) -> dict[str, Any]:
+    """Those of `create_experiment`, or `faults`."""
+    if sketch.graph is None or sketch.what is None:
+        faults |= sketch.faults
+        if faults:
+            return {}
+        raise GraphError(sketch.trouble or "an experiment begins with what causes what, but nothing was given.")
+    if sketch.guessed:
+        raise GraphError("an experiment has a target, but none is chosen. Choose it in the table.")
+    way, policy = text(form, "way"), text(form, "policy") or POLICIES[0][0]
+    policy = "ucb" if way == "ucb" else policy
+    words, found = words_of(form, sketch, sketch.graph)
+    faults |= found
+    if way.startswith("set:"):
+        words["always_set"] = list(dict.fromkeys([*words["always_set"], unquote(way.removeprefix("set:"))]))
+    return {**words, "graph": sketch.what, "policy": policy, "hide": sketch.hide if way == "hide" else ()}
+
+
+def _created(request: Request, words: dict[str, Any]) -> int:
+    house = request.app.state.house
+    with in_the_name_of(request, "create", words["name"]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        create_experiment(storage=house.storage, clock=house.settings.clock, **words)
+    found = house.storage.find(words["name"])
+    return int(found.id) if found is not None else 0
+
+
+# -- what the form says, in the words of `create_experiment` -----------------------------------------------------------
 
 
 class Begun(NamedTuple):
