@@ -15,7 +15,7 @@ OWNER = Visitor("login link", MANAGE)
 
 
 @router.get(LOGIN)
-def login_page(request: Request, code: str = "") -> Response:
+async def login_page(request: Request, code: str = "") -> Response:
     """With a code, the session; without, a form."""
     state = request.app.state
     if code:
@@ -37,11 +37,9 @@ async def login(request: Request) -> Response:
 
 
 @router.post(LOGOUT)
-def logout(request: Request) -> Response:
+async def logout(request: Request) -> Response:
     state = request.app.state
-    cookie = cookie_of(request, state.settings)
-    if cookie is not None:
-        state.sessions.close(cookie)
+    _leave(request)
     response = RedirectResponse(LOGIN, 303)
     response.delete_cookie(cookie_name(state.settings), secure=state.settings.https, httponly=True, samesite="strict")
     return response
@@ -50,9 +48,7 @@ def logout(request: Request) -> Response:
 def _entered(request: Request, visitor: Visitor) -> Response:
     """A new session, in place of the one that the browser had."""
     settings = request.app.state.settings
-    before = cookie_of(request, settings)
-    if before is not None:
-        request.app.state.sessions.close(before)
+    _leave(request)
     response = RedirectResponse("/", 303)
     response.set_cookie(
         cookie_name(settings),
@@ -63,3 +59,9 @@ def _entered(request: Request, visitor: Visitor) -> Response:
         secure=settings.https,
     )
     return response
+
+
+def _leave(request: Request) -> None:
+    cookie = cookie_of(request, request.app.state.settings)
+    if cookie is not None:
+        request.app.state.sessions.close(cookie)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import threading
 import time
 from typing import NamedTuple
 
@@ -84,22 +83,21 @@ class Tokens:
 
 
 class Sessions:
-    """Sessions by the hash of their cookies. They end with the process."""
+    """Sessions by the hash of their cookies. They end with the process. Used by one thread, that of the event loop."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings, self._lock = settings, threading.Lock()
+        self._settings = settings
         self._by_hash: dict[str, tuple[Visitor, float]] = {}  # whose it is, and until when
 
     def open(self, visitor: Visitor) -> str:
         """The cookie of a new session."""
         cookie = secrets.token_urlsafe(32)
         now = self._settings.clock()
-        with self._lock:
-            self._by_hash = {key: one for key, one in self._by_hash.items() if one[1] > now}
-            if len(self._by_hash) >= _MOST_SESSIONS:
-                del self._by_hash[min(self._by_hash, key=lambda key: self._by_hash[key][1])]
-            guarded = visitor._replace(csrf=secrets.token_urlsafe(32))
-            self._by_hash[_hashed(cookie)] = guarded, now + self._settings.session_seconds
+        self._by_hash = {key: one for key, one in self._by_hash.items() if one[1] > now}
+        if len(self._by_hash) >= _MOST_SESSIONS:
+            del self._by_hash[min(self._by_hash, key=lambda key: self._by_hash[key][1])]
+        guarded = visitor._replace(csrf=secrets.token_urlsafe(32))
+        self._by_hash[_hashed(cookie)] = guarded, now + self._settings.session_seconds
         return cookie
 
     def find(self, cookie: str) -> Visitor | None:
@@ -107,24 +105,21 @@ class Sessions:
         return visitor if self._settings.clock() < until else None
 
     def close(self, cookie: str) -> None:
-        with self._lock:
-            self._by_hash.pop(_hashed(cookie), None)
+        self._by_hash.pop(_hashed(cookie), None)
 
 
 class LoginLink:
-    """A code that opens one session. Whoever reads the terminal gets the next one when it was used."""
+    """A code that opens one session; the next one replaces it when it was used. Used by one thread, as sessions are."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self.code = secrets.token_urlsafe(24)
 
     def take(self, code: str) -> bool:
         """Whether this is the code, which then is a code no more."""
-        with self._lock:
-            right = secrets.compare_digest(code.encode(), self.code.encode())
-            if right:
-                self.code = secrets.token_urlsafe(24)
-            return right
+        right = secrets.compare_digest(code.encode(), self.code.encode())
+        if right:
+            self.code = secrets.token_urlsafe(24)
+        return right
 
 
 def _hashed(text: str) -> str:

@@ -24,9 +24,19 @@ from dobandit.model.links import BUILDERS
 from dobandit.oracle.rules import RULE_WORDS, Rules, require_budget
 from dobandit.policy.problem import checked_horizon
 from dobandit.service.auth_middleware import require
-from dobandit.service.pages.parts import ALWAYS, CAN_BE_SET, FORBIDDEN, MOST_PARTS, PARTS, REQUIRED, Row, field_of
+from dobandit.service.pages.graph_preview import (
+    ALWAYS,
+    CAN_BE_SET,
+    FORBIDDEN,
+    MOST_PARTS,
+    PARTS,
+    REQUIRED,
+    Row,
+    Sketch,
+    field_of,
+    sketched,
+)
 from dobandit.service.pages.rendering import page
-from dobandit.service.pages.sketch import Sketch, sketched
 from dobandit.service.problems import told_to_visitors
 from dobandit.service.requests import Form, in_the_name_of, text
 
