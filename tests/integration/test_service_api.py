@@ -21,7 +21,7 @@ SEEN = {"email": 0, "coupon": 0, "visit": 1, "buy": 1}
 @pytest.fixture
 def house(tmp_path):
     storage = open_storage(f"sqlite:///{tmp_path}/spring.db")
-    with served(storage) as one:
+    with served(storage, look_seconds=0.05) as one:
         one.spring = one.create()
         one.at = f"{API}/experiments/{one.spring}"
         yield one
@@ -217,9 +217,7 @@ def test_experiments_come_in_pages(house):
     assert house.call("GET", f"{API}/experiments", params={"name": "a/b"}).json()["experiments"][0]["name"] == "a/b"
 
 
-def test_events_tell_what_happens(house, monkeypatch):
-    monkeypatch.setattr("dobandit.service.api.events._PAUSE", 0.05)
-    monkeypatch.setattr("dobandit.service.house._SECONDS", 0.05)
+def test_events_tell_what_happens(house):
     headers = {"Authorization": f"Bearer {house.tokens['read']}"}
     with house.client.stream("GET", f"{house.at}/events", headers=headers) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
@@ -231,8 +229,7 @@ def test_events_tell_what_happens(house, monkeypatch):
         assert "deleted" in next(data)["detail"]
 
 
-def test_events_end_with_the_token_that_opened_them_and_a_stream_that_is_left_makes_room(house, monkeypatch):
-    monkeypatch.setattr("dobandit.service.api.events._PAUSE", 0.05)
+def test_events_end_with_the_token_that_opened_them_and_a_stream_that_is_left_makes_room(house):
     token, stored = create_token(house.storage, "screen", "read", time.time(), "the tests")
     headers = {"Authorization": f"Bearer {token}"}
     with house.client.stream("GET", f"{house.at}/events", headers=headers) as stream:
@@ -341,7 +338,7 @@ def test_health_and_figures(house):
     assert house.client.get("/healthz").status_code == 200
     ready = house.client.get("/readyz")
     assert (ready.status_code, ready.headers["retry-after"]) == (503, "5")
-    house.app.state.warmth._warm()
+    house.app.state.warmth.warm()
     assert house.client.get("/readyz").json() == {"status": "ready"}
     assert house.client.get("/metrics").status_code == 401
     text = house.call("GET", "/metrics", scope="read").text

@@ -71,10 +71,9 @@ class Losing(httpx.BaseTransport):
         self.inner.close()
 
 
-def test_lost_requests_and_answers_are_repeated_and_done_once(house, service, monkeypatch):
-    monkeypatch.setattr("dobandit.client.connection._FIRST_PAUSE", 0.005)
+def test_lost_requests_and_answers_are_repeated_and_done_once(house, service):
     line = Losing()
-    lossy = Service(Connection(house.url, house.tokens["manage"], 60.0, 60.0, line))
+    lossy = Service(Connection(house.url, house.tokens["manage"], 60.0, 60.0, line, first_pause=0.005))
     experiment = lossy.create_experiment("lossy", GRAPH, 1, "ucb", seed=1)
     trials = [experiment.ask() for _ in range(5)] + experiment.ask(n=2)
     assert [trial.number for trial in trials] == list(range(7))
@@ -278,13 +277,14 @@ def test_a_prediction_that_is_not_there_is_nan(service):
     assert experiment.explain(0).bonus is None
 
 
-def test_pages_of_a_long_list(service, monkeypatch):
-    monkeypatch.setattr("dobandit.client.experiment._PAGE", 7)
+def test_pages_of_a_long_list(service):
+    """A service gives at most 1,000 trials at once."""
     experiment = service.create_experiment("spring", GRAPH, 1, "random", seed=2)
-    experiment.ask(n=30)
-    assert [row["trial"] for row in experiment.trials()] == list(range(30))
-    assert [row["trial"] for row in experiment.trials(limit=20)] == list(range(20))
-    assert [one.trials for one in service.list_experiments()] == [30]
+    experiment.ask(n=1030)
+    assert [row["trial"] for row in experiment.trials()] == list(range(1030))
+    assert [row["trial"] for row in experiment.trials(limit=1020)] == list(range(1020))
+    assert [row["trial"] for row in experiment.trials(last=1010)] == list(range(20, 1030))
+    assert [one.trials for one in service.list_experiments()] == [1030]
 
 
 def test_the_code_in_the_documentation_runs(house, service):

@@ -58,9 +58,9 @@ class Warmth:
         self.done = threading.Event()
 
     def begin(self) -> None:
-        threading.Thread(target=self._warm, name="warming", daemon=True).start()
+        threading.Thread(target=self.warm, name="warming", daemon=True).start()
 
-    def _warm(self) -> None:
+    def warm(self) -> None:
         from dobandit.experiment.catalogue import create_experiment
         from dobandit.experiment.storage import MemoryStorage
         from dobandit.graph.causal_graph import CausalGraph

@@ -19,9 +19,7 @@ from dobandit.service.settings import Settings
 from dobandit.service.visitors import Visitor
 from dobandit.version import VERSION
 
-_MOST_KEPT = 128  # experiments; those that nobody has used for longest go first, and are read again when they are
 _MOST_ANSWERS = 64  # of one experiment
-_SECONDS = 0.5
 T = TypeVar("T")
 
 
@@ -98,12 +96,12 @@ class House:
             return kept is not None and kept.answering is one
 
     def counted(self, experiment: int) -> StoredExperiment:
-        """As `stored`, and at most half a second old: for the many who only want to know whether something happened."""
+        """As `stored`, but some tenths of a second old: for the many who only look whether something happened."""
         found, until = self._counted.get(experiment, (None, 0.0))
         if found is None or time.monotonic() >= until:
             found = self.stored(experiment)
             with self._lock:
-                _put(self._counted, experiment, (found, time.monotonic() + _SECONDS))
+                self._put(self._counted, experiment, (found, time.monotonic() + self.settings.look_seconds / 2))
         return found
 
     def _work_anew(self, experiment: int) -> None:
@@ -148,17 +146,16 @@ class House:
             if kept is None:
                 kept = _Kept(self._object(stored))
                 kept.answering.remember_the_way()
-            _put(self._kept, stored.id, kept)
+            self._put(self._kept, stored.id, kept)
             kept.answering.name = stored.name  # it may have been renamed
             return kept
 
     def _object(self, stored: StoredExperiment) -> Experiment:
         return Experiment(self.storage, stored, self.settings.clock)
 
-
-def _put(kept: dict[int, T], experiment: int, one: T) -> None:
-    """As the last one used; the first goes where there are too many."""
-    kept.pop(experiment, None)
-    kept[experiment] = one
-    while len(kept) > _MOST_KEPT:
-        del kept[next(iter(kept))]
+    def _put(self, kept: dict[int, T], experiment: int, one: T) -> None:
+        """As the last one used; the first goes where there are too many."""
+        kept.pop(experiment, None)
+        kept[experiment] = one
+        while len(kept) > self.settings.most_kept:
+            del kept[next(iter(kept))]

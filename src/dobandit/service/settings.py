@@ -38,6 +38,11 @@ class Settings:
     session_seconds: float = 12 * 3600.0
     token_seconds: float = 1.0  # for which a token that was looked up counts as valid
     answer_seconds: float = 7 * 86400.0  # for which the answer to an Idempotency-Key is kept
+    most_kept: int = 128  # experiments in memory: those unused for longest go first, and are read again when needed
+    look_seconds: float = 1.0  # between two looks of an event stream at a log
+    read_at_once: int = 3_000  # closed trials that are read while a visitor waits for a page; more are read by a thread
+    page_seconds: float = 0.5  # for which a visitor waits for the answers of several contexts
+    newer_seconds: float = 0.15  # for which a visitor waits for answers that are newer than those at hand
     warm: bool = True  # whether kernels are loaded at once, or by the first who needs them
     clock: Callable[[], float] = time.time
 

@@ -25,7 +25,6 @@ from dobandit.service.requests import answering
 
 router = APIRouter(include_in_schema=False)
 _RECENT = 8  # trials in the table
-_SECONDS = 0.5  # in which the answers for several contexts are computed while a visitor waits
 
 
 class Replay(NamedTuple):
@@ -47,7 +46,7 @@ def experiment_page(
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
     if not desk.ready(stored):
         return page(request, "experiment.html", **view_so_far(desk, stored))
-    shown = view(desk, stored, context_of(request, desk), round_, seconds=_SECONDS)
+    shown = view(desk, stored, context_of(request, desk), round_, seconds=desk.settings.page_seconds)
     waiting = any(one.answers is None for one in shown["segments"])
     return page(request, "experiment.html", waiting=waiting, **shown)
 
