@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from dobandit.errors import MissingError
 from dobandit.experiment.experiment import Experiment
@@ -17,17 +17,9 @@ from dobandit.service.audited import audited, dumped
 from dobandit.service.changes import Changes
 from dobandit.service.settings import Settings
 from dobandit.service.visitors import Visitor
-from dobandit.version import VERSION
 
 _MOST_ANSWERS = 64  # of one experiment
 T = TypeVar("T")
-
-
-class Answered(NamedTuple):
-    """An answer as JSON; tag: equal for equal states of the log, None where it cannot be said."""
-
-    text: str
-    tag: str | None
 
 
 @dataclass
@@ -36,7 +28,7 @@ class _Kept:
 
     answering: Experiment
     working: Experiment | None = None
-    answers: dict[str, Answered] = field(default_factory=dict)
+    answers: dict[str, tuple[int, str]] = field(default_factory=dict)  # by question: closed trials then, and JSON
 
 
 class House:
@@ -111,28 +103,18 @@ class House:
             if kept is not None:
                 kept.working = None
 
-    def answered(
-        self, experiment: int, question: str, compute: Callable[[Experiment], Any], had: str | None = None
-    ) -> Answered:
-        """What a function of the closed trials says, as JSON: worked out once for each state of the log, and not at all
-        for who has it already.
-
-        had  the If-None-Match of the request
-        """
+    def answered(self, experiment: int, question: str, compute: Callable[[Experiment], Any]) -> str:
+        """The answer to a question about the closed trials, as JSON: worked out once for each state of the log."""
         stored = self.stored(experiment)
-        tag = f"{VERSION}.{experiment}.{stored.closed}"
-        if had is not None and f'"{tag}"' in had:
-            return Answered("", tag)
-        kept = self._of(stored)
-        found = kept.answers.get(question)
-        if found is None or found.tag != tag:
-            found = Answered(dumped(compute(kept.answering)), tag)
-            if self.stored(experiment).closed != stored.closed:
-                return found._replace(tag=None)  # it may be the answer of either state
-            if len(kept.answers) >= _MOST_ANSWERS:
-                kept.answers.clear()
-            kept.answers[question] = found
-        return found
+        answers = self._of(stored).answers
+        closed, text = answers.get(question, (None, ""))
+        if closed != stored.closed:
+            text = dumped(compute(self._of(stored).answering))
+            if self.stored(experiment).closed == stored.closed:  # otherwise it may be the answer of either state
+                if len(answers) >= _MOST_ANSWERS:
+                    answers.clear()
+                answers[question] = stored.closed, text
+        return text
 
     def forget_answers(self) -> None:
         """Those whose time is over."""

@@ -22,7 +22,7 @@ from dobandit.checks import shown
 from dobandit.errors import DobanditError, ObservationError, ParseError, closest
 from dobandit.graph.formats.json_text import load_json
 from dobandit.service.audited import AnsweredError, Deed, doing, dumped
-from dobandit.service.house import Answered, House
+from dobandit.service.house import House
 from dobandit.service.problems import Refusal
 from dobandit.service.visitors import Visitor
 
@@ -32,7 +32,6 @@ JSON, CSV = "application/json", "text/csv"
 _MOST_FIELDS = 20_000  # of a form
 _MOST_ANSWERS = 8  # worked out at the same time; others wait
 _KEY = re.compile(r"[!-~]{1,200}")
-_KEEP = {"Cache-Control": "private, no-cache"}  # to be kept, and asked for again each time
 
 
 async def _body(request: Request) -> bytes:
@@ -141,25 +140,12 @@ def answer(document: Any, status: int = 200, headers: dict[str, str] | None = No
     return _json(dumped(document), status, headers)
 
 
-def by_content(request: Request, document: Any) -> Response:
-    """JSON, tagged by what it says."""
-    text = dumped(document)
-    return tagged(request, Answered(text, hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]))
-
-
-def tagged(request: Request, answered: Answered) -> Response:
-    """Tagged by the state of the log that it is a function of, which a question's address completes: who has the answer
-    already is told so, instead of being sent it again."""
-    if answered.tag is None:
-        return _json(answered.text, 200)
-    headers = {"ETag": f'"{answered.tag}"', **_KEEP}
-    return Response(None, 304, headers) if has(request, answered.tag) else _json(answered.text, 200, headers)
-
-
-def has(request: Request, tag: str) -> bool:
-    """Whether the request says that it has what is tagged so."""
+def tagged(request: Request, text: str) -> Response:
+    """JSON with an ETag by its content: it is not sent again to who says that he has it."""
+    tag = f'"{hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]}"'
     given = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
-    return f'"{tag}"' in given or "*" in given
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}  # to be kept, and asked for again each time
+    return Response(None, 304, headers) if tag in given or "*" in given else _json(text, 200, headers)
 
 
 def perform(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from anyio.to_thread import run_sync
@@ -54,32 +55,24 @@ class Tokens:
 
     async def visitor(self, text: str) -> Visitor | None:
         """Whom a token stands for; None where it is not known, or is no longer valid."""
-        key = _hashed(text)
-        token = self._remembered(key)
-        if token is None:
-            token = await run_sync(token_of, self._storage, text, self._settings.clock())
-            self._remember(key, token)
+        token = await self._valid(_hashed(text), lambda: token_of(self._storage, text, self._settings.clock()))
         if token is None:
             return None
         return Visitor(f"{token.name} (token {token.id})", token.scope, token.experiment, token=token.id)
 
     async def still_valid(self, number: int) -> bool:
         """Whether a token that opened a session still would."""
-        token = self._remembered(number)
-        if token is None:
-            token = await run_sync(self._storage.token, number)
-            self._remember(number, token)
-        return token is not None and token.valid(self._settings.clock())
+        return await self._valid(number, lambda: self._storage.token(number)) is not None
 
-    def _remembered(self, key: object) -> StoredToken | None:
+    async def _valid(self, key: object, load: Callable[[], StoredToken | None]) -> StoredToken | None:
         token, until = self._known.get(key, (None, 0.0))
-        return token if token is not None and time.monotonic() < until and token.valid(self._settings.clock()) else None
-
-    def _remember(self, key: object, token: StoredToken | None) -> None:
-        if token is not None:
+        if token is None or time.monotonic() >= until:
+            token = await run_sync(load)
             if len(self._known) >= _MOST_TOKENS:
                 self._known.clear()
-            self._known[key] = (token, time.monotonic() + self._settings.token_seconds)
+            if token is not None:
+                self._known[key] = (token, time.monotonic() + self._settings.token_seconds)
+        return token if token is not None and token.valid(self._settings.clock()) else None
 
 
 class Sessions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Request
@@ -151,12 +151,11 @@ def _words(form: FormData, sketch: Sketch, faults: dict[str, str]) -> dict[str, 
     if sketch.guessed:
         raise GraphError("an experiment has a target, but none is chosen. Choose it in the table.")
     way, policy = text(form, "way"), text(form, "policy") or POLICIES[0][0]
-    policy = "ucb" if way == "ucb" else policy
-    words, found = words_of(form, sketch, sketch.graph)
-    faults |= found
+    words = _settings(form, sketch, sketch.graph, faults)
     if way.startswith("set:"):
         words["always_set"] = list(dict.fromkeys([*words["always_set"], unquote(way.removeprefix("set:"))]))
-    return {**words, "graph": sketch.what, "policy": policy, "hide": sketch.hide if way == "hide" else ()}
+    hide = sketch.hide if way == "hide" else ()
+    return {**words, "graph": sketch.what, "policy": "ucb" if way == "ucb" else policy, "hide": hide}
 
 
 def _created(request: Request, words: dict[str, Any]) -> int:
@@ -171,15 +170,9 @@ def _created(request: Request, words: dict[str, Any]) -> int:
 # -- what the form says, in the words of `create_experiment` -----------------------------------------------------------
 
 
-class Begun(NamedTuple):
-    """The words of `create_experiment`, and what is wrong by field of the form."""
-
-    words: dict[str, Any]
-    faults: dict[str, str]
-
-
-def words_of(form: FormData, sketch: Sketch, graph: CausalGraph) -> Begun:
-    faults: dict[str, str] = dict(sketch.faults)
+def _settings(form: FormData, sketch: Sketch, graph: CausalGraph, faults: dict[str, str]) -> dict[str, Any]:
+    """What is wrong comes into `faults`, by field of the form."""
+    faults |= sketch.faults
 
     def checked(field: str, check: Callable[[], T]) -> T | None:
         try:
@@ -215,7 +208,7 @@ def words_of(form: FormData, sketch: Sketch, graph: CausalGraph) -> Begun:
         checked(
             "total_cost" if words["costs"] and words["total_cost"] is None else "budget", lambda: _fit(words, graph)
         )
-    return Begun(words, faults)
+    return words
 
 
 def _fit(words: dict[str, Any], graph: CausalGraph) -> None:
