@@ -273,6 +273,7 @@ def test_heads_without_an_end_are_refused():
         first = f"GET /healthz HTTP/1.1\r\nHost: {one.host}\r\n".encode()
         assert raw(one, first + b"X: 1\r\n\r\n").startswith(b"HTTP/1.1 200 ")
         assert raw(one, first + b"X: " + b"y" * 30_000 + b"\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+        assert raw(one, first + b"X: " + b"y" * 20_000, b"y\r\n\r\n").startswith(b"HTTP/1.1 200 ")
         assert raw(one, first + b"X: " + b"y" * 40_000).startswith(b"HTTP/1.1 400 ")
         assert raw(one, first + (b"X: " + b"y" * 1000 + b"\r\n") * 40).startswith(b"HTTP/1.1 400 ")
         assert raw(one, b"GET /" + b"y" * 40_000).startswith(b"HTTP/1.1 400 ")
