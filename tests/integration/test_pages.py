@@ -130,7 +130,7 @@ def test_nothing_is_shown_as_known_before_the_first_round():
     text = visit.get("/experiments/1").text
     page = harmless(text).text
     assert "Nothing was told yet" in page
-    for word in ("What speaks against it", "Two answers", "How well each effect", "by itself", "Shaded"):
+    for word in ("Caveats", "Model, data and control", "How well each effect", "by itself", "Shaded"):
         assert word not in page
     assert "box chosen" not in text
 

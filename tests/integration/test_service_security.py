@@ -138,6 +138,14 @@ def test_the_login_link_works_once(house):
     assert httpx.get(f"{house.url}/login", params={"code": code}).status_code == 403
 
 
+def test_without_a_login_link_a_token_is_asked_for():
+    with served(login=False) as one:
+        asked = one.client.get("/login", headers={"Accept": "text/html"}).text
+        assert "dobandit token create" in asked
+        assert "login link" not in asked
+        assert one.client.get("/login", params={"code": "x"}).status_code == 403
+
+
 def test_logging_in_while_logged_in_opens_another_session(house):
     """With a token and with a link; the session before is closed."""
     browser, _ = house.log_in()

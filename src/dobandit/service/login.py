@@ -22,8 +22,8 @@ async def login_page(request: Request, code: str = "") -> Response:
         if state.login is not None and state.login.take(code):
             state.used_login()
             return _entered(request, OWNER)
-        return page(request, "login.html", 403, said="This login link was used already, or is of another start.")
-    return page(request, "login.html", said="")
+        return _form(request, 403, "This login link was used already, or is of another start.")
+    return _form(request)
 
 
 @router.post(LOGIN)
@@ -32,7 +32,7 @@ async def login(request: Request) -> Response:
         token = str(form.get("token", ""))
     visitor = await request.app.state.tokens.visitor(token)
     if visitor is None:
-        return page(request, "login.html", 403, said="This token is not known here, or it was revoked or has expired.")
+        return _form(request, 403, "This token is not known here, or it was revoked or has expired.")
     return _entered(request, visitor)
 
 
@@ -43,6 +43,10 @@ async def logout(request: Request) -> Response:
     response = RedirectResponse(LOGIN, 303)
     response.delete_cookie(cookie_name(state.settings), secure=state.settings.https, httponly=True, samesite="strict")
     return response
+
+
+def _form(request: Request, status: int = 200, said: str = "") -> Response:
+    return page(request, "login.html", status, said=said, link=request.app.state.login is not None)
 
 
 def _entered(request: Request, visitor: Visitor) -> Response:
