@@ -117,10 +117,9 @@ def test_shares_that_are_refused(share):
         make(control=share)
 
 
-def test_the_definition_says_control_only_where_there_is_some():
+def test_the_share_of_control_rounds_is_part_of_the_definition():
     plain, held = plain_policy(), plain_policy(control=0.1)
-    assert (plain.definition.document["version"], held.definition.document["version"]) == (1, 2)
-    assert "control" not in plain.definition.document
+    assert (plain.definition.document["control"], held.definition.document["control"]) == (0.0, 0.1)
     with pytest.raises(ExperimentError, match="another control"):
         plain_policy(storage=held.storage, if_exists="open")
     assert plain_policy(storage=held.storage, if_exists="open", control=0.1).definition.control == 0.1
@@ -215,11 +214,6 @@ def test_a_graph_without_context_takes_none():
         with pytest.raises(ObservationError, match="this one has none"):
             question(context={"mobile": 1})
     assert experiment.ask(context={}).context == {}
-    assert plain_policy().definition.document["version"] == 1
-
-
-def test_a_context_makes_a_definition_of_the_second_version():
-    assert plain_policy(MOBILE).definition.document["version"] == 2
 
 
 # -- unset means 0 -------------------------------------------------------------------------------------------------

@@ -6,8 +6,7 @@ import pytest
 
 from dobandit import CausalGraph, create_experiment
 from dobandit.errors import DobanditWarning
-from dobandit.experiment.storage import MemoryStorage, open_storage, staging
-from dobandit.experiment.storage.base import Storage
+from dobandit.experiment.storage import MemoryStorage, open_storage
 
 GRAPH = CausalGraph([("ad", "visit"), ("visit", "buy")], target="buy", bias=["ad", "visit", "buy"])
 ROWS = [{"do:ad": i % 2, "ad": i % 2, "visit": i % 3 % 2, "buy": i % 5 % 2} for i in range(50)]
@@ -18,21 +17,11 @@ SUMS = [
 ]
 
 
-class Plain(MemoryStorage):
-    """A storage that can do no more than it must."""
-
-    imports_like = Storage.imports_like
-
-
-@pytest.fixture(params=["memory", "plain", "sqlite", "in-parts", "postgresql"])
-def storage(request, tmp_path, monkeypatch):
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def storage(request, tmp_path):
     if request.param == "postgresql":
         return open_storage(request.getfixturevalue("postgres_server").new_database())
-    if request.param == "in-parts":
-        monkeypatch.setattr(staging, "FEW", 0)
-    if request.param in ("memory", "plain"):
-        return MemoryStorage() if request.param == "memory" else Plain()
-    return open_storage(f"sqlite:///{tmp_path}/spring.db")
+    return MemoryStorage() if request.param == "memory" else open_storage(f"sqlite:///{tmp_path}/spring.db")
 
 
 def brought(experiment, rows):

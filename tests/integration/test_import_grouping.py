@@ -12,7 +12,7 @@ import pytest
 import dobandit as dob
 from dobandit.client import values
 from dobandit.errors import DobanditWarning, ParseError
-from dobandit.experiment.storage import MemoryStorage, staging
+from dobandit.experiment.storage import MemoryStorage
 from helpers.experiments import knowledge, said
 
 EDGES = [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")]
@@ -233,22 +233,3 @@ def test_trial_numbers_that_are_refused(text, words):
     with pytest.raises(ParseError, match=words):
         experiment.import_history(io.StringIO(text))
     assert experiment.trials() == []
-
-
-def test_long_and_short_trials_are_staged_together(tmp_path, monkeypatch):
-    """One long trial among thousands of short ones takes a part of its own, and does not make theirs small."""
-    for name, value in {"FEW": 0, "MOST": 50, "SLICE": 4_000}.items():
-        monkeypatch.setattr(staging, name, value)
-    cut = []
-    monkeypatch.setattr(
-        staging, "part_text", lambda trials, made=staging.part_text: cut.append(len(trials)) or made(trials)
-    )
-    graph = dob.CausalGraph([(f"X{i}", "Y") for i in range(8)], target="Y", bias=[f"X{i}" for i in range(8)])
-    patterns = [dict(zip(graph.nodes, row, strict=True)) for row in itertools.product((0, 1), repeat=9)]
-    sources = [({}, row) for row in patterns[:400]]
-    sources.insert(200, {"observation": [{**row, "count": 2} for row in patterns]})
-    experiment = make(graph, f"sqlite:///{tmp_path}/long.db")
-    assert experiment.import_history(sources) == range(401)
-    assert len(cut) <= 12
-    assert [row["rounds"] for row in experiment.trials()] == [1] * 200 + [2 * len(patterns)] + [1] * 200
-    assert stored(experiment) == stored(imported(sources, graph))

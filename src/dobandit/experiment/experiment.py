@@ -131,15 +131,14 @@ class Experiment(ChoosingLog):
         if control is not None and not isinstance(control, bool):
             raise ExperimentError(f"control is True, False or None, but got {shown(control)}.")
         known = self.columns.context_row(context)
-        with self._alone():
+        with self._lock:
             names = self._names(available)
             seconds = self.definition.lease if lease is None else lease_seconds(lease)
             now = self._clock()
             expires = None if seconds is None else max(now + seconds, math.nextafter(now, math.inf))
             told = None if known is None else self.columns.encode(known)
             trials = self._asked(Asked(names, int(size), control, told, int(n), now, expires))
-            held = {trial.number: trial.issued for trial in trials}
-            self.storage.once_stored(lambda: self._held.update(held))
+            self._held.update({trial.number: trial.issued for trial in trials})
         return trials[0] if n == 1 else trials
 
     # -- tell ----------------------------------------------------------------------------------------------------
@@ -195,7 +194,7 @@ class Experiment(ChoosingLog):
             holder = issued or self._held.get(trial.number, 1)
             late = trial.issued > holder or (trial.lease_expires is not None and now >= trial.lease_expires)
             position = writer.close(trial._replace(state=TOLD, closed_at=now, late=late, **seen.stored()))
-        self.storage.once_stored(lambda: self._closed(trial.number, position))
+        self._closed(trial.number, position)
         return Told(trial.number, late, seen.partial, False, seen.rounds, seen.missing, seen.untaught)
 
     def _seen_in(self, trial: StoredTrial, observation: Seen) -> Batch:
@@ -265,7 +264,7 @@ class Experiment(ChoosingLog):
         with self._reading:
             view = self._view()
             told = view.learner.assess(do, available, given)
-            ledger = self._followed_ledger()
+            ledger = self._followed_ledger(view.position)
             told = told._replace(observed=observed_of(ledger, told.do, known))
             reached = is_reached(told.gap, self.definition.stop_within)
             return advice(told, self._verdict(view, reached), view.learner, view.doubts, ledger.tried())
@@ -281,7 +280,10 @@ class Experiment(ChoosingLog):
     def _diagnosis(self, view: View) -> Diagnosis:
         """Worked out once for each state of the log."""
         if self._diagnosed is None or self._diagnosed[0] != view.position:
-            self._diagnosed = view.position, diagnosis_of(view.learner, self._followed_ledger(predictions=True))
+            self._diagnosed = (
+                view.position,
+                diagnosis_of(view.learner, self._followed_ledger(view.position, predictions=True)),
+            )
         return self._diagnosed[1]
 
     def best_observed(
@@ -302,7 +304,6 @@ class Experiment(ChoosingLog):
         """
         known = self.columns.context_row(context, whole=False)
         with self._reading:
-            self._require_there()
             problem = self.definition.problem
             return best_observed(self._followed_ledger(), problem, problem.settable(available), known)
 
@@ -340,8 +341,7 @@ class Experiment(ChoosingLog):
     def status(self, progress: Progress | None = None) -> Status:
         """How far the experiment is: trials by state, rounds, and the mean of the target. See `Status`.
 
-        progress  called with how many closed trials were added up, and how many there are, where a long log has to be
-                  added up: that of an older version, when it is first looked at
+        progress  called with how many closed trials were added up, and how many there are, where many have to be
 
         >>> import dobandit as dob
         >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")

@@ -16,7 +16,7 @@ from dobandit.checks import is_whole, shown
 from dobandit.errors import ConflictError, DobanditError, DobanditWarning, ExperimentError, MissingError
 from dobandit.experiment import export
 from dobandit.experiment.batches import Seen, at_hand, batch_of, summed
-from dobandit.experiment.definition import definition_from_text
+from dobandit.experiment.definition import Definition, definition_from_text
 from dobandit.experiment.history import Rounds, read_history
 from dobandit.experiment.ledger import FIELDS, distinct_rows
 from dobandit.experiment.past import Past, columns_of
@@ -34,23 +34,29 @@ from dobandit.experiment.storage.base import (
     StoredTrial,
     Writer,
 )
-from dobandit.experiment.storage.refusals import storable
+from dobandit.experiment.storage.errors import storable
 from dobandit.experiment.trial import Trial
 from dobandit.model.weights import Do
 
 _FEWEST = 10  # rounds of an import that are looked for: fewer may well be equal by chance
 _MOST_LOOKED_AT = 3  # of the imports with as many rounds, the newest: an hourly feed has thousands
-_SAMPLE = 1_000  # trials of one that are looked at before the others
+_NEWEST = 5_000  # closed trials among which an import that comes again is looked for
 _fields_of = attrgetter(*FIELDS)
 
 
 class ExperimentLog:
     """One experiment of a storage."""
 
-    def __init__(self, storage: Storage, stored: StoredExperiment, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        stored: StoredExperiment,
+        clock: Callable[[], float] = time.time,
+        definition: Definition | None = None,
+    ) -> None:
         self.storage, self.name = storage, stored.name
         self._id, self._clock, self._created_at = stored.id, clock, stored.created_at
-        self.definition = definition_from_text(stored.document)
+        self.definition = definition_from_text(stored.document) if definition is None else definition
         self.graph = self.definition.graph
         self.columns = columns_of(self.definition)
         self._held: dict[int, int] = {}  # trials handed out here: how often they had been handed out by then
@@ -94,7 +100,7 @@ class ExperimentLog:
             if trial.state != PENDING:
                 raise self._conflict(trial, closed_words(state, reason))
             position = writer.close(trial._replace(state=state, closed_at=self._clock(), reason=reason))
-        self.storage.once_stored(lambda: self._closed(trial.number, position))
+        self._closed(trial.number, position)
 
     def _closed(self, number: int, position: int) -> None:
         """Called when it is stored that a trial was closed."""
@@ -149,7 +155,7 @@ class ExperimentLog:
         with self.storage.writing(self._id) as writer:
             position = writer.closed
             number = writer.add([seen.trial(RECORDED, self.columns.encode(row), self._clock())])
-        self.storage.once_stored(lambda: self._keep_sums(position))
+        self._keep_sums(position)
         return number
 
     def import_history(self, source: Any) -> range:
@@ -191,8 +197,8 @@ class ExperimentLog:
                 "export the log, take the trials of one of the imports out of the table, and import the rest into a "
                 "new experiment."
             )
-        position, first = self._entered(trials)
-        self._keep_sums_of(position, trials)
+        with self.storage.writing(self._id) as writer:
+            first = writer.add(trials)
         return range(first, first + len(trials))
 
     def _imported_before(self, trials: Sequence[StoredTrial]) -> range | None:
@@ -205,33 +211,31 @@ class ExperimentLog:
         distinct = {id(trial): trial for trial in trials}
         new = distinct_rows((*_fields_of(trial), times[key]) for key, trial in distinct.items())
         with suppress(DobanditError):  # whatever is the matter with the log, an import need not know what is in it
-            alike = sorted(self.storage.imports_like(self._id, len(trials), rounds))
-            for position, size in alike[-_MOST_LOOKED_AT:]:
-                if self._rows_at(position, min(size, _SAMPLE)) <= new and self._rows_at(position, size) == new:
+            for position, size in self._imports_of(rounds)[-_MOST_LOOKED_AT:]:
+                if self._rows_at(position, size) == new:
                     ((first,),) = self.storage.closed_fields(self._id, position, 1, ("number",))
                     return range(first, first + size)
         return None
 
+    def _imports_of(self, rounds: int) -> list[tuple[int, int]]:
+        """Where imports of so many rounds stand, (position, how many trials): imported trials that were closed at one
+        time, among the last few thousand."""
+        entered: dict[float | None, list[tuple[int, int]]] = {}
+        fields = ("source", "closed_at", "position", "rounds")
+        since = max(self.storage.counters(self._id)[1] - _NEWEST, 0)
+        for source, closed_at, *place in self.storage.closed_fields(self._id, since, _NEWEST, fields):
+            if source == IMPORTED:
+                entered.setdefault(closed_at, []).append((place[0], place[1]))
+        return [(found[0][0], len(found)) for found in entered.values() if sum(n for _, n in found) == rounds]
+
     def _rows_at(self, position: int, size: int) -> Counter[tuple[str, str]]:
-        return distinct_rows(group[:-1] for group in self.storage.closed_groups(self._id, position, size, FIELDS))
+        times = Counter(self.storage.closed_fields(self._id, position, size, FIELDS))
+        return distinct_rows((*fields, count) for fields, count in times.items())
 
     def _imported(self, rounds: Rounds, now: float) -> StoredTrial:
         do = rounds[0].do
         seen = summed([(one.observation, one.times) for one in rounds], self.columns, do)
         return seen.trial(IMPORTED, self.columns.encode(do), now)
-
-    def _entered(self, trials: Sequence[StoredTrial]) -> tuple[int, int]:
-        """The position and the number of the first of many closed trials, which enter the log together."""
-        arrival = self.storage.stage(self._id, trials)
-        try:
-            with self.storage.writing(self._id) as writer:
-                return writer.closed, writer.publish(arrival)
-        except BaseException:
-            self.storage.discard(arrival)
-            raise
-
-    def _keep_sums_of(self, position: int, trials: list[StoredTrial]) -> None:
-        """Called when many trials have entered the log, closed, from `position` on."""
 
     def rounds_in(self, numbers: range) -> int:
         """How many rounds an import brought, counts included.
@@ -245,8 +249,7 @@ class ExperimentLog:
         30
         """
         first = self.stored_trial(numbers[0]).position or 0
-        groups = self.storage.closed_groups(self._id, first, len(numbers), ("rounds",))
-        return sum(rounds * times for rounds, times, _ in groups)
+        return sum(rounds for (rounds,) in self.storage.closed_fields(self._id, first, len(numbers), ("rounds",)))
 
     def begin_with(self, past: Past) -> range:
         """Let the log begin with what is known from before, in one transaction; a log that begins with it stays as it

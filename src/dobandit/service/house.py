@@ -14,7 +14,6 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import Storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.service.audited import audited, dumped
-from dobandit.service.changes import Changes
 from dobandit.service.settings import Settings
 from dobandit.service.visitors import Visitor
 
@@ -43,7 +42,6 @@ class House:
         self.storage, self.settings = audited(storage), settings
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept] = {}  # the last one used is last
-        self.changes = Changes(self.storage, self._work_anew)
         self._counted: dict[int, tuple[StoredExperiment, float]] = {}
 
     def listed(
@@ -51,7 +49,7 @@ class House:
     ) -> Sequence[StoredExperiment]:
         """Those that a visitor knows of, by name: the first `limit` behind `after`, or the last before `before`."""
         if visitor.experiment is None:
-            return self.storage.experiments_page(after, before, limit)
+            return self.storage.experiments(after, before, limit)
         one = self.storage.by_id(visitor.experiment)
         here = one and (after is None or one.name > after) and (before is None or one.name < before)
         return [one] if one is not None and here and limit != 0 else []
@@ -66,9 +64,9 @@ class House:
             self._counted.pop(experiment, None)
         raise MissingError(f"there is no experiment with the id {experiment}, or it was deleted. List the experiments.")
 
-    def experiment(self, experiment: int) -> Experiment:
-        """To look at: recommend, estimates, status, diagnose, trials, explain, ..."""
-        return self._of(self.stored(experiment)).answering
+    def experiment(self, experiment: int, stored: StoredExperiment | None = None) -> Experiment:
+        """To look at: recommend, estimates, status, diagnose, trials, explain, ... stored: as it is kept now"""
+        return self._of(stored or self.stored(experiment)).answering
 
     def at_work(self, experiment: int) -> Experiment:
         """To change: ask, tell, record, ... Whether it is still there, its storage says when it is written to."""
@@ -95,13 +93,6 @@ class House:
             with self._lock:
                 self._put(self._counted, experiment, (found, time.monotonic() + self.settings.look_seconds / 2))
         return found
-
-    def _work_anew(self, experiment: int) -> None:
-        """What was taken in of a log that could not be stored is forgotten."""
-        with self._lock:
-            kept = self._kept.get(experiment)
-            if kept is not None:
-                kept.working = None
 
     def answered(self, experiment: int, question: str, compute: Callable[[Experiment], Any]) -> str:
         """The answer to a question about the closed trials, as JSON: worked out once for each state of the log."""

@@ -19,7 +19,6 @@ from dobandit.documents.live import (
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.service.api import schemas
-from dobandit.service.audited import Imported
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
 
 router = APIRouter(tags=["rounds"])
@@ -104,8 +103,9 @@ def import_rounds(request: Request, experiment: int, body: Body) -> Response:
 
     noted: list[str] = []
 
-    def kept(written: list[Imported]) -> dict[str, Any]:
-        return imported_document(*written[0], noted)
+    def kept(written: list[StoredTrial]) -> dict[str, Any]:
+        numbers = range(written[0].number, written[-1].number + 1)
+        return imported_document(numbers, sum(trial.rounds for trial in written), noted)
 
     def act() -> range:
         return found.import_noted(source, noted.append)

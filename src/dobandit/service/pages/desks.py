@@ -176,9 +176,9 @@ class Desks:
         self._desks: dict[int, Desk] = {}
         self.storage = house.storage
 
-    def of(self, number: int) -> Desk:
-        """Raises MissingError where there is no such experiment."""
-        experiment = self._house.experiment(number)
+    def of(self, number: int, stored: StoredExperiment | None = None) -> Desk:
+        """Raises MissingError where there is no such experiment. stored: as it is kept now, where that is at hand"""
+        experiment = self._house.experiment(number, stored)
         with self._lock:
             desk = self._desks.get(number)
             if desk is None or desk.experiment is not experiment:

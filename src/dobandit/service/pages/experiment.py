@@ -43,7 +43,8 @@ def experiment_page(
     request: Request, number: int, round_: Annotated[int | None, Query(alias="round", ge=0)] = None
 ) -> Response:
     """Everything about one experiment."""
-    stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
+    stored = request.app.state.house.stored(number)
+    desk = desks_of(request).of(number, stored)
     if not desk.ready(stored):
         return page(request, "experiment.html", **view_so_far(desk, stored))
     shown = view(desk, stored, context_of(request, desk), round_, seconds=desk.settings.page_seconds)
@@ -55,7 +56,8 @@ def experiment_page(
 @answering
 def graph_part(request: Request, number: int, round_: Annotated[int, Query(alias="round", ge=0)] = 0) -> Response:
     """The graph as it was known at a round, for the slider."""
-    stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
+    stored = request.app.state.house.stored(number)
+    desk = desks_of(request).of(number, stored)
     if not desk.ready(stored):
         return page(request, "_reading.html", stored=stored, read=desk.course.read)
     return page(request, "_replay.html", stored=stored, replay=replay(desk, round_, context_of(request, desk)))

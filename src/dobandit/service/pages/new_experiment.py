@@ -17,7 +17,7 @@ from dobandit.errors import DobanditError, ExperimentError, GraphError, Interven
 from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.definition import checked_share, checked_within
 from dobandit.experiment.storage.books import MANAGE
-from dobandit.experiment.storage.refusals import checked_name
+from dobandit.experiment.storage.errors import checked_name
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS
 from dobandit.model.links import BUILDERS

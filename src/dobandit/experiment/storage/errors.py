@@ -1,4 +1,4 @@
-"""What every storage refuses, and in which words."""
+"""The errors of every storage, and names and texts that every storage takes."""
 
 from __future__ import annotations
 
@@ -73,15 +73,7 @@ def not_in_a_row(closed: int, more: int) -> StorageError:
     )
 
 
-def lost(url: str) -> StorageError:
-    """The error for an import whose parts were cleared away, because its writer was taken to be dead."""
-    return StorageError(
-        f"{url}: the import stood still for so long that it was taken to be given up, and was cleared away. Nothing of "
-        "this was stored. Repeat it."
-    )
-
-
-def flipped(number: int, url: str) -> StorageError:
+def altered(number: int, url: str) -> StorageError:
     """The error for a closed trial that does not have its checksum."""
     return StorageError(
         f"{url}: trial {number} is not what was stored: its values and its checksum disagree. The file or its disk is "
