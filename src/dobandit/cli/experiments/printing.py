@@ -276,7 +276,7 @@ def print_observed(target: str, observed: BestObserved | None) -> None:
 
 def observed_words(seen: Observed | BestObserved) -> str:
     """The mean of some rounds, with its interval."""
-    return f"{digits(seen.mean, decimals(seen.interval))}  ({span(seen.interval)}, 95%, at this round)"
+    return f"{digits(seen.mean, decimals(seen.interval))}  ({span(seen.interval)}, 95% confidence, valid at every look)"
 
 
 def print_explanation(target: str, told: Explanation, words: str) -> None:

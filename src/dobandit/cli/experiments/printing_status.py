@@ -58,7 +58,7 @@ def _mean(mean: Mean | None) -> str:
     if mean is None:
         return "none seen yet"
     value, ends = digits(mean.value, decimals(mean.interval)), span(mean.interval)
-    return f"{value} on average  ({ends}, 95%, at this round; {counted(mean.rounds, 'round')})"
+    return f"{value} on average  ({ends}, 95% confidence, valid at every look; {counted(mean.rounds, 'round')})"
 
 
 def _stopping(status: Status, delta: float) -> str:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from dobandit.experiment.diagnosis.calibration import quantile_groups
 from dobandit.experiment.diagnosis.cells import Cells
-from dobandit.experiment.diagnosis.numerics import nonnegative_least_squares, within
 from dobandit.experiment.diagnosis.parts import FEWEST, Array
 from dobandit.model.links import Link
 
@@ -33,6 +32,13 @@ class Test(NamedTuple):
     statistic: float
     df: int
     worst: tuple[int, NDArray[np.int64]]  # a group, and the group of each cell (-1: in none)
+
+    @property
+    def p(self) -> float:
+        """The probability of a larger statistic where the link is right."""
+        from scipy.special import chdtrc  # not at the start: SciPy takes longer to import than an answer may take
+
+        return float(chdtrc(self.df, self.statistic))
 
 
 class Fitted(NamedTuple):
@@ -77,12 +83,12 @@ def _fit(cells: Cells, link: Link, continuous: bool, nonnegative: bool) -> Fitte
     directions = np.eye(d)[:, theta > low + 1e-7]
     if math.isfinite(room) and theta.sum() > room - 1e-7 and directions.shape[1]:
         directions = directions @ np.linalg.qr(np.ones((directions.shape[1], 1)), mode="complete")[0][:, 1:]
-    x = within(V @ theta, *link.domain)
-    return Fitted(within(link.value(x), 0.0, 1.0), np.asarray(link.slope(x), dtype=float), directions)
+    x = np.clip(V @ theta, *link.domain)
+    return Fitted(np.clip(link.value(x), 0.0, 1.0), np.asarray(link.slope(x), dtype=float), directions)
 
 
 def _log_likelihood(theta: Array, cells: Cells, link: Link) -> float:
-    p = within(link.value(within(cells.V @ theta, *link.domain)), 0.0, 1.0)
+    p = np.clip(link.value(np.clip(cells.V @ theta, *link.domain)), 0.0, 1.0)
     # What cannot be costs so much that a step there is never taken, unless no weights could help it.
     one, zero = (np.log(np.maximum(chance, 1e-300)) for chance in (p, 1.0 - p))
     return float(cells.total @ one + (cells.n - cells.total) @ zero)
@@ -91,8 +97,8 @@ def _log_likelihood(theta: Array, cells: Cells, link: Link) -> float:
 def _newton(theta: Array, cells: Cells, link: Link, low: float, room: float) -> Array:
     """Where the likelihood's parabola at theta is largest; Fisher's information where a cell's own bends upwards."""
     V, n, one = cells
-    x = within(V @ theta, *link.domain)
-    p, slope, bend = within(link.value(x), 1e-9, 1.0 - 1e-9), link.slope(x), link.bend(x)
+    x = np.clip(V @ theta, *link.domain)
+    p, slope, bend = np.clip(link.value(x), 1e-9, 1.0 - 1e-9), link.slope(x), link.bend(x)
     q, zero = 1.0 - p, n - one
     score = one * slope / p - zero * slope / q
     own = one * (slope * slope / p - bend) / p + zero * (slope * slope / q + bend) / q
@@ -103,17 +109,21 @@ def _newton(theta: Array, cells: Cells, link: Link, low: float, room: float) -> 
 def _within_bounds(H: Array, g: Array, low: float, room: float) -> Array:
     """argmin theta^T H theta / 2 - g^T theta with theta >= low and sum of theta <= room."""
     d = len(g)
+    if not d:
+        return np.zeros(0)
     L = np.linalg.cholesky(H + (1e-11 * np.trace(H) + 1e-30) * np.eye(d))
     if math.isinf(low):
         return np.asarray(np.linalg.solve(L.T, np.linalg.solve(L, g)))
+    from scipy.optimize import nnls  # takes longer to import than most diagnoses take, which need no bounds
+
     b = np.linalg.solve(L, g - H @ np.full(d, low))
     if math.isinf(room):
-        return nonnegative_least_squares(L.T, b) + low
+        return np.asarray(nnls(L.T, b)[0]) + low
     # One more unknown, what is left of the room, and a row that is so heavy that it holds.
     heavy = 1e4 * math.sqrt(np.trace(H) + 1e-30)
     A = np.zeros((d + 1, d + 1))
     A[:d, :d], A[d] = L.T, heavy
-    theta = nonnegative_least_squares(A, np.append(b, heavy * (room - d * low)))[:d]
+    theta = np.asarray(nnls(A, np.append(b, heavy * (room - d * low)))[0])[:d]
     return theta * min(1.0, (room - d * low) / max(float(theta.sum()), 1e-300)) + low
 
 
