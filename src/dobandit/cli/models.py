@@ -21,6 +21,7 @@ from dobandit.report.readable import counted
 
 _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 
+LEVELS = "the effect of a lever with more than two values is learned as a straight line"
 MEDIATORS = "if nobody can set it, say what can be set: --controllable, or controllable in the file"
 
 
@@ -140,6 +141,8 @@ def print_report(file: str, report: dict[str, Any]) -> None:
         rows.append(("can be set, though caused", f"{names(report['settable_mediators'])} ({MEDIATORS})"))
     if "linear" in report:
         rows.append(("links", "linear (every link is the identity)" if report["linear"] else "not linear"))
+    if report.get("continuous"):
+        rows.append(("values", f"numbers from 0 to 1 ({LEVELS})"))
     if "tables" in report:
         rows.append(("probabilities", "tables, one entry per pattern of the parents"))
     if report.get("hidden_states"):
