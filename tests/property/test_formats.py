@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dobandit.errors import DobanditError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS, from_networkx, parse_graph, print_graph, sniff, to_networkx
-from dobandit.graph.formats.tokens import Tokens
+from dobandit.graph.formats.lexer import Tokens
 from helpers.worlds import relaxed
 
 pytestmark = pytest.mark.filterwarnings("ignore::dobandit.errors.DobanditWarning")

@@ -15,11 +15,11 @@ from dobandit.report.charts import graph_chart, regret_chart, save_chart
 from dobandit.report.curves import message
 from dobandit.report.figures import specification, svg_of
 from dobandit.report.html import PageFigure, Section, report_html, study_page, study_section
-from dobandit.report.readable import columns, shortened_apart
 from dobandit.report.result import SimulationResult, load_result, simulate
 from dobandit.report.tables import (
     Table,
 )
+from dobandit.texts import columns, shortened_apart
 from helpers.reports import NASTY, result_of
 
 # -- pages ------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dobandit.cli.networks import graph_options, hide_of, read_structure
+from dobandit.cli.options import graph_options, hide_of, read_structure
 from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say, several
 from dobandit.cli.spelling import as_command
 from dobandit.documents.graphs import check_document, policies
@@ -17,7 +17,7 @@ from dobandit.graph.formats import format_of_path, print_graph, write_graph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.files import print_model, write_model
 from dobandit.model.projection import project
-from dobandit.report.readable import counted
+from dobandit.texts import counted
 
 _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 

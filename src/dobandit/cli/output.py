@@ -11,9 +11,8 @@ from functools import partial
 
 import click
 
-from dobandit.report.readable import columns as width_of
-from dobandit.report.readable import stacked
-from dobandit.texts import printable, printable_lines
+from dobandit.texts import columns as width_of
+from dobandit.texts import printable, printable_lines, stacked
 
 several = partial(click.option, multiple=True, metavar="NAME")  # an option that may be repeated
 

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dobandit.cli.experiments.inputs import context_given, links_of
-from dobandit.cli.networks import graph_options_but_context, hide_of, read_structure
+from dobandit.cli.options import (
+    graph_options_but_context,
+    hide_of,
+    link_option,
+    read_structure,
+    rule_options,
+    rule_words,
+    shown_action,
+)
 from dobandit.cli.output import json_option, print_json, print_table, say, several
-from dobandit.cli.rules import link_option, rule_options, rule_words, shown_action
 from dobandit.oracle.rules import rules_of
 from dobandit.texts import decimals, fixed, printable
 

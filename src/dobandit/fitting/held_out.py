@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.estimation.mixture import BACK, PRIOR
-from dobandit.experiment.diagnosis.cells import Cells
+from dobandit.experiment.diagnosis.link_test import Cells
 from dobandit.model.links import Link, exponential, identity, logistic
 from dobandit.oracle.frontier import MOST_PARENTS
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dobandit.estimation.confidence import Z95, holm, wilson
-from dobandit.experiment.diagnosis.cells import Cells, RoundsByVariable, cells_of
-from dobandit.experiment.diagnosis.links import Fitted, chi_square
+from dobandit.experiment.diagnosis.link_test import Cells, Fitted, RoundsByVariable, cells_of, chi_square
 from dobandit.experiment.diagnosis.parts import AGREES, CONTRADICTS, LEVEL, UNTESTED
 from dobandit.fitting.held_out import CURVES, SURE, TABLE, Array, choose_link, fit_weights, probabilities
 from dobandit.model.links import Link, auto

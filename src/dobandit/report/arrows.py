@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.graph.causal_graph import Edge
-from dobandit.report.boxes import MANY_ARROWS, PORT, Box, note_place, note_size
 from dobandit.report.layers import Layers, Vertex
+from dobandit.report.picture import MANY_ARROWS, PORT, Box, note_place, note_size
 
 _ARROW = 11.0  # length of a head
 _PLACES = (0.35, 0.3, 0.4, 0.25, 0.45, 0.2, 0.5, 0.55, 0.6, 0.65, 0.15, 0.7)

@@ -16,8 +16,7 @@ from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
 from dobandit.report.charts import GRID, INK, SOFT, finished
 from dobandit.report.figures import Figure, altair
-from dobandit.report.readable import action_words, shortened, shortened_apart
-from dobandit.texts import decimals, fixed
+from dobandit.texts import action_words, decimals, fixed, shortened, shortened_apart
 
 _BEST, _OTHER, _SEEN = "#004488", "#8a8a8a", "#bb5566"
 _ROW = 22  # pixels

@@ -14,8 +14,7 @@ import click
 from dobandit.cli.output import names, print_table, say
 from dobandit.cli.storage import VARIABLE, usual_storage
 from dobandit.experiment.reasons import gap_words, is_reached
-from dobandit.report.readable import counted, in_a_sentence
-from dobandit.texts import decimals, fixed
+from dobandit.texts import counted, decimals, fixed, in_a_sentence
 
 if TYPE_CHECKING:
     from dobandit.experiment.answers import BestObserved, EdgeEstimate

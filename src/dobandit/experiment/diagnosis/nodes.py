@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from dobandit.estimation.confidence import holm
-from dobandit.experiment.diagnosis.cells import RoundsByVariable, cells_of, zeta_of
 from dobandit.experiment.diagnosis.findings import on_weights
-from dobandit.experiment.diagnosis.links import tested
+from dobandit.experiment.diagnosis.link_test import RoundsByVariable, cells_of, tested, zeta_of
 from dobandit.experiment.diagnosis.parts import (
     AGREES,
     CONTRADICTS,

@@ -16,11 +16,9 @@ import re
 from dobandit import limits
 from dobandit.errors import closest
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.draft import ROLES, GraphDraft
-from dobandit.graph.formats.quoting import quote, take_name, unquote
-from dobandit.graph.formats.roles import marks
+from dobandit.graph.formats.draft import ROLES, GraphDraft, marks
+from dobandit.graph.formats.lexer import QUOTED, Tokens, quote, take_name, token_pattern, unquote
 from dobandit.graph.formats.states import many_states
-from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
 
 _TOKENS = token_pattern(
     skip=r"\s++|//[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/",

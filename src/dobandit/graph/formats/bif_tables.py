@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dobandit.errors import closest
 from dobandit.graph.formats.bif import NetworkReader, tokens_of
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.quoting import quote, take_name
+from dobandit.graph.formats.lexer import quote, take_name
 
 Array = NDArray[np.float64]
 MOST_ENTRIES = 1 << 24  # of all tables together: 128 MB

@@ -10,8 +10,7 @@ import re
 
 from dobandit import limits
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.quoting import unescape
-from dobandit.graph.formats.tokens import Tokens
+from dobandit.graph.formats.lexer import Tokens, unescape
 
 NAMES = ("word", "quoted")
 _ANGLE = re.compile("[<>]")

@@ -14,10 +14,8 @@ import re
 
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.braces import NAMES, Attributes, BraceParser, Scope, begin
-from dobandit.graph.formats.draft import ROLES, GraphDraft
-from dobandit.graph.formats.quoting import in_quotes, quoted
-from dobandit.graph.formats.roles import isolated, marks
-from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
+from dobandit.graph.formats.draft import ROLES, GraphDraft, isolated, marks
+from dobandit.graph.formats.lexer import QUOTED, Tokens, in_quotes, quoted, token_pattern
 
 SKIP = r"\s++|//[^\r\n]*+|\#[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
 _TOKENS = token_pattern(

@@ -16,10 +16,8 @@ from collections.abc import Iterator
 
 from dobandit.errors import closest
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.quoting import quote, take_name
-from dobandit.graph.formats.roles import isolated, listed_roles
-from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
+from dobandit.graph.formats.draft import GraphDraft, isolated, listed_roles
+from dobandit.graph.formats.lexer import QUOTED, Tokens, quote, take_name, token_pattern
 
 _TOKENS = token_pattern(
     skip=r"[^\S\r\n]++|#[^\r\n]*+",

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dobandit import limits
 from dobandit.errors import ParseError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.draft import ROLES, GraphDraft
-from dobandit.graph.formats.roles import marks
+from dobandit.graph.formats.draft import ROLES, GraphDraft, marks
 
 if TYPE_CHECKING:
     import networkx

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from starlette.datastructures import FormData
 
-from dobandit.documents.typed import names_in, number
+from dobandit.checks import names_in, number
 from dobandit.errors import DobanditError, ExperimentError, InterventionError
 from dobandit.experiment.definition import checked_share, checked_within
 from dobandit.experiment.storage.refusals import checked_name

@@ -11,13 +11,13 @@ from starlette.responses import JSONResponse, Response
 
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.answers import Recommendation
-from dobandit.report.readable import counted, shortened
 from dobandit.service.pages import graphs, words
 from dobandit.service.pages.charts import node_views, rewards_picture, tried_picture, values_picture
 from dobandit.service.pages.course import Known
 from dobandit.service.pages.desks import Answers, Desk, Segment, desks_of
 from dobandit.service.pages.rendering import page
 from dobandit.service.threads import answering
+from dobandit.texts import counted, shortened
 
 router = APIRouter(include_in_schema=False)
 _RECENT = 8  # trials in the table

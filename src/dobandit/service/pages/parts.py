@@ -11,7 +11,7 @@ from starlette.datastructures import FormData
 
 from dobandit.errors import GraphError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.roles import usual_bias
+from dobandit.graph.formats.draft import usual_bias
 from dobandit.service.pages.forms import text
 
 TARGET, SEEN, SETTABLE, CONTEXT, HIDDEN = "target", "seen", "controllable", "context", "latent"
