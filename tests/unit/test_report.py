@@ -11,8 +11,8 @@ from scipy import stats
 from dobandit import paper
 from dobandit.policy.yardsticks import Random
 from dobandit.report.curves import message, regret_figure
+from dobandit.report.layers import spread
 from dobandit.report.result import SimulationResult
-from dobandit.report.spread import spread
 from dobandit.report.tables import (
     Table,
     summary_document,

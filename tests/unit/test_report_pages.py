@@ -172,8 +172,19 @@ def test_notebooks_show_figures_and_tables(usual):
 
 
 def test_newest_vega_lite_is_used_where_altairs_is_missing(monkeypatch):
-    monkeypatch.setattr(figures, "converter", lambda: type("Old", (), {"get_vegalite_versions": lambda: ["5.8"]}))
-    assert figures._version() is None
+    asked = []
+
+    class Old:
+        def get_vegalite_versions(self):
+            return ["5.8"]
+
+        def vegalite_to_svg(self, spec, vl_version, allowed_base_urls):
+            asked.append(vl_version)
+            return "<svg></svg>"
+
+    monkeypatch.setattr(figures, "converter", Old)
+    svg_of(graph_chart(CausalGraph([("a", "y")], target="y")))
+    assert asked == [None]  # the converter's own newest
 
 
 @pytest.mark.parametrize("odd", ["\x00", "\x01", "\x1b[31m", "\ufffe", "\uffff", "\ud800"])

@@ -22,7 +22,7 @@ import numpy as np
 from dobandit.errors import GraphError, ModelError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats import format_of_path, parse_graph, sniff
-from dobandit.graph.formats.bif_tables import network_of
+from dobandit.graph.formats.bif import network_of
 from dobandit.graph.formats.draft import usual_controllable
 from dobandit.graph.formats.files import plain_text
 from dobandit.graph.formats.json_format import graph_of_model_document

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dobandit import paper
 from dobandit.model.base import CausalModel
-from dobandit.report.spread import spread
+from dobandit.report.layers import spread
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.statistics import curve_interval
 from dobandit.simulation.study import Study

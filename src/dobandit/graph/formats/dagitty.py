@@ -51,7 +51,6 @@ def draft_of(text: str) -> GraphDraft:
 
 
 class _DagittyParser(BraceParser):
-    plain = re.compile(r"(\w++)\s*+->\s*+(\w++)\s(?:\s|;)*+(?=[\w\"}])")
     wanted = frozenset({"outcome", "latent", "unobserved", "exposure", "selected", "context", "o", "u", "l", "e"})
 
     def mark(self, name: str, attributes: Attributes) -> None:

@@ -27,7 +27,6 @@ _TOKENS = token_pattern(
 )
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS = frozenset({"strict", "graph", "digraph", "subgraph", "node", "edge"})
-_PLAIN = rf"(?!(?i:{'|'.join(sorted(_KEYWORDS))})\b)[A-Za-z_][A-Za-z0-9_]*+(?![^\x00-\x7f])"
 _ADVICE = 'Put names with other characters than letters, digits and _ in double quotes: "A-B".'
 _ARROWS = {"forward": "->", "back": "<-", "both": "<->"}
 _UNDIRECTED = "has no direction, but causes and effects need one. Write `digraph` and `->`"
@@ -47,7 +46,6 @@ def draft_of(text: str) -> GraphDraft:
 
 
 class _DotParser(BraceParser):
-    plain = re.compile(rf"({_PLAIN})\s*+->\s*+({_PLAIN})\s*+(?:;\s*+|(?=[A-Za-z_\"}}]))")
     wanted = frozenset({*ROLES, "dir", "target"})
 
     def setting(self, key: str, value: str, place: int) -> None:

@@ -27,7 +27,6 @@ _TOKENS = token_pattern(
     quoted=QUOTED,
     sign=r"[:,]",
 )
-_PLAIN = re.compile(r"([\w.]++)[ \t]*+(?:->|,|)[ \t]*+([\w.]++)[ \t]*+[\r\n]\s*+")
 _BARE = re.compile(r"[\w.]+")
 _ADVICE = 'Put names with other characters than letters, digits, _ and . in double quotes: "A-B".'
 _DIRECTIVES = ("target", "latent", "controllable", "bias", "context")
@@ -40,7 +39,6 @@ def draft_of(text: str) -> GraphDraft:
     while tokens.kind != "end":
         if not tokens.skip("newline"):
             _line(tokens, draft)
-            tokens.plain_edges(_PLAIN, draft.edge)
     return draft
 
 

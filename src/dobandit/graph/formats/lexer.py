@@ -6,7 +6,7 @@ Lines and columns are counted only when an error needs them; while all is well a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from dobandit.errors import ParseError, located
 
@@ -60,21 +60,6 @@ class Tokens:
         self.kind: str = self.value if kind == "sign" else kind
         if kind == "bad":
             raise self._bad_character()
-
-    def plain_edges(self, pattern: re.Pattern[str], edge: Callable[[str, str, int], None]) -> None:
-        """The fast lane: pass (cause, effect, place) of plain edges on, one match each, while `pattern` matches.
-
-        It matches an edge in its commonest form up to the next token, and must match nothing that the grammar
-        would read in another way.
-        """
-        match = pattern.match(self.text, self.at)
-        if match is None:
-            return
-        while match is not None:
-            edge(match[1], match[2], match.start())
-            end = match.end()
-            match = pattern.match(self.text, end)
-        self.jump(end)
 
     def take(self, kind: str, wanted: str) -> str:
         """The current token's value, which must be of this kind; `wanted` says so in the error."""
