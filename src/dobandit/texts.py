@@ -21,9 +21,6 @@ _QUOTED = re.compile(
     rf"""(?<!\w)'(?:[^'\\]|\\.){{{MOST_ECHOED - 1},}}'(?!\w)|(?<!\w)"(?:[^"\\]|\\.){{{MOST_ECHOED - 1},}}"(?!\w)""",
     re.S,
 )
-# How a collection begins: a round bracket alone may be a remark, unless it follows "got" or "but".
-_COLLECTION = re.compile(r"((?<!\w)\w{1,60}\(|[\[{]|(?<=\bgot )\(|(?<=\bbut )\()")
-_BRACKETS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[(\[{)\]}]""", re.S)
 
 
 def printable(text: str) -> str:
@@ -45,11 +42,11 @@ def _shown(character: str) -> str:
 
 
 def message(text: str) -> str:
-    """An error's text: printable, and without more than some 200 characters of any one thing that came."""
+    """An error's text: printable, at most some 200 characters of any one name or quotation, and 2,000 in all."""
     lines = printable_lines(text)
     if len(lines) <= MOST_ECHOED:
         return lines
-    lines = _WORD.sub(_matched, _QUOTED.sub(_matched, _collections_cut(lines)))
+    lines = _WORD.sub(_shorter, _QUOTED.sub(_shorter, lines))
     if len(lines) <= _LONGEST_MESSAGE:
         return lines
     return f"{lines[: _LONGEST_MESSAGE // 2]} ... {lines[-_LONGEST_MESSAGE // 2 :]}"  # the way out stands at the end
@@ -84,29 +81,8 @@ def with_interval(value: float, low: float, high: float, usual: int = 3, sign: s
     return f"{value_text} ({' to '.join(end_texts)})"
 
 
-def _collections_cut(text: str) -> str:
-    """Lists, dictionaries and the like that came: each is one thing, up to its closing bracket."""
-    done, at = [], 0
-    while found := _COLLECTION.search(text, at):
-        start, still_open = found.start(1), 0
-        for part in _BRACKETS.finditer(text, found.end() - 1):
-            still_open += (part[0] in "([{") - (part[0] in ")]}")
-            if not still_open:
-                break
-        else:
-            break  # never closed
-        whole = text[start : part.end()]
-        done += [text[at:start], whole if len(whole) <= MOST_ECHOED else _shortened(whole)]
-        at = part.end()
-    return "".join(done) + text[at:]
-
-
-def _matched(found: re.Match[str]) -> str:
-    return _shortened(found[0])
-
-
-def _shortened(whole: str) -> str:
-    return f"{whole[: MOST_ECHOED - 20]}...{whole[-17:]}"
+def _shorter(found: re.Match[str]) -> str:
+    return f"{found[0][: MOST_ECHOED - 20]}...{found[0][-17:]}"
 
 
 # -- numbers and names as people read them ---------------------------------------------------------------------------

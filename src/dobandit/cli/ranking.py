@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dobandit.cli.experiments.inputs import context_given, links_of
 from dobandit.cli.options import (
+    context_given,
     graph_options_but_context,
     hide_of,
     link_option,
+    links_of,
     read_structure,
     rule_options,
     rule_words,

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from dobandit.cli.experiments.inputs import links_of
 from dobandit.cli.options import (
     effects_option,
     hide_of,
     hide_option,
     link_option,
+    links_of,
     network_options,
     read_world,
     rule_options,

@@ -9,25 +9,27 @@ import click
 
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import common, count_of
-from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, links_of
-from dobandit.cli.experiments.printing import MOST_ON_A_LINE, digits, duration, moment, print_facts, span, values
+from dobandit.cli.experiments.printing import MOST_ON_A_LINE, digits, duration, moment, print_facts, values
 from dobandit.cli.models import MEDIATORS
 from dobandit.cli.options import (
+    LEASE_HELP,
     effects_option,
     graph_options,
     hide_of,
+    lease_of,
     link_option,
+    links_of,
     read_structure,
     rule_options,
     rule_words,
 )
-from dobandit.cli.output import answer, names, print_json, print_table, progress_of_a_log, say
+from dobandit.cli.output import answer, names, print_json, print_table, say
 from dobandit.cli.storage import kept, opened
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.catalogue import create_experiment, delete_experiment, list_experiments, rename_experiment
 from dobandit.experiment.reasons import gap_words
-from dobandit.texts import counted, decimals, printable
+from dobandit.texts import counted, printable
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -154,8 +156,8 @@ def show_command(name: str, storage: str, as_json: bool) -> None:
       dobandit experiment show spring
       dobandit experiment show spring --json
     """
-    with opened(name, storage) as experiment, progress_of_a_log("Adding up the log", as_json) as progress:
-        status = experiment.status(progress)
+    with opened(name, storage) as experiment:
+        status = experiment.status()
     answer(as_json, documents.shown_document(experiment, status), lambda: print_status(experiment, status))
 
 
@@ -246,8 +248,9 @@ def print_status(experiment: Experiment, status: Status) -> None:
 def _mean(mean: Mean | None) -> str:
     if mean is None:
         return "none seen yet"
-    value, ends = digits(mean.value, decimals(mean.interval)), span(mean.interval)
-    return f"{value} on average  ({ends}, 95% confidence, valid at every look; {counted(mean.rounds, 'round')})"
+    return out.estimated(
+        mean.value, mean.interval, f", 95% confidence, valid at every look; {counted(mean.rounds, 'round')}"
+    )
 
 
 def _stopping(status: Status, delta: float) -> str:

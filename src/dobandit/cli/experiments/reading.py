@@ -11,8 +11,7 @@ import click
 
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import available_option, common, context_option, count_of, of_experiment
-from dobandit.cli.experiments.inputs import context_given
-from dobandit.cli.options import parse_settings
+from dobandit.cli.options import context_given, parse_settings
 from dobandit.cli.output import answer, print_json, say, several
 from dobandit.cli.storage import opened
 from dobandit.documents import live as documents
