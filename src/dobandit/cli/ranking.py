@@ -142,5 +142,5 @@ def _margin_words(node: NodeFit) -> str:
 
 def _fit_words(node: NodeFit) -> str:
     if node.link in ("rate", "table"):
-        return "any data fit"
+        return "nothing to test"
     return node.verdict if node.p is None else f"{node.verdict} (p = {node.p:.2g})"

@@ -149,7 +149,7 @@ def list_command(storage: str, as_json: bool) -> None:
 @click.argument("name")
 @common
 def show_command(name: str, storage: str, as_json: bool) -> None:
-    """Say what an experiment is, and how far.
+    """Show an experiment's settings and progress.
 
     \b
     Examples:
@@ -238,7 +238,7 @@ def print_status(experiment: Experiment, status: Status) -> None:
     rows += [
         (
             f"nothing about {name}",
-            f"was learned from {counted(rounds, 'told round')}, for want of its value or a cause's",
+            f"was learned from {counted(rounds, 'told round')}, because its value or a cause's value was missing",
         )
         for name, rounds in status.untaught.items()
     ]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _VERDICTS = {
     "fits": "fits the rounds so far",
     "contradicted": "is contradicted by the rounds",
-    "unknown": "was not tested against the rounds",
+    "unknown": "was not checked against the rounds",
 }
 HIDDEN = "***"  # what stands in an address instead of a password
 MOST_ON_A_LINE = 10  # variables on one line
@@ -244,14 +244,14 @@ def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
     if told.probability_best is not None:
         rows.append(("best allowed set", f"with probability {chance(told.probability_best)}"))
     if told.expected_loss is not None:
-        rows.append(("lost if it is not", f"{told.expected_loss:.3g} on average"))
+        rows.append(("expected loss", f"{told.expected_loss:.3g} if another set is best"))
     if told.gap is not None:
         label = "if the model is right" if told.doubts else "guaranteed"
         rows.append((label, gap_words(told.gap, experiment.delta)))
         if is_reached(told.gap, within):
             yes, no = (
-                "yes: {0:g} was wanted, so that this is an answer",
-                "no: {0:g} was wanted, but see the notes below",
+                "yes (threshold {0:g})",
+                "no (threshold {0:g}): see the notes below",
             )
             rows.append(("may stop", (no if told.doubts else yes).format(within)))
     if causal and told.verdict is not None:
