@@ -164,7 +164,7 @@ def _solve(V: Array, weight: Array, x: Array, ridge: float, bounded: bool) -> Ar
     if bounded:
         from scipy.optimize import nnls  # not at the start: it takes long to import
 
-        return np.asarray(nnls(A, b)[0])
+        return np.asarray(nnls(A, b, maxiter=1000)[0])
     return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0])
 
 

@@ -53,7 +53,7 @@ def tested(cells: Cells, link: Link, continuous: bool, nonnegative: bool) -> tup
     try:
         fit = _fit(cells, link, continuous, nonnegative)
         test = _lack_of_fit(cells, fit) if continuous else chi_square(cells, fit)
-    except (RuntimeError, np.linalg.LinAlgError):  # nnls says RuntimeError where it does not converge
+    except (RuntimeError, ValueError):  # of nnls, where it does not converge or numbers overflow; of linear algebra
         return None
     return None if test is None or test.df < 1 else (fit.p, test)
 
@@ -117,12 +117,12 @@ def _within_bounds(H: Array, g: Array, low: float, room: float) -> Array:
 
     b = np.linalg.solve(L, g - H @ np.full(d, low))
     if math.isinf(room):
-        return np.asarray(nnls(L.T, b)[0]) + low
+        return np.asarray(nnls(L.T, b, maxiter=1000)[0]) + low
     # One more unknown, what is left of the room, and a row that is so heavy that it holds.
     heavy = 1e4 * math.sqrt(np.trace(H) + 1e-30)
     A = np.zeros((d + 1, d + 1))
     A[:d, :d], A[d] = L.T, heavy
-    theta = np.asarray(nnls(A, np.append(b, heavy * (room - d * low)))[0])[:d]
+    theta = np.asarray(nnls(A, np.append(b, heavy * (room - d * low)), maxiter=1000)[0])[:d]
     return theta * min(1.0, (room - d * low) / max(float(theta.sum()), 1e-300)) + low
 
 
