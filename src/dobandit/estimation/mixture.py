@@ -49,8 +49,7 @@ BACK, EVEN = 1.0, 0.5  # imagined rows of a table's cell: at what the others say
 # Odds of the members at the start. The table's are the highest: what the others say of one pattern by what was seen of
 # another they have to earn; where they are right, the table loses little by not knowing. Where there are segments,
 # their own lines come before the curve that all of them share.
-ODDS, ODDS_BY_SEGMENT = (1.0, 1.0, 20.0, 0.0), (0.0, 0.3, 20.0, 4.0)
-ODDS_APART = (0.0, 0.005, 20.0, 4.0)  # by segment, where the shared curve stands apart
+ODDS, ODDS_BY_SEGMENT = (1.0, 1.0, 20.0, 0.0), (0.0, 0.005, 20.0, 4.0)
 _SURE = 1e-9
 _NEWTON = 3  # steps per fit; the last fit is the start of the next
 _ALWAYS = 64  # rows up to which a curve is fitted after each of them
@@ -99,14 +98,12 @@ def mixture(
     room: int,
     shares: bool,
     context: NDArray[np.bool_],
-    curve_apart: bool,
 ) -> tuple[Mixture, Mixed]:
     """The estimator and its state before any round. Patterns are counted at every node, straight lines too: intervals
     that hold at every round are made of the counts (`estimation.anytime`).
 
     shares  weights are promised to be nonnegative with a sum of at most 1 (`start_with_shares`)
     context  by slot, whether a parent tells the node's segments apart
-    curve_apart  whether the curve that segments share stands apart
     """
     stats, nodes = start_statistics(layout, ridge), len(layout.ptr) - 1
     if shares:
@@ -115,9 +112,9 @@ def mixture(
     patterns = start_patterns(layout, counted, room)
     sizes = np.diff(layout.ptr)
     covariance = np.concatenate([np.eye(size).ravel() / PRIOR for size in sizes])
-    odds = has * np.where(has[:, OWN_LINES:], ODDS_APART if curve_apart else ODDS_BY_SEGMENT, ODDS)
+    odds = has * np.where(has[:, OWN_LINES:], ODDS_BY_SEGMENT, ODDS)
     start = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1.0)
-    apart, back = has[:, OWN_LINES] & curve_apart, start.copy()
+    apart, back = has[:, OWN_LINES], start.copy()
     back[apart, CURVED] = 0.0
     back[apart] /= back[apart].sum(axis=1, keepdims=True)
     segments = segments_of(layout, context)

@@ -31,7 +31,6 @@ from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, 
 
 FIRST, SECOND, THIRD, VERSION = 1, 2, 3, 4  # a definition without anything new is one of those before
 _OF_ITS_TIME = ("version", "segments", "batches", "lines")  # what the same words mean by the version that wrote them
-_OWN = "own lines"  # what segments have in the third version (`estimation.segments`)
 _APART = "own lines, curve apart"  # and since the fourth (`estimation.mixture`)
 _SPREAD = "spread"  # the order in which rounds of a trial are learned since the fourth (`policy.unordered`)
 _ASSUMED = "assumed"  # links that hidden causes leave no choice about, and nobody promised
@@ -65,25 +64,18 @@ class Definition:
             document.get("effects", "nonnegative"),
             document.get("hide", ()),
         )
-        said = document.get("segments")
-        return replace(
-            problem,
-            own_lines=said in (_OWN, _APART),
-            curve_apart=said == _APART,
-            spread_batches=document.get("batches") == _SPREAD,
-            assumed_lines=document.get("lines") == _ASSUMED,
-        )
+        return replace(problem, assumed_lines=document.get("lines") == _ASSUMED)
 
     @cached_property
     def policy(self) -> Policy:
-        from dobandit.policy.registry import policy_class, policy_from_log
+        from dobandit.policy.registry import policy_class, policy_from_document
 
         try:
             policy_class(self.document["policy"]["name"])  # what is not installed here says so itself
         except PolicyError as error:
             raise PolicyError(f"the experiment was made with a policy that is not known here: {error}") from None
         try:
-            return policy_from_log(self.document["policy"])
+            return policy_from_document(self.document["policy"])
         except (DobanditError, TypeError) as error:
             raise _unreadable(error) from None
 

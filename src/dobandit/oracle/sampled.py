@@ -25,8 +25,7 @@ from dobandit.estimation.statistics import Layout, factorise
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_value
 from dobandit.oracle.joint_field import JointField, fill_field
-from dobandit.oracle.joint_linear import JointLinear
-from dobandit.oracle.joint_means import score_means
+from dobandit.oracle.joint_means import JointLinear, score_means
 from dobandit.oracle.joint_pattern import JointPattern, walk_patterns
 from dobandit.oracle.listing import IDLE, Listing, pick, propose, score
 from dobandit.oracle.pattern_tables import fill_tables

@@ -65,7 +65,7 @@ def anytime_oracle(estimator: Any) -> OracleMaker:
             )
         listing = listing or listed(problem, available)
         joint = joint_pattern(graph, listing, estimator, frontier)
-        return anytime_values(graph, listing, layout_of(graph), estimator, joint)
+        return anytime_values(listing, frontier, layout_of(graph), estimator, joint)
 
     return make
 

@@ -21,7 +21,7 @@ from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, problem_of
-from dobandit.policy.registry import policy_from_log, policy_from_spec, policy_to_document
+from dobandit.policy.registry import policy_from_document, policy_from_spec, policy_to_document
 from dobandit.simulation.function_model import FunctionModel, WorldFunction
 from dobandit.simulation.labels import told_apart
 from dobandit.simulation.view import TRUTHFUL, View, view_of
@@ -87,7 +87,7 @@ class Study:
         model = model_from_document(document["model"])
         return cls(
             model,
-            {label: policy_from_log(policy, model) for label, policy in document["policies"].items()},
+            {label: policy_from_document(policy, model) for label, policy in document["policies"].items()},
             rules=Rules(**document["rules"]) if "rules" in document else Rules(int(document["budget"])),
             rounds=int(document["rounds"]),
             replications=int(document["replications"]),
