@@ -145,6 +145,11 @@ def form_in_words(estimator: Any, state: Any, v: int) -> str:
     return f"{_FORMS[best]} ({100 * weight[best]:.0f}%)"
 
 
+def is_curve(estimator: Any, v: int) -> bool:
+    """Whether node v is a curve and nothing else: its link was promised."""
+    return isinstance(estimator, Mixture) and bool(estimator.has[v, CURVED]) and int(estimator.has[v].sum()) == 1
+
+
 @inlined
 def within(p: float, low: float) -> float:
     return min(max(p, low), 1.0 - low)

@@ -25,6 +25,7 @@ from dobandit.policy.recording import Recorder
 from dobandit.policy.world import World
 from dobandit.texts import decimals, fixed
 
+_C = 2.0  # standard errors, of the intervals of weights
 _MOST_CELLS = 1 << 22  # actions x contexts, each with its own outcomes
 ANSWER = "it is the answer"
 ANSWER_EXPECTED = "it is the answer if the rounds under way bring what is expected"
@@ -85,7 +86,7 @@ class BestSetEngine(GuaranteedEngine):
     half for the actions' own outcomes."""
 
     def __init__(self, problem: Problem, epsilon: float, delta: float) -> None:
-        super().__init__(problem, delta / 2)
+        super().__init__(problem, delta / 2, _C)
         self.epsilon, self.delta = epsilon, delta
         actions = self.plan.oracle.listing.actions
         cells = len(actions.ids) << len(problem.context_ids)

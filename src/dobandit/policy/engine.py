@@ -145,7 +145,8 @@ class Engine(ABC):
     problem           what it works on; never changed
     draws             how many random numbers `choose` needs in a round; it has no others
     trusts_intervals  whether `choose` goes by intervals that may be wider after rows without an order
-    delta    with what probability `gap`, where there is one, is wrong at some round
+    watches_graph     whether it counts what the rounds say against the graph (`findings`)
+    delta             with what probability `gap`, where there is one, is wrong at some round
     bonus_words       why the index of an action is above its mean, for people; "" where it need not be
 
     What an engine knows is a function of the rounds it was told, in their order: an experiment is started again by
@@ -163,6 +164,7 @@ class Engine(ABC):
     problem: Problem
     draws: int = UNIFORMS
     trusts_intervals: bool = False
+    watches_graph: bool = False
     delta: float = 0.05
     bonus_words: str = ""
 
@@ -236,6 +238,10 @@ class Engine(ABC):
     @property
     def revisions(self) -> tuple[Finding, ...]:
         """Causes that the graph leaves out and the engine reckons with, because the rounds speak for them."""
+        return ()
+
+    def findings(self) -> Sequence[Finding]:
+        """What the rounds say against the graph besides `revisions`, of an engine that watches it."""
         return ()
 
     @property

@@ -48,7 +48,7 @@ def guaranteed_engine(problem: Problem, scale: float, share: float, flags: Flags
             "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, or "
             "give continuous=False."
         )
-    return GuaranteedEngine(problem, DELTA, flags, share, scale)
+    return GuaranteedEngine(problem, DELTA, scale, flags, share)
 
 
 def anytime_oracle(estimator: Any) -> OracleMaker:
@@ -85,8 +85,9 @@ class GuaranteedEngine(CausalEngine):
     """Chooses by the intervals that hold at every round, which its state keeps.
 
     delta  with what probability one of them fails
+    scale  how many standard errors the optimism reaches, where it is by those
     flags  variables that say what was set (`policy.revision`)
-    share  the leeway, within which an index of `scale` standard errors chooses; 0: the upper ends alone choose
+    share  the leeway, within which that optimism chooses; 0: the upper ends of the intervals alone choose
     """
 
     trusts_intervals = True
@@ -95,15 +96,15 @@ class GuaranteedEngine(CausalEngine):
         self,
         problem: Problem,
         delta: float,
+        scale: float,
         flags: Flags | None = None,
         share: float = 0.0,
-        scale: float = 0.0,
     ) -> None:
         estimator, state = beliefs_at_start(problem)
         make = leeway_oracle(estimator, share) if share > 0.0 else anytime_oracle(estimator)
         layout, order = layout_of(problem.graph), np.array(problem.order, dtype=np.int64)
         nats = math.log(len(order) / delta)
-        super().__init__(problem, estimator, state, Bonus(scale if share > 0.0 else nats), with_flags(make, flags))
+        super().__init__(problem, estimator, state, Bonus(scale), with_flags(make, flags))
         self._share = share
         bounds = self.plan.oracle.bounds if share > 0.0 else self.plan.oracle
         watch, self.state = watched(layout, estimator, state, order, bounds.frontier.table_ptr, nats)
