@@ -20,8 +20,15 @@ from dobandit.estimation.confidence import checked_delta
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.advantages import advantage, advantages_of
-from dobandit.oracle.anytime_values import AnytimeValues, Ends, anytime_values, bound_actions, fill_intervals
-from dobandit.oracle.frontier import Frontier, frontier_of
+from dobandit.oracle.anytime_values import (
+    AnytimeValues,
+    Ends,
+    anytime_values,
+    bound_actions,
+    bounded_frontier,
+    fill_intervals,
+)
+from dobandit.oracle.frontier import Frontier
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import Interval
 
@@ -43,7 +50,10 @@ class Bounds(NamedTuple):
 
 def anytime_intervals(problem: Problem, estimator: Any) -> AnytimeIntervals | None:
     """The intervals of a problem; None where there are none: for numbers between 0 and 1, and for wide graphs."""
-    frontier = None if problem.continuous else frontier_of(problem.graph, np.array(problem.order, dtype=np.int64))
+    if problem.continuous:
+        return None
+    order, layout = np.array(problem.order, dtype=np.int64), layout_of(problem.graph)
+    frontier = bounded_frontier(problem.graph, order, layout, estimator)
     return None if frontier is None else AnytimeIntervals(problem, estimator, frontier)
 
 

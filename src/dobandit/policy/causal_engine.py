@@ -24,7 +24,7 @@ from dobandit.oracle.listing import Listing, listing_of, write_row
 from dobandit.oracle.local_search import local_search
 from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_intervals
 from dobandit.policy.causal_pending import expect_round
-from dobandit.policy.engine import WORDS_NOW, WORDS_TOO_WIDE, Array, Chance, Estimate, Situation, words_always
+from dobandit.policy.engine import WORDS_APPROXIMATE, WORDS_NOW, Array, Chance, Estimate, Situation, words_always
 from dobandit.policy.model_engine import ModelEngine, OracleMaker
 from dobandit.policy.model_rounds import score_actions
 from dobandit.policy.oracles import listed
@@ -151,7 +151,7 @@ class CausalEngine(ModelEngine):
         if self.anytime is not None:
             words = words_always(self.delta)
         else:
-            words = WORDS_NOW if self.problem.continuous else WORDS_TOO_WIDE
+            words = WORDS_NOW if self.problem.continuous else WORDS_APPROXIMATE
         return f"{words}, if every effect is a straight line" if self.problem.assumed_lines else words
 
     @cached_property

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 WORDS_NOW = "95%, at this round"
-WORDS_TOO_WIDE = f"about {WORDS_NOW} only: the graph is too wide for intervals that hold at every round"
+WORDS_APPROXIMATE = f"about {WORDS_NOW} only: too many causes for intervals that hold at every round"
 UNIFORMS = 3  # random numbers in a round, unless an engine asks for more: tie-breaking, whether to explore, where
 
 

@@ -14,8 +14,7 @@ from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.kept_intervals import look_again, watched
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action
-from dobandit.oracle.anytime_values import anytime_values
-from dobandit.oracle.frontier import frontier_of
+from dobandit.oracle.anytime_values import anytime_values, bounded_frontier
 from dobandit.oracle.joint_pattern import joint_pattern
 from dobandit.oracle.leeway import leeway
 from dobandit.oracle.listing import Listing
@@ -56,12 +55,12 @@ def anytime_oracle(estimator: Any) -> OracleMaker:
 
     def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
         graph, count = problem.graph, problem.allowed(available).count()
-        frontier = frontier_of(graph, np.array(problem.order, dtype=np.int64))
+        frontier = bounded_frontier(graph, np.array(problem.order, dtype=np.int64), layout_of(graph), estimator)
         if frontier is None or (listing is None and count > MOST_ACTIONS):
             what = "the graph is too wide for exact passes" if frontier is None else f"there are {count:,} of them"
             raise PolicyError(
                 f"guarantee=True computes an interval for every action, up to {MOST_ACTIONS:,} of them, but {what}. "
-                "Lower the budget, or leave guarantee out: predictions still have these intervals."
+                "Lower the budget, or leave guarantee out."
             )
         listing = listing or listed(problem, available)
         joint = joint_pattern(graph, listing, estimator, frontier)
