@@ -72,7 +72,7 @@ def test_predictions_of_many_actions_are_those_of_each(policy):
         assert (many.value[i], many.low[i], many.high[i]) == pytest.approx(one, abs=1e-12)
 
 
-@pytest.mark.parametrize("links, causes", [("auto", 12), ("auto", 13), ("logistic", 8), ("logistic", 9)])
+@pytest.mark.parametrize(("links", "causes"), [("auto", 12), ("auto", 13), ("logistic", 8), ("logistic", 9)])
 def test_with_many_causes_intervals_say_that_they_are_approximate_and_no_gap_is_promised(links, causes):
     """Y is an exclusive or, which no line or curve can tell."""
     graph = dob.CausalGraph([(f"X{i}", "Y") for i in range(causes)], target="Y")
