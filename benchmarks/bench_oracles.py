@@ -189,7 +189,7 @@ def search_row(policy, model, links, among, rng, label=None):
         learner.engine.update(Rounds(values, was_set, np.ones(rows, dtype=np.int64)))
     oracle = learner.engine.plan.oracle
     typical, longest = 1e3 * np.median(times[1:]), 1e3 * max(times[1:])  # the first compiles
-    sizes = f"{len(oracle.listing.order):>8}{int(oracle.report[2]):>16,}"
+    sizes = f"{len(oracle.listing.order):>8}{int(oracle.explored[0]):>16,}"
     print(f"  {label or links:<20}{among:>14}{sizes}{typical:>10.1f}{longest:>9.1f}")
 
 

@@ -48,7 +48,7 @@ class LocalSearch(NamedTuple):
     taken: NDArray[np.int64]  # (most,) levers
     gain: NDArray[np.float64]  # (levers,) what each added to the index when last looked at
     looked: NDArray[np.bool_]  # (levers,) scratch
-    report: NDArray[np.float64]  # (3,) index, bound (none is known), actions looked at
+    explored: NDArray[np.int64]  # (1,) actions looked at
 
 
 def local_search(
@@ -84,7 +84,7 @@ def local_search(
         np.zeros(max(most, 1), dtype=np.int64),
         np.zeros(len(levers)),
         np.zeros(len(levers), dtype=np.bool_),
-        np.zeros(3),
+        np.zeros(1, dtype=np.int64),
     )
 
 
@@ -177,7 +177,7 @@ def best_at(
         c.gain[lever] = value - without
         if found < 0 or value > best + TIE:
             best, found = value, lever
-    c.report[2] += looks
+    c.explored[0] += looks
     if found >= 0:
         c.taken[place] = found
     return best
@@ -196,7 +196,7 @@ def index_without(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: 
 def propose_searched(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
     """Greedy, then exchanges. Equal levers in an order that the round draws."""
     shift = int(draws[0] * len(c.id))
-    c.report[2] = 1.0
+    c.explored[0] = 1
     prepare(c.inner, layout, state, rho)
     count = c.required
     for i in range(count):
@@ -222,5 +222,4 @@ def propose_searched(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, draw
         if value <= before + TIE:
             break
     c.listing.values[0] = evaluate(c, layout, state, rho, fixed, count)
-    c.report[0], c.report[1] = c.listing.values[0], np.inf
     return 0

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.estimators import Sums
-from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE
-from dobandit.estimation.segments import context_bits, segments_at
+from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE, context_bits, segments_at
 from dobandit.estimation.statistics import Layout, factorise
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_value

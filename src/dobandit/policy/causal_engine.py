@@ -23,11 +23,11 @@ from dobandit.oracle.joint_pattern import joint_pattern
 from dobandit.oracle.listing import Listing, listing_of, write_row
 from dobandit.oracle.local_search import local_search
 from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_intervals
-from dobandit.policy.causal_pending import expect_round
 from dobandit.policy.engine import WORDS_APPROXIMATE, WORDS_NOW, Array, Chance, Estimate, Situation, words_always
 from dobandit.policy.model_engine import ModelEngine, OracleMaker
 from dobandit.policy.model_rounds import score_actions
 from dobandit.policy.oracles import listed
+from dobandit.policy.pending import expect_round
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus

@@ -8,7 +8,6 @@ it works in simulations too (see CONTRIBUTING.md).
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -92,16 +91,14 @@ class Situation(NamedTuple):
 class Choice(NamedTuple):
     """What to set, and the index that made the policy choose it (NaN: nothing was compared).
 
-    proved: no allowed action has a larger index; False where a search stopped early, or greedy may have missed it
+    proved: no allowed action has a larger index; False where a search may have missed it
     note: what was special about this choice, in words
-    bound: where it is not proved, no allowed action has an index above this; inf: nobody knows
     """
 
     action: Action
     value: float
     proved: bool = True
     note: str = ""
-    bound: float = math.inf
 
 
 class Rounds(NamedTuple):
@@ -158,7 +155,7 @@ class Engine(ABC):
     >>> engine = dob.UCB().start(dob.paper.G4.graph, budget=2, effects="nonnegative").engine
     >>> now = Situation(np.array([0.0, 0.5, 0.5]), no_context(len(engine.problem.graph)))
     >>> engine.choose(now)
-    Choice(action=Action(ids=(1, 2), values=(1.0, 1.0)), value=inf, proved=True, note='', bound=inf)
+    Choice(action=Action(ids=(1, 2), values=(1.0, 1.0)), value=inf, proved=True, note='')
     """
 
     problem: Problem

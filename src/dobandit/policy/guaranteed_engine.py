@@ -1,10 +1,19 @@
-"""The engine of `CausalUCB(guarantee=True)`: choices by intervals that hold at every round."""
+"""The engine of `CausalUCB(guarantee=True)`: choices by intervals that hold at every round.
+
+Leeway: of the actions whose intervals reach up nearly as far as the farthest, the one is played that an index speaks
+most for.
+low, high: the ends of E[Y | do(S)] that hold at every round (`oracle.anytime_values`).  w = high - low.  c: the leeway.
+S may be played if high(S) + c w(S) >= max over S' of high(S'). While the intervals hold, playing it then loses
+    E[Y | do(best)] - E[Y | do(S)] <= max high - low(S) <= (1 + c) w(S),
+where always playing the farthest (c = 0) loses w(S) at most: what is guaranteed of the sum over all rounds, which only
+needs that the widths of played actions shrink, is the same but for the factor 1 + c.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +23,9 @@ from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.kept_intervals import look_again, watched
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action
-from dobandit.oracle.anytime_values import anytime_values, bounded_frontier
+from dobandit.oracle.anytime_values import AnytimeValues, anytime_values, bound_kept, bounded_frontier
 from dobandit.oracle.joint_pattern import joint_pattern
-from dobandit.oracle.leeway import leeway
-from dobandit.oracle.listing import Listing
+from dobandit.oracle.listing import Listing, floor_of, pick_best, propose, score
 from dobandit.policy.causal_engine import (
     DELTA,
     MOST_ACTIONS,
@@ -32,6 +40,38 @@ from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
 from dobandit.policy.revision import Flags, with_flags
 
+
+class Leeway(NamedTuple):
+    """The oracle: actions, their intervals, and the index that chooses among those that may be played."""
+
+    listing: Listing
+    bounds: AnytimeValues  # of the same actions, whose upper ends have a place of their own
+    index: Any  # an oracle on `listing`
+    share: float  # c
+
+
+def leeway(bounds: AnytimeValues, index: Any, share: float) -> Leeway:
+    """The oracle for the actions of an index, in whose list the values are its own, not those of the bounds."""
+    own = index.listing._replace(values=np.zeros(len(index.listing.values)))
+    return Leeway(index.listing, bounds._replace(listing=own, joint=None), index, share)
+
+
+@score.of(Leeway)
+def score_leeway(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """The index of every action that may be played, -inf for the others; without optimism (rho 0) of all of them."""
+    score(oracle.index, layout, state, rho, fixed)
+    if rho[layout.target] > 0.0:
+        bound_kept(oracle.bounds, state, fixed)
+        values, low, high = oracle.listing.values, oracle.bounds.lower, oracle.bounds.listing.values
+        least = floor_of(high)
+        for i in range(len(values)):
+            if high[i] + oracle.share * (high[i] - low[i]) < least:
+                values[i] = -math.inf
+
+
+propose.of(Leeway)(pick_best)
+
+
 NEARLY = "of the actions whose intervals reach up far enough, estimate and standard errors speak most for this one"
 
 
@@ -39,7 +79,7 @@ def guaranteed_engine(problem: Problem, scale: float, share: float, flags: Flags
     """The engine of the policy.
 
     scale  how many standard errors the index adds that chooses within the leeway
-    share  the leeway (`oracle.leeway`); 0: the largest upper end alone counts
+    share  the leeway ; 0: the largest upper end alone counts
     flags  nodes that say whether another one was set (`policy.revision`)
     """
     if problem.continuous:

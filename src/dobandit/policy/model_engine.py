@@ -24,7 +24,8 @@ from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.frontier import Frontier
-from dobandit.oracle.listing import IDLE, TIE, Listing
+from dobandit.oracle.listing import IDLE, Listing
+from dobandit.oracle.local_search import LocalSearch
 from dobandit.policy.beliefs import Beliefs
 from dobandit.policy.engine import (
     Array,
@@ -102,7 +103,7 @@ class ModelEngine(Engine):
     @property
     def searches(self) -> bool:
         """Whether the oracle searches, without a list of all actions."""
-        return hasattr(self.plan.oracle, "report")
+        return isinstance(self.plan.oracle, LocalSearch)
 
     def actions(self) -> Actions | None:
         return None if self.searches else self.plan.oracle.listing.actions
@@ -119,7 +120,7 @@ class ModelEngine(Engine):
         """Its parts have room to work things out. A copy borrows them until it is used, and then has its own: kernels
         run without the interpreter's lock, so that another thread may use the first one's meanwhile."""
         if self._borrowed:
-            written = hasattr(self._plan.oracle, "report")  # what a search finds goes into its list
+            written = isinstance(self._plan.oracle, LocalSearch)  # what a search finds goes into its list
             shared = {} if written else {id(array): array for array in never_written(self._plan)}
             self._plan, self._borrowed = copied(self._plan, shared), False
         return self._plan
@@ -235,8 +236,7 @@ class ModelEngine(Engine):
             return Choice(action, float(plan.oracle.listing.values[index]))
         order = np.argsort(action.ids)
         action = Action(tuple(action.ids[i] for i in order), tuple(action.values[i] for i in order))
-        value, bound, _ = plan.oracle.report.tolist()
-        return Choice(action, value, bound <= value + TIE * max(1.0, abs(value)), bound=bound)
+        return Choice(action, float(plan.oracle.listing.values[index]), proved=False)
 
     def _searched(self, now: Situation) -> list[tuple[Action, float]]:
         """A search has no list: what it finds is compared with what it finds without one of the chosen variables."""

@@ -12,8 +12,8 @@ from dobandit.model.base import CausalModel
 from dobandit.report.readable import amount, counted, headline_amount, shortened_apart
 from dobandit.report.spread import spread
 from dobandit.simulation.result import StudyResult
-from dobandit.simulation.statistics import curve_interval
 from dobandit.simulation.study import Study
+from dobandit.simulation.summaries import curve_interval
 
 # Safe for colour-blind readers, and neighbours in the list differ in lightness too.
 COLOURS = (
