@@ -276,7 +276,7 @@ def engine_of(policy: Policy, problem: Problem) -> Engine:
         with unwarned():
             return policy.engine(problem)
     except DobanditError as error:
-        raise SkipTest(f"refused: {error}") from None
+        raise SkipTest(str(error)) from None
 
 
 def played(engine: Engine, case: Case, seed: int = 1) -> Iterator[tuple[Situation, Rounds]]:

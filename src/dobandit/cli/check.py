@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dobandit.cli.options import graph_options, hide_of, read_structure
+from dobandit.cli import options
 from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say, several
 from dobandit.cli.spelling import as_command
 from dobandit.documents.graphs import check_document, policies
@@ -17,6 +17,7 @@ from dobandit.graph.formats import format_of_path, print_graph, write_graph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.files import print_model, write_model
 from dobandit.model.projection import project
+from dobandit.policy.hidden_causes import Hide
 from dobandit.texts import counted
 
 _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
@@ -27,7 +28,7 @@ MEDIATORS = "if nobody can set it, say what can be set: --controllable, or contr
 
 @click.command("check")
 @click.argument("file", type=click.Path())
-@graph_options
+@options.graph_options
 @click.option("-k", "--budget", type=click.IntRange(min=0), help="How many variables may be set at once.")
 @several("--always-set", help="A variable that every round sets; may be repeated.")
 @click.option("--horizon", type=click.IntRange(min=1), default=10_000, show_default=True, help="Rounds to learn in.")
@@ -37,7 +38,7 @@ def check(
     click_context: click.Context,
     /,
     file: str,
-    hide: tuple[str, ...],
+    hide: Hide,
     budget: int | None,
     always_set: tuple[str, ...],
     horizon: int,
@@ -60,8 +61,8 @@ def check(
       dobandit check network.bif.gz --target dysp --binarise age=adult,old
     """
     try:
-        what = read_structure(file, given, tables=True)
-        report = check_document(what, budget, hide_of(hide), always_set)
+        what = options.read_structure(file, given, tables=True)
+        report = check_document(what, budget, hide, always_set)
         for said in ("ways_on", "hide_note"):
             report[said] = report[said] and as_command(report[said])
         if isinstance(what, WeightedModel):
@@ -212,10 +213,10 @@ def hidden_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 @click.command("project")
 @click.argument("file", type=click.Path())
-@graph_options
+@options.graph_options
 @click.option("-o", "--output", type=click.Path(), help="Where to write; default: standard output.")
 @json_option
-def project_command(file: str, hide: tuple[str, ...], output: str | None, as_json: bool, **given: Any) -> None:
+def project_command(file: str, hide: Hide, output: str | None, as_json: bool, **given: Any) -> None:
     """Remove the hidden variables of a graph or linear model FILE.
 
     The result is the Markovian graph (or model) over the observed variables, in the format of FILE, or in the
@@ -227,9 +228,9 @@ def project_command(file: str, hide: tuple[str, ...], output: str | None, as_jso
       dobandit project funnel.dagitty --target buy -o observed.dot
     """
     file_format = given["format"]
-    what = read_structure(file, given)
+    what = options.read_structure(file, given)
     if isinstance(what, CausalGraph):
-        graph = project(what, hide_of(hide))
+        graph = project(what, hide)
         text = print_graph(graph, file_format or format_of_path(file) or "edgelist")
         if output:
             write_graph(graph, output, format=None if format_of_path(output) else file_format)
@@ -240,7 +241,7 @@ def project_command(file: str, hide: tuple[str, ...], output: str | None, as_jso
             raise ModelError(
                 "hidden variables are removed from linear models, but this one has tables. Project its graph."
             )
-        model = project(what, hide_of(hide))
+        model = project(what, hide)
         graph, text = model.graph, print_model(model)
         if output:
             write_model(model, output)
