@@ -13,10 +13,10 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.experiment.columns import Columns
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.milestones import Milestones
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import split_batch
+from dobandit.experiment.row_encoding import split_batch
 from dobandit.experiment.storage.base import TOLD, ClosedTrial, Storage, StoredTrial
 from dobandit.experiment.storage.errors import damaged
 from dobandit.oracle.actions import Action

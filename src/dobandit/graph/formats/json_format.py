@@ -15,10 +15,8 @@ from typing import Any
 
 from dobandit.errors import GraphError, ParseError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.build import build
-from dobandit.graph.formats.draft import GraphDraft
+from dobandit.graph.formats.draft import GraphDraft, build, isolated, listed_roles
 from dobandit.graph.formats.json_text import fault_at, json_path, load_json
-from dobandit.graph.formats.roles import isolated, listed_roles
 
 _LISTS = ("nodes", "latent", "controllable", "bias", "context")
 _GRAPH_KEYS = ("target", "edges", *_LISTS)
