@@ -130,7 +130,7 @@ def policies_that_can(name):
     model, rules = RULED[name]
     paper_policies = GENERAL_POLICIES if any(link.name != "identity" for link in model.links) else LINEAR_POLICIES
     if rules.levers:
-        paper_policies = [p for p in paper_policies if p.oracle not in ("branch-and-bound", "greedy")]
+        paper_policies = [p for p in paper_policies if p.oracle != "greedy"]
     if rules.require:
         paper_policies = [p for p in paper_policies if getattr(p, "initial", 0) != "lambda-min"]
     if min(model.weights.values()) < 0:

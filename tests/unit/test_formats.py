@@ -190,6 +190,14 @@ def test_gml_that_networkx_or_the_rules_refuse(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("odd", ["()", "[]", "NAN", "5", "1.0", "&amp;", "&#38;", '"', "a\nb", "é", "#", "]", " x "])
+def test_names_that_gml_or_networkx_could_take_for_something_else(odd: str) -> None:
+    graph = CausalGraph([("a", odd), (odd, "y")], target="y", controllable=["a"], bias=["a"])
+    assert parse_graph(print_graph(graph, "gml"), "gml") == graph
+    aimed = CausalGraph([("a", odd)], target=odd)
+    assert parse_graph(print_graph(aimed, "gml"), "gml") == aimed
+
+
 REFUSED_JSON = [
     ("[]", "$"),
     ("{}", "$"),

@@ -112,19 +112,6 @@ class Policy(ABC):
                 found[field.name] = list(value) if isinstance(value, tuple) else value
         return found
 
-    @classmethod
-    def settings_then(cls, stored: dict[str, Any]) -> dict[str, Any]:
-        """The settings that a log or a result of any earlier version holds, completed: what was no setting then has the
-        value that it stood for, so that a policy whose defaults change still makes the choices that a log was made by.
-
-        stored  what `settings` gave then
-
-        >>> import dobandit as dob
-        >>> dob.UCB.settings_then({"scale": 0.5})
-        {'scale': 0.5}
-        """
-        return stored
-
     def start(
         self,
         graph: CausalGraph,

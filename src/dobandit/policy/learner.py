@@ -48,6 +48,7 @@ class Learner:
         self.engine = policy.engine(problem)
         self.problem = self.engine.problem  # which may take more for granted
         self.graph = self.problem.graph
+        self.keeps_model = self.engine.beliefs() is not None  # weights of causes, and not only how actions have done
 
     @property
     def label(self) -> str:
@@ -249,11 +250,6 @@ class Learner:
     def _cause(self, v: int) -> str:
         """The name of a cause; below 0: that a variable was set (`policy.revision`)."""
         return self.graph.nodes[v - 1] if v > 0 else f"{self.graph.nodes[-v - 1]} was set"
-
-    @property
-    def keeps_model(self) -> bool:
-        """Whether it learns the weights of causes, and not only how actions have done."""
-        return self.engine.beliefs() is not None
 
     @property
     def modelled(self) -> tuple[str, ...]:

@@ -36,12 +36,8 @@ class Problem:
     effects  "nonnegative": no cause makes an effect less likely; "any": some may do harm
     whole    the graph with its hidden variables, where it has some
     hidden   observed variables that count as hidden: the log keeps them, and nothing is learned from them
-    own_lines  where links are learned, each segment has a straight line of its own; False in logs from before that
-    curve_apart  the curve that segments share gets no weight back once it is refuted; False in logs from before that
-    spread_batches  rounds of a trial are learned spread by their outcomes, not sorted; False in logs from before that
     obstacle why hidden causes keep a model from being learned; policies that keep none do not mind
-    assumed_lines  links are straight lines because hidden causes leave no other way, and nobody promised it; False in
-             logs from before that was kept
+    assumed_lines  links are straight lines because hidden causes leave no other way, and nobody promised it
     """
 
     graph: CausalGraph
@@ -54,9 +50,6 @@ class Problem:
     whole: CausalGraph | None = None
     hidden: tuple[str, ...] = ()
     obstacle: DobanditError | None = None
-    own_lines: bool = True
-    curve_apart: bool = True
-    spread_batches: bool = True
     assumed_lines: bool = False
 
     @cached_property

@@ -11,8 +11,7 @@ from dobandit.errors import SimulationError
 from dobandit.model.base import CausalModel, given
 from dobandit.model.inference import expect, target_value
 from dobandit.oracle.actions import Action, Actions
-from dobandit.oracle.result import OracleResult
-from dobandit.oracle.solve import solve
+from dobandit.oracle.solve import OracleResult, solve
 from dobandit.policy.engine import no_context
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import SAME

@@ -45,9 +45,10 @@ def draft_of(text: str) -> GraphDraft:
                 draft.mark(role, name, _single(role, attributes[role]), 0)
     for cause, effect in digraph.edges():
         draft.edge(names[cause], names[effect], 0)
-    target = digraph.graph.get("target", [])
-    for name in target if isinstance(target, list) else [target]:
-        draft.aim(_single("target", name), 0)
+    if "target" in digraph.graph:
+        target = digraph.graph["target"]
+        for name in target if isinstance(target, list) and target else [target]:
+            draft.aim(_single("target", name), 0)
     return draft
 
 
@@ -72,7 +73,7 @@ def _parsed(text: str) -> networkx.Graph:
 
 
 def _single(key: str, value: Any) -> str:
-    """A text or a number as text; networkx makes a list of a key that stands several times."""
+    """A text or a number as text; networkx makes a list of a key that stands several times, and () of "()"."""
     if isinstance(value, dict) or (isinstance(value, list) and value):
         raise ParseError(f"{key} is one number or one text in double quotes, but got {str(value)[:40]}. Correct it.")
     return str(value)

@@ -178,8 +178,8 @@ def document_of(graph: CausalGraph) -> dict[str, Any]:
     except UnicodeEncodeError:
         raise GraphError("names are Unicode text, but one has half of a surrogate pair. Rename it.") from None
     said = {**listed_roles(graph), "nodes": tuple(isolated(graph)) or None}
-    roles = {key: said.get(key) for key in ("latent", "context", "nodes", "controllable", "bias")}
-    lists = {key: list(names) for key, names in roles.items() if names is not None}
+    keys = ("latent", "context", "nodes", "controllable", "bias")
+    lists = {key: list(names) for key in keys if (names := said.get(key)) is not None}
     return {"target": graph.target, **lists, "edges": [list(edge) for edge in graph.edges]}
 
 
