@@ -286,3 +286,20 @@ def played(name, rounds=30, storage=None, **more):
         trial = experiment.ask()
         experiment.tell(trial.number, drawn(model, trial.do, rng.random(len(model.graph))))
     return experiment
+
+
+def rounds_learned(monkeypatch):
+    """A list that gets, whenever some learner takes in told trials, how many these are."""
+    learned, take, take_batches = [], Learner.take, Learner.take_batches
+
+    def counted_take(self, rounds):
+        learned.append(len(rounds.values))
+        take(self, rounds)
+
+    def counted_batches(self, rounds, sizes):
+        learned.append(len(sizes))
+        take_batches(self, rounds, sizes)
+
+    monkeypatch.setattr(Learner, "take", counted_take)
+    monkeypatch.setattr(Learner, "take_batches", counted_batches)
+    return learned

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     metavar="NAME=VALUE",
     help="A variable that is observed before acting, and its value for this ranking; may be repeated.",
 )
-@link_option("Promise a link. Default: chosen by held-out rows.")
+@link_option("Assume a link. Default: chosen by held-out rows.")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many of the best to show.")
 @click.option("--chart", type=click.Path(), metavar="FILE", help="Draw them into a .png, .svg, .pdf or .html file.")
 @json_option

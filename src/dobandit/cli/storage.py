@@ -116,7 +116,7 @@ def backup_command(file: str, storage: str, as_json: bool) -> None:
 
 
 @storage_group.command("audit")
-@click.option("--after", type=click.IntRange(min=0), default=0, help="Only lines with larger numbers.")
+@click.option("--after", type=click.IntRange(0, 2**63 - 1), default=0, help="Only lines with larger numbers.")
 @click.option("--experiment", metavar="NAME", help="Only of this experiment.")
 @storage_option
 @json_option

@@ -41,40 +41,33 @@ def plain(value: Any, what: str = "a number") -> Any:
 
 def seen(given: Any) -> dict[str, Any]:
     """What was seen, as a request says it: the text of a CSV file as it is, so that errors name its lines."""
-    csv = _csv(given)
-    return {"observation": observation(given)} if csv is None else csv
-
-
-def observation(seen: Any) -> Any:
-    """One row, or the rows of a table."""
-    if isinstance(seen, Mapping):
-        return plain(seen)
-    if is_parquet(seen) or is_frame(seen):
-        header, rows = read_parquet(seen) if is_parquet(seen) else cells_of(seen)
-        return [plain(dict(zip(header, row, strict=True))) for row in rows]
-    if hasattr(seen, "to_dict"):  # a row of a pandas frame
-        return plain(seen.to_dict())
-    if isinstance(seen, Iterable) and not isinstance(seen, bytes):
-        return [_row(number, row) for number, row in enumerate(seen)]
-    raise ObservationError(
-        f"an observation maps names to values, or is a list of such rows, but got {type(seen).__name__}."
-    )
+    if isinstance(given, Mapping):
+        return {"observation": plain(given)}
+    if hasattr(given, "to_dict") and not is_frame(given):  # a row of a pandas frame
+        return {"observation": plain(given.to_dict())}
+    table = _table(given)
+    return {"csv": table} if isinstance(table, str) else {"observation": [_row(i, row) for i, row in enumerate(table)]}
 
 
 def history(source: Any) -> Any:
     """What is known from before: the text of a CSV file, or rows."""
-    if is_parquet(source) or is_frame(source):
-        return observation(source)
-    csv = _csv(source)
-    return [plain(row) for row in source] if csv is None else csv
+    table = _table(source)
+    return {"csv": table} if isinstance(table, str) else [plain(row) for row in table]
 
 
-def _csv(source: Any) -> dict[str, Any] | None:
-    """The text of a CSV file; None where this is none."""
-    if not is_file(source) or is_parquet(source):
-        return None
-    with named(source):
-        return {"csv": text_of(source)}
+def _table(given: Any) -> str | Iterable[Any]:
+    """The text of a CSV file, or the rows of anything else."""
+    if is_parquet(given) or is_frame(given):
+        header, rows = read_parquet(given) if is_parquet(given) else cells_of(given)
+        return [dict(zip(header, row, strict=True)) for row in rows]
+    if is_file(given):
+        with named(given):
+            return text_of(given)
+    if isinstance(given, Iterable) and not isinstance(given, bytes):
+        return given
+    raise ObservationError(
+        f"an observation maps names to values, or is a list of such rows, but got {type(given).__name__}."
+    )
 
 
 def _row(number: int, row: Any) -> Any:

@@ -199,8 +199,8 @@ def fit(
     data   a frame (pandas, polars, Arrow), the path of a CSV (.csv, .csv.gz) or Parquet file, or rows (mappings): a
            column per variable, 0 or 1, empty where it was not seen. Variables that were set in a row are named in its
            column `intervention_targets` or `do`, or have their value in do:NAME; `count`: how often the row was seen
-    links  "auto": chosen for each node by held-out rows, and reported with the margin; or promised, for all nodes or by
-           node. A promise narrows the intervals; a choice does not, since the rows that made it cannot vouch for it
+    links  "auto": chosen for each node by held-out rows, and reported with the margin; or assumed, for all nodes or by
+           node. To assume a link does not narrow intervals in general
     hide   observed variables that count as hidden, or "auto", as in `create_experiment`: their columns may be missing
     always_set   variables whose hidden causes do no harm, as only rows in which they were set are used
 

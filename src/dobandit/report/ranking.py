@@ -64,7 +64,7 @@ def rank(
     graph    what causes what; of a model the structure and the links are used, never the weights
     data     as `fit` takes them: a frame, the path of a CSV or Parquet file, or rows
     budget   how many variables may be set at most, or Rules
-    links    "auto", or promised, for all nodes or by node
+    links    "auto", or assumed, for all nodes or by node
     context  the value of each context variable, where the graph has some
     hide     observed variables that count as hidden, or "auto", as in `create_experiment`: their columns may be missing
     rules    levers, costs, total_cost, require, forbid, exclusive, smaller, always_set, available: see `Rules`

@@ -251,7 +251,7 @@ def snapshot_command(name: str, file: str | None, force: bool, storage: str, as_
     from dobandit.cli.serving import serving_packages  # for sockets, which no other command here needs
 
     with serving_packages("a snapshot"):
-        from dobandit.service.pages.snapshot import file_name, snapshot_of
+        from dobandit.service.pages.experiment import file_name, snapshot_of
     with opened(name, storage) as experiment:
         path = f"{file_name(name)}.html" if file is None else file
         if os.path.lexists(path) and not force:

@@ -106,7 +106,7 @@ def tried_picture(desk: Desk, told: Recommendation | None, links: bool) -> Marku
     hrefs = {}
     if course.width == 1 and links:
         hrefs = {i: f"/experiments/{desk.number}/trials?position={i}" for i in range(len(course.stretches))}
-    label = "Which sets were tried when; a dot is as large as its share of the trials."
+    label = "Which sets were tried when; dot size shows the share of trials."
     return drawn(tried_chart(rows, course.position, label, hrefs))
 
 

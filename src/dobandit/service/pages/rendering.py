@@ -24,11 +24,11 @@ HERE = Path(__file__).parent
 _TITLES = {  # of pages that say what went wrong, in plain words
     403: "Not allowed",
     404: "Not found",
-    409: "It is otherwise already",
+    409: "Conflict",
     413: "Too large",
     422: "This cannot be done",
     429: "Too many requests",
-    503: "Not to be had just now",
+    503: "Temporarily unavailable",
 }
 
 

@@ -1,54 +1,66 @@
-"""The door: whatever is not let in here reaches no route. A route that is added later is guarded like all others.
+"""The middleware around the whole app: a request that it refuses reaches no route, so new routes are covered too.
 
-In this order: the name under which the service was called, how much at once, who asks, where the request comes from,
-what the visitor may do, and a body of bounded size that has arrived in bounded time.
+It checks, in this order: the name under which the service was called, who asks, how often, which page the request comes
+from, what the visitor may do, and a body of bounded size that has arrived in bounded time.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import time
 from http.cookies import CookieError, SimpleCookie
 
 from fastapi import Request
-from starlette.datastructures import State
+from starlette.datastructures import MutableHeaders, State
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dobandit.errors import DobanditError
 from dobandit.experiment.storage.books import READ, SCOPES, WORK
-from dobandit.service.headers import wanted, with_wanted
-from dobandit.service.origins import again, require_csrf, require_host, require_origin, require_own_page
+from dobandit.service.csrf import again, require_csrf, require_host, require_origin, require_own_page
 from dobandit.service.problems import Refusal, respond
-from dobandit.service.rates import Rates
+from dobandit.service.request_limits import RateLimit, read_body
 from dobandit.service.settings import Settings
 from dobandit.service.visitors import Sessions, Tokens, Visitor
 
 REQUESTS, STREAMS = "requests", "event streams"
-LOGIN, LOGOUT = "/login", "/logout"
+LOGIN, LOGOUT, ALIVE, READY = "/login", "/logout", "/healthz", "/readyz"
 _log = logging.getLogger(__name__)
-_OPEN = (LOGIN, "/healthz", "/readyz")  # and /static/: for those who have not said who they are
-_OF_STRANGERS = 64 * 1024  # bytes of a body whose sender nobody knows
+_OPEN = (LOGIN, ALIVE, READY)  # and /static/: for strangers too
+_OF_STRANGERS = 64 * 1024  # bytes of a stranger's body
 _SAFE = ("GET", "HEAD")
 _METHODS = (*_SAFE, "POST", "PATCH", "DELETE", "PUT", "OPTIONS")
 _STREAM = re.compile(r"/events/?$")
 _OF_EXPERIMENT = re.compile(r"/(?:api/v1/)?experiments/([0-9]{1,18})(?:/.*)?$")
-_OF_EVERYBODY = ("/", "/api/v1/", "/api/v1/experiments")  # to read: lists leave out what one may not know
+_OF_EVERYBODY = ("/", "/api/v1", "/api/v1/", "/api/v1/experiments")  # to read: lists leave out what one may not know
 _PREFIXES_OF_EVERYBODY = ("/static/", "/api/v1/docs", "/api/v1/openapi.json")
+_HEADERS = {  # of every answer, unless its route sets them: nothing from elsewhere is loaded, nobody may frame it
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    # Not no-referrer: with that, browsers send `Origin: null` with the forms of our own pages.
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "cache-control": "no-store",
+}
+_HTTPS = {"strict-transport-security": "max-age=31536000"}
 
 
-class Guard:
-    """Around the whole app."""
-
+class AuthMiddleware:
     def __init__(self, app: ASGIApp, state: State) -> None:
-        state.guard = self
+        state.auth = self
         self.app, self.figures = app, state.figures
         self.settings: Settings = state.settings
         self.sessions: Sessions = state.sessions
         self.tokens: Tokens = state.tokens
-        self.rates, self.headers = Rates(self.settings), wanted(self.settings)
+        self.rates = RateLimit(self.settings)
+        self.headers = {**_HEADERS, **(_HTTPS if self.settings.https else {})}
         self.under_way = {REQUESTS: 0, STREAMS: 0}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,7 +73,7 @@ class Guard:
         request = Request(scope, receive)
         try:
             receive = await self._let_in(request, receive)
-            kind = self._place(bool(_STREAM.search(scope["path"])))
+            kind = self._place(scope["path"])
         except Refusal as problem:
             await respond(request, problem)(scope, receive, send)
         except DobanditError as error:  # the storage, when a token is looked up
@@ -106,16 +118,20 @@ class Guard:
                 route = getattr(scope.get("route"), "path", "other")
                 method = scope["method"] if scope["method"] in _METHODS else "other"
                 self.figures.count(method, route, message["status"], time.perf_counter() - started)
-                message = with_wanted(message, self.headers)
+                headers = MutableHeaders(scope=message)
+                for name, value in self.headers.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         return begun, sending
 
-    def _place(self, streams: bool) -> str:
-        """The kind of a request, of which there may be one more. Those whose bodies are still arriving do not count."""
+    def _place(self, path: str) -> str:
+        """The kind of a request, of which there may be one more. Those whose bodies are still arriving do not count; a
+        service that is busy is alive."""
+        streams = _STREAM.search(path)
         kind = STREAMS if streams else REQUESTS
         most = self.settings.most_streams if streams else self.settings.most_at_once
-        if self.under_way[kind] >= most:
+        if self.under_way[kind] >= most and path != ALIVE:
             raise Refusal(503, f"at most {most} {kind} are under way at once. Repeat this.", {"Retry-After": "1"})
         return kind
 
@@ -126,8 +142,7 @@ class Guard:
         is_open = path in _OPEN or path.startswith("/static/")
         visitor, by_cookie = await self._visitor(request)
         request.scope["state"]["visitor"] = visitor
-        address = request.client.host if request.client else "nobody"
-        self.rates.count(visitor.name if visitor else f"address {address}", known=visitor is not None)
+        self._count(request, visitor)
         if by_cookie:
             require_own_page(request)
         if visitor is None and not is_open:
@@ -137,11 +152,17 @@ class Guard:
         if visitor is not None and not is_open:
             _require_scope(visitor, path, method in _SAFE)
         most = self.settings.most_bytes if visitor is not None else min(_OF_STRANGERS, self.settings.most_bytes)
-        comes = "content-length" in request.headers or "transfer-encoding" in request.headers
-        body = await self._body(request, receive, most) if comes else b""
-        if by_cookie and method not in _SAFE and visitor is not None:
+        body = await read_body(request, receive, most, self.settings.body_seconds)
+        if by_cookie and method not in _SAFE and path != LOGIN and visitor is not None:
             await require_csrf(request, visitor, body)
         return again(body, receive)
+
+    def _count(self, request: Request, visitor: Visitor | None) -> None:
+        """Probes do not share the strangers' limit: behind a proxy all of them come from one address."""
+        path = request.scope["path"]
+        if path != ALIVE:
+            stranger = f"{'probe' if path == READY else 'address'} {_address(request)}"
+            self.rates.count(visitor.name if visitor else stranger, known=visitor is not None)
 
     async def _visitor(self, request: Request) -> tuple[Visitor | None, bool]:
         """Who asks, and whether a cookie said so."""
@@ -150,7 +171,7 @@ class Guard:
             kind, _, token = given.partition(" ")
             visitor = await self.tokens.visitor(token.strip()) if kind.lower() == "bearer" else None
             if visitor is None:
-                self.rates.count(f"wrong tokens {request.client.host if request.client else ''}", known=False)
+                self.rates.count(f"wrong tokens {_address(request)}", known=False)
                 raise Refusal(
                     401,
                     "the token is not known here, or it was revoked or has expired. Make one with "
@@ -171,29 +192,9 @@ class Guard:
         except Refusal:
             return False
 
-    async def _body(self, request: Request, receive: Receive, most: int) -> bytes:
-        length = request.headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > most:
-            raise _too_large(most)
-        parts, size = [], 0
-        try:
-            async with asyncio.timeout(self.settings.body_seconds):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise Refusal(400, "the request ended before its body did.")
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > most:
-                        raise _too_large(most)
-                    if not message.get("more_body", False):
-                        return b"".join(parts)
-        except TimeoutError:
-            raise Refusal(
-                408,
-                f"a request's body arrives within {self.settings.body_seconds:g} seconds, but this one did not.",
-                {"Connection": "close"},
-            ) from None
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else "nobody"
 
 
 def cookie_name(settings: Settings) -> str:
@@ -244,7 +245,3 @@ def require(visitor: Visitor, scope: str) -> None:
             f"this needs the scope {scope!r}{'' if scope == SCOPES[-1] else ' or a wider one'}, but {visitor.name} has "
             f"{visitor.scope!r}. Use a token that was made with `dobandit token create --scope {scope}`.",
         )
-
-
-def _too_large(most: int) -> Refusal:
-    return Refusal(413, f"a request has at most {most:,} bytes, but this one has more. Send it in parts.")
