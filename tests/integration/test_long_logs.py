@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dobandit import UCB, CausalGraph
-from dobandit.cli.output import progress_of_a_log
 from dobandit.errors import ExperimentError, StorageError
 from dobandit.experiment import known, replica
 from dobandit.experiment.replica import Replica
@@ -205,21 +204,6 @@ def test_a_status_says_how_far_it_is(storage, monkeypatch):
     monkeypatch.setattr("dobandit.experiment.ledger.PART", 10)
     assert again(experiment).status(lambda *at: seen.append(at)) == experiment.status()
     assert seen == [(10, 25), (20, 25)]
-
-
-def test_a_bar_appears_where_there_is_something_to_wait_for(monkeypatch, capsys):
-    with progress_of_a_log("Adding up", as_json=False) as nobody_looks:
-        assert nobody_looks is None
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with progress_of_a_log("Adding up", as_json=True) as for_a_program:
-        assert for_a_program is None
-    with progress_of_a_log("Adding up", as_json=False) as report:
-        assert capsys.readouterr().err == ""
-        report(10, 25)
-        report(25, 25)
-    shown = capsys.readouterr().err
-    assert "Adding up" in shown
-    assert "25/25" in shown
 
 
 def test_sums_that_may_not_be_kept_are_not_missed(tmp_path, monkeypatch):

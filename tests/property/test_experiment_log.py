@@ -16,7 +16,7 @@ from helpers.worlds import graphs, quietly, relaxed
 POLICIES = [
     dob.BLMLR(radius_scale=0.1),
     dob.BLMLR(radius_scale=0.1, region="boxed"),
-    dob.BLMLR(radius_scale=0.1, region="boxed", oracle="branch-and-bound"),
+    dob.BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
     dob.BGLMOFU(radius_scale=0.1, initial=3),
     dob.BGLMOFU(radius_scale=0.1, lambda_scale=0.0),
     dob.UCB(scale=0.5),

@@ -16,7 +16,7 @@ from dobandit.checks import absent, listable, shown
 from dobandit.errors import InterventionError, ObservationError, closest, listed
 from dobandit.experiment.row_encoding import LoggedRows, Row
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.context_values import context_values
+from dobandit.graph.context import context_values
 from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.actions import plain
 

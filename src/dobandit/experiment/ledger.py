@@ -119,6 +119,11 @@ class Ledger:
                 totals.append(times * value)
         return {did: (sum(rounds), math.fsum(totals)) for did, (rounds, totals) in found.items()}
 
+    @property
+    def sets_tried(self) -> int:
+        """How many different sets were tried."""
+        return len({do for do, _ in self.counts})
+
     def tried(self) -> set[tuple[str, float]]:
         """What was set to what in some round."""
         return {setting for do in {do for do, _ in self.counts} for setting in self.columns.decode(do).items()}

@@ -10,13 +10,12 @@ import click
 
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import common, context_option, of_experiment, seen_options
-from dobandit.cli.experiments.inputs import LEASE_HELP, context_given, lease_of, observation_of, standard_input
+from dobandit.cli.options import LEASE_HELP, context_given, lease_of, observation_of, parse_settings, standard_input
 from dobandit.cli.output import answer, print_json, several
-from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
 from dobandit.documents import live as documents
 from dobandit.errors import DobanditWarning
-from dobandit.report.readable import counted
+from dobandit.texts import counted
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
