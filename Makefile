@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test thorough lint bench docs clean
+.PHONY: help run test quick thorough lint bench docs pictures size clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -42,6 +42,11 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev  ## set up, and run all the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+quick: export PYTHONDONTWRITEBYTECODE =
+quick: export DOBANDIT_EXAMPLES = 0.2
+quick: $(VENV)/.dev  ## the tests of an inner loop: no servers, browsers, PostgreSQL or statistics
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (browser or postgres or processes or server or statistics)"
+
 thorough: export DOBANDIT_THOROUGH = 4
 thorough: test  ## all the tests, with four times the random examples, kills and races
 
@@ -58,6 +63,12 @@ docs: $(VENV)/.docs  ## build the documentation site into site/, without the net
 	$(BIN)/python tools/docs/figures.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	$(BIN)/python tools/docs/check_site.py site
+
+pictures: $(VENV)/.dev  ## make the pictures of the README again (docs/pictures/); needs chromium
+	$(BIN)/python tools/docs/pictures.py
+
+size:  ## print lines and modules of src and tests, and the ten largest modules
+	@$(PYTHON) tools/size.py
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis results site docs/figures

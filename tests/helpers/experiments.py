@@ -135,6 +135,11 @@ def known_by(engine, ordered=True):
     return flat(state if ordered or not hasattr(state, "told") else state._replace(told=()))
 
 
+def numbered(rounds):
+    """Rounds (do, observation) as rows of an import that are a trial each, in their order."""
+    return [{"trial": number, "do": do, "observation": seen} for number, (do, seen) in enumerate(rounds)]
+
+
 def said(trial):
     """What a trial says, for exact comparison."""
     return trial.number, trial.do, repr(trial.predicted), tuple(map(repr, trial.interval)), trial.why, trial.issued
@@ -281,3 +286,20 @@ def played(name, rounds=30, storage=None, **more):
         trial = experiment.ask()
         experiment.tell(trial.number, drawn(model, trial.do, rng.random(len(model.graph))))
     return experiment
+
+
+def rounds_learned(monkeypatch):
+    """A list that gets, whenever some learner takes in told trials, how many these are."""
+    learned, take, take_batches = [], Learner.take, Learner.take_batches
+
+    def counted_take(self, rounds):
+        learned.append(len(rounds.values))
+        take(self, rounds)
+
+    def counted_batches(self, rounds, sizes):
+        learned.append(len(sizes))
+        take_batches(self, rounds, sizes)
+
+    monkeypatch.setattr(Learner, "take", counted_take)
+    monkeypatch.setattr(Learner, "take_batches", counted_batches)
+    return learned

@@ -27,9 +27,9 @@ HOSTILE = [
 class Visit:
     """A logged-in visitor of a service."""
 
-    def __init__(self, storage=None):
+    def __init__(self, storage=None, **settings):
         self.storage = MemoryStorage() if storage is None else storage
-        self.app = create_app(self.storage, Settings())
+        self.app = create_app(self.storage, Settings(**settings))
         self.cookies = {}
         self.get("/login", 303, code=self.app.state.login.code)
         self.visitor = self.app.state.sessions.find(next(iter(self.cookies.values())))

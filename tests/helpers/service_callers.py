@@ -1,6 +1,7 @@
 """What the tests of the service's safety share."""
 
 import socket
+import time
 
 API = "/api/v1"
 
@@ -14,11 +15,13 @@ def problem(answer, status):
     return said["detail"]
 
 
-def raw(house, data, wait=5.0):
-    """What the service answers to bytes, until it closes."""
+def raw(house, *parts, wait=5.0):
+    """What the service answers to bytes, until it closes; between two parts it has time to read."""
     host, port = house.host.split(":")
     with socket.create_connection((host, int(port)), timeout=wait) as line:
-        line.sendall(data)
+        for i, data in enumerate(parts):
+            time.sleep(0.2 if i else 0.0)
+            line.sendall(data)
         found = b""
         try:
             while part := line.recv(65536):

@@ -15,7 +15,7 @@ import uvicorn.server
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.tokens import create_token
 from dobandit.service.app import create_app
-from dobandit.service.server import server_of
+from dobandit.service.server import bound, server_of
 from dobandit.service.settings import Settings
 
 FUNNEL = {"graph": "email -> visit\ncoupon -> visit\nvisit -> buy\ncoupon -> buy", "target": "buy", "budget": 1}
@@ -99,14 +99,11 @@ def served(storage=None, **settings):
 @contextmanager
 def listening(app):
     """An app on a port of its own, in a thread; its address."""
-    server = server_of(app, "127.0.0.1", 0)
-    thread = threading.Thread(target=server.run, daemon=True)
+    listener = bound("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    server = server_of(app)
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
-    for _ in range(2000):
-        if server.started:
-            break
-        time.sleep(0.005)
-    port = server.servers[0].sockets[0].getsockname()[1]
     try:
         yield f"http://127.0.0.1:{port}"
     finally:

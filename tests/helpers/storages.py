@@ -5,9 +5,10 @@ import subprocess
 import sys
 from contextlib import closing
 
+import sqlalchemy as sa
+
 from dobandit.experiment.storage.addresses import open_database
 from dobandit.experiment.storage.base import RECORDED, TOLD, StoredTrial
-from dobandit.experiment.storage.versions import stored_version
 from helpers import forked
 
 SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
@@ -30,7 +31,8 @@ def schema_version(url):
     if not database.present():
         return None
     with database.engine.connect() as connection:
-        version = stored_version(connection)
+        there = sa.inspect(connection).has_table("dobandit_version")
+        version = connection.exec_driver_sql("SELECT version_num FROM dobandit_version").scalar() if there else None
     database.engine.dispose()
     return version
 

@@ -23,11 +23,14 @@ from helpers.plain_paths import plain_descendants, plainly_admissible
 
 World = dict[str, int]
 THOROUGH = int(os.environ.get("DOBANDIT_THOROUGH", "1"))  # `make thorough`: so many times the examples, kills and races
+EXAMPLES = float(os.environ.get("DOBANDIT_EXAMPLES", "1"))  # `make quick`: this share of the random examples
 
 
 def relaxed(max_examples=100, **others):
     """Settings of a search for counterexamples that is the same in every run."""
-    return settings(max_examples=max_examples * THOROUGH, derandomize=True, deadline=None, **others)
+    return settings(
+        max_examples=max(int(max_examples * THOROUGH * EXAMPLES), 1), derandomize=True, deadline=None, **others
+    )
 
 
 # -- a link of the tests' own; at module level, so that it can be pickled -------------------------------------

@@ -67,7 +67,7 @@ def zygote():
     started.close()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def url(request, tmp_path):
     if request.param == "postgresql":
         yield request.getfixturevalue("postgres_server").new_database()

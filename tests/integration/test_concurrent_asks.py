@@ -7,12 +7,11 @@ import time
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-from dobandit.experiment import history as history_module
 from dobandit.experiment.export import csv_parts
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import open_storage
 from helpers import forked
-from helpers.experiments import again, make
+from helpers.experiments import again, make, numbered
 
 # -- locks -----------------------------------------------------------------------------------------------------------
 
@@ -78,61 +77,6 @@ def test_nobody_loses_for_ever(tmp_path, monkeypatch):
     asker.close()
 
 
-def test_who_thinks_long_takes_turns(monkeypatch):
-    """The second waits, and then chooses once."""
-    monkeypatch.setattr("dobandit.experiment.choosing._QUICK", 0.0)
-    monkeypatch.setattr("dobandit.experiment.choosing._SLOW", 0.0)
-    asker = make()
-    other = again(asker)
-    asker.ask(), other.ask()  # now both know how long it takes
-    calls, plain, second = [], Replica.situation, []
-
-    def situation(replica, *arguments):
-        calls.append(threading.get_ident())
-        if len(calls) == 1:
-            second.append(threading.Thread(target=other.ask))
-            second[0].start()
-            second[0].join(timeout=0.3)
-            assert second[0].is_alive()
-        return plain(replica, *arguments)
-
-    monkeypatch.setattr(Replica, "situation", situation)
-    asker._seconds = dict.fromkeys(asker._seconds, 5.0)
-    asker.ask()
-    second[0].join(timeout=10.0)
-    assert not second[0].is_alive()
-    assert len(calls) == 2
-    assert asker.status().pending == 4
-
-
-def test_nobody_takes_all_turns(storage, monkeypatch):
-    """Of two that ask without a pause, and think for a while, none has to wait until the other has had enough."""
-    monkeypatch.setattr("dobandit.experiment.choosing._QUICK", 0.0)
-    monkeypatch.setattr("dobandit.experiment.choosing._SLOW", 0.0)
-    experiment, order, plain = make(storage), [], Replica.situation
-
-    def thinking(replica, *arguments):
-        time.sleep(0.02)
-        order.append(threading.get_ident())
-        return plain(replica, *arguments)
-
-    def work():
-        own = again(experiment)
-        for _ in range(6):
-            own.tell(own.ask(), {"Y": 1})
-
-    monkeypatch.setattr(Replica, "situation", thinking)
-    workers = [threading.Thread(target=work) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    order = order[2:]  # the first choices are made without turns: nobody knows yet how long they take
-    first, last = order[0], order[-1]
-    assert experiment.status().told == 12
-    assert order.index(last) < len(order) - 1 - order[::-1].index(first)
-
-
 def test_an_answer_keeps_nobody_from_asking(storage, monkeypatch):
     from dobandit.policy.learner import Learner
 
@@ -151,14 +95,12 @@ def test_an_answer_keeps_nobody_from_asking(storage, monkeypatch):
 FORK = """
 import os, signal, sys, threading, warnings
 import dobandit as dob
-from dobandit.experiment import forks
 from dobandit.experiment.replica import Replica
 
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks where there are threads
 graph = dob.CausalGraph([("A", "Y"), ("B", "Y")], target="Y")
 experiment = dob.create_experiment("spring", graph, 1, dob.Random(), sys.argv[1], seed=1)
 experiment.ask()
-forks.PATIENCE = 0.05  # somebody thinks for longer than a fork waits
 thinking, forked, plain = threading.Event(), threading.Event(), Replica.situation
 
 def situation(replica, *arguments):
@@ -168,7 +110,6 @@ def situation(replica, *arguments):
     return plain(replica, *arguments)
 
 Replica.situation = situation
-experiment._seconds.clear()
 asking = threading.Thread(target=experiment.ask)
 asking.start()
 thinking.wait(30)
@@ -189,28 +130,6 @@ def test_a_child_that_is_forked_while_another_thread_asks(zygote, tmp_path, plac
     url = "memory" if place == "memory" else f"sqlite:///{tmp_path}/spring.db"
     _, out, err = zygote.run(forked.python, FORK, [url], [])
     assert out.split() == ["0", "2" if place == "memory" else "3"], err
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork here.")
-def test_a_fork_waits_for_those_who_work_something_out():
-    experiment, begun, done = make(), threading.Event(), []
-
-    def answer():
-        with experiment._reading, experiment._lock:
-            begun.set()
-            time.sleep(0.2)  # in Python's or in NumPy's own locks, which nobody would release in the child
-            done.append(True)
-
-    at_work = threading.Thread(target=answer)
-    at_work.start()
-    begun.wait(30)
-    child = os.fork()
-    if child == 0:
-        free = experiment._lock.acquire(blocking=False) and experiment._reading.acquire(blocking=False)
-        os._exit(0 if done and free else 1)
-    at_work.join()
-    assert os.waitpid(child, 0)[1] == 0
-    assert experiment.ask().number == 0  # the parent's locks are free again
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork here.")
@@ -236,25 +155,9 @@ def test_a_child_that_is_forked_while_another_thread_compiles():
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_equal_rows_of_an_import_are_read_once(monkeypatch):
-    read, plain = [], history_module._rounds_of
-
-    def counting(*arguments):
-        read.append(arguments)
-        return plain(*arguments)
-
-    monkeypatch.setattr(history_module, "_rounds_of", counting)
-    rows = [({"X3": 1}, {"Y": i % 2}) for i in range(30)] + [{"do:X3": 1, "Y": i % 2} for i in range(30)]
-    experiment = make()
-    assert experiment.import_history(rows) == range(60)
-    assert len(read) == 4
-    assert [row["observation"]["Y"] for row in experiment.trials()] == [i % 2 for i in range(30)] * 2
-    assert experiment.rounds_in(range(10, 60)) == 50
-
-
 def test_an_export_is_written_bit_by_bit(tmp_path, monkeypatch):
     experiment = make()
-    experiment.import_history([({"X3": 1}, {"Y": i % 2}) for i in range(300)])
+    experiment.import_history(numbered([({"X3": 1}, {"Y": i % 2}) for i in range(300)]))
     whole = experiment.to_csv()
     monkeypatch.setattr("dobandit.experiment.export._AT_ONCE", 1000)
     monkeypatch.setattr("dobandit.experiment.export._GROUP", 70)

@@ -133,6 +133,13 @@ def test_every_file_that_the_paper_map_names_exists():
         assert (ROOT / name).exists(), name
 
 
+def test_the_pictures_of_the_readme_are_small_and_in_the_repository():
+    pictures = re.findall(r"docs/pictures/[\w.-]+", (ROOT / "README.md").read_text())
+    assert {*pictures} == {f"docs/pictures/{path.name}" for path in (ROOT / "docs/pictures").iterdir()}
+    for picture in pictures:
+        assert (ROOT / picture).stat().st_size < 150_000, picture
+
+
 def test_every_place_that_says_the_version_says_the_same():
     told = {
         "pyproject.toml": r'^version = "(.+)"$',

@@ -1,6 +1,7 @@
 """Pages with hostile names and forms; snapshots and the demo."""
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from dobandit.errors import StorageError
 from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.policy.base import round_draws
 from dobandit.service.pages import words
+from dobandit.service.pages.course import Course
 from dobandit.service.pages.demo import NAME, Shop, begin, carried_out
 from helpers.pages import FUNNEL, HOSTILE, Visit, harmless
 
@@ -91,12 +93,10 @@ def test_a_snapshot_from_the_command_line(tmp_path, monkeypatch, capsys):
 
 
 def test_storage_trouble_on_the_list_is_said_for_its_line_alone(shop, monkeypatch):
-    from dobandit.service.pages import listing
-
-    def broken(desk):
+    def broken(course, most):
         raise StorageError(f"{shop.storage.url}: the log is damaged")
 
-    monkeypatch.setattr(listing, "_spark", broken)
+    monkeypatch.setattr(Course, "parts", broken)
     assert "the storage: the log is damaged" in shop.get("/").text
 
 
@@ -107,7 +107,7 @@ def test_the_shop_plays_while_it_is_open():
         for _ in range(200):
             if experiment.status().told >= 3:
                 break
-            shop._closing.wait(0.05)
+            time.sleep(0.05)
     told = experiment.status().told
     assert told >= 3
     assert experiment.status().pending == 0

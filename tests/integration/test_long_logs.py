@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dobandit import UCB, CausalGraph
-from dobandit.cli.output import progress_of_a_log
 from dobandit.errors import ExperimentError, StorageError
 from dobandit.experiment import known, replica
 from dobandit.experiment.replica import Replica
@@ -17,7 +16,7 @@ from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.experiment.tally import Tally
 from dobandit.policy import arms
 from dobandit.policy.engine import Action, Rounds
-from helpers.experiments import Clock, again, case, flat, make, played
+from helpers.experiments import Clock, again, case, flat, make, numbered, played
 
 
 def test_trials_in_pages():
@@ -60,16 +59,12 @@ def test_pages_that_are_none_are_refused(wrong, words):
 def read(monkeypatch):
     """How many rows of the log each kind of reading has read."""
     rows = Counter()
-    sizes = {
-        "closed_fields": len,
-        "closed_groups": lambda found: sum(group[-2] for group in found),
-    }
-    for name, size in sizes.items():
+    for name in ("closed_fields", "closed_since"):
         plain = getattr(SQLStorage, name)
 
-        def counting(self, *arguments, plain=plain, name=name, size=size):
+        def counting(self, *arguments, plain=plain, name=name):
             found = plain(self, *arguments)
-            rows[name] += size(found)
+            rows[name] += len(found)
             return found
 
         monkeypatch.setattr(SQLStorage, name, counting)
@@ -103,7 +98,7 @@ def test_an_answer_reads_what_is_new(tmp_path, read, name):
     experiment.ask()
     read.clear()
     ANSWERS[name](experiment)
-    assert max(read.values()) <= 2
+    assert max(read.values(), default=0) <= 2
     read.clear()
     ANSWERS[name](experiment)
     assert sum(read.values()) == 0
@@ -127,37 +122,25 @@ def test_a_status_of_a_log_that_nobody_has_open_reads_little(tmp_path, read, mon
 @pytest.mark.filterwarnings("ignore:just these rounds were imported before")
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_log_that_is_read_in_parts_teaches_the_same(kind, tmp_path, request, monkeypatch):
-    """To the last bit, wherever the parts end, and whether rounds are read together or one by one."""
+    """To the last bit, wherever the parts end."""
     storage = open_storage(str(tmp_path / "spring.db") if kind == "sqlite" else request.getfixturevalue("database"))
     experiment = make(storage)
     rounds = [({"X3": i % 2}, {"X2": i % 3 % 2, "Y": i // 2 % 2}) for i in range(40)]
-    experiment.import_history(rounds)
+    experiment.import_history(numbered(rounds))
     for i in range(10):
         first, second = experiment.ask(), experiment.ask()
         experiment.tell(second, {"Y": i % 2} if i != 5 else [{"Y": 1}, {"Y": 0}])
         experiment.tell(first, {"Y": i % 3 % 2})
-    experiment.import_history(rounds)
+    experiment.import_history(numbered(rounds))
     one_by_one = Replica(experiment.definition, experiment.columns)
     for trial in storage.closed_since(experiment._id, 0):
         one_by_one.follow([trial])
-    together = Counter()
-    plain = SQLStorage.single_rounds
-
-    def counting(self, experiment, position, most):
-        found = plain(self, experiment, position, most)
-        together[most] += 0 if found is None else most
-        return found
-
-    monkeypatch.setattr(SQLStorage, "single_rounds", counting)
-    monkeypatch.setattr("dobandit.experiment.replica.FEW", 3)
     for part in (7, 16, 1000):
         monkeypatch.setattr("dobandit.experiment.replica.PART", part)
         replica = Replica(experiment.definition, experiment.columns)
-        replica.catch_up(storage, experiment._id)
-        assert (replica.position, replica.doubts, replica.took) == (100, one_by_one.doubts, one_by_one.took)
+        replica.catch_up(storage, experiment._id, 100)
+        assert (replica.position, replica.doubts) == (100, one_by_one.doubts)
         assert flat(replica.learner.engine.state) == flat(one_by_one.learner.engine.state)
-    assert together[7] > 70
-    assert together[16] > 60
     then = Replica(experiment.definition, experiment.columns)
     then.catch_up(storage, experiment._id, 33)
     assert then.position == 33
@@ -218,24 +201,9 @@ def test_a_status_says_how_far_it_is(storage, monkeypatch):
     experiment, seen = make(storage), []
     for i in range(25):
         experiment.record({}, {"Y": i % 2})
-    monkeypatch.setattr("dobandit.experiment.tally.PART", 10)
+    monkeypatch.setattr("dobandit.experiment.ledger.PART", 10)
     assert again(experiment).status(lambda *at: seen.append(at)) == experiment.status()
     assert seen == [(10, 25), (20, 25)]
-
-
-def test_a_bar_appears_where_there_is_something_to_wait_for(monkeypatch, capsys):
-    with progress_of_a_log("Adding up", as_json=False) as nobody_looks:
-        assert nobody_looks is None
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with progress_of_a_log("Adding up", as_json=True) as for_a_program:
-        assert for_a_program is None
-    with progress_of_a_log("Adding up", as_json=False) as report:
-        assert capsys.readouterr().err == ""
-        report(10, 25)
-        report(25, 25)
-    shown = capsys.readouterr().err
-    assert "Adding up" in shown
-    assert "25/25" in shown
 
 
 def test_sums_that_may_not_be_kept_are_not_missed(tmp_path, monkeypatch):
@@ -289,7 +257,6 @@ def test_explaining_goes_on_from_what_was_kept_on_the_way(tmp_path, monkeypatch,
     learned = []
     plain = Replica._learn
     monkeypatch.setattr(Replica, "_learn", lambda self, *part: learned.append(len(part[2])) or plain(self, *part))
-    monkeypatch.setattr(replica, "FEW", 6)
     reader = again(experiment)
     assert reader.recommend() == experiment.recommend()
     kept = [position for position, _ in reader._milestones.kept]

@@ -1,6 +1,8 @@
 """The pages: what they say, today's round, and who may see them."""
 
 import re
+import threading
+import time
 from urllib.parse import unquote
 
 import numpy as np
@@ -8,7 +10,9 @@ import pytest
 
 from dobandit import CausalGraph, create_experiment
 from dobandit.experiment.storage import MemoryStorage
-from dobandit.service.pages import desks, words
+from dobandit.experiment.tokens import create_token
+from dobandit.service.pages import words
+from dobandit.service.pages.course import Course
 from dobandit.service.pages.demo import GRAPH, NAME, Shop, begin
 from dobandit.service.pages.graphs import edges_between
 from helpers.pages import Visit, harmless
@@ -126,7 +130,7 @@ def test_nothing_is_shown_as_known_before_the_first_round():
     text = visit.get("/experiments/1").text
     page = harmless(text).text
     assert "Nothing was told yet" in page
-    for word in ("What speaks against it", "Two answers", "How well each effect", "by itself", "Shaded"):
+    for word in ("Caveats", "Model, data and control", "How well each effect", "by itself", "Shaded"):
         assert word not in page
     assert "box chosen" not in text
 
@@ -275,21 +279,13 @@ def test_trials_of_many_rounds_and_contexts_and_numbers():
 # -- who, and what is not done ----------------------------------------------------------------------------------------
 
 
-def test_readers_see_no_buttons_that_they_may_not_press(shop, monkeypatch):
-    from dobandit.service.pages import experiment as module
-
-    reader = shop.visitor._replace(scope="read", csrf="")
-    seen = {}
-
-    def page(request, name, status=200, **context):
-        seen["text"] = module_page(request, name, status, **(context | {"visitor": reader})).body.decode()
-        return module_page(request, name, status, **context)
-
-    module_page = module.page
-    monkeypatch.setattr(module, "page", page)
-    shop.get("/experiments/1")
-    assert "/today" not in seen["text"]
-    assert "/new" not in seen["text"]
+def test_readers_see_no_buttons_that_they_may_not_press(shop):
+    token = create_token(shop.storage, "reader", "read", time.time(), "the tests")[0]
+    answer = shop.request("GET", "/experiments/1", headers={"accept": "text/html", "authorization": f"Bearer {token}"})
+    assert answer.status_code == 200
+    assert "/today" not in answer.text
+    assert "/new" not in answer.text
+    assert "/today" in shop.get("/experiments/1").text
 
 
 def test_a_page_of_a_long_log_reads_only_what_is_new(monkeypatch):
@@ -297,7 +293,7 @@ def test_a_page_of_a_long_log_reads_only_what_is_new(monkeypatch):
     experiment = begin(visit.storage)
     Shop(experiment, 0.0).play(3)
     seen = {"done": dict.fromkeys(experiment.columns.names, 0)}
-    experiment.import_history([({}, seen["done"])] * 500)
+    experiment.import_history([{"trial": i, "observation": seen["done"]} for i in range(500)])
     visit.get("/experiments/1")
     read = []
     storage = type(visit.storage)
@@ -313,6 +309,9 @@ def test_a_page_of_a_long_log_reads_only_what_is_new(monkeypatch):
     for path in ("/experiments/1", "/", "/experiments/1/graph?round=503"):
         assert visit.request("GET", path).status_code == 200
     assert sum(read) <= 20  # the newest trials of the table, and no more
+    read.clear()
+    assert visit.get("/experiments/1/trials", status=303, position=3).headers["location"].endswith("/trials/3")
+    assert sum(read) <= 1
 
 
 def test_a_policy_without_a_model_is_not_called_one():
@@ -345,12 +344,13 @@ def test_what_counts_as_hidden_is_named_and_not_drawn():
     assert 'aria-label="a"' in text
 
 
-def test_the_page_of_a_log_that_is_being_read_has_all_that_need_not_be_learned(monkeypatch):
-    visit = Visit()
+def test_the_page_of_a_log_that_is_being_read_has_all_that_need_not_be_learned(monkeypatch, request):
+    visit = Visit(read_at_once=3)
     experiment = begin(visit.storage)
     Shop(experiment, 0.0).play(6)
-    monkeypatch.setattr(desks, "_AT_ONCE", 3)
-    monkeypatch.setattr(desks.Desk, "_read", lambda self: None)  # a reader that never gets anywhere
+    over = threading.Event()
+    request.addfinalizer(over.set)
+    monkeypatch.setattr(Course, "follow", lambda course: over.wait(60))  # a reader that gets nowhere
     text = visit.get("/experiments/1").text
     page = harmless(text)
     assert "The log is being read" in page.text

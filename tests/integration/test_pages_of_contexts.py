@@ -6,11 +6,11 @@ import time
 import pytest
 
 from dobandit import CausalGraph, create_experiment
-from dobandit.service.pages import desks, words
+from dobandit.service.pages import words
 from dobandit.service.pages.course import CONTEXTS
 from dobandit.service.pages.desks import Desk
-from dobandit.service.pages.experiment import view
-from dobandit.service.pages.snapshot import snapshot_of
+from dobandit.service.pages.experiment import snapshot_of, view
+from dobandit.service.settings import Settings
 from helpers.pages import HOSTILE, Visit, harmless
 
 BEST = {0: "email", 1: "banner"}  # what to set, by mobile: each does harm in the other context
@@ -173,34 +173,36 @@ def test_before_the_first_round_no_context_is_spoken_of():
     assert "segments" not in harmless(text).ids
 
 
-def test_answers_for_many_contexts_that_take_long_come_later(monkeypatch):
+def wait_until(holds):
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_answers_for_many_contexts_that_take_long_come_later():
     visit = Visit()
     experiment = crowd(visit, 3, [(bits(i, 3), 9 - i) for i in range(8)])
-    desk, stored = Desk(experiment, 1), visit.storage.find("crowd")
+    desk, stored = Desk(experiment, 1, Settings(newer_seconds=0.0)), visit.storage.find("crowd")
     assert desk.ready(stored)
     shown = view(desk, stored, desk.usual, None, seconds=0.0)
     assert [one.answers is None for one in shown["segments"]] == [False, *[True] * 7]  # the headline's is there
-    desk._reader.join(60)
+    wait_until(lambda: all(one.answers for one in desk.segments(seconds=0.0)))
     before = desk.segments(seconds=0.0)
     for one in before:
         told = experiment.recommend(context=one.context)
         assert one.answers.recommendation == told
-    monkeypatch.setattr(desks, "_PATIENCE", 0.0)  # from now on everything takes long
     trial = experiment.ask(context=desk.usual)
     experiment.tell(trial, {"mail": 0, "post": 0, **trial.do, "y": 1})
     assert desk.ready(stored)
     other = view(desk, stored, desk.usual, None)  # one visit is enough for all of them, the headline's first
     assert [one.answers.closed for one in other["segments"]] == [one.answers.closed for one in before]
-    desk._reader.join(60)
-    assert [one.answers.closed for one in desk.segments()] == [stored.closed + 1] * 8
+    wait_until(lambda: [one.answers.closed for one in desk.segments()] == [stored.closed + 1] * 8)
 
 
-def test_a_page_says_what_is_being_worked_out_and_comes_again(monkeypatch):
-    from dobandit.service.pages import experiment as module
-
-    visit = Visit()
+def test_a_page_says_what_is_being_worked_out_and_comes_again():
+    visit = Visit(page_seconds=-1.0)
     crowd(visit, 2, [((0, 1), 10), ((1, 1), 30)])
-    monkeypatch.setattr(module, "_SECONDS", -1.0)
     text = visit.get("/experiments/1").text
     assert "being worked out" in text
     assert 'http-equiv="refresh"' in text

@@ -79,6 +79,8 @@ def test_tokens_are_made_listed_and_revoked(run, url):
         (["token", "create", "--scope", "read", "--experiment", "autumn"], "Create it first"),
         (["token", "create", "--scope", "read", "--name", " "], "name"),
         (["token", "revoke", "7"], "no token 7"),
+        (["token", "revoke", "9223372036854775808"], "not in the range"),
+        (["storage", "audit", "--after", "9223372036854775808"], "not in the range"),
         (["storage", "audit", "--experiment", "x"], "no experiment"),
         (["serve", "--host", "0.0.0.0"], "at least one valid token"),
         (["serve", "--host", "192.0.2.1", "--port", "9"], "at least one valid token"),
@@ -102,6 +104,27 @@ def test_other_addresses_need_a_token_that_is_valid_and_a_name(run, url):
     run("token", "revoke", "1", "--storage", url)
     code, _, err = run("serve", "--storage", url, "--host", "0.0.0.0", "--allowed-host", "here.example")
     assert (code, "at least one valid token" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "link"),
+    [([], True), (["--allowed-host", "LocalHost"], True), (["--allowed-host", "here.example"], False)],
+)
+def test_a_login_link_is_printed_only_where_no_other_name_leads_to_the_service(url, words, link):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "dobandit", "serve", "--storage", url, "--port", str(port), *words]
+    service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert "serving" in service.stdout.readline()
+        said = service.stdout.readline()
+        assert ("/login?code=" in said) == link
+        assert link or "dobandit token create" in said
+    finally:
+        service.kill()
+        service.wait(30)
+        service.stdout.close()
 
 
 def test_a_demo_that_is_ended_throws_its_database_away(tmp_path):

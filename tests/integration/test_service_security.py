@@ -138,6 +138,49 @@ def test_the_login_link_works_once(house):
     assert httpx.get(f"{house.url}/login", params={"code": code}).status_code == 403
 
 
+def test_without_a_login_link_a_token_is_asked_for():
+    with served(login=False) as one:
+        asked = one.client.get("/login", headers={"Accept": "text/html"}).text
+        assert "dobandit token create" in asked
+        assert "login link" not in asked
+        assert one.client.get("/login", params={"code": "x"}).status_code == 403
+
+
+def test_logging_in_while_logged_in_opens_another_session(house):
+    """With a token and with a link; the session before is closed."""
+    browser, _ = house.log_in()
+    before = dict(browser.cookies)
+    own, form = {"Origin": house.url}, {"token": house.tokens["read"]}
+    assert browser.post("/login", data=form, headers={"Origin": "http://evil.example"}).status_code == 403
+    assert browser.post("/login", data=form, headers=own).status_code == 303
+    assert dict(browser.cookies) != before
+    assert browser.get(f"{API}/experiments").status_code == 200
+    assert browser.get(f"{API}/audit").status_code == 403  # what the token may not
+    assert httpx.get(f"{house.url}{API}/experiments", cookies=before).status_code == 401
+    assert browser.get("/login", params={"code": house.app.state.login.code}).status_code == 303
+    assert browser.get(f"{API}/audit").status_code == 200
+    browser.close()
+
+
+def test_redirects_do_not_leave_https(house):
+    """A slash too many leads to the address without it, on whatever scheme and host the visitor is."""
+    browser, _ = house.log_in()
+    proxied = {"X-Forwarded-Proto": "https"}
+    for path, leads in (
+        (f"/experiments/{house.spring}/", f"/experiments/{house.spring}"),
+        (f"/experiments/{house.spring}/trials/?after=3", f"/experiments/{house.spring}/trials?after=3"),
+        (f"{API}/experiments/{house.spring}/", f"{API}/experiments/{house.spring}"),
+        ("/login/", "/login"),
+        (API, f"{API}/docs"),
+        (f"{API}/", f"{API}/docs"),
+    ):
+        answer = browser.get(path, headers=proxied)
+        assert (answer.status_code, answer.headers["location"]) == (307, leads)
+    for path in ("/nothing/", "/static/nothing/", "/static/nothing"):
+        assert browser.get(path).status_code == 404
+    browser.close()
+
+
 def test_cross_origin_changes_are_refused_for_every_unsafe_verb(house):
     browser, csrf = house.log_in()
     own = house.url

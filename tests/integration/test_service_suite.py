@@ -89,7 +89,7 @@ class Between:
 
 
 @pytest.fixture(scope="module")
-def _listening():
+def listening_service():
     apps = {}  # by the header with a token of theirs: a test may use several storages
 
     async def app(scope, receive, send):
@@ -102,14 +102,14 @@ def _listening():
 
 
 @pytest.fixture(autouse=True)
-def _over_http(_listening, monkeypatch):
-    between = Between(*_listening)
+def _over_http(listening_service, monkeypatch):
+    between = Between(*listening_service)
     for name in ("create", "open", "delete", "rename"):
         monkeypatch.setattr(dob, f"{name}_experiment", getattr(between, name))
         monkeypatch.setattr(experiments, f"{name}_experiment", getattr(between, name), raising=False)
     monkeypatch.setattr(dob, "list_experiments", between.list)
     yield
-    _listening[1].clear()
+    listening_service[1].clear()
     for service in between.services:
         service.close()
 

@@ -8,7 +8,6 @@ import pytest
 from dobandit.errors import ConflictError, ExperimentError, StorageError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.storage.base import FAILED, TOLD
-from dobandit.testing.imports import ImportsSuite
 from dobandit.testing.storage import StorageSuite
 from dobandit.testing.stored import ASK, SEEN, add
 from helpers.worlds import THOROUGH
@@ -20,30 +19,12 @@ class TestStorages(StorageSuite):
     random_runs = 3 * THOROUGH
 
     def test_rows_are_of_one_moment_on_any_page(self, storage, monkeypatch):
-        monkeypatch.setattr("dobandit.experiment.storage.log_reading._PAGE", 3)
+        monkeypatch.setattr("dobandit.experiment.storage.sql._PAGE", 3)
         self.test_rows_are_of_one_moment(storage)
 
     def test_pages_are_parts_of_the_whole_however_they_are_read(self, storage, monkeypatch):
-        monkeypatch.setattr("dobandit.experiment.storage.log_reading._PAGE", 3)
+        monkeypatch.setattr("dobandit.experiment.storage.sql._PAGE", 3)
         self.test_pages_are_parts_of_the_whole(storage)
-
-    def test_imports_in_small_parts(self, storage, small_parts):
-        for test in ImportsSuite.__dict__:
-            if test.startswith("test_"):
-                getattr(self, test)(storage)
-                for experiment in storage.experiments():
-                    storage.delete(experiment.name)
-
-    def test_random_calls_with_small_parts(self, storage, small_parts):
-        self.test_it_does_as_memory_does(storage)
-
-
-@pytest.fixture
-def small_parts(monkeypatch):
-    """Every import is staged, in parts of three trials and slices of two parts."""
-    staging = "dobandit.experiment.storage.staging"
-    for name, value in {"FEW": 0, "MOST": 3, "SLICE": 400, "PAUSE": 0.0, "CLEARED": 1}.items():
-        monkeypatch.setattr(f"{staging}.{name}", value)
 
 
 @pytest.fixture

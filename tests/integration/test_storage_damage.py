@@ -15,7 +15,7 @@ from dobandit.errors import DobanditError, StorageError
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.checksums import checksum
-from dobandit.testing.stored import ASK, BATCH, SEEN, add, close, spring_in
+from dobandit.testing.stored import ASK, BATCH, SEEN, add, close
 from helpers.worlds import THOROUGH
 
 GRAPH = dob.CausalGraph([("A", "C"), ("B", "C"), ("A", "Y"), ("C", "Y")], target="Y")
@@ -105,86 +105,6 @@ def test_a_closed_trial_that_was_changed_is_not_learned_from(path, change):
         storage.closed_since(spring, 0)
     with pytest.raises(StorageError, match=r"is not what was stored|damaged"), storage.writing(spring) as writer:
         writer.closed_since(0)
-    storage.close()
-
-
-def many_rounds(storage):
-    """Closed in the order of their numbers up to position 30, and in another order from there on."""
-    spring = spring_in(storage)
-    add(storage, spring, *(SEEN._replace(do=f"[null,{i % 2}]", observation=f"[{i // 2 % 2},1]") for i in range(30)))
-    add(storage, spring, *[ASK] * 30)
-    for number in (*range(59, 44, -1), *range(30, 45)):
-        close(storage, spring, number, observation=f"[1,{number % 2}]")
-    return spring
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_single_rounds_are_read_together(kind, path, request):
-    storage = open_storage(str(path) if kind == "sqlite" else request.getfixturevalue("database"))
-    spring = many_rounds(storage)
-    closed = storage.closed_since(spring, 0)
-    for first, stop in ((0, 30), (1, 29), (0, 60), (20, 50), (30, 60), (31, 33)):
-        found = storage.single_rounds(spring, first, stop - first)
-        said = [(found.do[i], found.observations[i]) for i in found.which]
-        assert said == [(trial.do, trial.observation) for trial in closed[first:stop]]
-        assert len(found.do) == len(set(said))
-    assert storage.single_rounds(spring, 20, 41) is None
-    storage.delete("spring")
-    assert storage.single_rounds(spring, 0, 2) is None
-    storage.close()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "observation = '[0,0]'",
-        "observation = NULL",
-        "observation = '[1,1]' || char(10) || '[1,1]'",
-        "do = '[null,null]'",
-        "do = 'x'",
-        "state = 'failed'",
-        "counts = '[1]'",
-        "rounds = 2",
-        "checksum = checksum + 1",
-        "checksum = -7",
-        "checksum = 'x'",
-        "checksum = 1 << 62",
-        "checksum = NULL",
-        "position = 70",
-        "number = 90",
-    ],
-)
-@pytest.mark.parametrize("number", [10, 50])
-def test_rounds_that_are_not_plain_are_not_read_together(path, change, number):
-    storage = open_storage(str(path))
-    spring = many_rounds(storage)
-    assert storage.single_rounds(spring, 0, 60) is not None
-    run(path, f"UPDATE trials SET {change} WHERE number = {number}")
-    assert storage.single_rounds(spring, 0, 30 if number < 30 else 60) is None
-    storage.close()
-
-
-def test_rounds_that_were_exchanged_are_not_read_together(path):
-    storage = open_storage(str(path))
-    spring = many_rounds(storage)
-    said = run(path, "SELECT do, observation FROM trials WHERE number IN (8, 9) ORDER BY number")
-    for number, (did, seen) in zip((9, 8), said, strict=True):
-        run(path, f"UPDATE trials SET do = '{did}', observation = '{seen}' WHERE number = {number}")
-    assert storage.single_rounds(spring, 0, 60) is None
-    assert storage.single_rounds(spring, 10, 50) is not None
-    storage.close()
-
-
-def test_trials_of_older_versions_have_no_checksum(path):
-    spring = filled(path)
-    before = open_storage(str(path)).closed_since(spring, 0)
-    run(path, "UPDATE trials SET checksum = NULL")
-    storage = open_storage(str(path))
-    assert storage.closed_since(spring, 0) == before
-    add(storage, spring, SEEN)
-    run(path, "UPDATE trials SET observation = '[1,1]' WHERE number = 4")
-    with pytest.raises(StorageError, match="trial 4 is not what was stored"):
-        storage.closed_since(spring, 0)
     storage.close()
 
 

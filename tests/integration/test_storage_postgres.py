@@ -173,7 +173,7 @@ def test_pages_of_experiments_come_in_one_order_whatever_the_language_of_the_ser
     names = ["B", "Z", "a", "b", "c d", "Ä"]
     for name in reversed(names):
         storage.create(name, "{}", 0.0)
-    assert [one.name for one in storage.experiments_page(limit=3)] == names[:3]
-    assert [one.name for one in storage.experiments_page(after="a", limit=9)] == names[3:]
-    assert [one.name for one in storage.experiments_page(before="a", limit=9)] == names[:2]
+    assert [one.name for one in storage.experiments(limit=3)] == names[:3]
+    assert [one.name for one in storage.experiments(after="a", limit=9)] == names[3:]
+    assert [one.name for one in storage.experiments(before="a", limit=9)] == names[:2]
     storage.close()

@@ -10,7 +10,7 @@ import dobandit as dob
 from dobandit.errors import ConflictError, InterventionError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.oracle.rules import rules_of
-from helpers.experiments import Clock, PlainLog, knowledge, known_by
+from helpers.experiments import Clock, PlainLog, knowledge, known_by, numbered
 from helpers.worlds import graphs, quietly, relaxed
 
 POLICIES = [
@@ -170,7 +170,7 @@ class Session:
     def load(self):
         rounds = self.rounds(8)
         if rounds:
-            numbers = self.experiment.import_history(rounds)
+            numbers = self.experiment.import_history(numbered(rounds))
             assert list(numbers) == [self.plain.record(do, seen) for do, seen in rounds]
 
     def reopen(self):

@@ -148,6 +148,7 @@ RULED_CASES = [(name, policy) for name in RULED for policy in policies_that_can(
 
 
 @pytest.mark.parametrize(("name", "policy"), RULED_CASES, ids=[f"{n}-{policy_to_spec(p)}" for n, p in RULED_CASES])
+@pytest.mark.filterwarnings("ignore:'X2' has 3 values")
 def test_a_simulated_run_under_any_rules_is_the_run_by_hand(name, policy):
     model, rules = RULED[name]
     graph, rounds, seed, replication = model.graph, 40, 4, 1

@@ -1,17 +1,19 @@
 """The house of a service: the log of an experiment is read once, and no more experiments are kept than there is room
 for."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
 from dobandit import CausalGraph, create_experiment
 from dobandit.errors import MissingError
-from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import MemoryStorage
-from dobandit.service import house as module
 from dobandit.service.house import House
 from dobandit.service.pages.desks import Desks
 from dobandit.service.settings import Settings
+from helpers.experiments import rounds_learned
 
 GRAPH = CausalGraph([("a", "c"), ("b", "c"), ("c", "y"), ("a", "y")], target="y")
 
@@ -39,33 +41,35 @@ def made(storage, name, rounds=0):
     return storage.find(name).id
 
 
-def test_no_more_experiments_are_kept_than_there_is_room_for(house, storage, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_KEPT", 3)
+def test_no_more_experiments_are_kept_than_there_is_room_for(storage):
+    house = House(storage, Settings(most_kept=3))
     ids = [made(storage, f"one {i}") for i in range(5)]
     desks = Desks(house)
     first = house.experiment(ids[0])
     working = house.at_work(ids[0])
     assert house.experiment(ids[0]) is first
     assert house.at_work(ids[0]) is working
-    old = desks.of(ids[0])
-    for one in ids[1:3]:
-        desks.of(one)
+    old, second = desks.of(ids[0]), desks.of(ids[1])
+    desks.of(ids[2])
     assert house.experiment(ids[0]) is first  # it was used meanwhile
     for one in ids[3:]:
         desks.of(one)
     assert house.keeps(ids[0], first)
-    assert set(house._kept) == {ids[0], *ids[3:]}
-    assert set(desks._desks) == {ids[0], *ids[3:]}
+    assert not house.keeps(ids[1], second.experiment)
+    assert desks.of(ids[0]) is old
+    assert desks.of(ids[1]) is not second
     for one in ids[1:4]:
         house.at_work(one)
-    assert len(house._kept) == len(house._counted) == 3
     assert not house.keeps(ids[0], first)
     assert desks.of(ids[0]) is not old
-    assert set(desks._desks) <= set(house._kept)
+    gone = weakref.ref(second)
+    del second
+    gc.collect()
+    assert gone() is None  # a page of an experiment that had to make room is not kept either
 
 
-def test_an_experiment_that_had_to_make_room_goes_on_where_it_was(house, storage, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_KEPT", 1)
+def test_an_experiment_that_had_to_make_room_goes_on_where_it_was(storage):
+    house = House(storage, Settings(most_kept=1))
     one, other = made(storage, "one"), made(storage, "other")
     undisturbed = create_experiment("undisturbed", GRAPH, budget=1, storage=MemoryStorage(), seed=3)
     rng = np.random.default_rng(1)
@@ -83,18 +87,18 @@ def test_an_experiment_that_had_to_make_room_goes_on_where_it_was(house, storage
 def test_what_was_deleted_is_not_kept(house, storage):
     one = made(storage, "one")
     house.at_work(one)
+    kept = house.experiment(one)
     storage.delete("one")
     with pytest.raises(MissingError):
         house.experiment(one)
-    assert one not in house._kept
-    assert one not in house._counted
+    assert not house.keeps(one, kept)
+    with pytest.raises(MissingError):
+        house.counted(one)
 
 
 def test_the_log_is_read_once_for_asking_and_for_answering(house, storage, monkeypatch):
     one = made(storage, "one", 40)
-    learned = []
-    plain = Replica._learn
-    monkeypatch.setattr(Replica, "_learn", lambda self, *part: learned.append(len(part[2])) or plain(self, *part))
+    learned = rounds_learned(monkeypatch)
     asked = house.at_work(one).ask()
     answer = house.experiment(one).recommend()
     Desks(house).of(one).course.follow()

@@ -10,6 +10,7 @@ from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.service.pages import course as module
 from dobandit.service.pages.course import Course
+from helpers.experiments import rounds_learned
 
 GRAPH = CausalGraph([("a", "c"), ("b", "c"), ("c", "y"), ("a", "y")], target="y")
 
@@ -135,9 +136,7 @@ def test_how_much_is_learned_anew_is_bounded(experiment, monkeypatch):
     """Between two places that are kept: the length of the log over half of their number."""
     monkeypatch.setattr(known, "MOST_SHOWN", 8)
     course = course_of(experiment)
-    learned = []
-    plain = Replica._learn
-    monkeypatch.setattr(Replica, "_learn", lambda self, *part: learned.append(len(part[2])) or plain(self, *part))
+    learned = rounds_learned(monkeypatch)
     for position in np.random.default_rng(0).permutation(course.position).tolist():
         learned.clear()
         assert course.at(position).position == position

@@ -10,7 +10,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +56,7 @@ def serve_command(
     """
     with serving_packages("serving"):
         from dobandit.service.app import create_app
-        from dobandit.service.server import run
+        from dobandit.service.server import bound
         from dobandit.service.settings import LOOPBACK, Settings
 
     local = _is_loopback(host)
@@ -69,10 +69,11 @@ def serve_command(
             allowed_hosts=tuple(name.lower() for name in (*(LOOPBACK if local else ()), *allowed_hosts)),
             port=port,
             https=https,
-            login=local,
+            # A login link opens everything: where other names lead here, no log may hold one.
+            login=local and all(name.lower() in LOOPBACK for name in allowed_hosts),
         )
-        require_free(host, port)
-        serve(run, create_app(place, settings), host, place.url, as_json=as_json)
+        with bound(host, port) as listener:
+            serve(create_app(place, settings), listener, host, place.url, as_json=as_json)
 
 
 @click.command("demo")
@@ -107,10 +108,10 @@ def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
     with serving_packages("serving"):
         from dobandit.service.app import create_app
         from dobandit.service.pages.demo import Shop, begin
-        from dobandit.service.server import run
+        from dobandit.service.server import bound
         from dobandit.service.settings import Settings
 
-    require_free(_DEMO_HOST, port)
+    listener = bound(_DEMO_HOST, port)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a demo that is ended throws its database away too
     folder = Path(tempfile.mkdtemp(prefix="dobandit-demo-"))
     try:
@@ -120,9 +121,10 @@ def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
         shop = Shop(begin(storage, seed), pace)
         shop.play(rounds)
         with closing(storage), suppress(KeyboardInterrupt), shop.open():
-            serve(run, app, _DEMO_HOST, "it", end=", and throws everything away")
+            serve(app, listener, _DEMO_HOST, "it", end=", and throws everything away")
         click.echo("the shop is closed.")
     finally:
+        listener.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -138,32 +140,34 @@ def serving_packages(what: str) -> Iterator[None]:
         ) from None
 
 
-def serve(run: Callable[..., None], app: FastAPI, host: str, what: str, end: str = "", as_json: bool = False) -> None:
-    """Run an app until it is stopped; say where it is, and how to log in once where one may.
+def serve(app: FastAPI, listener: socket.socket, host: str, what: str, end: str = "", as_json: bool = False) -> None:
+    """Run an app until it is stopped; say where it is, and how to log in.
 
-    run        that of the service, which is imported where its packages may be missing
+    listener   the socket that it answers at; those who come before it runs wait for it
     what, end  what it serves, and what else stopping it does
     """
-    port = app.state.settings.port
-    link = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    from dobandit.service.server import server_of
+
+    link = f"http://{f'[{host}]' if ':' in host else host}:{app.state.settings.port}"
 
     def login() -> str | None:
         return None if app.state.login is None else f"{link}/login?code={app.state.login.code}"
 
-    def say_login() -> None:
-        if app.state.login is not None:
-            click.echo(f"log in once with: {login()}", err=as_json)
+    def print_login() -> None:
+        found = login()
+        click.echo(
+            f"log in once with: {found}" if found else "log in with a token: dobandit token create makes one",
+            err=as_json,
+        )
 
-    def listening() -> None:
-        if as_json:
-            print_json({"url": link, "storage": what, "login": login()})
-        else:
-            click.echo(f"serving {what} at {link}; Ctrl+C stops it{end}")
-            say_login()
-        sys.stdout.flush()  # a program that started this one waits for the link
-
-    app.state.used_login = say_login
-    run(app, host, port, listening)
+    if as_json:
+        print_json({"url": link, "storage": what, "login": login()})
+    else:
+        click.echo(f"serving {what} at {link}; Ctrl+C stops it{end}")
+        print_login()
+    sys.stdout.flush()  # a program that started this one waits for the link
+    app.state.used_login = print_login
+    server_of(app).run([listener])
 
 
 def _require_name(name: str) -> None:
@@ -196,17 +200,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def require_free(host: str, port: int) -> None:
-    """Say that a port is taken before anything is started."""
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
-    except OSError as error:
-        raise DobanditError(
-            f"the service cannot listen at {host} port {port} ({error.strerror or error}). Choose another --port, or "
-            "another --host."
-        ) from None

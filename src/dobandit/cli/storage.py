@@ -1,4 +1,4 @@
-"""The option --storage of the commands on experiments, and the commands `storage upgrade` and `storage backup`."""
+"""The option --storage of the commands on experiments, and the commands `storage backup` and `storage audit`."""
 
 from __future__ import annotations
 
@@ -89,33 +89,8 @@ def storage_group(storage: str) -> None:
     \b
     Examples:
       dobandit storage backup copy.db
-      dobandit storage upgrade sqlite:///spring.db
       dobandit storage audit --json
     """
-
-
-@storage_group.command("upgrade")
-@click.argument("url", required=False)
-@storage_option
-@json_option
-def upgrade_command(url: str | None, storage: str, as_json: bool) -> None:
-    """Bring the tables of an older dobandit up to date, all or nothing. Back them up first.
-
-    URL is another way to say --storage.
-
-    \b
-    Examples:
-      dobandit storage upgrade
-      dobandit storage upgrade sqlite:///spring.db
-    """
-    from dobandit.experiment.storage.upgrade import upgrade
-
-    with kept(url or storage) as place:
-        before, after = upgrade(url or storage)
-    said = f"{place.url} upgraded from version {before} to {after}"
-    if before == after:
-        said = f"{place.url} has version {after} already; nothing was changed"
-    answer(as_json, {"storage": place.url, "from": before, "to": after}, said)
 
 
 @storage_group.command("backup")
@@ -141,7 +116,7 @@ def backup_command(file: str, storage: str, as_json: bool) -> None:
 
 
 @storage_group.command("audit")
-@click.option("--after", type=click.IntRange(min=0), default=0, help="Only lines with larger numbers.")
+@click.option("--after", type=click.IntRange(0, 2**63 - 1), default=0, help="Only lines with larger numbers.")
 @click.option("--experiment", metavar="NAME", help="Only of this experiment.")
 @storage_option
 @json_option

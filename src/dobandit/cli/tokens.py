@@ -7,7 +7,7 @@ import time
 
 import click
 
-from dobandit.cli.experiments.inputs import lease_of
+from dobandit.cli.options import lease_of
 from dobandit.cli.output import answer, json_option, print_json, print_table
 from dobandit.cli.storage import group_storage_option, kept, storage_option
 from dobandit.documents.live import token_document
@@ -93,11 +93,11 @@ def list_command(storage: str, as_json: bool) -> None:
 
 
 @token_group.command("revoke")
-@click.argument("token", type=click.IntRange(min=1))
+@click.argument("token", type=click.IntRange(1, 2**63 - 1))
 @storage_option
 @json_option
 def revoke_command(token: int, storage: str, as_json: bool) -> None:
-    """Let a TOKEN, by its number, open nothing from now on.
+    """Revoke a TOKEN, by its number.
 
     \b
     Example:

@@ -17,17 +17,26 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/v1"
 _LATER = (429, 502, 503, 504)  # the request may be repeated
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_LONGEST_PAUSE = 2.0
 
 
 class Connection:
     """One service, and a token."""
 
-    def __init__(self, url: str, token: str | None, timeout: float, patience: float, transport: Any = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        timeout: float,
+        patience: float,
+        transport: Any = None,
+        first_pause: float = 0.05,
+    ) -> None:
+        """first_pause: seconds before the first repetition; each is twice as long as the one before"""
         package = optional_package("httpx", "dobandit[client]")
         _check_address(url)
         self._lost: type[Exception] = package.TransportError
-        self.url, self.patience = url.rstrip("/"), patience
+        self.url, self.patience, self.first_pause = url.rstrip("/"), patience, first_pause
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._client: httpx.Client = package.Client(
             base_url=self.url,
@@ -61,7 +70,7 @@ class Connection:
         if document is not None:
             content, headers["Content-Type"] = json.dumps(document, allow_nan=False), "application/json"
         request = self._client.build_request(method, PREFIX + path, params=parameters, content=content, headers=headers)
-        started, pause = time.monotonic(), _FIRST_PAUSE
+        started, pause = time.monotonic(), self.first_pause
         while True:
             response, trouble, wanted = self._try(request)
             if response is not None and response.status_code not in _LATER:

@@ -14,11 +14,11 @@ from dobandit.client.connection import Connected, Connection
 from dobandit.documents import reading
 from dobandit.errors import DobanditWarning, MissingError
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
+from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, lease_seconds
 from dobandit.experiment.diagnosis import Diagnosis
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.log import check_page, checked_path, number_of
-from dobandit.experiment.past import columns_of
 from dobandit.experiment.status import Status
 from dobandit.experiment.trial import Told, Trial
 from dobandit.policy.answers import Recommendation
@@ -29,28 +29,12 @@ if TYPE_CHECKING:
     from dobandit.model.weights import Do
 
 _PAGE = 1000
-_INSIDE = "The log as it is stored stays with the service; `trials` and `to_csv` give all of it."
-LOCAL_ONLY = {
-    "after_fork": "Locks belong to the process that answers.",
-    "begin_with": "Give `history` to `create_experiment`.",
-    "handed_out": "`ask` hands trials out.",
-    "import_noted": "`import_history` warns.",
-    "locks": "Locks belong to the process that answers.",
-    "learner": "The policy at work stays with the service: see `estimates` and `evaluate`, or take the log elsewhere.",
-    "storage": "It stays with the service, which tells nobody where it is.",
-    **dict.fromkeys(
-        [
-            *("closed_numbers", "known_now", "known_on_the_way", "learn_from", "pending_trials", "read_so_far"),
-            *("remember_the_way", "replica_after", "stored_trial", "stored_trials"),
-        ],
-        _INSIDE,
-    ),
-}
 
 
 class RemoteExperiment(Connected):
     """An experiment of a service. Made by `create_experiment` or `open_experiment` of a connection. What each method
-    means is said at `dobandit.Experiment`, with an example, and so are its answers and errors.
+    means is said at `dobandit.Experiment`, with an example, and so are its answers and errors. Its `learner` and its
+    `storage` stay with the service: `estimates`, `evaluate`, `trials` and `to_csv` give what they hold.
     """
 
     def __init__(self, connection: Connection, number: int, name: str, definition: Mapping[str, Any]) -> None:
@@ -148,8 +132,8 @@ class RemoteExperiment(Connected):
         return int(self._post("/record", said, once=True)["trial"])
 
     def import_history(self, source: Any) -> range:
-        """Many such rounds, `source`: all of them, or none if one is wrong. Files are read here, and rows that belong
-        together are one trial as in `Experiment.import_history`. Returns the numbers of the trials.
+        """Many such rounds, `source`: all of them, or none if one is wrong. Files are read here, and rows become
+        trials as in `Experiment.import_history`. Returns the numbers of the trials.
         """
         rows = values.rounds(source, self.columns)
         said = self._post("/import", {"rows": rows}, once=True)
@@ -276,11 +260,6 @@ class RemoteExperiment(Connected):
         return sum(row["rounds"] for row in self.trials(numbers[0] - 1, len(numbers)))
 
     # ------------------------------------------------------------------------------------------------------------
-
-    def __getattr__(self, name: str) -> Any:
-        """What only a local experiment has: why."""
-        why = f" {LOCAL_ONLY[name]}" if name in LOCAL_ONLY else ""
-        raise AttributeError(f"a {type(self).__name__} has no {name!r}.{why}")
 
     def _trial(self, given: object) -> str:
         number = number_of(given)

@@ -14,7 +14,7 @@ from dobandit.documents import reading
 from dobandit.errors import ExperimentError, GraphError, MissingError, closest
 from dobandit.experiment.definition import Definition, lease_seconds, warn_of_lines
 from dobandit.experiment.storage.base import StoredExperiment
-from dobandit.experiment.storage.refusals import storable
+from dobandit.experiment.storage.errors import storable
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, print_graph
 from dobandit.model.base import CausalModel

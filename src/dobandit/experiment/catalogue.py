@@ -9,9 +9,9 @@ from typing import Any, Unpack
 
 from dobandit.checks import is_one_of, shown
 from dobandit.errors import ExperimentError, MissingError, closest
-from dobandit.experiment.definition import define, warn_of_lines
+from dobandit.experiment.batches import prior_rows
+from dobandit.experiment.definition import define, definition_from_text, warn_of_lines
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.past import past_of
 from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.graph.causal_graph import CausalGraph
@@ -84,16 +84,16 @@ def create_experiment(
     kept = open_storage(storage)
     found = kept.find(_text(name)) if if_exists == "open" else None
     allowed = rules_of(budget, rules)
-    wanted_seed = Experiment(kept, found).definition.seed if found and seed is None else seed
+    wanted_seed = definition_from_text(found.document).seed if found and seed is None else seed
     definition = define(
         graph, allowed, policy, horizon, wanted_seed, lease, links, continuous, effects, control, stop_within, hide
     )
-    past = None if history is None else past_of(definition, history, clock())
+    past = None if history is None else prior_rows(definition, history, clock())
     if found is None:
         warn_of_lines(definition)
         try:
             trials = () if past is None else past.trials
-            return Experiment(kept, kept.create(name, definition.to_text(), clock(), trials), clock)
+            return Experiment(kept, kept.create(name, definition.to_text(), clock(), trials), clock, definition)
         except ExperimentError:
             found = kept.find(name) if if_exists == "open" else None  # somebody else may have been first
             if found is None:

@@ -10,49 +10,63 @@ import secrets
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dobandit.checks import as_float, shown
 from dobandit.errors import DobanditError, DobanditWarning, ExperimentError, GraphError, PolicyError, StorageError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import as_graph, parse_graph, print_graph
+from dobandit.graph.formats import as_graph
+from dobandit.graph.formats.json_format import document_of, graph_of_document
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import links_by_node
-from dobandit.model.links import BUILDERS, Link, auto, identity
+from dobandit.model.links import BUILDERS, Link, identity
 from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
-from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of
+from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of, warn_of_levels
 
-FIRST, SECOND, THIRD, VERSION = 1, 2, 3, 4  # a definition without anything new is one of those before
-_OF_ITS_TIME = ("version", "segments", "batches", "lines")  # what the same words mean by the version that wrote them
-_APART = "own lines, curve apart"  # and since the fourth (`estimation.mixture`)
-_SPREAD = "spread"  # the order in which rounds of a trial are learned since the fourth (`policy.unordered`)
-_ASSUMED = "assumed"  # links that hidden causes leave no choice about, and nobody promised
+if TYPE_CHECKING:
+    from dobandit.policy.learner import Learner
+
+VERSION = 1
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
 
 
+class Parts(NamedTuple):
+    """What a document means, where it is at hand already."""
+
+    graph: CausalGraph
+    problem: Problem
+    policy: Policy
+    learner: Learner
+
+
 @dataclass(frozen=True)
 class Definition:
-    """The document, and what it means."""
+    """The document, and what it means. made: its parts, where it was made of them rather than read"""
 
     document: Mapping[str, Any]
+    made: Parts | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def graph(self) -> CausalGraph:
         """As the user gave it, hidden variables included."""
+        if self.made is not None:
+            return self.made.graph
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DobanditWarning)  # whoever made the graph has been warned
-            return parse_graph(json.dumps(self.document["graph"]), "json")
+            return graph_of_document(self.document["graph"])
 
     @cached_property
     def problem(self) -> Problem:
+        if self.made is not None:
+            return self.made.problem
         document = self.document
         problem = problem_of(
             self.graph,
@@ -61,15 +75,17 @@ class Definition:
             document["seed"],
             document["links"],
             document["continuous"],
-            document.get("effects", "nonnegative"),
-            document.get("hide", ()),
+            document["effects"],
+            document["hide"],
         )
-        return replace(problem, assumed_lines=document.get("lines") == _ASSUMED)
+        return replace(problem, assumed_lines=document["assumed_lines"])
 
     @cached_property
     def policy(self) -> Policy:
         from dobandit.policy.registry import policy_class, policy_from_document
 
+        if self.made is not None:
+            return self.made.policy
         try:
             policy_class(self.document["policy"]["name"])  # what is not installed here says so itself
         except PolicyError as error:
@@ -78,6 +94,13 @@ class Definition:
             return policy_from_document(self.document["policy"])
         except (DobanditError, TypeError) as error:
             raise _unreadable(error) from None
+
+    @cached_property
+    def learner(self) -> Learner:
+        """The policy at work on the problem, before the first round. Take a copy of it to learn with."""
+        from dobandit.policy.learner import Learner
+
+        return Learner(self.policy, self.problem) if self.made is None else self.made.learner
 
     @property
     def lease(self) -> float | None:
@@ -91,12 +114,12 @@ class Definition:
     @property
     def control(self) -> float:
         """The share of rounds in which nothing is set."""
-        return float(self.document.get("control", 0.0))
+        return float(self.document["control"])
 
     @property
     def stop_within(self) -> float | None:
         """The experiment may stop when no allowed action can be better than the recommended one by more than this."""
-        within: float | None = self.document.get("stop_within")
+        within: float | None = self.document["stop_within"]
         return within
 
     @property
@@ -111,18 +134,13 @@ class Definition:
 
     def differences(self, other: Definition) -> list[str]:
         """The parts in which two definitions differ."""
-        keys = sorted({*self.document, *other.document} - {*_OF_ITS_TIME})
-        different = [key for key in keys if self.document.get(key) != other.document.get(key)]
+        different = [key for key in sorted(self.document) if self.document[key] != other.document.get(key)]
         return [key for key in different if key != "policy" or not self._same_policy(other)]
 
     def _same_policy(self, other: Definition) -> bool:
-        """Whether two documents that differ mean the same policy: both play alike, or both were asked for in the same
-        words, of which one did not name a setting that has another default by now."""
-        from dobandit.policy.registry import policy_from_document
-
+        """Whether two documents that differ mean the same policy."""
         with suppress(DobanditError, TypeError):  # one that is not known here is another one
-            asked_for = [policy_from_document(one.document["policy"]) for one in (self, other)]
-            return self.policy == other.policy or asked_for[0] == asked_for[1]
+            return self.policy == other.policy
         return False
 
 
@@ -131,17 +149,17 @@ def definition_from_text(text: str) -> Definition:
     try:
         document = json.loads(text)
         version = document["version"]
-        if version not in (FIRST, SECOND, THIRD, VERSION):
+        if type(version) is not int or version != VERSION:
             raise StorageError(
-                f"an experiment's definition has a version from {FIRST} to {VERSION}, but this one has "
-                f"{shown(version)}. It was written by a newer dobandit: install that."
+                f"an experiment's definition must have version {VERSION}, but this one has {shown(version)}. Open it "
+                "with the dobandit that wrote it, or a newer one."
             )
         definition = Definition(document)
         if list(definition.problem.graph.nodes) != document["columns"]:
             raise StorageError("the order of an experiment's variables is not the one its log was written in.")
         lease_seconds(document["lease"])
-        checked_share(document.get("control", 0.0))
-        checked_within(document.get("stop_within"))
+        checked_share(document["control"])
+        checked_within(document["stop_within"])
         if not isinstance(document["policy"]["name"], str):
             raise TypeError("the policy has no name")
     except StorageError:
@@ -210,36 +228,33 @@ def define(
             f"stop_within needs intervals that hold at every round for every allowed action, and {learner.label} has "
             "none here. Use CausalUCB with variables of 0 and 1 and fewer than 20,000 actions, or leave it out."
         )
-    new: dict[str, Any] = {"control": share} if share else {}
-    new |= {} if within is None else {"stop_within": within}
-    new |= {"hide": list(problem.hidden)} if problem.hidden else {}
-    new |= {} if promised == "nonnegative" else {"effects": promised}
-    second = new or graph.context or rules.levers or rules.smaller is not None
-    fourth = {"segments": _APART} if graph.context and auto in problem.links else {}
-    fourth |= {"batches": _SPREAD} if learner.engine.weighs_by_order else {}
-    fourth |= {"lines": _ASSUMED} if problem.assumed_lines else {}
-    return Definition(
-        {
-            "version": VERSION if fourth else SECOND if second else FIRST,
-            "graph": json.loads(print_graph(graph, "json")),
-            "columns": list(problem.graph.nodes),
-            "links": kept_links,
-            "continuous": problem.continuous,
-            "rules": rules.to_document(),
-            "policy": policy_to_document(chosen),
-            "horizon": problem.horizon,
-            "seed": problem.seed,
-            "lease": lease_seconds(lease),
-            **new,
-            **fourth,
-        }
-    )
+    document = {
+        "version": VERSION,
+        "graph": document_of(graph),
+        "columns": list(problem.graph.nodes),
+        "links": kept_links,
+        "continuous": problem.continuous,
+        "effects": promised,
+        "hide": list(problem.hidden),
+        "assumed_lines": problem.assumed_lines,
+        "rules": rules.to_document(),
+        "policy": policy_to_document(chosen),
+        "horizon": problem.horizon,
+        "seed": problem.seed,
+        "lease": lease_seconds(lease),
+        "control": share,
+        "stop_within": within,
+    }
+    return Definition(document, Parts(graph, problem, chosen, learner))
 
 
 def warn_of_lines(definition: Definition) -> None:
-    """Warns where links that were to be learned cannot be, because of hidden causes."""
+    """Warns where effects are taken for straight lines: of levers with many values, or because of hidden causes."""
+    if definition.policy.any_graph:  # which keeps no model
+        return
+    warn_of_levels(definition.problem, stacklevel=4)
     assumption = definition.problem.assumption
-    if assumption is not None and not definition.policy.any_graph:
+    if assumption is not None:
         warnings.warn(
             f"{assumption}, and such a cause can be removed from lines only: intervals hold if they are lines, and "
             "that the experiment may stop is not said. Give links='identity' if you know that they are, or "

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.errors import DobanditError, StorageError
+from dobandit.experiment.definition import Definition
 from dobandit.experiment.forks import remember, was_left_locked
 from dobandit.experiment.ledger import Ledger
 from dobandit.experiment.log import ExperimentLog
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from dobandit.experiment.replica import Replica
     from dobandit.policy.learner import Learner
 
-_GLANCES = 10
 _FEW = 1000
 
 
@@ -40,21 +40,22 @@ class View(NamedTuple):
 class KnownLog(ExperimentLog):
     """An experiment with what is known of it: a learner that follows its log, and sums over it."""
 
-    _shown = False  # whether the course of the log is shown
     _reader: KnownLog | None = None  # who reads the log for this one
     _viewed: View | None = None
     _explained: Replica | None = None  # as of the trial that was explained last
 
-    def __init__(self, storage: Storage, stored: StoredExperiment, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(storage, stored, clock)
+    def __init__(
+        self,
+        storage: Storage,
+        stored: StoredExperiment,
+        clock: Callable[[], float] = time.time,
+        definition: Definition | None = None,
+    ) -> None:
+        super().__init__(storage, stored, clock, definition)
         self._lock = threading.RLock()  # of those who ask
         self._reading = threading.RLock()  # of those who want an answer; taken before the other
         self._ledger, self._milestones = Ledger(self.columns), Milestones(MOST, APART)
         remember(self)
-
-    def locks(self) -> tuple[threading.RLock, ...]:
-        """What is held by whoever works something out, in the order in which it is taken: a fork waits for it."""
-        return self._reading, self._lock
 
     def after_fork(self) -> None:
         """What another thread was at work on is learned anew in the child, from the log."""
@@ -78,21 +79,22 @@ class KnownLog(ExperimentLog):
     def remember_the_way(self) -> None:
         """Keep what was known at more places, from the first trial on, for whoever shows the course of the log."""
         with self._lock:
-            if not self._shown:
-                self._shown, self._milestones = True, Milestones(MOST_SHOWN, 1)
+            if self._milestones.most != MOST_SHOWN:
+                self._milestones = Milestones(MOST_SHOWN, 1)
                 self._forget_choices()  # what was read already is read again
 
     def learn_from(self, other: KnownLog) -> None:
         """Have another object of the same experiment read the log, rather than read it a second time."""
         self._reader = other
 
-    def _follow(self) -> None:
-        """Take in what was closed."""
+    def _follow(self) -> int:
+        """Take in what was closed. Returns how many trials there are. Raises where the experiment was deleted."""
+        trials, closed = self.storage.counters(self._id)
         if self._reader is not None and not self._replica.position:
             self._replica = self._reader._known_now()
-        if self._shown:
-            self._milestones.expect(self.storage.counters(self._id)[1])
-        self._replica.catch_up(self.storage, self._id, way=self._milestones)
+        self._milestones.expect(closed)
+        self._replica.catch_up(self.storage, self._id, closed, self._milestones)
+        return trials
 
     def _known_now(self) -> Replica:
         """A copy of all that is known now."""
@@ -140,7 +142,6 @@ class KnownLog(ExperimentLog):
 
     def _view(self) -> View:
         """What is known now. Raises where the experiment was deleted."""
-        self._require_there()
         with self._lock:
             self._follow()
             replica = self._replica
@@ -169,42 +170,31 @@ class KnownLog(ExperimentLog):
         """The trials under way, by number, as the log keeps them."""
         return self.storage.pending(self._id)
 
-    def _followed_ledger(self, predictions: bool = False) -> Ledger:
-        self._ledger.follow(self.storage, self._id)
+    def _followed_ledger(self, closed: int | None = None, predictions: bool = False) -> Ledger:
+        """The sums over the first `closed` trials that were closed, or over all."""
+        closed = self.storage.counters(self._id)[1] if closed is None else closed
+        self._ledger.follow(self.storage, self._id, closed)
         if predictions:
             self._ledger.follow_predictions(self.storage, self._id)
         return self._ledger
 
     def _followed_tally(self, progress: Progress | None = None) -> tuple[Tally, int]:
         """The sums over all that is closed, and how many trials there are, of one moment."""
-        for _ in range(_GLANCES):
-            trials, closed = self.storage.counters(self._id)
-            if closed > self._tally.position:
-                self._tally.follow(self.storage, self._id, progress, closed)
-            if closed == self._tally.position:
-                break
+        tally = self._tally
+        trials, closed = self.storage.counters(self._id)
+        tally.follow(self.storage, self._id, closed, progress)
         self._store_tally()
-        return self._tally, max(trials, self._tally.position)
+        return tally, trials
 
     def _keep_sums(self, position: int) -> None:
         """Called once a trial was closed: now and then the sums are kept, by whoever closes that one."""
         if (position + 1) % EVERY == 0 and self._reading.acquire(blocking=False):  # an answer may take long
             try:
                 with suppress(DobanditError):  # the trial is stored, whatever becomes of the sums
-                    self._tally.follow(self.storage, self._id)
+                    self._tally.follow(self.storage, self._id, position + 1)
                     self._store_tally()
             finally:
                 self._reading.release()
-
-    def _keep_sums_of(self, position: int, trials: list[StoredTrial]) -> None:
-        """An import is added up while it is at hand."""
-        with self._reading, suppress(DobanditError):
-            tally = self._tally
-            if tally.position < position:
-                tally.follow(self.storage, self._id)
-            elif tally.position == position:
-                tally.add_trials(trials)
-            self._store_tally()
 
     @property
     def told_rounds(self) -> int:

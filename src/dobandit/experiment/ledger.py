@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import Row, split_batch
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.row_encoding import Row, split_batch
 from dobandit.experiment.storage.base import TOLD, Storage
-from dobandit.experiment.storage.refusals import not_in_a_row
+from dobandit.experiment.storage.errors import damaged
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Array, Rounds
@@ -40,18 +40,16 @@ class Foretold(NamedTuple):
 
 
 def closed_parts(
-    storage: Storage, experiment: int, position: int, fields: tuple[str, ...], until: int = 2**63
+    storage: Storage, experiment: int, position: int, until: int, fields: tuple[str, ...]
 ) -> Iterator[Sequence[tuple[Any, ...]]]:
-    """The closed trials from `position` up to `until`, part by part; the first of the fields is their position."""
-    while position < until and (
-        part := storage.closed_fields(experiment, position, min(PART, until - position), fields)
-    ):
-        if (part[0][0], part[-1][0]) != (position, position + len(part) - 1):
-            raise not_in_a_row(position, len(part))
+    """These fields of the closed trials from `position` up to `until`, part by part."""
+    while position < until:
+        part = storage.closed_fields(experiment, position, min(PART, until - position), fields)
+        if not part:
+            storage.counters(experiment)  # which raises where it was deleted meanwhile
+            raise damaged(experiment, storage.url)
         yield part
         position += len(part)
-        if len(part) < PART:
-            return
 
 
 def distinct_rows(groups: Iterable[tuple[Any, ...]]) -> Counter[tuple[str, str]]:
@@ -75,23 +73,18 @@ class Ledger:
         self._predictions: dict[str, tuple[array[Any], ...]] = {}  # by what was set: the fields of Foretold
         self._target = columns.names.index(columns.graph.target)
 
-    def follow(self, storage: Storage, experiment: int) -> None:
-        """Take in what was closed since."""
-        while groups := storage.closed_groups(experiment, self.position, PART, FIELDS):
-            self._take([group[:-1] for group in groups])
-            if sum(times for *_, times, _ in groups) < PART:
-                return
-
-    def _take(self, groups: Sequence[tuple[Any, ...]]) -> None:
-        rows = distinct_rows(groups)
-        for _, text in rows:
-            self.columns.values(text)  # one that cannot be read is refused before anything is taken in
-        self.counts.update(rows)
-        self.position += sum(times for *_, times in groups)
+    def follow(self, storage: Storage, experiment: int, until: int) -> None:
+        """Take in the closed trials up to `until`."""
+        for part in closed_parts(storage, experiment, self.position, until, FIELDS):
+            rows = distinct_rows((*fields, times) for fields, times in Counter(part).items())
+            for _, text in rows:
+                self.columns.values(text)  # one that cannot be read is refused before anything is taken in
+            self.counts.update(rows)
+            self.position += len(part)
 
     def follow_predictions(self, storage: Storage, experiment: int) -> None:
         """What was predicted in the trials that were taken in; a long log takes a while."""
-        for part in closed_parts(storage, experiment, self._foretold, _FORETOLD, self.position):
+        for part in closed_parts(storage, experiment, self._foretold, self.position, _FORETOLD):
             for position, state, do, seen, counts, predicted in part:
                 if state == TOLD and predicted is not None:
                     for text, times in zip(*split_batch(seen or "", counts), strict=True):
@@ -125,6 +118,11 @@ class Ledger:
                 rounds.append(times)
                 totals.append(times * value)
         return {did: (sum(rounds), math.fsum(totals)) for did, (rounds, totals) in found.items()}
+
+    @property
+    def sets_tried(self) -> int:
+        """How many different sets were tried."""
+        return len({do for do, _ in self.counts})
 
     def tried(self) -> set[tuple[str, float]]:
         """What was set to what in some round."""

@@ -19,12 +19,12 @@ class Milestones:
     replaced, and none is changed."""
 
     def __init__(self, most: int, apart: int) -> None:
-        self._most, self.apart = most, apart
+        self.most, self.apart = most, apart
         self.kept: Sequence[tuple[int, Learner]] = ()  # by position; whoever learns on takes a copy
 
     def expect(self, closed: int) -> None:
         """A log of this length will be read: no place is kept that would be given up on the way."""
-        while closed > self._most * self.apart:
+        while closed > self.most * self.apart:
             self._thin_out()
 
     def room(self, position: int) -> int:
@@ -38,7 +38,7 @@ class Milestones:
         if position % self.apart or not position or (i and kept[i - 1][0] == position):
             return
         self.kept = [*kept[:i], (position, replica.learner.copy()), *kept[i:]]
-        if len(self.kept) > self._most:
+        if len(self.kept) > self.most:
             self._thin_out()
 
     def _thin_out(self) -> None:

@@ -10,20 +10,19 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.experiment.columns import Columns
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.milestones import Milestones
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import split_batch
-from dobandit.experiment.storage.base import TOLD, ClosedTrial, SingleRounds, Storage, StoredTrial
-from dobandit.experiment.storage.refusals import not_in_a_row
+from dobandit.experiment.row_encoding import split_batch
+from dobandit.experiment.storage.base import TOLD, ClosedTrial, Storage, StoredTrial
+from dobandit.experiment.storage.errors import damaged
 from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import GraphEvidence
 from dobandit.policy.learner import Learner
 
-EVERYTHING = 2**63
-FEW, PART = 200, 10_000  # closed trials in memory at a time: at first, and then
+PART = 10_000  # closed trials in memory at a time
 RECKONED = ", which the learner now reckons with"
 
 
@@ -32,12 +31,11 @@ class Replica:
 
     def __init__(self, definition: Definition, columns: Columns) -> None:
         self.columns = columns
-        self.learner = Learner(definition.policy, definition.problem)
+        self.learner = definition.learner.copy()
         self.seed, self.control = definition.seed, definition.control
         self.position = 0
         unwatched = self.learner.keeps_model and not self.learner.engine.watches_graph
         self._evidence = GraphEvidence(self.learner.problem) if unwatched else None  # else the engine counts
-        self.took: set[bool] = set()  # whether rounds without an order were taken in, and rounds with one
         self._doubts: tuple[str, ...] | None = ()  # None: to be worked out anew
 
     def resume(self, position: int, learner: Learner) -> None:
@@ -48,57 +46,44 @@ class Replica:
     def copy(self) -> Replica:
         """One that knows the same, and follows the log by itself from now on."""
         twin = copy(self)
-        twin.learner, twin.took = self.learner.copy(), set(self.took)
+        twin.learner = self.learner.copy()
         twin._evidence = None if self._evidence is None else self._evidence.copy()
         return twin
 
-    def catch_up(
-        self, storage: Storage, experiment: int, until: int = EVERYTHING, way: Milestones | None = None
-    ) -> None:
-        """Take in what was closed (the first `until` trials at most), in parts: a long log is never in memory as a
-        whole. way: where what is known on the way is kept"""
-        most = FEW if until == EVERYTHING else PART  # mostly there is little that is new, if nobody knows
-        while self.position < until:
-            known = self.position
-            most = min(most, until - known, PART if way is None else way.room(known))
-            rounds = storage.single_rounds(experiment, known, most) if most > FEW else None
-            if rounds is not None:
-                self._follow_rounds(rounds)
-            else:
-                self.follow(storage.closed_since(experiment, known, most))
-            if way is not None:
-                way.passed(self)
-            if self.position - known < most:
-                return
-            most = PART
+    def catch_up(self, storage: Storage, experiment: int, until: int, way: Milestones | None = None) -> None:
+        """Take in the closed trials up to `until`, in parts: a long log is never in memory as a whole.
 
-    def _follow_rounds(self, part: SingleRounds) -> None:
-        values, was_set = self.columns.arrays(part.observations), self.columns.masks(part.do)
-        once = np.ones(len(part.which), dtype=np.int64)
-        self._learn(False, Rounds(values.take(part.which, axis=0), was_set.take(part.which, axis=0), once), once)
-        self.position = part.position + len(once)
+        way  keeps copies of what is known on the way
+        """
+        while self.position < until:
+            part = storage.closed_since(experiment, self.position, min(PART, until - self.position))
+            if not part:
+                storage.counters(experiment)  # which raises where it was deleted meanwhile
+                raise damaged(experiment, storage.url)
+            while part:
+                room = len(part) if way is None else way.room(self.position)
+                self.follow(part[:room])
+                part = part[room:]
+                if way is not None:
+                    way.passed(self)
 
     def follow(self, closed: Sequence[ClosedTrial]) -> None:
         """Take in the next part of the log."""
         if not closed:
             return
-        end = self.position + len(closed)
-        if (closed[0].position, closed[-1].position) != (self.position, end - 1):
-            raise not_in_a_row(self.position, len(closed))
         # A trial of many rows is a batch whose rows have no order; all others are rounds in the order of the log.
         # It makes no difference how much of the log is taken in at once.
         told = groupby((trial for trial in closed if trial.state == TOLD), lambda trial: trial.counts is not None)
         parts = [(summed, *batches_of(list(part), self.columns)) for summed, part in told]
         for summed, rounds, sizes in parts:  # all can be read, or nothing is taken in
             self._learn(summed, rounds, sizes)
-        self.position = end
+        self.position = closed[-1].position + 1
 
     def _learn(self, summed: bool, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
         if summed:
             self.learner.take_batches(rounds, sizes)
         else:
             self.learner.take(rounds)
-        self.took.add(summed)
         if self._evidence is not None:
             self._evidence.update(rounds)
         self._doubts = None

@@ -1,4 +1,4 @@
-"""Sums over the closed trials, as a status needs them.
+"""Sums over the closed trials: trials by state, rounds, and the mean of the target, as a status needs them.
 
 The storage keeps them now and then, so that nobody has to go through a long log again: whoever opens it adds what was
 closed since.
@@ -7,19 +7,18 @@ closed since.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from operator import itemgetter
 from typing import Any, Self
 
-from dobandit.experiment.ledger import PART
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import split_batch
-from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, TOLD, Storage, StoredTrial
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.ledger import closed_parts
+from dobandit.experiment.row_encoding import split_batch
+from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, TOLD, Storage
 
 FIELDS = ("state", "source", "control", "do", "observation", "counts", "late", "partial", "rounds")
-_fields_of = itemgetter(*(StoredTrial._fields.index(field) for field in FIELDS))
 CONTROL, TREATED = "control", "treated"
 Progress = Callable[[int, int], None]  # how many closed trials were added up, and how many there are
 EVERY = 1000  # closed trials after which the sums are kept
@@ -37,27 +36,22 @@ class Tally:
         self.untaught = dict.fromkeys(columns.names, 0)
         self._target = columns.names.index(columns.graph.target)
 
-    def follow(self, storage: Storage, experiment: int, progress: Progress | None = None, closed: int = 0) -> None:
-        """Take in what was closed since.
+    def follow(self, storage: Storage, experiment: int, until: int, progress: Progress | None = None) -> None:
+        """Take in the closed trials up to `until`. progress: called after each part of a long log"""
+        for part in closed_parts(storage, experiment, self.position, until, (*FIELDS, "closed_at")):
+            self._add(Counter(row[:-1] for row in part))
+            told_at = [row[-1] for row in part if row[0] == TOLD and row[-1] is not None]
+            self.last_told_at = max([*told_at, self.last_told_at or -math.inf]) if told_at else self.last_told_at
+            if progress is not None and self.position < until:
+                progress(self.position, until)
 
-        progress  called where there are many
-        closed    how many there are
-        """
-        while groups := storage.closed_groups(experiment, self.position, PART, FIELDS):
-            before = self.position
-            self.add(groups)
-            if self.position - before < PART:
-                return
-            if progress is not None:
-                progress(self.position, max(self.position, closed))
-
-    def add(self, groups: Sequence[tuple[Any, ...]]) -> None:
-        """Take in the next closed trials: by their FIELDS, how many are equal, and when the last of them was closed."""
+    def _add(self, groups: Mapping[tuple[Any, ...], int]) -> None:
+        """Take in the next closed trials: their FIELDS, and how many are equal."""
         for _, _, _, do, seen, counts, *_ in groups:  # one that cannot be read is refused before anything is taken in
             self.columns.values(do)
             for text in split_batch(seen, counts)[0] if seen is not None else ():
                 self.columns.values(text)
-        for state, source, control, do, seen, counts, late, partial, rounds, times, latest in groups:
+        for (state, source, control, do, seen, counts, late, partial, rounds), times in groups.items():
             self.states[state] += times
             self.late += late * times
             self.partial += partial * times
@@ -67,14 +61,6 @@ class Tally:
                 for text, count in zip(*split_batch(seen, counts), strict=True):
                     self._add_rounds(whose, do, text, times * count)
                 self.rounds += rounds * times
-                if latest is not None:
-                    self.last_told_at = max(latest, latest if self.last_told_at is None else self.last_told_at)
-
-    def add_trials(self, trials: Sequence[StoredTrial]) -> None:
-        """Take in the next closed trials, whole. Those that are the same object are looked at once."""
-        distinct = {id(trial): trial for trial in trials}
-        times = Counter(map(id, trials))
-        self.add([(*_fields_of(trial), times[key], trial.closed_at) for key, trial in distinct.items()])
 
     def _add_rounds(self, whose: str, do: str, text: str, times: int) -> None:
         row = self.columns.values(text)

@@ -15,7 +15,7 @@ from dobandit.checks import shown
 from dobandit.errors import ExperimentError, MissingError, closest
 from dobandit.experiment.storage.base import Storage
 from dobandit.experiment.storage.books import SCOPES, AuditLine, StoredToken
-from dobandit.experiment.storage.refusals import storable
+from dobandit.experiment.storage.errors import storable
 
 _TEXT = re.compile(r"dob_([0-9]{1,9})_([A-Za-z0-9_-]{20,100})")
 _LONGEST_NAME = 100

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dobandit.checks import shown
 from dobandit.errors import InterventionError, ObservationError, PolicyError, closest, listed
-from dobandit.model.context_values import context_values
+from dobandit.graph.context import context_values
 from dobandit.model.links import auto, identity
 from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.actions import NOTHING, Action, action_of

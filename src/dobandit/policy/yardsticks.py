@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from dobandit.checks import listable, shown
 from dobandit.errors import InterventionError, PolicyError, closest, listed
-from dobandit.model.base import CausalModel
-from dobandit.model.conditioning import given
+from dobandit.model.base import CausalModel, given
 from dobandit.model.inference import expect
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.solve import solve

@@ -1,4 +1,4 @@
-"""The app: the guard around the routes."""
+"""The app: routes, and the middleware around them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 from dobandit.errors import DobanditError
 from dobandit.experiment.storage import Storage
 from dobandit.service import api, health, login, pages, problems
-from dobandit.service.guard import Guard
+from dobandit.service.auth_middleware import AuthMiddleware
 from dobandit.service.house import House
 from dobandit.service.pages.desks import Desks
 from dobandit.service.pages.rendering import HERE
@@ -26,7 +26,15 @@ _HOUR = 3600.0
 
 def create_app(storage: Storage, settings: Settings) -> FastAPI:
     """A service of the experiments in `storage`."""
-    app = FastAPI(title="dobandit", version=VERSION, openapi_url=None, docs_url=None, redoc_url=None, lifespan=_alive)
+    app = FastAPI(
+        title="dobandit",
+        version=VERSION,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_alive,
+        redirect_slashes=False,
+    )
     state = app.state
     state.settings, state.house = settings, House(storage, settings)
     state.desks = Desks(state.house)
@@ -34,7 +42,7 @@ def create_app(storage: Storage, settings: Settings) -> FastAPI:
     state.login = LoginLink() if settings.login else None
     state.used_login = lambda: None  # `serve` prints the next link
     state.figures, state.warmth = health.Figures(), health.Warmth()
-    app.add_middleware(Guard, state=state)
+    app.add_middleware(AuthMiddleware, state=state)
     problems.install(app)
     api.install(app)
     for router in (health.router, login.router, pages.router):

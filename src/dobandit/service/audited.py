@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from dobandit.experiment.storage.base import Arrival, Storage, StoredExperiment, StoredTrial, Within, Writer
+from dobandit.experiment.storage.base import Storage, StoredExperiment, StoredTrial, Within, Writer
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer
 from dobandit.service.problems import Refusal
 
@@ -129,20 +129,13 @@ def dumped(document: Any) -> str:
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-class Imported(NamedTuple):
-    """An import, of which nobody wants to have all trials at hand."""
-
-    numbers: range
-    rounds: int
-
-
 class _Watching:
     """A writer that remembers what it wrote: `touched` has the numbers, `written` the trials that somebody gets."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self.touched: Sequence[int] = []
-        self.written: list[StoredTrial | Imported] = []
+        self.touched: list[int] = []
+        self.written: list[StoredTrial] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._writer, name)
@@ -151,13 +144,7 @@ class _Watching:
         first = self._writer.add(trials)
         numbered = [trial._replace(number=number) for number, trial in enumerate(trials, first)]
         self.written += numbered
-        self.touched = [*self.touched, *(trial.number for trial in numbered)]
-        return first
-
-    def publish(self, arrival: Arrival) -> int:
-        first = self._writer.publish(arrival)
-        self.touched = range(first, first + len(arrival.trials))
-        self.written.append(Imported(self.touched, arrival.rounds))
+        self.touched += [trial.number for trial in numbered]
         return first
 
     def reissue(self, number: int, lease_expires: float | None) -> None:
@@ -165,11 +152,11 @@ class _Watching:
         trial = self._writer.trial(number)
         if trial is not None:
             self.written.append(trial)
-        self.touched = [*self.touched, number]
+        self.touched.append(number)
 
     def close(self, trial: StoredTrial) -> int:
         position = self._writer.close(trial)
-        self.touched = [*self.touched, trial.number]
+        self.touched.append(trial.number)
         return position
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from dobandit.errors import DobanditError
-from dobandit.service.guard import REQUESTS, STREAMS
+from dobandit.service.auth_middleware import ALIVE, READY, REQUESTS, STREAMS
 from dobandit.service.problems import Refusal
 from dobandit.service.requests import answer, house_of
 
@@ -58,9 +58,9 @@ class Warmth:
         self.done = threading.Event()
 
     def begin(self) -> None:
-        threading.Thread(target=self._warm, name="warming", daemon=True).start()
+        threading.Thread(target=self.warm, name="warming", daemon=True).start()
 
-    def _warm(self) -> None:
+    def warm(self) -> None:
         from dobandit.experiment.catalogue import create_experiment
         from dobandit.experiment.storage import MemoryStorage
         from dobandit.graph.causal_graph import CausalGraph
@@ -76,13 +76,13 @@ class Warmth:
             self.done.set()
 
 
-@router.get("/healthz")
-def alive() -> Response:
-    """The process answers."""
+@router.get(ALIVE)
+async def alive() -> Response:
+    """The process answers, even while all threads are busy."""
     return answer({"status": "ok"})
 
 
-@router.get("/readyz")
+@router.get(READY)
 def ready(request: Request) -> Response:
     """The storage can be reached, and an `ask` waits for no compiler."""
     try:
@@ -97,10 +97,10 @@ def ready(request: Request) -> Response:
 @router.get("/metrics")
 def metrics(request: Request) -> Response:
     """For Prometheus. Numbers of experiments and trials are sums, so that no name leaves the house."""
-    guard, listed = request.app.state.guard, house_of(request).storage.experiments()
+    under_way, listed = request.app.state.auth.under_way, house_of(request).storage.experiments()
     gauges = {
-        "dobandit_requests_under_way": guard.under_way[REQUESTS],
-        "dobandit_event_streams": guard.under_way[STREAMS],
+        "dobandit_requests_under_way": under_way[REQUESTS],
+        "dobandit_event_streams": under_way[STREAMS],
         "dobandit_experiments": len(listed),
         "dobandit_trials": sum(one.trials for one in listed),
         "dobandit_trials_closed": sum(one.closed for one in listed),

@@ -7,29 +7,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from dobandit.errors import MissingError
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import Storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.service.audited import audited, dumped
-from dobandit.service.changes import Changes
 from dobandit.service.settings import Settings
 from dobandit.service.visitors import Visitor
-from dobandit.version import VERSION
 
-_MOST_KEPT = 128  # experiments; those that nobody has used for longest go first, and are read again when they are
 _MOST_ANSWERS = 64  # of one experiment
-_SECONDS = 0.5
 T = TypeVar("T")
-
-
-class Answered(NamedTuple):
-    """An answer as JSON; tag: equal for equal states of the log, None where it cannot be said."""
-
-    text: str
-    tag: str | None
 
 
 @dataclass
@@ -38,7 +27,7 @@ class _Kept:
 
     answering: Experiment
     working: Experiment | None = None
-    answers: dict[str, Answered] = field(default_factory=dict)
+    answers: dict[str, tuple[int, str]] = field(default_factory=dict)  # by question: closed trials then, and JSON
 
 
 class House:
@@ -53,7 +42,6 @@ class House:
         self.storage, self.settings = audited(storage), settings
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept] = {}  # the last one used is last
-        self.changes = Changes(self.storage, self._work_anew)
         self._counted: dict[int, tuple[StoredExperiment, float]] = {}
 
     def listed(
@@ -61,7 +49,7 @@ class House:
     ) -> Sequence[StoredExperiment]:
         """Those that a visitor knows of, by name: the first `limit` behind `after`, or the last before `before`."""
         if visitor.experiment is None:
-            return self.storage.experiments_page(after, before, limit)
+            return self.storage.experiments(after, before, limit)
         one = self.storage.by_id(visitor.experiment)
         here = one and (after is None or one.name > after) and (before is None or one.name < before)
         return [one] if one is not None and here and limit != 0 else []
@@ -76,9 +64,9 @@ class House:
             self._counted.pop(experiment, None)
         raise MissingError(f"there is no experiment with the id {experiment}, or it was deleted. List the experiments.")
 
-    def experiment(self, experiment: int) -> Experiment:
-        """To look at: recommend, estimates, status, diagnose, trials, explain, ..."""
-        return self._of(self.stored(experiment)).answering
+    def experiment(self, experiment: int, stored: StoredExperiment | None = None) -> Experiment:
+        """To look at: recommend, estimates, status, diagnose, trials, explain, ... stored: as it is kept now"""
+        return self._of(stored or self.stored(experiment)).answering
 
     def at_work(self, experiment: int) -> Experiment:
         """To change: ask, tell, record, ... Whether it is still there, its storage says when it is written to."""
@@ -98,43 +86,26 @@ class House:
             return kept is not None and kept.answering is one
 
     def counted(self, experiment: int) -> StoredExperiment:
-        """As `stored`, and at most half a second old: for the many who only want to know whether something happened."""
+        """As `stored`, but some tenths of a second old: for the many who only look whether something happened."""
         found, until = self._counted.get(experiment, (None, 0.0))
         if found is None or time.monotonic() >= until:
             found = self.stored(experiment)
             with self._lock:
-                _put(self._counted, experiment, (found, time.monotonic() + _SECONDS))
+                self._put(self._counted, experiment, (found, time.monotonic() + self.settings.look_seconds / 2))
         return found
 
-    def _work_anew(self, experiment: int) -> None:
-        """What was taken in of a log that could not be stored is forgotten."""
-        with self._lock:
-            kept = self._kept.get(experiment)
-            if kept is not None:
-                kept.working = None
-
-    def answered(
-        self, experiment: int, question: str, compute: Callable[[Experiment], Any], had: str | None = None
-    ) -> Answered:
-        """What a function of the closed trials says, as JSON: worked out once for each state of the log, and not at all
-        for who has it already.
-
-        had  the If-None-Match of the request
-        """
+    def answered(self, experiment: int, question: str, compute: Callable[[Experiment], Any]) -> str:
+        """The answer to a question about the closed trials, as JSON: worked out once for each state of the log."""
         stored = self.stored(experiment)
-        tag = f"{VERSION}.{experiment}.{stored.closed}"
-        if had is not None and f'"{tag}"' in had:
-            return Answered("", tag)
-        kept = self._of(stored)
-        found = kept.answers.get(question)
-        if found is None or found.tag != tag:
-            found = Answered(dumped(compute(kept.answering)), tag)
-            if self.stored(experiment).closed != stored.closed:
-                return found._replace(tag=None)  # it may be the answer of either state
-            if len(kept.answers) >= _MOST_ANSWERS:
-                kept.answers.clear()
-            kept.answers[question] = found
-        return found
+        answers = self._of(stored).answers
+        closed, text = answers.get(question, (None, ""))
+        if closed != stored.closed:
+            text = dumped(compute(self._of(stored).answering))
+            if self.stored(experiment).closed == stored.closed:  # otherwise it may be the answer of either state
+                if len(answers) >= _MOST_ANSWERS:
+                    answers.clear()
+                answers[question] = stored.closed, text
+        return text
 
     def forget_answers(self) -> None:
         """Those whose time is over."""
@@ -148,17 +119,16 @@ class House:
             if kept is None:
                 kept = _Kept(self._object(stored))
                 kept.answering.remember_the_way()
-            _put(self._kept, stored.id, kept)
+            self._put(self._kept, stored.id, kept)
             kept.answering.name = stored.name  # it may have been renamed
             return kept
 
     def _object(self, stored: StoredExperiment) -> Experiment:
         return Experiment(self.storage, stored, self.settings.clock)
 
-
-def _put(kept: dict[int, T], experiment: int, one: T) -> None:
-    """As the last one used; the first goes where there are too many."""
-    kept.pop(experiment, None)
-    kept[experiment] = one
-    while len(kept) > _MOST_KEPT:
-        del kept[next(iter(kept))]
+    def _put(self, kept: dict[int, T], experiment: int, one: T) -> None:
+        """As the last one used; the first goes where there are too many."""
+        kept.pop(experiment, None)
+        kept[experiment] = one
+        while len(kept) > self.settings.most_kept:
+            del kept[next(iter(kept))]

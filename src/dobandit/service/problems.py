@@ -7,11 +7,12 @@ import logging
 import re
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match
 
 from dobandit.checks import shown
@@ -96,14 +97,19 @@ def _not_taken(fault: dict[str, Any]) -> Refusal:
     return Refusal(422, said, where=place)
 
 
-def _methods(request: Request) -> str:
-    """What an address takes: the framework says what one of its routes does."""
+def _takes(request: Request, **changed: str) -> bool:
+    """Whether some route takes the request with another path or method."""
+    return any(route.matches({**request.scope, **changed})[0] is Match.FULL for route in request.app.routes)
 
-    def takes(method: str) -> bool:
-        return any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
 
-    found = [method for method in ("DELETE", "GET", "PATCH", "POST") if takes(method)]
-    return ", ".join(found)
+def _without_slash(request: Request) -> str:
+    """The address of a request that has a slash too many at its end; empty where there is nothing at it. Without scheme
+    and host, which a reverse proxy may have changed: the redirects of Starlette lead from https to http."""
+    path = request.scope["path"].rstrip("/")
+    if path == request.scope["path"] or not _takes(request, path=path):
+        return ""
+    query = request.url.query
+    return quote(path) + (f"?{query}" if query else "")
 
 
 def install(app: FastAPI) -> None:
@@ -123,9 +129,14 @@ def install(app: FastAPI) -> None:
     def _framework(request: Request, error: HTTPException) -> Response:
         problem = Refusal(error.status_code, str(error.detail), dict(error.headers or {}))
         if error.status_code == 404:
+            address = _without_slash(request)
+            if address:
+                return RedirectResponse(address, 307)
             problem = nothing_at(request)
         if error.status_code == 405:
-            problem.headers = {"Allow": _methods(request)}
+            problem.headers = {
+                "Allow": ", ".join(m for m in ("DELETE", "GET", "PATCH", "POST") if _takes(request, method=m))
+            }
             problem.detail = f"{request.url.path} does not take {request.method}. See /api/v1/docs for what it takes."
         return respond(request, problem)
 

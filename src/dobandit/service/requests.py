@@ -1,34 +1,66 @@
-"""What a request says: JSON that is read strictly, keys that are known, and the key under which it may be repeated."""
+"""Reading requests and answering them: strict JSON, forms, ETags, and changes in a visitor's name, which are done once
+however often a request with an Idempotency-Key is repeated."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import re
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, ParamSpec, TypeVar
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from fastapi import Depends, Request
+from pydantic import Field
+from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from dobandit.checks import shown
 from dobandit.errors import DobanditError, ObservationError, ParseError, closest
 from dobandit.graph.formats.json_text import load_json
 from dobandit.service.audited import AnsweredError, Deed, doing, dumped
-from dobandit.service.house import Answered, House
+from dobandit.service.house import House
 from dobandit.service.problems import Refusal
 from dobandit.service.visitors import Visitor
 
+P = ParamSpec("P")
+T = TypeVar("T")
 JSON, CSV = "application/json", "text/csv"
+_MOST_FIELDS = 20_000  # of a form
+_MOST_ANSWERS = 8  # worked out at the same time; others wait
 _KEY = re.compile(r"[!-~]{1,200}")
-_KEEP = {"Cache-Control": "private, no-cache"}  # to be kept, and asked for again each time
 
 
 async def _body(request: Request) -> bytes:
-    return await request.body()  # which the guard has in memory already
+    return await request.body()  # which the middleware has in memory already
+
+
+async def _form(request: Request) -> FormData:
+    return await request.form(max_fields=_MOST_FIELDS, max_files=0)
 
 
 Body = Annotated[bytes, Depends(_body)]
+Form = Annotated[FormData, Depends(_form)]
+Integer = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]  # as databases keep them
+
+
+@functools.cache
+def _answer_threads() -> CapacityLimiter:
+    return CapacityLimiter(_MOST_ANSWERS)
+
+
+def answering(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    """A route's handler that answers a question about a log. It is run in one of a few threads for answers, which may
+    take long, so that an `ask` always finds a thread that is free."""
+
+    @functools.wraps(handler)
+    async def handled(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await run_sync(functools.partial(handler, *args, **kwargs), limiter=_answer_threads())
+
+    return handled
 
 
 def house_of(request: Request) -> House:
@@ -97,30 +129,23 @@ def rows_of(value: object, what: str) -> Any:
     )
 
 
+def text(form: FormData, name: str, otherwise: str = "") -> str:
+    """One field of a form, without blanks around it."""
+    value = form.get(name, otherwise)
+    return value.strip() if isinstance(value, str) else otherwise
+
+
 def answer(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """JSON."""
     return _json(dumped(document), status, headers)
 
 
-def by_content(request: Request, document: Any) -> Response:
-    """JSON, tagged by what it says."""
-    text = dumped(document)
-    return tagged(request, Answered(text, hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]))
-
-
-def tagged(request: Request, answered: Answered) -> Response:
-    """Tagged by the state of the log that it is a function of, which a question's address completes: who has the answer
-    already is told so, instead of being sent it again."""
-    if answered.tag is None:
-        return _json(answered.text, 200)
-    headers = {"ETag": f'"{answered.tag}"', **_KEEP}
-    return Response(None, 304, headers) if has(request, answered.tag) else _json(answered.text, 200, headers)
-
-
-def has(request: Request, tag: str) -> bool:
-    """Whether the request says that it has what is tagged so."""
+def tagged(request: Request, text: str) -> Response:
+    """JSON with an ETag by its content: it is not sent again to who says that he has it."""
+    tag = f'"{hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]}"'
     given = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
-    return f'"{tag}"' in given or "*" in given
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}  # to be kept, and asked for again each time
+    return Response(None, 304, headers) if tag in given or "*" in given else _json(text, 200, headers)
 
 
 def perform(
@@ -148,6 +173,13 @@ def perform(
             raise
         return _json(before, status, {"Idempotency-Replayed": "true"})
     return _json(deed.text if deed.text is not None else dumped(result), status)
+
+
+@contextmanager
+def in_the_name_of(request: Request, what: str, name: str | None = None) -> Iterator[None]:
+    """What a form changes inside is entered in the audit as the visitor's deed."""
+    with doing(Deed(visitor_of(request).name, what, house_of(request).settings.clock(), name=name)):
+        yield
 
 
 def _answered(request: Request, deed: Deed, error: Exception) -> str | None:

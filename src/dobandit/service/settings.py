@@ -19,7 +19,7 @@ class Settings:
     allowed_hosts  the names under which it is reached, without ports: whatever else a request calls it is refused
     port           of this service, so that two of them on one machine keep their cookies apart
     https          people reach it over HTTPS, through a reverse proxy: cookies then never travel in the clear
-    login          whether a one-time login link is made: on loopback only
+    login          whether a one-time login link is made: only where nobody but this machine reaches the service
     """
 
     allowed_hosts: tuple[str, ...] = LOOPBACK
@@ -28,7 +28,6 @@ class Settings:
     login: bool = True
     most_bytes: int = 16 * MEGABYTE  # of a request's body
     body_seconds: float = 20.0  # in which a body must have arrived
-    header_seconds: float = 10.0  # in which the head of a request must have arrived
     most_connections: int = 500
     most_at_once: int = 64  # requests under way; more are told to come back
     most_streams: int = 100  # event streams under way
@@ -39,6 +38,11 @@ class Settings:
     session_seconds: float = 12 * 3600.0
     token_seconds: float = 1.0  # for which a token that was looked up counts as valid
     answer_seconds: float = 7 * 86400.0  # for which the answer to an Idempotency-Key is kept
+    most_kept: int = 128  # experiments in memory: those unused for longest go first, and are read again when needed
+    look_seconds: float = 1.0  # between two looks of an event stream at a log
+    read_at_once: int = 3_000  # closed trials that are read while a visitor waits for a page; more are read by a thread
+    page_seconds: float = 0.5  # for which a visitor waits for the answers of several contexts
+    newer_seconds: float = 0.15  # for which a visitor waits for answers that are newer than those at hand
     warm: bool = True  # whether kernels are loaded at once, or by the first who needs them
     clock: Callable[[], float] = time.time
 

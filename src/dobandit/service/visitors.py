@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import threading
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from anyio.to_thread import run_sync
@@ -55,51 +55,42 @@ class Tokens:
 
     async def visitor(self, text: str) -> Visitor | None:
         """Whom a token stands for; None where it is not known, or is no longer valid."""
-        key = _hashed(text)
-        token = self._remembered(key)
-        if token is None:
-            token = await run_sync(token_of, self._storage, text, self._settings.clock())
-            self._remember(key, token)
+        token = await self._valid(_hashed(text), lambda: token_of(self._storage, text, self._settings.clock()))
         if token is None:
             return None
         return Visitor(f"{token.name} (token {token.id})", token.scope, token.experiment, token=token.id)
 
     async def still_valid(self, number: int) -> bool:
         """Whether a token that opened a session still would."""
-        token = self._remembered(number)
-        if token is None:
-            token = await run_sync(self._storage.token, number)
-            self._remember(number, token)
-        return token is not None and token.valid(self._settings.clock())
+        return await self._valid(number, lambda: self._storage.token(number)) is not None
 
-    def _remembered(self, key: object) -> StoredToken | None:
+    async def _valid(self, key: object, load: Callable[[], StoredToken | None]) -> StoredToken | None:
         token, until = self._known.get(key, (None, 0.0))
-        return token if token is not None and time.monotonic() < until and token.valid(self._settings.clock()) else None
-
-    def _remember(self, key: object, token: StoredToken | None) -> None:
-        if token is not None:
+        if token is None or time.monotonic() >= until:
+            token = await run_sync(load)
             if len(self._known) >= _MOST_TOKENS:
                 self._known.clear()
-            self._known[key] = (token, time.monotonic() + self._settings.token_seconds)
+            if token is not None:
+                self._known[key] = (token, time.monotonic() + self._settings.token_seconds)
+        return token if token is not None and token.valid(self._settings.clock()) else None
 
 
 class Sessions:
-    """Sessions by the hash of their cookies. They end with the process."""
+    """Sessions by the hash of their cookies. They end with the process. Used by one thread, that of the event loop."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings, self._lock = settings, threading.Lock()
+        self._settings = settings
         self._by_hash: dict[str, tuple[Visitor, float]] = {}  # whose it is, and until when
 
     def open(self, visitor: Visitor) -> str:
         """The cookie of a new session."""
         cookie = secrets.token_urlsafe(32)
         now = self._settings.clock()
-        with self._lock:
-            self._by_hash = {key: one for key, one in self._by_hash.items() if one[1] > now}
-            if len(self._by_hash) >= _MOST_SESSIONS:
-                del self._by_hash[min(self._by_hash, key=lambda key: self._by_hash[key][1])]
-            guarded = visitor._replace(csrf=secrets.token_urlsafe(32))
-            self._by_hash[_hashed(cookie)] = guarded, now + self._settings.session_seconds
+        self._by_hash = {key: one for key, one in self._by_hash.items() if one[1] > now}
+        if len(self._by_hash) >= _MOST_SESSIONS:
+            del self._by_hash[min(self._by_hash, key=lambda key: self._by_hash[key][1])]
+        guarded = visitor._replace(csrf=secrets.token_urlsafe(32))
+        self._by_hash[_hashed(cookie)] = guarded, now + self._settings.session_seconds
         return cookie
 
     def find(self, cookie: str) -> Visitor | None:
@@ -107,24 +98,21 @@ class Sessions:
         return visitor if self._settings.clock() < until else None
 
     def close(self, cookie: str) -> None:
-        with self._lock:
-            self._by_hash.pop(_hashed(cookie), None)
+        self._by_hash.pop(_hashed(cookie), None)
 
 
 class LoginLink:
-    """A code that opens one session. Whoever reads the terminal gets the next one when it was used."""
+    """A code that opens one session; the next one replaces it when it was used. Used by one thread, as sessions are."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self.code = secrets.token_urlsafe(24)
 
     def take(self, code: str) -> bool:
         """Whether this is the code, which then is a code no more."""
-        with self._lock:
-            right = secrets.compare_digest(code.encode(), self.code.encode())
-            if right:
-                self.code = secrets.token_urlsafe(24)
-            return right
+        right = secrets.compare_digest(code.encode(), self.code.encode())
+        if right:
+            self.code = secrets.token_urlsafe(24)
+        return right
 
 
 def _hashed(text: str) -> str:

@@ -11,9 +11,8 @@ from dobandit.experiment.storage.base import (
     Storage,
 )
 from dobandit.experiment.storage.memory import MemoryStorage
-from dobandit.testing.random_steps import UndoneError, contents, random_block, random_step
-from dobandit.testing.refusing import refused
-from dobandit.testing.stored import ASK, SEEN, add, close, spring_in, there
+from dobandit.testing.random_steps import contents, random_step
+from dobandit.testing.stored import ASK, SEEN, add, close, refused, spring_in, there
 
 
 class AtOnceSuite:
@@ -48,37 +47,6 @@ class AtOnceSuite:
             assert [trial.number for trial in writer.pending()] == [0, 2]
             assert [trial.number for trial in writer.closed_since(0)] == [3, 1]
             assert writer.add([ASK]) == 4
-
-    def test_what_is_done_together_is_done_or_undone_one_by_one(self, storage: Storage) -> None:
-        """And stored in the end. Random blocks, some of which are undone, are as those in memory, one after another."""
-
-        def outcome(where: Storage, experiment: int, seed: float) -> object:
-            try:
-                return random_block(where, experiment, random.Random(seed))
-            except UndoneError:
-                return UndoneError
-
-        for seed in range(self.random_runs):
-            memory, rng = MemoryStorage(), random.Random(seed)
-            kept, plain = spring_in(storage), spring_in(memory)
-            for _ in range(5):
-                with storage.together():
-                    for number in [rng.random() for _ in range(rng.randrange(6))]:
-                        assert outcome(storage, kept, number) == outcome(memory, plain, number)
-                assert contents(storage) == contents(memory)
-            storage.delete("spring")
-
-    def test_what_waits_until_it_is_stored(self, storage: Storage) -> None:
-        spring, shared, seen = spring_in(storage), [storage.shared], []
-        storage.once_stored(lambda: seen.append(storage.counters(spring)))
-        with storage.together():
-            add(storage, spring, SEEN)
-            storage.once_stored(lambda: seen.append(storage.counters(spring)))
-            add(storage, spring, ASK)
-            shared.append(storage.shared)
-            assert seen == [(0, 0)]
-        assert seen == [(0, 0), (2, 1)]
-        assert [*shared, storage.shared] == [False, True, False]
 
     def test_rows_are_of_one_moment(self, storage: Storage) -> None:
         spring = spring_in(storage)

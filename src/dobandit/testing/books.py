@@ -6,7 +6,7 @@ from dobandit.errors import ConflictError, ExperimentError
 from dobandit.experiment.storage.base import TOLD, Storage, StoredExperiment, StoredTrial
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.testing.random_steps import UndoneError
-from dobandit.testing.refusing import refused
+from dobandit.testing.stored import refused
 
 _TOKEN = StoredToken(0, "Ünïcode '; 🎲", "work", None, "ab" * 32, 1700000000.25)
 _ANSWER = KeptAnswer("token 1", "a key", "cd" * 32, '{"trials": ["🎲"]}', 5.5)

@@ -14,7 +14,6 @@ from dobandit.experiment.storage.base import (
     PENDING,
     RECORDED,
     TOLD,
-    Arrival,
     Storage,
     StoredTrial,
 )
@@ -39,7 +38,7 @@ def random_step(storage: Storage, rng: random.Random) -> Any:
         if kind == "delete":
             return storage.delete(name) if rng.random() < 0.5 else None
         found = storage.find(name)
-        return found and _write(storage, found.id, rng)
+        return found and _block(storage, found.id, rng)
     except (ExperimentError, UndoneError) as error:
         return type(error)
 
@@ -52,22 +51,10 @@ def contents(storage: Storage) -> list[Any]:
     ]
 
 
-def _write(storage: Storage, experiment: int, rng: random.Random) -> list[Any]:
-    """A block of random steps, some of which publish what was staged."""
-    staged = [_some_trial(rng)._replace(state=TOLD) for _ in range(rng.randrange(8))]
-    arrival = storage.stage(experiment, staged)
-    try:
-        return random_block(storage, experiment, rng, arrival)
-    finally:
-        storage.discard(arrival)
-
-
-def random_block(storage: Storage, experiment: int, rng: random.Random, arrival: Arrival | None = None) -> list[Any]:
+def _block(storage: Storage, experiment: int, rng: random.Random) -> list[Any]:
     """A block of random steps, some of which are refused, and some blocks undone."""
     seen: list[Any] = []
     with storage.writing(experiment) as writer:
-        if arrival is not None and rng.random() < 0.5:
-            seen.append(writer.publish(arrival))
         for _ in range(rng.randrange(5)):
             step, number = rng.randrange(5), rng.randrange(writer.trials + 2)
             try:

@@ -10,8 +10,7 @@ from dobandit.experiment.storage.base import (
     TOLD,
     Storage,
 )
-from dobandit.testing.refusing import refused
-from dobandit.testing.stored import ASK, BATCH, FULL, SEEN, add, close, spring_in
+from dobandit.testing.stored import ASK, BATCH, FULL, SEEN, add, close, refused, spring_in
 
 
 class ReadingSuite:
@@ -68,23 +67,6 @@ class ReadingSuite:
         assert list(storage.pending(spring)) == []
         assert not storage.closed_since(spring, 0, 5)
 
-    def test_single_rounds_are_the_closed_trials(self, storage: Storage) -> None:
-        """In the order of their positions, which need not be that of their numbers; a storage may also say None."""
-        spring = spring_in(storage)
-        add(storage, spring, SEEN, *([ASK] * 8), SEEN)
-        for number in (2, 1, 4, 3, 6, 8, 5, 7):
-            close(storage, spring, number, observation=f"[{number % 2},{number % 3 % 2}]")
-        add(storage, spring, SEEN, SEEN._replace(do="[1,null]"), SEEN, SEEN, BATCH, SEEN, SEEN)
-        closed = list(storage.closed_since(spring, 0))
-        for position in range(len(closed)):
-            for most in range(1, len(closed) + 2):
-                found = storage.single_rounds(spring, position, most)
-                if found is not None:
-                    said = [(found.do[i], found.observations[i], None, TOLD) for i in found.which.tolist()]
-                    some = closed[position : position + most]
-                    assert said == [(trial.do, trial.observation, trial.counts, trial.state) for trial in some]
-                    assert (found.position, len(said)) == (position, most)
-
     def test_trials_that_enter_together_are_as_those_that_enter_one_by_one(self, storage: Storage) -> None:
         """However many, and whatever they share."""
         spring, other = spring_in(storage), storage.create("other", "{}", 1.0).id
@@ -96,18 +78,6 @@ class ReadingSuite:
         together, one_by_one = list(storage.rows(spring)), list(storage.rows(other))
         assert [repr(trial) for trial in together] == [repr(trial) for trial in one_by_one]
         assert storage.counters(spring) == storage.counters(other)
-
-    def test_one_chooses_at_a_time(self, storage: Storage) -> None:
-        spring, other = spring_in(storage), storage.create("other", "{}", 1.0).id
-        assert storage.take_turn(spring, 100.0, 130.25)
-        assert not storage.take_turn(spring, 101.0, 131.0)
-        assert storage.take_turn(other, 101.0, 131.0)
-        storage.end_turn(spring, 131.0)  # somebody else's
-        assert not storage.take_turn(spring, 101.0, 131.0)
-        storage.end_turn(spring, 130.25)
-        assert storage.take_turn(spring, 101.0, 131.0)
-        assert storage.take_turn(spring, 131.0, 150.0)  # it was over
-        assert add(storage, spring, ASK) == 0  # nobody is kept from writing
 
     def test_a_tally_only_moves_on(self, storage: Storage) -> None:
         spring = spring_in(storage)

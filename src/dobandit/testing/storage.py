@@ -11,7 +11,7 @@
             storage.close()
 
 Nothing here needs pytest: a method may also be called with a storage. The contract in prose is in
-`dobandit.experiment.storage.base`; the words of errors are free, `dobandit.experiment.storage.refusals` has ours.
+`dobandit.experiment.storage.base`; the words of errors are free, `dobandit.experiment.storage.errors` has ours.
 """
 
 from __future__ import annotations
@@ -27,16 +27,14 @@ from dobandit.experiment.storage.base import (
 )
 from dobandit.testing.at_once import AtOnceSuite
 from dobandit.testing.books import BooksSuite
-from dobandit.testing.imports import ImportsSuite
 from dobandit.testing.reading import ReadingSuite
-from dobandit.testing.refusing import refused
-from dobandit.testing.stored import ASK, BATCH, FULL, SEEN, add, close, spring_in, there
+from dobandit.testing.stored import ASK, BATCH, FULL, SEEN, add, close, refused, spring_in, there
 
 NAMES = ["spring", "Ünïcode ' ; DROP TABLE trials; --", "🎲", "a" * 200, " x", "%s :name ?", "line\nbreak", "B", "a"]
 NO_NAMES = ["", "  \n", "a" * 201, "a\0b", "a\ud800", None, 7]
 
 
-class StorageSuite(ReadingSuite, AtOnceSuite, BooksSuite, ImportsSuite):
+class StorageSuite(ReadingSuite, AtOnceSuite, BooksSuite):
     """One contract for all storages. Every method gets a storage without experiments."""
 
     # -- experiments ---------------------------------------------------------------------------------------------
@@ -70,7 +68,7 @@ class StorageSuite(ReadingSuite, AtOnceSuite, BooksSuite, ImportsSuite):
         assert [experiment.name for experiment in storage.experiments()] == names
 
         def page(after: str | None = None, before: str | None = None, limit: int | None = None) -> list[str]:
-            return [experiment.name for experiment in storage.experiments_page(after, before, limit)]
+            return [experiment.name for experiment in storage.experiments(after, before, limit)]
 
         assert page() == names
         assert page(limit=3) == names[:3]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dobandit.experiment.storage.base import (
     ASKED,
@@ -65,3 +67,13 @@ def close(storage: Storage, experiment: int, number: int, **changes: object) -> 
 def there(trial: StoredTrial | None) -> StoredTrial:
     assert trial is not None
     return trial
+
+
+@contextmanager
+def refused(error: type[BaseException]) -> Iterator[None]:
+    """The block must raise this error."""
+    try:
+        yield
+    except error:
+        return
+    raise AssertionError(f"{error.__name__} must be raised here, but nothing was refused.")

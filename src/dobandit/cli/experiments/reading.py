@@ -11,17 +11,15 @@ import click
 
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import available_option, common, context_option, count_of, of_experiment
-from dobandit.cli.experiments.inputs import context_given
+from dobandit.cli.options import context_given, parse_settings
 from dobandit.cli.output import answer, print_json, say, several
-from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.export import document
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
-from dobandit.report.readable import counted
 from dobandit.text_files import write_atomically
-from dobandit.texts import printable_lines
+from dobandit.texts import counted, printable_lines
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -251,7 +249,7 @@ def snapshot_command(name: str, file: str | None, force: bool, storage: str, as_
     from dobandit.cli.serving import serving_packages  # for sockets, which no other command here needs
 
     with serving_packages("a snapshot"):
-        from dobandit.service.pages.snapshot import file_name, snapshot_of
+        from dobandit.service.pages.experiment import file_name, snapshot_of
     with opened(name, storage) as experiment:
         path = f"{file_name(name)}.html" if file is None else file
         if os.path.lexists(path) and not force:

@@ -13,21 +13,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
-from dobandit.experiment.storage.together import shared_in, sharing
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
 STATES = (PENDING, TOLD, FAILED, ABANDONED)
 ASKED, RECORDED, IMPORTED = "asked", "recorded", "imported"
 EVERY = 2**31 - 1  # trials: no limit
-NEWEST = 5_000  # closed trials among which an import that comes again is looked for
 
 
 class StoredExperiment(NamedTuple):
@@ -87,33 +81,6 @@ class ClosedTrial(NamedTuple):
     rounds: int = 1
 
 
-class SingleRounds(NamedTuple):
-    """Closed trials that were told with one round each: the distinct ones, and which of them each trial is.
-
-    position      of the first trial; the others follow it
-    do            what was set, of each distinct round
-    observations  what was seen
-    which         an index into these per trial
-    """
-
-    position: int
-    do: list[str]
-    observations: list[str]
-    which: NDArray[np.int64]
-
-
-class Arrival(NamedTuple):
-    """Trials on their way into the log (see `Storage.stage`).
-
-    rounds  how many rounds they are, counts included
-    key     where the storage keeps them until then; None: nowhere, they are at hand only
-    """
-
-    trials: Sequence[StoredTrial]
-    rounds: int
-    key: int | None = None
-
-
 class Writer(Books):
     """One experiment, with nobody else writing to it. What is done here is stored together, or not at all."""
 
@@ -137,11 +104,6 @@ class Writer(Books):
         """Append trials; their numbers, and the positions of those that enter closed, are given here, in order,
         whatever they carry. Returns the first number."""
 
-    def publish(self, arrival: Arrival) -> int:
-        """Append trials that were staged: all of them, in a time that does not grow with their number where that can be
-        helped. Returns the first number."""
-        return self.add(arrival.trials)
-
     @abstractmethod
     def reissue(self, number: int, lease_expires: float | None) -> None:
         """Hand a pending trial out again."""
@@ -154,6 +116,18 @@ class Writer(Books):
 Fields = tuple[str, ...]  # names of fields of a trial
 Values = Sequence[tuple[Any, ...]]  # theirs, of each trial
 Within = Callable[[StoredExperiment, Books], None]  # called inside a transaction, to enter something with it
+
+
+def page_of(
+    experiments: Sequence[StoredExperiment], after: str | None, before: str | None, limit: int | None
+) -> Sequence[StoredExperiment]:
+    """The page that `Storage.experiments` gives, of all experiments by name."""
+    found = [
+        one for one in experiments if (after is None or one.name > after) and (before is None or one.name < before)
+    ]
+    if limit is None:
+        return found
+    return found[:limit] if before is None else found[max(len(found) - limit, 0) :]
 
 
 class Storage(ABC):
@@ -190,21 +164,10 @@ class Storage(ABC):
         """A new experiment, whose log begins with `trials`. Raises TakenError where the name is taken."""
 
     @abstractmethod
-    def experiments(self) -> Sequence[StoredExperiment]:
-        """All of them, by name."""
-
-    def experiments_page(
+    def experiments(
         self, after: str | None = None, before: str | None = None, limit: int | None = None
     ) -> Sequence[StoredExperiment]:
-        """A page of them, by name: the first `limit` behind `after`, or the last `limit` before `before`."""
-        found = [
-            one
-            for one in self.experiments()
-            if (after is None or one.name > after) and (before is None or one.name < before)
-        ]
-        if limit is None:
-            return found
-        return found[:limit] if before is None else found[max(len(found) - limit, 0) :]
+        """All of them, by name; or a page: the first `limit` behind `after`, or the last `limit` before `before`."""
 
     @abstractmethod
     def find(self, name: str) -> StoredExperiment | None:
@@ -227,79 +190,19 @@ class Storage(ABC):
         """Exclusive for this experiment, as short as possible; commits at the end, or undoes all on an exception.
         Raises ExperimentError where the experiment was deleted."""
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """What this thread writes inside is stored together, at the end of the block at the latest (see `together`).
-        Raises StorageError at the end where nothing of it is stored."""
-        with sharing(self) as shared:
-            yield
-        for act in shared.afterwards:
-            act()
-
-    @property
-    def shared(self) -> bool:
-        """Whether this thread is inside of `together`, where nobody may take long."""
-        return shared_in(self) is not None
-
-    def once_stored(self, act: Callable[[], None]) -> None:
-        """Call `act` when what this thread wrote is stored: at once, but for `together`."""
-        shared = shared_in(self)
-        if shared is None:
-            act()
-        else:
-            shared.afterwards.append(act)
-
-    def stage(self, experiment: int, trials: Sequence[StoredTrial]) -> Arrival:
-        """Bring trials to where they can be published from (`Writer.publish`), which is quick for told ones then.
-
-        Nobody sees them before. Others write meanwhile; what is told in between comes before these trials in the log.
-        If this process dies, nothing of them is ever seen, and whoever stages trials later clears them away."""
-        return Arrival(trials, sum(trial.rounds for trial in trials))
-
-    def discard(self, arrival: Arrival) -> None:  # noqa: B027 (where nothing is kept, nothing is to be done)
-        """Forget trials that were staged, `arrival`, unless they were published."""
-
     @abstractmethod
     def counters(self, experiment: int) -> tuple[int, int]:
         """How many trials there are, and how many of them are closed. Raises ExperimentError where the experiment was
         deleted."""
 
+    @abstractmethod
     def closed_since(self, experiment: int, position: int, most: int = EVERY) -> Sequence[ClosedTrial]:
-        """The first `most` closed trials from `position` on, in order, without keeping others out."""
-        return [*map(ClosedTrial._make, self.closed_fields(experiment, position, most, ClosedTrial._fields))]
-
-    def single_rounds(self, experiment: int, position: int, most: int) -> SingleRounds | None:
-        """Just `most` closed trials from `position` on, where all of them were told with one round each, and a storage
-        can tell so quickly. None: see `closed_since`."""
-        return None
+        """The first `most` closed trials from `position` on, in order, without keeping others out. Raises StorageError
+        where what comes back is not what was stored."""
 
     @abstractmethod
     def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         """These fields of the first `most` closed trials from `position` on, in order, without keeping others out."""
-
-    def closed_groups(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
-        """Which values these fields have together among the first `most` closed trials from `position` on: (*values,
-        how many trials have them, when the last of these was closed). For sums that need no order."""
-        groups: dict[tuple[Any, ...], list[float | None]] = {}
-        for *values, closed_at in self.closed_fields(experiment, position, most, (*fields, "closed_at")):
-            groups.setdefault(tuple(values), []).append(closed_at)
-        return [
-            (*values, len(times), max((at for at in times if at is not None), default=None))
-            for values, times in groups.items()
-        ]
-
-    def imports_like(self, experiment: int, trials: int, rounds: int) -> Sequence[tuple[int, int]]:
-        """Where imports stand, (position, how many trials), that may be one of so many `trials` and `rounds` again:
-        imported trials that were closed at one time and have as many rounds. Those among the last NEWEST closed trials
-        are enough, lest a long log is read for every import."""
-        entered: dict[float | None, list[tuple[int, int]]] = {}
-        fields = ("source", "closed_at", "position", "rounds")
-        for source, closed_at, *place in self.closed_fields(
-            experiment, max(self.counters(experiment)[1] - NEWEST, 0), NEWEST, fields
-        ):
-            if source == IMPORTED:
-                entered.setdefault(closed_at, []).append((place[0], place[1]))
-        return [(found[0][0], len(found)) for found in entered.values() if sum(n for _, n in found) == rounds]
 
     @abstractmethod
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
@@ -325,15 +228,6 @@ class Storage(ABC):
     def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
         """The `count` trials with the largest numbers, by number; only those in `state`, where one is given. Raises
         ExperimentError where the experiment was deleted."""
-
-    @abstractmethod
-    def take_turn(self, experiment: int, now: float, until: float) -> bool:
-        """Whether it is now the caller's turn to choose, for as long as a choice may take, but until `until` at most;
-        False while it is another's. Who has no turn may write all the same: turns only save choosing in vain."""
-
-    @abstractmethod
-    def end_turn(self, experiment: int, until: float) -> None:
-        """Give back the turn that was taken until `until`."""
 
     @abstractmethod
     def tally(self, experiment: int) -> tuple[int, str] | None:

@@ -1,38 +1,113 @@
-"""A checksum per closed trial, over all that a learner takes from it: a flipped bit is found before it is learned from.
+"""Whatever comes from a database is checked before anybody learns from it: types of values, and a checksum per closed
+trial, over all that a learner takes from it.
 
-Rows repeat themselves, so the sum is made of two parts: one of the texts, which is worked out once for equal rows, and
-one of the trial's place in the log, which is worked out for thousands of rows at a time. It guards against disks and
-slips, not against people: whoever can write the file can write a checksum, too.
+Rows repeat themselves, so the sum is made of two parts: one of the texts, which is computed once for equal rows, and
+one of the trial's place in the log, which is computed for thousands of rows at a time. It guards against failing disks
+and slips, not against people: whoever can write the file can write a checksum, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.experiment.storage.base import ClosedTrial, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.errors import altered, unreadable
+
 Whole = TypeVar("Whole", int, NDArray[np.uint64])
 
-NUMBER, POSITION = 2_654_435_761, 2_246_822_519  # odd, so that no two places close to each other have the same sum
-LARGEST = 0xFFFF_FFFF
+_NUMBER, _POSITION = 2_654_435_761, 2_246_822_519  # odd, so that no two places close to each other have the same sum
+_LARGEST = 0xFFFF_FFFF
+_MOST_KINDS = 1000
 
 
 @lru_cache(maxsize=4096)
-def text_sum(state: str, do: str, observation: str | None, counts: str | None, rounds: int) -> int:
-    """Of what a closed trial says."""
+def _text_sum(state: str, do: str, observation: str | None, counts: str | None, rounds: int) -> int:
     return crc32(f"{state}\0{do}\0{observation or ''}\0{counts or ''}\0{rounds}".encode("utf-8", "surrogatepass"))
 
 
-def place_sum(number: Whole, position: Whole) -> Whole:
-    """Of where it stands in the log; also of many at once."""
-    return (number * NUMBER + position * POSITION) & LARGEST  # type: ignore[return-value]
+def _place_sum(number: Whole, position: Whole) -> Whole:
+    return (number * _NUMBER + position * _POSITION) & _LARGEST  # type: ignore[return-value]
 
 
 def checksum(
     number: int, position: int, state: str, do: str, observation: str | None, counts: str | None, rounds: int
 ) -> int:
-    """Of a closed trial, from 0 to LARGEST."""
-    return text_sum(state, do, observation, counts, rounds) ^ place_sum(number, position)
+    """Of a closed trial: a whole number of 32 bits."""
+    return _text_sum(state, do, observation, counts, rounds) ^ _place_sum(number, position)
+
+
+def _types(row: type) -> list[tuple[type, ...]]:
+    """The types that a named tuple's annotations allow in each field."""
+    return [get_args(hint) or (hint,) for hint in get_type_hints(row).values()]
+
+
+_of_trial, _of_experiment = _types(StoredTrial), _types(StoredExperiment)
+_allowed = dict(zip(StoredTrial._fields, _of_trial, strict=True))
+_good: set[tuple[type, ...]] = set()  # types of whole rows that were found good: nearly all rows are of a few kinds
+
+
+def trial_from(row: Iterable[Any], url: str) -> StoredTrial:
+    """A row of the log, whose values have the types that they must have."""
+    trial = StoredTrial._make(row)
+    _check_row(trial, _of_trial, f"trial {trial.number!r:.40}", url)
+    return trial
+
+
+def experiment_from(row: Iterable[Any], url: str) -> StoredExperiment:
+    """An experiment, whose values have the types that they must have."""
+    experiment = StoredExperiment._make(row)
+    _check_row(experiment, _of_experiment, f"experiment {experiment.id!r:.40}", url)
+    return experiment
+
+
+def counters_from(row: Sequence[Any], url: str) -> tuple[int, int]:
+    """How many trials there are, and how many are closed."""
+    trials, closed = row
+    if type(trials) is not int or type(closed) is not int:
+        raise unreadable(url, "how many trials there are is no whole number")
+    return trials, closed
+
+
+def _check_row(row: StoredTrial | StoredExperiment, types: list[tuple[type, ...]], whose: str, url: str) -> None:
+    found = tuple(map(type, row))
+    if found in _good:
+        return
+    for name, kind, allowed in zip(row._fields, found, types, strict=True):
+        if kind not in allowed:
+            raise unreadable(url, f"{name} of {whose} is of the type {kind.__name__}")
+    if len(_good) < _MOST_KINDS:
+        _good.add(found)
+
+
+def check_columns(fields: Iterable[str], columns: Iterable[Iterable[Any]], url: str) -> None:
+    """Fields of many trials, whose values must have the types that they must have."""
+    for name, column in zip(fields, columns, strict=True):
+        if wrong := set(map(type, column)).difference(_allowed[name]):
+            raise unreadable(url, f"{name} of some closed trial is of the type {wrong.pop().__name__}")
+
+
+def closed_from(rows: Sequence[Sequence[Any]], url: str) -> list[ClosedTrial]:
+    """Closed trials, from rows with their checksums as the last column."""
+    if not rows:
+        return []
+    *columns, sums = zip(*rows, strict=True)
+    check_columns(ClosedTrial._fields, columns, url)
+    positions, numbers, *texts_of = columns
+    contents = list(zip(*texts_of, strict=True))
+    known = {content: _text_sum(*content) for content in set(contents)}
+    texts = np.array([known[content] for content in contents], dtype=np.uint64)
+    try:
+        wrong = np.array(sums, np.uint64) != texts ^ _place_sum(
+            np.array(numbers, np.uint64), np.array(positions, np.uint64)
+        )
+    except (OverflowError, TypeError, ValueError):  # negative, or no number at all
+        wrong = np.ones(len(rows), dtype=bool)
+    if wrong.any():
+        raise altered(numbers[int(np.argmax(wrong))], url)
+    return [*map(ClosedTrial, *columns)]

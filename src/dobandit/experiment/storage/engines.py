@@ -1,4 +1,4 @@
-"""What the two databases do differently: connecting, the start of a transaction, and the words for what went wrong."""
+"""How the two databases differ: connecting, the start of a transaction, and the messages of errors."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Database(ABC):
     # A child must not use its parent's connections. SQLite, moreover, counts its locks by process: a child that
     # inherits an open file believes that it holds locks which it does not, and the log beside the file could be removed
     # under it. So nothing is open at the moment of a fork, other than what another thread reads just then.
-
-    def locks(self) -> list[threading.RLock]:
-        """What a fork waits for."""
-        return [] if self.alone is None else [self.alone]
+    _held = False
 
     def before_fork(self) -> None:
+        self._held = self.alone is not None and self.alone.acquire(timeout=PATIENCE)
         self.engine.dispose()
 
-    def after_fork(self) -> None:
-        if self.alone is not None:
-            self.alone = threading.RLock()
-        self.engine.dispose(close=False)
+    def after_fork(self, child: bool) -> None:
+        if self.alone is not None and self._held:
+            self.alone.release()
+        if child:
+            self.alone = None if self.alone is None else threading.RLock()
+            self.engine.dispose(close=False)
 
     def present(self) -> bool:
         """Whether there is a database to look into at all. Refuses one that was exchanged since."""
@@ -54,14 +54,10 @@ class Database(ABC):
     def begin(self, connection: Connection) -> None:
         """Start a transaction that will write."""
 
-    @property
-    def errors(self) -> type[Exception]:
-        """What the driver raises by itself."""
-        return self.engine.dialect.loaded_dbapi.Error
-
     @abstractmethod
-    def refuse_triggers(self, connection: Connection) -> None:
-        """Raises where whoever made the database would have something run at each of our writes."""
+    def table_names(self, connection: Connection) -> set[str]:
+        """The tables that there are, of whatever program. Raises StorageError where whoever made the database would
+        have something run at each of our writes."""
 
     @abstractmethod
     def keep_out(self, connection: Connection) -> None:

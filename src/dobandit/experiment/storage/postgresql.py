@@ -6,7 +6,7 @@ import importlib.util
 import re
 from typing import Any
 
-from sqlalchemy import URL, Connection, create_engine, event, func, select
+from sqlalchemy import URL, Connection, create_engine, event, func, inspect, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -60,8 +60,9 @@ class PostgreSQL(Database):
     def keep_out(self, connection: Connection) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(_MAKING_TABLES)))
 
-    def refuse_triggers(self, connection: Connection) -> None:
+    def table_names(self, connection: Connection) -> set[str]:
         """Whoever may make triggers on a server owns its tables anyway."""
+        return {*inspect(connection).get_table_names()}
 
     def passes(self, error: DBAPIError, attempt: int, seconds: float) -> bool:
         return error.connection_invalidated and attempt == 0  # the pool drops all connections of that age

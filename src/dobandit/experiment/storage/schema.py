@@ -1,4 +1,8 @@
-"""The tables. Changing anything here needs a migration beside it, and its name at the end of VERSIONS."""
+"""The tables, and whether a database has them: one schema, whose version stands in a table of its own.
+
+A change of the tables needs a new VERSION, and a way to bring databases of the version before up to date: since 0.1.0
+every later version of dobandit opens every log.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,21 @@ from functools import cache
 
 import sqlalchemy as sa
 
+from dobandit.checks import shown
+from dobandit.errors import StorageError
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, IMPORTED, PENDING, RECORDED, TOLD
+from dobandit.experiment.storage.engines import NOTHING_STORED, Database
 
-VERSIONS = ("0001", "0002", "0003", "0004", "0005")  # all there ever were, oldest first
-# To bring these up to date only adds columns, tables and an index: it takes no time, and is done when they are opened.
-ADDED_TO = ("0001", "0002", "0003", "0004")
-VERSION_TABLE = "dobandit_version"  # other programs may keep an alembic_version in the same database
+VERSION = "1"
+VERSION_TABLE = "dobandit_version"
 
 metadata = sa.MetaData()
 
 
-def _belongs_to(name: str, other: str, constraint: str, key: bool = True) -> sa.Column[int]:
-    """A column that refers to a row of another table, and goes with it."""
-    refers = sa.ForeignKey(other, name=constraint, ondelete="CASCADE")
-    return sa.Column(name, sa.Integer, refers, primary_key=key, autoincrement=False, nullable=False)
+def _of_experiment(constraint: str) -> sa.Column[int]:
+    """The experiment that a row belongs to, and goes with."""
+    refers = sa.ForeignKey("experiments.id", name=constraint, ondelete="CASCADE")
+    return sa.Column("experiment", sa.Integer, refers, primary_key=True, autoincrement=False, nullable=False)
 
 
 experiments = sa.Table(
@@ -31,7 +36,6 @@ experiments = sa.Table(
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("trials", sa.Integer, nullable=False),
     sa.Column("closed", sa.Integer, nullable=False),
-    sa.Column("choosing_until", sa.Double),  # somebody works out the next trial, at most until then, since 1970
     sa.UniqueConstraint("name", name="experiments_name"),
     sa.CheckConstraint("closed >= 0 AND closed <= trials", name="experiments_counters"),
     sqlite_autoincrement=True,  # without it, SQLite gives the id of a deleted experiment to a new one
@@ -40,7 +44,7 @@ experiments = sa.Table(
 trials = sa.Table(
     "trials",
     metadata,
-    _belongs_to("experiment", "experiments.id", "trials_experiment"),
+    _of_experiment("trials_experiment"),
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("source", sa.String(16), nullable=False),
     sa.Column("do", sa.Text, nullable=False),
@@ -61,17 +65,17 @@ trials = sa.Table(
     sa.Column("late", sa.Boolean, nullable=False),
     sa.Column("partial", sa.Boolean, nullable=False),
     sa.Column("reason", sa.Text),
-    # Defaults of the tables, not of this program: an older dobandit that is still running writes rows without these.
     sa.Column("context", sa.Text),
-    sa.Column("size", sa.Integer, nullable=False, server_default=sa.text("1")),
-    sa.Column("control", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("control", sa.Boolean, nullable=False),
     sa.Column("counts", sa.Text),
-    sa.Column("rounds", sa.Integer, nullable=False, server_default=sa.text("1")),
-    sa.Column("checksum", sa.BigInteger),  # of what a learner takes from a closed trial; older rows have none
+    sa.Column("rounds", sa.Integer, nullable=False),
+    sa.Column("checksum", sa.BigInteger),  # of what a learner takes from a closed trial
     sa.UniqueConstraint("experiment", "position", name="trials_position"),
     sa.CheckConstraint(f"source IN ('{ASKED}', '{RECORDED}', '{IMPORTED}')", name="trials_source"),
     sa.CheckConstraint(f"state IN ('{PENDING}', '{TOLD}', '{FAILED}', '{ABANDONED}')", name="trials_state"),
     sa.CheckConstraint(f"(state = '{PENDING}') = (position IS NULL)", name="trials_closed"),
+    sa.CheckConstraint("(position IS NULL) = (checksum IS NULL)", name="trials_checksum"),
     sqlite_with_rowid=False,  # one B-tree less to write to at every commit
 )
 
@@ -79,35 +83,9 @@ trials = sa.Table(
 tallies = sa.Table(
     "tallies",
     metadata,
-    _belongs_to("experiment", "experiments.id", "tallies_experiment"),
+    _of_experiment("tallies_experiment"),
     sa.Column("position", sa.Integer, nullable=False),
     sa.Column("sums", sa.Text, nullable=False),
-)
-
-# Trials that enter the log together, `size` of them: from `number` and `position` on, or nobody's business as long as
-# these are not given. `expires`: whoever writes the parts is taken to be alive until then (seconds since 1970).
-imports = sa.Table(
-    "dobandit_imports",
-    metadata,
-    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
-    _belongs_to("experiment", "experiments.id", "dobandit_imports_experiment", key=False),
-    sa.Column("size", sa.Integer, nullable=False),
-    sa.Column("expires", sa.Double, nullable=False),
-    sa.Column("number", sa.Integer),
-    sa.Column("position", sa.Integer),
-    sa.Column("checksum", sa.BigInteger),
-    sa.CheckConstraint("(number IS NULL) = (position IS NULL)", name="dobandit_imports_place"),
-    sqlite_autoincrement=True,
-)
-sa.Index("dobandit_imports_of", imports.c.experiment, imports.c.number)
-
-import_parts = sa.Table(  # see `parts`
-    "dobandit_import_parts",
-    metadata,
-    _belongs_to("import", "dobandit_imports.id", "dobandit_import_parts_import"),
-    sa.Column("first", sa.Integer, primary_key=True, autoincrement=False),  # its first trial, counted from 0
-    sa.Column("trials", sa.Text, nullable=False),
-    sa.Column("checksum", sa.BigInteger, nullable=False),
 )
 
 tokens = sa.Table(
@@ -150,20 +128,44 @@ audit = sa.Table(  # refers to experiments by id only: its lines outlive them
     sqlite_autoincrement=True,
 )
 
-# Alembic makes and reads this one; it is no part of `metadata`, which migrations are compared with.
-version_metadata = sa.MetaData()
-version = sa.Table(
-    VERSION_TABLE,
-    version_metadata,
-    sa.Column("version_num", sa.String(32), nullable=False),
-    sa.PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc"),
-)
+version = sa.Table(VERSION_TABLE, metadata, sa.Column("version_num", sa.String(32), primary_key=True))
+_NAMES = sorted({*metadata.tables} - {VERSION_TABLE})
+
+
+def check_version(connection: sa.Connection, database: Database) -> bool:
+    """Whether our tables are there. Raises StorageError where they are of another version, and where tables of other
+    programs have our names."""
+    names = database.table_names(connection)
+    if VERSION_TABLE not in names:
+        foreign = sorted(names & {*_NAMES})
+        if foreign:
+            raise StorageError(
+                f"{database.url} must have no tables of other programs named {' or '.join(_NAMES)}, but has "
+                f"{' and '.join(foreign)}. Choose another database."
+            )
+        return False
+    found = connection.execute(sa.select(version.c.version_num)).scalar()
+    if found != VERSION:
+        raise StorageError(
+            f"{database.url} must have tables of schema {VERSION}, but has those of schema {shown(found)}. "
+            f"{NOTHING_STORED} Open it with the dobandit that wrote it, or a newer one; to begin anew, choose another "
+            "file or database."
+        )
+    return True
+
+
+def make_tables(connection: sa.Connection, database: Database) -> None:
+    """Make the tables, unless another process was faster."""
+    database.keep_out(connection)
+    if not check_version(connection, database):
+        _whole_metadata().create_all(connection, checkfirst=False)
+        connection.execute(sa.insert(version), {"version_num": VERSION})
 
 
 @cache
-def whole_metadata() -> sa.MetaData:
-    """The tables with all their indices, for whoever makes or compares them: an index with a condition loads the code
-    of both databases, which nobody else needs."""
+def _whole_metadata() -> sa.MetaData:
+    """The tables with all their indices. An index with a condition loads the code of both databases, which only those
+    who make tables need."""
     untold = trials.c.state != TOLD  # few are; with the state in it, SQLite prefers this index to the primary key
     columns = (trials.c.experiment, trials.c.state, trials.c.number)
     sa.Index("trials_untold", *columns, sqlite_where=untold, postgresql_where=untold)

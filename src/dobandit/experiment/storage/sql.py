@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import IntegrityError
 
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import (
+    CLOSING,
+    EVERY,
+    ClosedTrial,
     Fields,
-    SingleRounds,
     Storage,
     StoredExperiment,
     StoredTrial,
     Values,
     Within,
+    page_of,
 )
 from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
-from dobandit.experiment.storage.connected import Parameters
-from dobandit.experiment.storage.log_reading import NOWHERE, LogReader
-from dobandit.experiment.storage.refusals import checked_name, deleted, missing, storable, taken
-from dobandit.experiment.storage.soundness import experiment_from
-from dobandit.experiment.storage.staging import Staging
-from dobandit.experiment.storage.versions import make_tables, refuse_foreign
+from dobandit.experiment.storage.checksums import check_columns, closed_from, counters_from, experiment_from, trial_from
+from dobandit.experiment.storage.errors import checked_name, damaged, deleted, missing, storable, taken
+from dobandit.experiment.storage.transactions import Parameters, Transactions
 from dobandit.experiment.storage.writer import SQLBooks, SQLWriter, inserted
 
+_PAGE = 2000  # trials in memory at a time
+_DEFAULTS = StoredTrial._field_defaults
 
-class SQLStorage(Staging, Storage):
+
+class SQLStorage(Transactions, Storage):
     """Any number of threads, processes and machines may use the same database."""
 
     def create(
@@ -54,31 +58,15 @@ class SQLStorage(Staging, Storage):
                 within(stored, writer)
         return stored
 
-    @contextmanager
-    def _making(self) -> Iterator[Connection]:
-        """A transaction in a database that need not be there yet, nor its tables."""
-        if not self._opened():
-            if self.database.present():
-                self._look(lambda connection: refuse_foreign(connection, self.database))
-            self.database.make()
-        with self._transaction() as (connection, _):
-            if not self._ready:
-                self.database.refuse_triggers(connection)
-                make_tables(connection, self.database)
-            yield connection
-        self._ready = True
-
-    def experiments(self) -> Sequence[StoredExperiment]:
-        return sorted(self._experiments(do.ALL, {}), key=lambda experiment: experiment.name)
-
-    def experiments_page(
+    def experiments(
         self, after: str | None = None, before: str | None = None, limit: int | None = None
     ) -> Sequence[StoredExperiment]:
         names = {"behind": after, "ahead": before}
         given = {key: name for key, name in names.items() if name is not None}
-        if limit is None or not all(map(storable, given.values())):
-            return super().experiments_page(after, before, limit)
-        found = self._experiments(do.experiments_page(*given), {**given, "most": limit})
+        most = EVERY if limit is None else limit
+        if not all(map(storable, given.values())):  # no database takes such a name, even to compare it
+            return page_of(self.experiments(), after, before, limit)
+        found = self._experiments(do.experiments_page(*given), {**given, "most": most})
         return found if before is None else found[::-1]
 
     def find(self, name: str) -> StoredExperiment | None:
@@ -112,9 +100,88 @@ class SQLStorage(Staging, Storage):
         with self._transaction(do.LOCK, {"of_experiment": experiment}) as (connection, counters):
             if counters is None:
                 raise deleted(experiment, self.url)
-            writer = SQLWriter(connection, self.url, experiment, counters[0], counters[1])
+            writer = SQLWriter(connection, self.url, experiment, *counters_from(counters, self.url))
             yield writer
             writer.finish()
+
+    # -- the log, read without keeping others out ------------------------------------------------------------------
+
+    def counters(self, experiment: int) -> tuple[int, int]:
+        found = self._read(do.COUNTERS, {"of_experiment": experiment})
+        if not found:
+            raise deleted(experiment, self.url)
+        return counters_from(found[0], self.url)
+
+    def closed_since(self, experiment: int, position: int, most: int = EVERY) -> Sequence[ClosedTrial]:
+        parameters = {"of_experiment": experiment, "since": position, "most": most}
+        closed = closed_from(self._read(do.CLOSED_SINCE, parameters), self.url)
+        if closed and (closed[0].position, closed[-1].position) != (position, position + len(closed) - 1):
+            raise damaged(experiment, self.url)
+        return closed
+
+    def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
+        parameters = {"of_experiment": experiment, "since": position, "most": most}
+        names = dict.fromkeys(("position", *fields))
+        rows = self._read(do.closed_fields(tuple(names)), parameters)
+        if not rows:
+            return []
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        check_columns(columns, columns.values(), self.url)
+        if (rows[0][0], rows[-1][0]) != (position, position + len(rows) - 1):
+            raise damaged(experiment, self.url)
+        return list(zip(*(columns[name] for name in fields), strict=True))
+
+    def pending(self, experiment: int) -> Sequence[StoredTrial]:
+        return self._trials(do.PENDING_TRIALS, {"of_experiment": experiment})
+
+    def trial(self, experiment: int, number: int) -> StoredTrial | None:
+        rows = self._trials(do.TRIAL, {"of_experiment": experiment, "of_number": number})
+        return rows[0] if rows else None
+
+    def rows(
+        self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
+    ) -> Iterator[StoredTrial]:
+        """Read in pages, so that an iterator left half-way holds neither a lock nor a connection. A trial that is
+        closed in the meantime is given as it was; only `issued` and `lease_expires` may be newer."""
+        trials, closed = self.counters(experiment)
+        return self._pages(experiment, max(after, -1), trials if limit is None else limit, state, trials, closed)
+
+    def _pages(
+        self, experiment: int, after: int, left: int, state: str | None, trials: int, closed: int
+    ) -> Iterator[StoredTrial]:
+        while left > 0 and after < trials - 1:
+            most = min(_PAGE, left)
+            place = {"of_experiment": experiment, "after": after, "stop": trials, "most": most}
+            page = self._trials(do.PAGE[state], place)
+            if state is None and len(page) < min(most, trials - 1 - after):
+                self.counters(experiment)  # which raises where it was deleted meanwhile
+                raise damaged(experiment, self.url)
+            yield from (trial for trial in (_as_of(one, closed) for one in page) if state in (None, trial.state))
+            if len(page) < most:
+                return
+            left -= len(page)
+            after = page[-1].number
+
+    def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
+        found = self._trials(do.LAST[state], {"of_experiment": experiment, "most": count})[::-1]
+        if not found:
+            self.counters(experiment)  # which raises where it was deleted
+        return found
+
+    # -- beside the log --------------------------------------------------------------------------------------------
+
+    def tally(self, experiment: int) -> tuple[int, str] | None:
+        rows = self._read(do.TALLY, {"of_experiment": experiment})
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def keep_tally(self, experiment: int, position: int, sums: str) -> None:
+        with self._transaction(do.LOCK, {"of_experiment": experiment}) as (connection, there):
+            if there is None:
+                return
+            if connection.execute(do.TALLY, {"of_experiment": experiment}).first() is None:
+                connection.execute(do.FIRST_TALLY, {"experiment": experiment, "position": position, "sums": sums})
+            else:
+                connection.execute(do.NEXT_TALLY, {"of_experiment": experiment, "reached": position, "sums": sums})
 
     @contextmanager
     def booking(self) -> Iterator[SQLBooks]:
@@ -138,78 +205,8 @@ class SQLStorage(Staging, Storage):
             statement, whose = do.LINES_OF, {"of_experiment": experiment}
         return [AuditLine(*row) for row in self._read(statement, {"after": after, "most": most, **whose})]
 
-    # -- the log, read without keeping others out ------------------------------------------------------------------
-
-    def counters(self, experiment: int) -> tuple[int, int]:
-        found = self._read(do.COUNTERS, {"of_experiment": experiment})
-        if not found:
-            raise deleted(experiment, self.url)
-        return found[0][0], found[0][1]
-
-    def single_rounds(self, experiment: int, position: int, most: int) -> SingleRounds | None:
-        return self._log(experiment).single_rounds(position, most)
-
-    def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
-        return self._log(experiment).closed_fields(position, most, fields)
-
-    def closed_groups(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
-        return self._log(experiment).closed_groups(position, most, fields)
-
-    def imports_like(self, experiment: int, trials: int, rounds: int) -> Sequence[tuple[int, int]]:
-        return self._log(experiment).imports_like(trials, rounds)
-
-    def pending(self, experiment: int) -> Sequence[StoredTrial]:
-        return self._log(experiment).pending()
-
-    def trial(self, experiment: int, number: int) -> StoredTrial | None:
-        return self._log(experiment).trial(number)
-
-    def rows(
-        self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
-    ) -> Iterator[StoredTrial]:
-        """Read in pages, so that an iterator left half-way holds neither a lock nor a connection. A trial that is
-        closed in the meantime is given as it was; only `issued` and `lease_expires` may be newer."""
-        return self._log(experiment, there=True).rows(max(after, -1) + 1, limit, state)
-
-    def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
-        return self._log(experiment, there=True).last(count, state)
-
-    def _log(self, experiment: int, there: bool = False) -> LogReader:
-        """The log of an experiment, which must be there, or has no trials where it is not."""
-        log = LogReader(self._read, experiment, self.url)
-        if there and log.moment is NOWHERE:
-            raise deleted(experiment, self.url)
-        return log
-
-    # -- beside the log --------------------------------------------------------------------------------------------
-
-    def take_turn(self, experiment: int, now: float, until: float) -> bool:
-        if self._read(
-            do.TURN, {"of_experiment": experiment, "now": now}
-        ):  # it is another's: whoever waits keeps nobody from writing
-            return False
-        with self._transaction() as (connection, _):
-            changed = connection.execute(do.TAKE_TURN, {"of_experiment": experiment, "now": now, "until": until})
-        if not changed.rowcount:
-            self.counters(experiment)  # which raises where it was deleted
-        return bool(changed.rowcount)
-
-    def end_turn(self, experiment: int, until: float) -> None:
-        with self._transaction() as (connection, _):
-            connection.execute(do.END_TURN, {"of_experiment": experiment, "until": until})
-
-    def tally(self, experiment: int) -> tuple[int, str] | None:
-        rows = self._read(do.TALLY, {"of_experiment": experiment})
-        return (rows[0][0], rows[0][1]) if rows else None
-
-    def keep_tally(self, experiment: int, position: int, sums: str) -> None:
-        with self._transaction(do.LOCK, {"of_experiment": experiment}) as (connection, there):
-            if there is None:
-                return
-            if connection.execute(do.TALLY, {"of_experiment": experiment}).first() is None:
-                connection.execute(do.FIRST_TALLY, {"experiment": experiment, "position": position, "sums": sums})
-            else:
-                connection.execute(do.NEXT_TALLY, {"of_experiment": experiment, "reached": position, "sums": sums})
+    def _trials(self, statement: Executable, parameters: Parameters) -> list[StoredTrial]:
+        return [trial_from(row, self.url) for row in self._read(statement, parameters)]
 
     def _experiments(self, statement: Executable, parameters: Parameters) -> list[StoredExperiment]:
         return [experiment_from(row, self.url) for row in self._read(statement, parameters)]
@@ -223,3 +220,11 @@ class SQLStorage(Staging, Storage):
             if row is None:
                 raise missing(name, list(connection.execute(do.NAMES).scalars()), self.url)
             yield connection, experiment_from(row, self.url)
+
+
+def _as_of(trial: StoredTrial, closed: int) -> StoredTrial:
+    """The trial as it was when so many were closed: one that was closed later was pending."""
+    if trial.position is None or trial.position < closed:
+        return trial
+    values: dict[str, Any] = {name: _DEFAULTS[name] for name in CLOSING}
+    return trial._replace(**values, position=None)

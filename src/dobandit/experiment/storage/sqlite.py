@@ -112,15 +112,17 @@ class SQLiteFile(Database):
     def keep_out(self, connection: Connection) -> None:
         """Whoever writes is alone already."""
 
-    def refuse_triggers(self, connection: Connection) -> None:
-        """We make none. A file comes by mail more easily than a server."""
-        found = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").scalars().all()
-        if found:
+    def table_names(self, connection: Connection) -> set[str]:
+        """We make no triggers. A file comes by mail more easily than a server."""
+        found = connection.exec_driver_sql("SELECT type, name FROM sqlite_master").fetchall()
+        triggers = [str(name)[:60] for kind, name in found if kind == "trigger"]
+        if triggers:
             raise StorageError(
                 f"{self.url} must have no triggers, which would run whenever a round is stored, but has "
-                f"{listed([str(name)[:60] for name in found])}. {NOTHING_STORED} If you trust them, drop them first; "
-                "otherwise take a backup of which you know where it comes from."
+                f"{listed(triggers)}. {NOTHING_STORED} If you trust them, drop them first; otherwise take a backup of "
+                "which you know where it comes from."
             )
+        return {name for kind, name in found if kind == "table"}
 
     def passes(self, error: DBAPIError, attempt: int, seconds: float) -> bool:
         return _waits(error.orig, seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Integer, Select, Text, and_, bindparam, delete, func, insert, literal_column, or_, select, update
+from sqlalchemy import Integer, Select, Text, and_, bindparam, delete, insert, literal_column, select, update
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -13,7 +13,6 @@ from sqlalchemy.types import NullType
 
 from dobandit.experiment.storage.base import (
     CLOSING,
-    IMPORTED,
     PENDING,
     STATES,
     TOLD,
@@ -22,17 +21,7 @@ from dobandit.experiment.storage.base import (
     StoredTrial,
 )
 from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
-from dobandit.experiment.storage.schema import (
-    answers,
-    audit,
-    experiments,
-    import_parts,
-    imports,
-    tallies,
-    tokens,
-    trials,
-    version,
-)
+from dobandit.experiment.storage.schema import answers, audit, experiments, tallies, tokens, trials
 
 _experiment = experiments.c.id == bindparam("of_experiment")
 _of_experiment = trials.c.experiment == bindparam("of_experiment")
@@ -76,8 +65,6 @@ _found_in = {  # the second condition is the index's own
 _most = bindparam("most", type_=Integer)
 
 PING = select(literal_column("1", Integer))
-VERSION = select(version.c.version_num)
-STAMP = insert(version)
 
 ALL = select(*(experiments.c[name] for name in StoredExperiment._fields))
 FIND = ALL.where(experiments.c.name == bindparam("of_name"))
@@ -100,41 +87,22 @@ def closed_fields(fields: tuple[str, ...]) -> Select[Any]:
     return found.where(trials.c.position >= bindparam("since")).order_by(trials.c.position).limit(_most)
 
 
-@cache
-def closed_groups(fields: tuple[str, ...]) -> Select[Any]:
-    """Which values these columns have together among the closed trials in a range of positions."""
-    columns = [trials.c[name] for name in fields]
-    found = select(*columns, func.count(), func.max(trials.c.closed_at)).group_by(*columns)
-    return found.where(_of_experiment, trials.c.position.between(bindparam("first"), bindparam("last")))
-
-
-IMPORTS_LIKE = (
-    select(func.min(trials.c.position), func.count())
-    .where(_of_experiment, trials.c.source == IMPORTED, trials.c.position >= bindparam("since"))
-    .group_by(trials.c.closed_at)
-    .having(func.sum(trials.c.rounds) == bindparam("rounds"))
-    .order_by(func.min(trials.c.position))
-)
 CLOSED_SINCE = closed_fields((*ClosedTrial._fields, "checksum"))
 _trials = select(*(trials.c[name] for name in StoredTrial._fields)).where(_of_experiment)
 PENDING_TRIALS = _trials.where(_found_in[PENDING]).order_by(trials.c.number)
 TRIAL = _trials.where(_numbered)
-_before = _trials.where(trials.c.number < bindparam("stop")).limit(_most)
-_page = _before.where(trials.c.number > bindparam("after")).order_by(trials.c.number)
-_last = _before.order_by(trials.c.number.desc())
+_page = _trials.where(trials.c.number > bindparam("after"), trials.c.number < bindparam("stop"))
+_page = _page.order_by(trials.c.number).limit(_most)
+_last = _trials.order_by(trials.c.number.desc()).limit(_most)
 PAGE, LAST = (  # by state; None: of any
     {None: found, **{state: found.where(condition) for state, condition in _found_in.items()}}
     for found in (_page, _last)
 )
 _changed = update(trials).where(_of_experiment, _numbered, _in_state[PENDING])
+ADD = insert(trials)
 REISSUE = _changed.values(issued=trials.c.issued + 1, lease_expires=bindparam("lease_expires"))
 CLOSE = _changed.values({name: bindparam(name) for name in (*CLOSING, "position", "checksum")})
 
-_until = experiments.c.choosing_until
-TURN = select(_until).where(_experiment, _until > bindparam("now"))
-_free = or_(_until.is_(None), _until <= bindparam("now"))
-TAKE_TURN = update(experiments).where(_experiment, _free).values(choosing_until=bindparam("until"))
-END_TURN = update(experiments).where(_experiment, _until == bindparam("until")).values(choosing_until=None)
 _tally_of = tallies.c.experiment == bindparam("of_experiment")
 TALLY = select(tallies.c.position, tallies.c.sums).where(_tally_of)
 FIRST_TALLY = insert(tallies)
@@ -148,35 +116,6 @@ def experiments_page(*given: str) -> Select[Any]:
     found = ALL.where(*(_beyond[key] for key in given)).limit(_most)
     return found.order_by(_named.desc() if "ahead" in given else _named)
 
-
-# -- imports ---------------------------------------------------------------------------------------------------
-
-_import = imports.c.id == bindparam("of_import")
-_part_of = import_parts.c["import"] == bindparam("of_import")
-_unseen = imports.c.number.is_(None)
-_alive = update(imports).where(_import, _unseen, imports.c.expires > 0.0)  # whose parts nobody is clearing away
-
-_PLACE = ("id", "number", "position", "size")  # as in `parts.Run`
-MOMENT = (
-    select(experiments.c.trials, experiments.c.closed, imports.c.checksum, *(imports.c[name] for name in _PLACE))
-    .outerjoin(imports, and_(imports.c.experiment == experiments.c.id, imports.c.number.is_not(None)))
-    .where(_experiment)
-    .order_by(imports.c.number)
-)
-PARTS = (
-    select(import_parts.c.first, import_parts.c.trials, import_parts.c.checksum)
-    .where(_part_of, import_parts.c.first > bindparam("behind"), import_parts.c.first < bindparam("stop"))
-    .order_by(import_parts.c.first)
-)
-
-BEGIN_IMPORT = insert(imports)
-KEEP_ALIVE = _alive.values(expires=bindparam("until"))
-ADD_PART = insert(import_parts)
-PUBLISH = _alive.values(number=bindparam("at_number"), position=bindparam("at_position"), checksum=bindparam("total"))
-LEFT_BEHIND = select(imports.c.id, imports.c.size).where(_unseen, imports.c.expires < bindparam("now"))
-CONDEMN = update(imports).where(_import, _unseen, imports.c.expires < bindparam("now")).values(expires=0.0)
-CLEAR_PARTS = delete(import_parts).where(_part_of, import_parts.c.first < bindparam("stop"))
-FORGET_IMPORT = delete(imports).where(_import, _unseen)
 
 # -- beside the log --------------------------------------------------------------------------------------------
 

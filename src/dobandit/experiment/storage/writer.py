@@ -1,35 +1,21 @@
-"""Writing inside a transaction: to the books, and to one experiment whose lock it holds."""
+"""Writing inside a transaction: tokens, answers and the audit, and one experiment whose lock it holds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Insert
+from sqlalchemy import Connection, Insert, Update
 from sqlalchemy.exc import IntegrityError
 
-from dobandit.experiment.storage import plainly
 from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import CLOSING, EVERY, PENDING, Arrival, ClosedTrial, StoredTrial, Writer
+from dobandit.experiment.storage.base import CLOSING, EVERY, PENDING, ClosedTrial, StoredTrial, Writer
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
-from dobandit.experiment.storage.checksums import checksum
-from dobandit.experiment.storage.log_reading import LogReader
-from dobandit.experiment.storage.parts import Run, run_sum
-from dobandit.experiment.storage.refusals import key_in_use, lost, must_close, not_pending
-from dobandit.experiment.storage.soundness import closed_from
+from dobandit.experiment.storage.checksums import checksum, closed_from, trial_from
+from dobandit.experiment.storage.errors import damaged, key_in_use, must_close, not_pending
 
 _BATCH = 5000
-_POSITION = StoredTrial._fields.index("position")
-_COLUMNS = ("experiment", *StoredTrial._fields, "checksum")
-
-
-@cache
-def insert_text(style: str) -> str:
-    """The INSERT of a trial in the driver's own words: SQLAlchemy's would take longer than the database."""
-    names = ",".join(f'"{name}"' for name in _COLUMNS)  # do is a word of SQL
-    return f"INSERT INTO trials ({names}) VALUES ({','.join(['?' if style == 'qmark' else '%s'] * len(_COLUMNS))})"
 
 
 def inserted(connection: Connection, statement: Insert, values: dict[str, Any]) -> int:
@@ -40,18 +26,18 @@ def inserted(connection: Connection, statement: Insert, values: dict[str, Any]) 
 
 
 class SQLBooks(Books):
-    """The books, on the connection of a transaction."""
+    """Tokens, answers and the audit, on the connection of a transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def answered(self, owner: str, key: str) -> KeptAnswer | None:
-        row = plainly.first(self._connection, do.ANSWER, {"of_owner": owner, "of_key": key})
+        row = self._connection.execute(do.ANSWER, {"of_owner": owner, "of_key": key}).first()
         return None if row is None else KeptAnswer._make(row)
 
     def keep_answer(self, answer: KeptAnswer) -> None:
         try:
-            plainly.execute(self._connection, do.KEEP_ANSWER, answer._asdict())
+            self._connection.execute(do.KEEP_ANSWER, answer._asdict())
         except IntegrityError:
             raise key_in_use(answer.key) from None
 
@@ -59,7 +45,7 @@ class SQLBooks(Books):
         return self._connection.execute(do.FORGET_ANSWERS, {"before": before}).rowcount
 
     def note(self, line: AuditLine) -> None:
-        plainly.execute(self._connection, do.NOTE, _without_key(line))
+        self._connection.execute(do.NOTE, _without_key(line))
 
     def add_token(self, token: StoredToken) -> int:
         return inserted(self._connection, do.ADD_TOKEN, _without_key(token))
@@ -78,8 +64,7 @@ class SQLWriter(SQLBooks, Writer):
 
     def __init__(self, connection: Connection, url: str, experiment: int, trials: int, closed: int) -> None:
         super().__init__(connection)
-        self._url = url
-        self._experiment, self._key = {"of_experiment": experiment}, (experiment,)
+        self._url, self._id = url, experiment
         self._looked_at: StoredTrial | None = None
         self._stored = (trials, closed)
         self.trials, self.closed = trials, closed
@@ -87,30 +72,26 @@ class SQLWriter(SQLBooks, Writer):
     def closed_since(self, position: int) -> Sequence[ClosedTrial]:
         if position >= self.closed:
             return []
-        parameters = {**self._experiment, "since": position, "most": EVERY}
-        closed = closed_from(plainly.rows(self._connection, do.CLOSED_SINCE, parameters), self._url)
-        if len(closed) < self.closed - position:  # some came with an import
-            log = self._log()
-            log.moment = log.moment._replace(closed=self.closed)  # with what is not stored yet
-            return [*map(ClosedTrial._make, log.closed_fields(position, EVERY, ClosedTrial._fields))]
+        closed = closed_from(self._rows(do.CLOSED_SINCE, since=position, most=EVERY), self._url)
+        if len(closed) != self.closed - position or closed[0].position != position:
+            raise damaged(self._id, self._url)
         return closed
 
     def pending(self) -> Sequence[StoredTrial]:
-        return [] if self.trials == self.closed else self._log().pending()
+        if self.trials == self.closed:
+            return []
+        return [trial_from(row, self._url) for row in self._rows(do.PENDING_TRIALS)]
 
     def trial(self, number: int) -> StoredTrial | None:
-        self._looked_at = self._log().trial(number) if 0 <= number < self.trials else None
+        rows = self._rows(do.TRIAL, of_number=number) if 0 <= number < self.trials else []
+        self._looked_at = trial_from(rows[0], self._url) if rows else None
         return self._looked_at
 
     def add(self, trials: Sequence[StoredTrial]) -> int:
         first = self.trials
         entering = map(self._entering, trials)
-        style = self._connection.dialect.paramstyle
         while batch := list(islice(entering, _BATCH)):
-            if len(batch) > 1:
-                self._connection.exec_driver_sql(insert_text(style), batch)
-            else:
-                plainly.execute(self._connection, insert_text(style), batch[0])
+            self._connection.execute(do.ADD, batch)
         return first
 
     def reissue(self, number: int, lease_expires: float | None) -> None:
@@ -129,23 +110,13 @@ class SQLWriter(SQLBooks, Writer):
         self.closed += 1
         return position
 
-    def publish(self, arrival: Arrival) -> int:
-        if arrival.key is None:
-            return self.add(arrival.trials)
-        run = Run(arrival.key, self.trials, self.closed, len(arrival.trials))
-        place = {"of_import": run.key, "at_number": run.number, "at_position": run.position, "total": run_sum(run)}
-        if self._connection.execute(do.PUBLISH, place).rowcount != 1:
-            raise lost(self._url)
-        self.trials, self.closed = self.trials + run.size, self.closed + run.size
-        return run.number
-
     def finish(self) -> None:
         """Store the counters."""
         if self._stored != (self.trials, self.closed):
-            counters = {**self._experiment, "trials": self.trials, "closed": self.closed}
-            plainly.execute(self._connection, do.COUNT, counters)
+            counters = {"of_experiment": self._id, "trials": self.trials, "closed": self.closed}
+            self._connection.execute(do.COUNT, counters)
 
-    def _entering(self, trial: StoredTrial) -> tuple[Any, ...]:
+    def _entering(self, trial: StoredTrial) -> dict[str, Any]:
         """The row of a trial, with the next number, and the next position where it is closed."""
         number, position, total = self.trials, None, None
         self.trials = number + 1
@@ -153,13 +124,13 @@ class SQLWriter(SQLBooks, Writer):
             position = self.closed
             self.closed = position + 1
             total = checksum(number, position, trial.state, trial.do, trial.observation, trial.counts, trial.rounds)
-        return (*self._key, number, *trial[1:_POSITION], position, *trial[_POSITION + 1 :], total)
+        places = {"experiment": self._id, "number": number, "position": position, "checksum": total}
+        return {**trial._asdict(), **places}
 
-    def _log(self) -> LogReader:
-        """The log as this transaction sees it."""
-        return LogReader(partial(plainly.rows, self._connection), *self._key, self._url)
+    def _rows(self, statement: Any, **parameters: int) -> Sequence[Any]:
+        return self._connection.execute(statement, {"of_experiment": self._id, **parameters}).fetchall()
 
-    def _update(self, statement: Any, number: int, values: dict[str, Any]) -> None:
-        changed = plainly.execute(self._connection, statement, {**self._experiment, "of_number": number, **values})
+    def _update(self, statement: Update, number: int, values: dict[str, Any]) -> None:
+        changed = self._connection.execute(statement, {"of_experiment": self._id, "of_number": number, **values})
         if changed.rowcount != 1:
             raise not_pending(number, self.trial(number))

@@ -13,12 +13,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from dobandit.errors import ParseError, closest, listed
+from dobandit.errors import GraphError, ParseError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.build import build
-from dobandit.graph.formats.draft import GraphDraft
+from dobandit.graph.formats.draft import GraphDraft, build, isolated, listed_roles
 from dobandit.graph.formats.json_text import fault_at, json_path, load_json
-from dobandit.graph.formats.roles import isolated, listed_roles
 
 _LISTS = ("nodes", "latent", "controllable", "bias", "context")
 _GRAPH_KEYS = ("target", "edges", *_LISTS)
@@ -173,15 +171,29 @@ def _parents(name: str, node: object, nodes: dict[str, Any]) -> Iterable[str]:
     return dict.fromkeys(parents)
 
 
-def text_of(graph: CausalGraph) -> str:
-    """Print a graph document, one edge a line; roles that are the default are left out."""
+def document_of(graph: CausalGraph) -> dict[str, Any]:
+    """The graph document; roles that are the default are left out. Raises GraphError where JSON has no such name."""
+    try:
+        "".join(graph.nodes).encode()
+    except UnicodeEncodeError:
+        raise GraphError("names are Unicode text, but one has half of a surrogate pair. Rename it.") from None
     said = {**listed_roles(graph), "nodes": tuple(isolated(graph)) or None}
-    keys = [key for key in ("latent", "context", "nodes", "controllable", "bias") if said.get(key) is not None]
-    parts = [f'  "target": {_text(graph.target)}', *(f'  "{key}": {_text(said[key])}' for key in keys)]
-    shown = {name: _text(name) for name in graph.nodes}
-    edges = ",\n".join(f"    [{shown[cause]}, {shown[effect]}]" for cause, effect in graph.edges)
-    parts.append(f'  "edges": [\n{edges}\n  ]')
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+    keys = ("latent", "context", "nodes", "controllable", "bias")
+    lists = {key: list(names) for key in keys if (names := said.get(key)) is not None}
+    return {"target": graph.target, **lists, "edges": [list(edge) for edge in graph.edges]}
+
+
+def graph_of_document(document: dict[str, Any]) -> CausalGraph:
+    """The graph of a graph document."""
+    return build(_draft_of_graph(document))
+
+
+def text_of(graph: CausalGraph) -> str:
+    """Print a graph document, one edge a line."""
+    document = document_of(graph)
+    edges = ",\n".join(f"    {_text(edge)}" for edge in document.pop("edges"))
+    parts = [f'  "{key}": {_text(value)}' for key, value in document.items()]
+    return "{\n" + ",\n".join([*parts, f'  "edges": [\n{edges}\n  ]']) + "\n}\n"
 
 
 def _text(value: object) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from dobandit.documents.live import audit_document
+from dobandit.experiment.export import guarded
 from dobandit.experiment.storage.books import MANAGE, AuditLine
 from dobandit.service.api import schemas
-from dobandit.service.guard import require
-from dobandit.service.requests import answer, house_of, visitor_of
+from dobandit.service.auth_middleware import require
+from dobandit.service.requests import Integer, answer, house_of, visitor_of
 
 router = APIRouter(tags=["audit"])
 _MOST = 1000
@@ -22,9 +23,9 @@ _MOST = 1000
 @router.get("/audit", openapi_extra=schemas.AUDIT)
 def audit(
     request: Request,
-    after: int = 0,
+    after: Integer = 0,
     limit: Annotated[int, Query(ge=1, le=_MOST)] = 100,
-    experiment: int | None = None,
+    experiment: Integer | None = None,
 ) -> Response:
     """A page of the audit, of one experiment or of all. `next` is where the next page begins: ?after=."""
     require(visitor_of(request), MANAGE)
@@ -34,14 +35,16 @@ def audit(
 
 
 @router.get("/audit.csv", openapi_extra=schemas.TABLE)
-def audit_csv(request: Request, experiment: int | None = None) -> Response:
+def audit_csv(request: Request, experiment: Integer | None = None) -> Response:
     """The whole audit as CSV."""
     require(visitor_of(request), MANAGE)
     out, after, house = io.StringIO(newline=""), 0, house_of(request)
-    writer: Any = csv.DictWriter(out, AuditLine._fields, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    writer.writeheader()
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    writer.writerow(AuditLine._fields)
     while lines := house.storage.audit(after, _MOST, experiment):
-        writer.writerows(audit_document(line) for line in lines)
+        for line in lines:
+            cells = audit_document(line).values()
+            writer.writerow(guarded(cell) if isinstance(cell, str) else cell for cell in cells)
         after = lines[-1].number
     headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
     return Response(out.getvalue().encode("utf-8", "backslashreplace"), 200, headers, "text/csv; charset=utf-8")

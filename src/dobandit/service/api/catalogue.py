@@ -25,9 +25,9 @@ from dobandit.oracle.rules import RULE_WORDS
 from dobandit.policy.base import Policy
 from dobandit.service.api import schemas
 from dobandit.service.api.graphs import ROLES, graph_given, names
-from dobandit.service.guard import require
-from dobandit.service.requests import Body, answer, by_content, house_of, perform, said, visitor_of
-from dobandit.service.threads import answering
+from dobandit.service.audited import dumped
+from dobandit.service.auth_middleware import require
+from dobandit.service.requests import Body, answer, answering, house_of, perform, said, tagged, visitor_of
 
 router = APIRouter(tags=["experiments"])
 _WORDS = ("budget", "horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within")
@@ -117,7 +117,7 @@ def show(request: Request, experiment: int) -> Response:
     found = house_of(request).experiment(experiment)
     document = shown_document(found, found.status())
     del document["storage"]  # nobody's business
-    return by_content(request, {"id": experiment, **document})
+    return tagged(request, dumped({"id": experiment, **document}))
 
 
 @router.get("/experiments/{experiment}/status", openapi_extra=schemas.STATUS)
@@ -126,7 +126,7 @@ def status(request: Request, experiment: int) -> Response:
     """How far an experiment is."""
     document = status_document(house_of(request).experiment(experiment).status())
     del document["storage"]
-    return by_content(request, {"id": experiment, **document})
+    return tagged(request, dumped({"id": experiment, **document}))
 
 
 @router.patch("/experiments/{experiment}", openapi_extra=schemas.RENAME)

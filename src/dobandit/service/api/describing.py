@@ -34,6 +34,7 @@ def openapi(app: FastAPI) -> dict[str, Any]:
     return document
 
 
+@router.get("")
 @router.get("/")
 def home() -> Response:
     return RedirectResponse("/api/v1/docs", 307)

@@ -17,7 +17,6 @@ from dobandit.service.problems import told_to_visitors
 from dobandit.service.requests import house_of
 
 router = APIRouter(tags=["answers"])
-_PAUSE = 1.0  # seconds between two looks
 _SILENT = 15  # looks after which something is said, so that nobody takes the connection for dead
 _LONGEST = 3600  # looks: browsers connect again by themselves
 
@@ -35,7 +34,7 @@ async def _changes(request: Request, house: House, experiment: int) -> AsyncIter
     before, silent = None, 0
     for _ in range(_LONGEST):
         try:
-            if not await request.app.state.guard.still_lets_in(request):
+            if not await request.app.state.auth.still_lets_in(request):
                 yield _end(
                     "the token was revoked or has expired, or the session is over. Log in, or make another token."
                 )
@@ -52,7 +51,7 @@ async def _changes(request: Request, house: House, experiment: int) -> AsyncIter
             yield ": still here\n\n"
             silent = 0
         silent += 1
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(house.settings.look_seconds)
 
 
 def _end(why: str) -> str:

@@ -15,9 +15,8 @@ from dobandit.documents import live as documents
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.export import document
 from dobandit.service.api import schemas
-from dobandit.service.house import Answered
-from dobandit.service.requests import by_content, has, house_of, parameter, tagged
-from dobandit.service.threads import answering
+from dobandit.service.audited import dumped
+from dobandit.service.requests import answering, house_of, parameter, tagged
 
 router = APIRouter(tags=["answers"])
 Available = Annotated[list[str] | None, Query(description="What can be set; may be repeated. Default: all.")]
@@ -38,34 +37,28 @@ def trials(
     """A page of the log. `next` is where the next page begins: ?after=; null at the end. `last`: the last so many."""
     if last is not None:
         newest = house_of(request).experiment(experiment).trials(after, state=state, last=last)
-        return by_content(request, {"trials": newest, "next": None})
+        return tagged(request, dumped({"trials": newest, "next": None}))
     rows = house_of(request).experiment(experiment).trials(after, limit + 1, state)
     page = rows[:limit]
-    return by_content(request, {"trials": page, "next": page[-1]["trial"] if len(rows) > limit else None})
+    return tagged(request, dumped({"trials": page, "next": page[-1]["trial"] if len(rows) > limit else None}))
 
 
 @router.get("/experiments/{experiment}/trials/{number}", openapi_extra=schemas.ONE_TRIAL)
 @answering
 def trial(request: Request, experiment: int, number: int) -> Response:
     """One row of the log."""
-    return by_content(request, house_of(request).experiment(experiment).trial(number))
+    return tagged(request, dumped(house_of(request).experiment(experiment).trial(number)))
 
 
 @router.get("/experiments/{experiment}/trials/{number}/explain", openapi_extra=schemas.EXPLAIN)
 @answering
 def explain(request: Request, experiment: int, number: int) -> Response:
     """Why a trial set what it set. That never changes."""
-    house, question = house_of(request), f"explain {number}"
-    tag = f"{request.app.version}.{experiment}.explain.{number}"
-    if has(request, tag):
-        house.experiment(experiment).stored_trial(number)
-        return tagged(request, Answered("", tag))
 
-    def explained(one: Experiment) -> Any:
+    def compute(one: Experiment) -> Any:
         return documents.explanation_document(one.explain(number), one.interval_words)
 
-    found = house.answered(experiment, question, explained)
-    return tagged(request, found._replace(tag=tag))
+    return _answered(request, experiment, compute)
 
 
 @router.get("/experiments/{experiment}/recommend", openapi_extra=schemas.RECOMMEND)
@@ -108,7 +101,7 @@ def estimates(request: Request, experiment: int) -> Response:
 @answering
 def promises(request: Request, experiment: int) -> Response:
     """What the intervals of values promise, and with what probability a guaranteed gap is wrong at some round."""
-    return by_content(request, documents.promises_document(house_of(request).experiment(experiment)))
+    return tagged(request, dumped(documents.promises_document(house_of(request).experiment(experiment))))
 
 
 @router.get("/experiments/{experiment}/diagnose", openapi_extra=schemas.DIAGNOSE)
@@ -143,7 +136,6 @@ def _file(content: bytes, kind: str, name: str) -> Response:
 
 
 def _answered(request: Request, experiment: int, compute: Callable[[Experiment], Any]) -> Response:
-    """The answer to a question that stands in the address; worked out only where the asker has not got it."""
-    house = house_of(request)
+    """The answer to the question that stands in the address."""
     question = f"{request.url.path}?{request.url.query}"
-    return tagged(request, house.answered(experiment, question, compute, request.headers.get("if-none-match")))
+    return tagged(request, house_of(request).answered(experiment, question, compute))

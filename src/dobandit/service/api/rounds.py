@@ -17,32 +17,27 @@ from dobandit.documents.live import (
     trial_document,
 )
 from dobandit.errors import ExperimentError
-from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.service.api import schemas
-from dobandit.service.audited import Imported
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
-from dobandit.service.threads import Change, PlainRoute, changing, in_a_thread
 
-router = APIRouter(tags=["rounds"], route_class=PlainRoute)
+router = APIRouter(tags=["rounds"])
 _ASK = ("available", "n", "lease", "size", "control", "context")
 
 
 @router.post("/experiments/{experiment}/ask", status_code=201, openapi_extra=schemas.ASK)
-@changing("ask", 201, asks=True)
-def ask(request: Request, experiment: int, body: Body) -> Change:
+def ask(request: Request, experiment: int, body: Body) -> Response:
     """The next trials to carry out."""
-    given = said(request, body, *_ASK)
+    given, found = said(request, body, *_ASK), house_of(request).at_work(experiment)
 
-    def kept(found: Experiment, written: list[StoredTrial]) -> dict[str, Any]:
+    def kept(written: list[StoredTrial]) -> dict[str, Any]:
         return {"trials": [trial_document(found.handed_out(trial), found.interval_words) for trial in written]}
 
-    return Change(lambda found: found.ask(**given), kept)
+    return perform(request, "ask", lambda: found.ask(**given), body=body, name=found.name, kept=kept, status=201)
 
 
 @router.post("/experiments/{experiment}/trials/{number}/tell", openapi_extra=schemas.TELL)
-@changing("tell")
-def tell(request: Request, experiment: int, number: int, body: Body) -> Change:
+def tell(request: Request, experiment: int, number: int, body: Body) -> Response:
     """What was seen in a trial. The same told twice changes nothing; something else is refused."""
     given = said(request, body, "observation", "csv", "issued")
     if given.get("issued") is None:
@@ -50,54 +45,57 @@ def tell(request: Request, experiment: int, number: int, body: Body) -> Change:
             "a tell says which hand-out of the trial it is of, so that a late one can be told from others. Give "
             "'issued' as the trial says: 1, unless it was handed out again."
         )
-    seen = seen_in(given)
-    return Change(lambda found: numbered_document(found.tell(number, seen, given["issued"])))
+    seen, found = seen_in(given), house_of(request).at_work(experiment)
+    return perform(
+        request, "tell", lambda: numbered_document(found.tell(number, seen, given["issued"])), name=found.name
+    )
 
 
 @router.post("/experiments/{experiment}/trials/{number}/fail", openapi_extra=schemas.FAIL)
-@changing("fail")
-def fail(request: Request, experiment: int, number: int, body: Body) -> Change:
+def fail(request: Request, experiment: int, number: int, body: Body) -> Response:
     """The trial was tried, but gave nothing."""
-    reason = said(request, body, "reason").get("reason", "")
+    reason, found = said(request, body, "reason").get("reason", ""), house_of(request).at_work(experiment)
 
-    def failed(found: Experiment) -> dict[str, Any]:
+    def act() -> dict[str, Any]:
         found.tell_failed(number, reason)
         return failed_document(number, reason)
 
-    return Change(failed)
+    return perform(request, "fail", act, name=found.name)
 
 
 @router.post("/experiments/{experiment}/trials/{number}/abandon", openapi_extra=schemas.ABANDON)
-@changing("abandon")
-def abandon(request: Request, experiment: int, number: int, body: Body) -> Change:
+def abandon(request: Request, experiment: int, number: int, body: Body) -> Response:
     """Nobody will carry the trial out."""
     said(request, body)
+    found = house_of(request).at_work(experiment)
 
-    def abandoned(found: Experiment) -> dict[str, Any]:
+    def act() -> dict[str, Any]:
         found.abandon(number)
         return abandoned_document(number)
 
-    return Change(abandoned)
+    return perform(request, "abandon", act, name=found.name)
 
 
 @router.post("/experiments/{experiment}/record", status_code=201, openapi_extra=schemas.RECORD)
-@changing("record", 201)
-def record(request: Request, experiment: int, body: Body) -> Change:
+def record(request: Request, experiment: int, body: Body) -> Response:
     """A round that nobody asked for."""
     given = said(request, body, "do", "observation", "csv")
-    seen = seen_in(given)
+    seen, found = seen_in(given), house_of(request).at_work(experiment)
 
-    def kept(found: Experiment, written: list[StoredTrial]) -> dict[str, Any]:
+    def kept(written: list[StoredTrial]) -> dict[str, Any]:
         return recorded_document(written[0].number)
 
-    return Change(lambda found: found.record(given.get("do"), seen), kept)
+    def act() -> int:
+        return found.record(given.get("do"), seen)
+
+    return perform(request, "record", act, body=body, name=found.name, kept=kept, status=201)
 
 
 @router.post("/experiments/{experiment}/import", status_code=201, openapi_extra=schemas.IMPORT)
-@in_a_thread
 def import_rounds(request: Request, experiment: int, body: Body) -> Response:
-    """Many rounds that nobody asked for: all of them, or none if one is wrong. JSON, or CSV as text/csv. Rows with
-    counts that stand next to each other and set the same are one trial; so is a row whose observation is a list."""
+    """Many rounds that nobody asked for: all of them, or none if one is wrong. JSON, or CSV as text/csv. Rows are
+    summed up, and a million of them are some hundreds of trials. Rows with one trial number are one trial; so is a row
+    whose observation is a list."""
     found = house_of(request).at_work(experiment)
     if kind_of(request) == CSV:
         source: Any = io.StringIO(text_of(body))
@@ -106,8 +104,9 @@ def import_rounds(request: Request, experiment: int, body: Body) -> Response:
 
     noted: list[str] = []
 
-    def kept(written: list[Imported]) -> dict[str, Any]:
-        return imported_document(*written[0], noted)
+    def kept(written: list[StoredTrial]) -> dict[str, Any]:
+        numbers = range(written[0].number, written[-1].number + 1)
+        return imported_document(numbers, sum(trial.rounds for trial in written), noted)
 
     def act() -> range:
         return found.import_noted(source, noted.append)

@@ -19,7 +19,7 @@ from dobandit.experiment.answers import EdgeEstimate, edge_estimates
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.ledger import closed_parts
 from dobandit.experiment.replica import Replica
-from dobandit.experiment.row_texts import split_batch
+from dobandit.experiment.row_encoding import split_batch
 from dobandit.experiment.storage.base import TOLD
 from dobandit.policy.learner import Learner
 
@@ -101,7 +101,7 @@ class Course:
         storage = self._experiment.storage
         with self._lock:
             now = Known(*self._experiment.known_now())
-            for part in closed_parts(storage, self._number, self.position, _FIELDS, now.position):
+            for part in closed_parts(storage, self._number, self.position, now.position, _FIELDS):
                 self._sum_up(part)
                 self.position = part[-1][0] + 1
             before = {point.position: point for point in self._points}

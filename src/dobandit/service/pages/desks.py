@@ -21,10 +21,10 @@ from dobandit.policy.answers import Recommendation
 from dobandit.service.house import House
 from dobandit.service.pages.course import CONTEXTS, Course
 from dobandit.service.problems import told_to_visitors
+from dobandit.service.settings import Settings
 
-_AT_ONCE = 3_000  # closed trials that are read while a visitor waits
-_PATIENCE = 0.15  # seconds that a visitor waits for newer answers
 _KEPT = 4 * CONTEXTS  # answers
+_USUAL = Settings()
 
 
 class Answers(NamedTuple):
@@ -48,8 +48,8 @@ class Segment(NamedTuple):
 class Desk:
     """Of one experiment."""
 
-    def __init__(self, experiment: Experiment, number: int) -> None:
-        self.experiment, self.number = experiment, number
+    def __init__(self, experiment: Experiment, number: int, settings: Settings = _USUAL) -> None:
+        self.experiment, self.number, self.settings = experiment, number, settings
         self.course = Course(experiment, number)
         self._lock = threading.Lock()
         self._reader: threading.Thread | None = None
@@ -62,7 +62,7 @@ class Desk:
         """Whether the log is read. A short rest is read at once; a long one by a thread, while pages say so."""
         with self._lock:
             busy = self._reader is not None and self._reader.is_alive()
-            long = stored.closed - self.course.position > _AT_ONCE
+            long = stored.closed - self.course.position > self.settings.read_at_once
             if busy and (long or self._following or not self._answers):
                 return bool(self._answers)
             if long:
@@ -127,7 +127,7 @@ class Desk:
         for context in contexts:
             with self._lock:
                 kept = self._answers.get(_key(context))
-                slow = kept is not None and self._seconds > _PATIENCE
+                slow = kept is not None and self._seconds > self.settings.newer_seconds
             if kept is None or kept.closed < self.course.position:
                 if slow or time.monotonic() > until:
                     late.append(context)
@@ -176,14 +176,14 @@ class Desks:
         self._desks: dict[int, Desk] = {}
         self.storage = house.storage
 
-    def of(self, number: int) -> Desk:
-        """Raises MissingError where there is no such experiment."""
-        experiment = self._house.experiment(number)
+    def of(self, number: int, stored: StoredExperiment | None = None) -> Desk:
+        """Raises MissingError where there is no such experiment. stored: as it is kept now, where that is at hand"""
+        experiment = self._house.experiment(number, stored)
         with self._lock:
             desk = self._desks.get(number)
             if desk is None or desk.experiment is not experiment:
                 kept = {i: one for i, one in self._desks.items() if self._house.keeps(i, one.experiment)}
-                desk = Desk(experiment, number)
+                desk = Desk(experiment, number, self._house.settings)
                 self._desks = {**kept, number: desk}
             return desk
 

@@ -1,27 +1,30 @@
-"""The page of one experiment: what to do now, why, and what was known when."""
+"""The page of one experiment: what to do now, why, and what was known when. Also as one HTML file, to send by mail."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import JSONResponse, Response
 
+from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.answers import Recommendation
-from dobandit.report.readable import counted, shortened
+from dobandit.report.style import DRAWN, TOKENS
 from dobandit.service.pages import graphs, words
 from dobandit.service.pages.charts import node_views, rewards_picture, tried_picture, values_picture
 from dobandit.service.pages.course import Known
 from dobandit.service.pages.desks import Answers, Desk, Segment, desks_of
-from dobandit.service.pages.rendering import page
-from dobandit.service.threads import answering
+from dobandit.service.pages.rendering import HERE, drawn, environment, page
+from dobandit.service.requests import answering
+from dobandit.texts import counted, shortened
 
 router = APIRouter(include_in_schema=False)
 _RECENT = 8  # trials in the table
-_SECONDS = 0.5  # in which the answers for several contexts are computed while a visitor waits
 
 
 class Replay(NamedTuple):
@@ -40,10 +43,11 @@ def experiment_page(
     request: Request, number: int, round_: Annotated[int | None, Query(alias="round", ge=0)] = None
 ) -> Response:
     """Everything about one experiment."""
-    stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
+    stored = request.app.state.house.stored(number)
+    desk = desks_of(request).of(number, stored)
     if not desk.ready(stored):
         return page(request, "experiment.html", **view_so_far(desk, stored))
-    shown = view(desk, stored, context_of(request, desk), round_, seconds=_SECONDS)
+    shown = view(desk, stored, context_of(request, desk), round_, seconds=desk.settings.page_seconds)
     waiting = any(one.answers is None for one in shown["segments"])
     return page(request, "experiment.html", waiting=waiting, **shown)
 
@@ -52,7 +56,8 @@ def experiment_page(
 @answering
 def graph_part(request: Request, number: int, round_: Annotated[int, Query(alias="round", ge=0)] = 0) -> Response:
     """The graph as it was known at a round, for the slider."""
-    stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
+    stored = request.app.state.house.stored(number)
+    desk = desks_of(request).of(number, stored)
     if not desk.ready(stored):
         return page(request, "_reading.html", stored=stored, read=desk.course.read)
     return page(request, "_replay.html", stored=stored, replay=replay(desk, round_, context_of(request, desk)))
@@ -197,3 +202,39 @@ def _sentence(known: Known, told: Recommendation | None, target: str, context: M
     if math.isnan(told.value):
         return f"{after}: set {words.sets(told.do)}."
     return f"{after}: set {words.sets(told.do)}; {target} estimated at {words.estimate(told)}."
+
+
+# -- the page as a file ------------------------------------------------------------------------------------------------
+
+
+@router.get("/experiments/{number}/snapshot")
+@answering
+def snapshot(request: Request, number: int) -> Response:
+    """A file to keep."""
+    stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
+    desk.wait(stored)  # what is saved as a file is whole
+    text = _html(desk, stored, context_of(request, desk), request.app.state.settings.clock())
+    name = f"{file_name(stored.name)}.html"
+    return Response(
+        text,
+        media_type="text/html; charset=utf-8",
+        headers={"Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(name)}"},
+    )
+
+
+def snapshot_of(experiment: Experiment, stored: StoredExperiment, now: float) -> str:
+    """The file's text, without a service."""
+    desk = Desk(experiment, stored.id)
+    desk.course.follow()
+    return _html(desk, stored, desk.usual, now)
+
+
+def _html(desk: Desk, stored: StoredExperiment, context: dict[str, float], now: float) -> str:
+    style = TOKENS + DRAWN + (HERE / "static" / "style.css").read_text(encoding="utf-8")
+    shown = view(desk, stored, context, None, links=False)
+    return environment.get_template("snapshot.html").render(style=drawn(style), visitor=None, now=now, **shown)
+
+
+def file_name(name: str) -> str:
+    """Letters and digits of the name: a file's name must do no harm anywhere."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()[:60] or "experiment"

@@ -18,7 +18,7 @@ from dobandit.service.pages.course import Contexts
 from dobandit.service.pages.desks import Answers, Desk, Desks, Segment, desks_of
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
-from dobandit.service.threads import answering
+from dobandit.service.requests import answering
 from dobandit.texts import decimals, fixed
 
 router = APIRouter(include_in_schema=False)

@@ -13,9 +13,8 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
-from dobandit.report.readable import action_words, counted, percent, shortened
 from dobandit.service.pages import words
-from dobandit.texts import printable, printable_lines
+from dobandit.texts import action_words, counted, percent, printable, printable_lines, shortened
 
 if TYPE_CHECKING:
     from dobandit.service.problems import Refusal
@@ -24,11 +23,11 @@ HERE = Path(__file__).parent
 _TITLES = {  # of pages that say what went wrong, in plain words
     403: "Not allowed",
     404: "Not found",
-    409: "It is otherwise already",
+    409: "Conflict",
     413: "Too large",
     422: "This cannot be done",
     429: "Too many requests",
-    503: "Not to be had just now",
+    503: "Temporarily unavailable",
 }
 
 

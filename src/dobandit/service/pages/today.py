@@ -15,10 +15,10 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.export import seen_column
 from dobandit.experiment.storage.base import FAILED, PENDING, TOLD, StoredTrial
 from dobandit.experiment.storage.books import WORK
-from dobandit.service.guard import require
-from dobandit.service.pages.forms import Form, in_the_name_of, text
+from dobandit.service.auth_middleware import require
 from dobandit.service.pages.rendering import page
 from dobandit.service.problems import told_to_visitors
+from dobandit.service.requests import Form, in_the_name_of, text
 
 router = APIRouter(include_in_schema=False)
 _SHOWN = 20  # pending trials to choose from

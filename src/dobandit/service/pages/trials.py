@@ -16,13 +16,12 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.storage.base import ASKED
 from dobandit.report.drawn.bars import Step, waterfall
-from dobandit.report.readable import shortened
 from dobandit.service.pages import graphs
 from dobandit.service.pages.desks import Desk, desks_of
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
-from dobandit.service.threads import answering
-from dobandit.texts import decimals, fixed
+from dobandit.service.requests import answering
+from dobandit.texts import decimals, fixed, shortened
 
 router = APIRouter(include_in_schema=False)
 _PAGE = 50
@@ -40,10 +39,8 @@ def trials_page(
 ) -> Response:
     """The log, a page at a time; the newest page where none is asked for."""
     stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    if position is not None and stored.closed - position <= _SHORT:
-        closed = desk.experiment.storage.closed_since(number, position)
-        if closed:
-            return RedirectResponse(f"/experiments/{number}/trials/{closed[0].number}", 303)
+    if position is not None and (closed := desk.experiment.storage.closed_since(number, position, most=1)):
+        return RedirectResponse(f"/experiments/{number}/trials/{closed[0].number}", 303)
     newest = max(stored.trials - _PAGE, 0) - 1
     start = after if "after" in request.query_params else newest
     rows = desk.experiment.trials(after=start, limit=_PAGE)

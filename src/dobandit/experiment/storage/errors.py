@@ -1,0 +1,104 @@
+"""The errors of every storage, and names and texts that every storage takes."""
+
+from __future__ import annotations
+
+from dobandit.errors import ConflictError, ExperimentError, MissingError, StorageError, TakenError, closest
+from dobandit.experiment.storage.base import StoredTrial
+
+_LONGEST = 200
+
+
+def storable(text: str) -> bool:
+    """Whether both databases take this text: PostgreSQL has no NUL, and UTF-8 has no lone surrogates."""
+    return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
+
+
+def checked_name(name: str) -> str:
+    """The name itself, or ExperimentError."""
+    rule = f"An experiment's name must have 1 to {_LONGEST} characters, not all of them blank"
+    if not isinstance(name, str) or not name.strip():
+        raise ExperimentError(f"{rule}, but got {name!r}. Give it a name such as 'spring'.")
+    if len(name) > _LONGEST:
+        raise ExperimentError(f"{rule}, but got {len(name)} that begin with {name[:20]!r}. Shorten it.")
+    if not storable(name):
+        raise ExperimentError(
+            f"{rule}, and none that a database cannot keep, but got {name!r}. Leave out the NUL or lone surrogate."
+        )
+    return name
+
+
+def missing(name: str, known: list[str], url: str) -> ExperimentError:
+    """The error for a name that is not there."""
+    return MissingError(
+        f"There must be an experiment of that name, but {url} has none named {name!r}."
+        f"{closest(name, known) or ' List the experiments to see their names.'}"
+    )
+
+
+def taken(name: str, url: str) -> ExperimentError:
+    """The error for a name that another experiment has."""
+    return TakenError(
+        f"A name belongs to one experiment, but {url} already has one named {name!r}. Choose another name, or open "
+        "that one."
+    )
+
+
+def deleted(experiment: int, url: str) -> ExperimentError:
+    """The error for an experiment that is there no more."""
+    return MissingError(
+        f"The experiment must still exist, but {url} has none with id {experiment} any more; it was deleted. "
+        "Open another one by name."
+    )
+
+
+def key_in_use(key: str) -> ConflictError:
+    """The error for a key that another request has used."""
+    return ConflictError(
+        f"A key belongs to one request, but {key!r} was used by another one at the same time. Repeat this to get its "
+        "answer."
+    )
+
+
+def damaged(experiment: int, url: str) -> StorageError:
+    """The error for a log with holes."""
+    return StorageError(
+        f"{url}: the log of experiment {experiment} is damaged: some trials are missing. Restore it from a backup."
+    )
+
+
+def not_in_a_row(closed: int, more: int) -> StorageError:
+    """The error for closed trials that do not follow the ones before them."""
+    return StorageError(
+        f"the log is damaged: after {closed} closed trials, the next {more} are not in a row. Restore it from a backup."
+    )
+
+
+def altered(number: int, url: str) -> StorageError:
+    """The error for a closed trial that does not have its checksum."""
+    return StorageError(
+        f"{url}: trial {number} is not what was stored: its values and its checksum disagree. The file or its disk is "
+        "damaged: restore it from a backup."
+    )
+
+
+def unreadable(url: str, what: str) -> StorageError:
+    """The error for a row that holds what none of ours does."""
+    return StorageError(f"{url} is damaged: {what}. Nothing of this was stored. Restore it from a backup.")
+
+
+def must_close(trial: StoredTrial) -> ExperimentError:
+    """The error for closing a trial as pending."""
+    return ExperimentError(
+        f"Closing needs the state told, failed or abandoned, but trial {trial.number} came as {trial.state}. "
+        "Set its state first."
+    )
+
+
+def not_pending(number: int, trial: StoredTrial | None) -> ExperimentError:
+    """The error for a trial that cannot be closed or handed out again."""
+    if trial is None:
+        return MissingError(f"The trial must exist, but there is no trial {number}. Look up the trials' numbers.")
+    return ConflictError(
+        f"Only a pending trial can be closed or handed out again, but trial {number} is {trial.state}; nothing was "
+        "changed."
+    )
