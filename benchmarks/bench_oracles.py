@@ -1,4 +1,4 @@
-"""Oracles: exact sets of known models, optimistic rounds at scale, greedy on a million nodes, Algorithm 4 and others.
+"""Oracles: exact sets of known models, searched rounds at scale, greedy on a million nodes, Algorithm 4 and others.
 
     python benchmarks/bench_oracles.py [--nodes 1000000] [--edges 10000000] [--skip-large]
 
@@ -23,14 +23,11 @@ from dobandit.estimation.estimators import Sums
 from dobandit.estimation.statistics import add_round, layout_of, start_statistics
 from dobandit.graph.ordering import offsets
 from dobandit.oracle.actions import NOTHING, Allowed, order_of
-from dobandit.oracle.boxed import boxed
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.common_worlds import CommonWorlds
 from dobandit.oracle.greedy import take_steps
 from dobandit.oracle.lazy_greedy import lazy_greedy
 from dobandit.oracle.listing import listing_of, score
-from dobandit.oracle.optimistic_plan import optimistic_search
-from dobandit.oracle.optimistic_search import search
 from dobandit.oracle.options import OptionArrays
 from dobandit.oracle.passes import Passes, full_pass
 from dobandit.oracle.rules import Rules
@@ -161,46 +158,25 @@ def region_after(model, rounds, rng, scale=0.1, horizon=10_000):
     return Region(layout, stats, np.full(n, radius_blm_lr(rounds, n, delta_blm_lr(n, horizon), scale)))
 
 
-def rounds_table():
-    print(
-        "\nthe optimistic set of one BLM-LR round, boxed regions, radius_scale 0.1 "
-        "(goal at n = 100, K = 5: 5 ms late, 100 ms early)"
-    )
-    print(f"  {'n':>5}{'K':>4}{'rounds seen':>13}{'sets looked at':>16}{'ms':>9}  proved")
-    rng = np.random.default_rng(1)
-    for nodes in (30, 100, 300):
-        model = random_dag(nodes, 4, rng)
-        for budget in (3, 5):
-            for rounds in (0, 100, 1_000, 5_000, 20_000):
-                region = region_after(model, rounds, rng)
-                found = optimistic_search(model.graph, Rules(budget), boxed(region.layout), 500, greedy=False)
-                stats, free = region.stats, no_context(len(model.graph))
-                _, seconds = timed(
-                    lambda: search(region.layout, found, stats, stats.theta, region.rho, free, 0.5)  # noqa: B023
-                )
-                proved = (
-                    "yes"
-                    if found.report[1] <= found.report[0] * (1 + 1e-9)
-                    else f"gap {found.report[1] - found.report[0]:.2g}"
-                )
-                print(f"  {nodes:>5}{budget:>4}{rounds:>13,}{int(found.report[2]):>16,}{seconds * 1e3:>9.2f}  {proved}")
-
-
-def climb_table():
-    print("\none CausalUCB round where sets are too many to list: 300 nodes with 3 causes each, K = 5 (goal: 50 ms)")
-    print(f"  {'links':<14}{'causes among':>14}{'matter':>8}{'sets looked at':>16}{'ms (CPU)':>10}{'longest':>9}")
+def search_table():
+    print("\none round where sets are too many to list: 300 nodes with 3 causes each, K = 5 (goal: 50 ms)")
+    print(f"  {'links':<20}{'causes among':>14}{'matter':>8}{'sets looked at':>16}{'ms (CPU)':>10}{'longest':>9}")
     for links in ("identity", "auto", "exponential"):
         for local in (20, 60, None):
             rng = np.random.default_rng(6)
             model = random_dag(300, 3, rng, local=local)
             if links == "exponential":
                 model = dob.BinaryGLM(model.graph, model.theta, links=links)
-            climb_row(model, links, "all before" if local is None else f"the last {local}", rng)
+            search_row(dob.CausalUCB(), model, links, "all before" if local is None else f"the last {local}", rng)
+    for region in ("closed-form", "boxed"):
+        rng = np.random.default_rng(6)
+        policy = dob.BLMLR(radius_scale=0.1, region=region)
+        search_row(policy, random_dag(300, 3, rng, local=20), None, "the last 20", rng, f"BLM-LR, {region}")
 
 
-def climb_row(model, links, among, rng):
+def search_row(policy, model, links, among, rng, label=None):
     graph, rows, times = model.graph, 60, []
-    learner = dob.CausalUCB().start(graph, 5, links=links)
+    learner = policy.start(graph, 5, links=links)
     for _ in range(12):
         now = Situation(rng.random(3), no_context(len(graph)))
         start = time.process_time()
@@ -213,8 +189,8 @@ def climb_row(model, links, among, rng):
         learner.engine.update(Rounds(values, was_set, np.ones(rows, dtype=np.int64)))
     oracle = learner.engine.plan.oracle
     typical, longest = 1e3 * np.median(times[1:]), 1e3 * max(times[1:])  # the first compiles
-    sizes = f"{len(oracle.listing.order):>8}{int(oracle.report[2]):>16,}"
-    print(f"  {links:<14}{among:>14}{sizes}{typical:>10.1f}{longest:>9.1f}")
+    sizes = f"{len(oracle.listing.order):>8}{int(oracle.explored[0]):>16,}"
+    print(f"  {label or links:<20}{among:>14}{sizes}{typical:>10.1f}{longest:>9.1f}")
 
 
 def large_greedy(nodes, edges):
@@ -305,17 +281,8 @@ def algorithm4_table():
 
     _, seconds = timed(closed)
     closed_seconds, best_closed = seconds / many, int(np.argmax(listing.values))
-    found = optimistic_search(model.graph, Rules(2), boxed(layout), 10**9, greedy=False)
-
-    def branch():
-        for _ in range(many):
-            search(layout, found, stats, stats.theta, region.rho, free, 0.5)
-
-    _, seconds = timed(branch)
-    branch_seconds = seconds / many
     print(f"  {'oracle':<34}{'s per round':>16}{'times Algorithm 4':>19}")
     print(f"  {'Algorithm 4 (closed form)':<34}{closed_seconds:>16.2e}{1:>19.1f}")
-    print(f"  {'branch and bound (boxed, exact)':<34}{branch_seconds:>16.2e}{branch_seconds / closed_seconds:>19.1f}")
     for epsilon in (0.05, 0.02, 0.01):
         start = time.perf_counter()
         values = score_sets_epsilon_net(layout, listing, stats.theta, stats.gram, region.rho, epsilon)
@@ -333,8 +300,7 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     exact_table()
     signed_table()
-    rounds_table()
-    climb_table()
+    search_table()
     if not arguments.skip_large:
         large_greedy(arguments.nodes, arguments.edges)
     lazy_table()

@@ -31,20 +31,20 @@ _HOME = {
     "Network": "dobandit.model.network",
     "read_model": "dobandit.model.files",
     "solve": "dobandit.oracle.solve",
-    "OracleResult": "dobandit.oracle.result",
+    "OracleResult": "dobandit.oracle.solve",
     "Rules": "dobandit.oracle.rules",
     "possibly_optimal": "dobandit.oracle.possibly_optimal",
     "CausalUCB": "dobandit.policy.causal_ucb",
     "CausalTS": "dobandit.policy.causal_ts",
     "BLMLR": "dobandit.policy.blm_lr",
     "BGLMOFU": "dobandit.policy.bglm_ofu",
-    "UCB": "dobandit.policy.ucb",
-    "KLUCB": "dobandit.policy.kl_ucb",
+    "UCB": "dobandit.policy.arms",
+    "KLUCB": "dobandit.policy.arms",
     "BestSet": "dobandit.policy.best_set",
     "LUCB": "dobandit.policy.lucb",
     "find_best": "dobandit.simulation.find_best",
     "BestFound": "dobandit.simulation.find_best",
-    "EpsilonGreedy": "dobandit.policy.epsilon_greedy",
+    "EpsilonGreedy": "dobandit.policy.arms",
     "Fixed": "dobandit.policy.yardsticks",
     "Random": "dobandit.policy.yardsticks",
     "Oracle": "dobandit.policy.yardsticks",
@@ -103,19 +103,19 @@ if TYPE_CHECKING:
     from dobandit.model.random_models import random_model as random_model
     from dobandit.model.tables import TableModel as TableModel
     from dobandit.oracle.possibly_optimal import possibly_optimal as possibly_optimal
-    from dobandit.oracle.result import OracleResult as OracleResult
     from dobandit.oracle.rules import Rules as Rules
+    from dobandit.oracle.solve import OracleResult as OracleResult
     from dobandit.oracle.solve import solve as solve
+    from dobandit.policy.arms import KLUCB as KLUCB
+    from dobandit.policy.arms import UCB as UCB
+    from dobandit.policy.arms import EpsilonGreedy as EpsilonGreedy
     from dobandit.policy.best_set import BestSet as BestSet
     from dobandit.policy.bglm_ofu import BGLMOFU as BGLMOFU
     from dobandit.policy.blm_lr import BLMLR as BLMLR
     from dobandit.policy.causal_ts import CausalTS as CausalTS
     from dobandit.policy.causal_ucb import CausalUCB as CausalUCB
-    from dobandit.policy.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
-    from dobandit.policy.kl_ucb import KLUCB as KLUCB
     from dobandit.policy.learner import Learner as Learner
     from dobandit.policy.lucb import LUCB as LUCB
-    from dobandit.policy.ucb import UCB as UCB
     from dobandit.policy.yardsticks import Fixed as Fixed
     from dobandit.policy.yardsticks import Oracle as Oracle
     from dobandit.policy.yardsticks import Random as Random

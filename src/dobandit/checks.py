@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
@@ -73,3 +74,27 @@ def shown(value: object) -> str:
     except Exception:  # an int with more digits than Python prints, or an object of the user's
         return "a number of thousands of digits" if is_whole(value) else f"something of type {type(value).__name__}"
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
+
+
+# -- what people type, the same at a command and in a form -----------------------------------------------------------
+
+
+def number(text: str) -> float:
+    """A finite number as people write it; ValueError for anything else, such as the 1_000 of Python."""
+    value = float(text)
+    if not math.isfinite(value) or "_" in text:
+        raise ValueError(text)
+    return value
+
+
+def names_in(text: str) -> list[str]:
+    """Names with commas between them; one that holds a comma itself stands in quotes, as in a table.
+
+    >>> names_in('email, "letter, by hand"')
+    ['email', 'letter, by hand']
+    """
+    try:
+        found = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error:  # a line break, which no table would have there
+        found = text.split(",")
+    return [name.strip() for name in found if name.strip()]

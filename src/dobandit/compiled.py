@@ -136,7 +136,7 @@ def _drop_stale_cache() -> None:
     """
     package = Path(__file__).parent
     digest = hashlib.sha256()
-    own = [package / f"{name}.py" for name in ("compiled", "inner_kernels", "kernel_parts", "linked_kernels")]
+    own = [package / f"{name}.py" for name in ("compiled", "inner_kernels", "kernel_parts")]
     for source in sorted([*own, *(one for name in _WITH_KERNELS for one in (package / name).rglob("*.py"))]):
         status = source.stat()
         digest.update(f"{source.relative_to(package)} {status.st_mtime_ns} {status.st_size}\n".encode())

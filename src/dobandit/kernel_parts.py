@@ -4,6 +4,8 @@ Numba hands a tuple over part by part, and an array as seven numbers or more. Th
 hundred arrays, so that most of the code of a small kernel was unpacking its arguments and packing those of the next.
 Here a named tuple is written to memory once, where Python calls a kernel, and its parts are read where they are used.
 Named tuples never change, so nobody needs a copy.
+A compiled kernel, too, can be given as the place where its machine code stands (`place_of`, `call_of`), so that one
+loop, compiled once, calls any of them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numba.core.pythonapi
 import numba.core.typing.templates
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -170,3 +173,44 @@ def parts_at(typing: Any, place: Any) -> Any:
         return builder.inttoptr(values[0], context.get_value_type(kind))
 
     return kind(_numba.types.int64), code
+
+
+_places: dict[Any, int] = {}
+_if_unlikely: Any = cgutils.if_unlikely
+
+
+def place_of(kernel: Any, *arguments: Any) -> int:
+    """Where a kernel's code for arguments such as these stands; it is compiled, or loaded, if it is not there yet."""
+    key = kernel, _kind(arguments)
+    if key not in _places:
+        outer = kernel.for_python
+        signature = tuple(outer.typeof_pyval(argument) for argument in arguments)
+        outer.compile(signature)
+        done = outer.overloads[signature]
+        _places[key] = done.library.get_pointer_to_function(done.fndesc.llvm_func_name)
+    return _places[key]
+
+
+def _kind(value: Any) -> Any:
+    """What Numba's type of a value depends on. To ask Numba itself takes milliseconds for a hundred arrays."""
+    if isinstance(value, tuple):
+        return type(value), *map(_kind, value)
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.ndim, value.flags.c_contiguous, value.flags.f_contiguous, value.flags.writeable
+    return type(value)
+
+
+def call_of(returns: Any, *arguments: Any) -> tuple[Any, Any]:
+    """For `numba.extending.intrinsic`: signature and code of a call of the kernel whose place comes first, with
+    arguments of these types. Nothing checks that it is the place of the kernel for these types."""
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        convention = context.call_conv
+        kind = convention.get_function_type(returns, arguments)
+        callee = builder.inttoptr(values[0], kind.as_pointer())
+        status, result = convention.call_function(builder, callee, returns, arguments, values[1:])
+        with _if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return result
+
+    return returns(types.int64, *arguments), code

@@ -1,11 +1,16 @@
-"""Texts made harmless: what users, files and databases hold may be anything, and is shown, not obeyed. And numbers with
-as many decimals as they need."""
+"""Texts for people: what users, files and databases hold is made harmless, shown and not obeyed; numbers get as many
+decimals as they need; names and actions are put into words."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from html import escape
+from itertools import accumulate, zip_longest
+from textwrap import wrap
 
 MOST_DECIMALS = 6
 MOST_ECHOED = 200  # characters of what came that a message repeats
@@ -16,9 +21,6 @@ _QUOTED = re.compile(
     rf"""(?<!\w)'(?:[^'\\]|\\.){{{MOST_ECHOED - 1},}}'(?!\w)|(?<!\w)"(?:[^"\\]|\\.){{{MOST_ECHOED - 1},}}"(?!\w)""",
     re.S,
 )
-# How a collection begins: a round bracket alone may be a remark, unless it follows "got" or "but".
-_COLLECTION = re.compile(r"((?<!\w)\w{1,60}\(|[\[{]|(?<=\bgot )\(|(?<=\bbut )\()")
-_BRACKETS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[(\[{)\]}]""", re.S)
 
 
 def printable(text: str) -> str:
@@ -40,11 +42,11 @@ def _shown(character: str) -> str:
 
 
 def message(text: str) -> str:
-    """An error's text: printable, and without more than some 200 characters of any one thing that came."""
+    """An error's text: printable, at most some 200 characters of any one name or quotation, and 2,000 in all."""
     lines = printable_lines(text)
     if len(lines) <= MOST_ECHOED:
         return lines
-    lines = _WORD.sub(_cut, _QUOTED.sub(_cut, _collections_cut(lines)))
+    lines = _WORD.sub(_shorter, _QUOTED.sub(_shorter, lines))
     if len(lines) <= _LONGEST_MESSAGE:
         return lines
     return f"{lines[: _LONGEST_MESSAGE // 2]} ... {lines[-_LONGEST_MESSAGE // 2 :]}"  # the way out stands at the end
@@ -79,26 +81,147 @@ def with_interval(value: float, low: float, high: float, usual: int = 3, sign: s
     return f"{value_text} ({' to '.join(end_texts)})"
 
 
-def _collections_cut(text: str) -> str:
-    """Lists, dictionaries and the like that came: each is one thing, up to its closing bracket."""
-    done, at = [], 0
-    while found := _COLLECTION.search(text, at):
-        start, still_open = found.start(1), 0
-        for part in _BRACKETS.finditer(text, found.end() - 1):
-            still_open += (part[0] in "([{") - (part[0] in ")]}")
-            if not still_open:
-                break
-        else:
-            break  # never closed
-        whole = text[start : part.end()]
-        done += [text[at:start], whole if len(whole) <= MOST_ECHOED else _shortened(whole)]
-        at = part.end()
-    return "".join(done) + text[at:]
+def _shorter(found: re.Match[str]) -> str:
+    return f"{found[0][: MOST_ECHOED - 20]}...{found[0][-17:]}"
 
 
-def _cut(found: re.Match[str]) -> str:
-    return _shortened(found[0])
+# -- numbers and names as people read them ---------------------------------------------------------------------------
+
+NOT_KNOWN = "–"
 
 
-def _shortened(whole: str) -> str:
-    return f"{whole[: MOST_ECHOED - 20]}...{whole[-17:]}"
+def amount(x: float) -> str:
+    """A number with about three digits: 637, 40.4, 0.012; thousands are separated."""
+    if not math.isfinite(x):
+        return NOT_KNOWN
+    size = abs(x)
+    if size < 5e-7:
+        return "0"
+    if round(size, 1) >= 100:
+        return f"{x:,.0f}"
+    return f"{x:.1f}" if size >= 0.995 else f"{x:.2g}"
+
+
+def headline_amount(x: float) -> str:
+    """A number for a title: no decimals from 10 on."""
+    return f"{x:,.0f}" if math.isfinite(x) and abs(x) >= 10 else amount(x)
+
+
+def signed(x: float) -> str:
+    """A difference: +12.3."""
+    text = amount(x)
+    return text if text.startswith("-") or text in ("0", NOT_KNOWN) else f"+{text}"
+
+
+def percent(share: float) -> str:
+    """A share with one decimal; never 100% or 0% unless it is so."""
+    if not math.isfinite(share):
+        return NOT_KNOWN
+    text = f"{100 * share:.1f}%"
+    if text == "100.0%" and share < 1:
+        return ">99.9%"
+    return "<0.1%" if text == "0.0%" and share > 0 else text
+
+
+def counted(count: int, noun: str) -> str:
+    """ "1 round", "10,000 rounds"."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def in_a_sentence(parts: Sequence[str]) -> str:
+    """visit, wishlist and buy"""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def action_words(do: Mapping[str, float]) -> str:
+    """What is set: names, with the value where it is not 1: "coupon, price = 0"; "nothing" where nothing is."""
+    parts = [name if value == 1 else f"{name} = {value:g}" for name, value in do.items()]
+    return ", ".join(parts) or "nothing"
+
+
+def setting_words(do: Mapping[str, float]) -> str:
+    """What is set, each with its value: "coupon = 1, price = 0"; "nothing" where nothing is."""
+    return ", ".join(f"{name} = {value:g}" for name, value in do.items()) or "nothing"
+
+
+def shortened(text: str, most: int) -> str:
+    """At most `most` characters, with an ellipsis where some are missing."""
+    text = printable(text)
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def shortened_apart(texts: Sequence[str], most: int) -> dict[str, str]:
+    """Each text in at most `most` characters, and still told apart: what stands in brackets at the end, which is where
+    two settings of one policy differ, is kept for as long as it fits; where two begin alike, their ends are kept too;
+    and what is equal all the same is numbered."""
+    once = list(dict.fromkeys(texts))
+    short: dict[str, str] = {}
+    cuts = [_cut(text, most) for text in once]
+    for text, cut in zip(once, cuts, strict=True):
+        if cuts.count(cut) > 1:
+            whole, end = printable(text), most // 2
+            cut = f"{whole[: most - end - 1].rstrip()}…{whole[-end:].lstrip()}"
+        taken, number = set(short.values()), 2
+        while cut in taken:
+            mark = f" #{number}"
+            cut, number = shortened(text, most - len(mark)) + mark, number + 1
+        short[text] = cut
+    return short
+
+
+def _cut(text: str, most: int) -> str:
+    head, bracket, tail = printable(text).rpartition(" (")
+    tail = bracket + tail
+    fits = head and tail.endswith(")") and len(tail) <= most - 4 and len(head + tail) > most
+    return shortened(head, most - len(tail)) + tail if fits else shortened(text, most)
+
+
+def stacked(headings: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> list[str]:
+    """A table for a screen that is too narrow for it: under each other, a line per cell, a blank line between rows."""
+    label = min(max(map(columns, headings)), width // 2)
+    lines: list[str] = []
+    for row in rows:
+        lines += [""] if lines else []
+        for heading, cell in zip(headings, row, strict=True):
+            parts = wrap(printable(cell), max(width - label - 2, 8)) if cell.strip() else []
+            names = wrap(printable(heading), label) if parts else []
+            for name, part in zip_longest(names, parts, fillvalue=""):
+                lines.append(f"{name}{' ' * (label - columns(name))}  {part}".rstrip())
+    return lines
+
+
+def columns(text: str) -> int:
+    """How many character cells the text takes: East Asian characters take two, combining ones none."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
+
+
+_NARROW, _WIDE = frozenset(" !'(),-./:;I[]`fijlrt{|}"), frozenset("%@MWmw—→…")
+
+
+def breadth(text: str) -> float:
+    """How wide a text is in a font whose letters are not of one width, counted in letters of the usual width."""
+    return sum(map(_breadth_of, text))
+
+
+@lru_cache(maxsize=4096)
+def _breadth_of(character: str) -> float:
+    if character in _NARROW:
+        return 0.65
+    if character in _WIDE:
+        return 1.55
+    return 1.15 * columns(character) if character.isupper() or columns(character) > 1 else float(columns(character))
+
+
+def fitted(text: str, most: float) -> str:
+    """As much of a text as is at most `most` letters wide, with an ellipsis where some is missing."""
+    text = printable(text)
+    if breadth(text) <= most:
+        return text
+    ends = accumulate(map(_breadth_of, text))
+    return text[: sum(end <= most - 1.2 for end in ends)].rstrip() + "…"
+
+
+def markdown(text: str) -> str:
+    """The text as it stands, whatever Markdown would make of it; punctuation that is harmless within a line stays."""
+    return escape(re.sub(r"([\\`*_\[\]|~$#])", r"\\\1", printable(text)), quote=False)

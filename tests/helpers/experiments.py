@@ -62,7 +62,7 @@ HARMFUL = BinaryGLM(  # A does harm to Y
 CASES = {
     "closed-form": (paper.G5, 2, BLMLR(radius_scale=0.1), {}),
     "boxed": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed"), {}),
-    "search": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed", oracle="branch-and-bound"), {}),
+    "search": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"), {}),
     "greedy": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"), {}),
     "lemma": (paper.G1, 3, BLMLR(radius="lemma", delta=0.1), {}),
     "linear-ofu": (paper.G4, 2, BGLMOFU(radius_scale=0.1, initial=20), {}),
@@ -133,6 +133,11 @@ def known_by(engine, ordered=True):
     """What an engine has learned, as `knowledge` says it."""
     state = engine.state
     return flat(state if ordered or not hasattr(state, "told") else state._replace(told=()))
+
+
+def numbered(rounds):
+    """Rounds (do, observation) as rows of an import that are a trial each, in their order."""
+    return [{"trial": number, "do": do, "observation": seen} for number, (do, seen) in enumerate(rounds)]
 
 
 def said(trial):

@@ -10,8 +10,9 @@ from dobandit import CausalUCB
 from dobandit.model.links import identity
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.anytime_values import anytime_values, fill_intervals
+from dobandit.oracle.frontier import frontier_of
 from dobandit.oracle.listing import listing_of
-from dobandit.policy.anytime_intervals import AnytimeIntervals
+from dobandit.policy.anytime_intervals import anytime_intervals
 from dobandit.policy.causal_engine import causal_engine
 from dobandit.policy.engine import Rounds, no_context
 from dobandit.policy.problem import problem_of
@@ -39,9 +40,8 @@ def told(engine, values):
 def ends_of(engine, v, count, nats=NATS):
     """The ends of a node's patterns, by the kernel that fills those of all nodes."""
     order, layout = engine.problem.order, engine.plan.layout
-    oracle = anytime_values(
-        engine.problem.graph, listing_of(order, actions_of([Action()])), layout, engine.plan.estimator
-    )
+    listing = listing_of(order, actions_of([Action()]))
+    oracle = anytime_values(listing, frontier_of(engine.problem.graph, listing.order), layout, engine.plan.estimator)
     fill_intervals(layout, oracle, engine.state, nats, no_context(len(engine.problem.graph)))
     start, end = oracle.frontier.table_ptr[order.index(v) :][:2]
     assert end - start == count
@@ -50,4 +50,4 @@ def ends_of(engine, v, count, nats=NATS):
 
 def anytime_interval(engine, action, context, delta):
     """The interval of one action, from what an engine has learned."""
-    return AnytimeIntervals(engine.problem, engine.plan.estimator).interval(engine.state, action, context, delta)
+    return anytime_intervals(engine.problem, engine.plan.estimator).interval(engine.state, action, context, delta)

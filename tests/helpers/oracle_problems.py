@@ -14,6 +14,7 @@ from dobandit.model.links import exponential, identity, logistic, probit, ration
 from dobandit.oracle.actions import Allowed, order_of
 from dobandit.oracle.boxed import BoxedForm, boxed
 from dobandit.oracle.closed_form import closed_form
+from dobandit.oracle.frontier import frontier_of
 from dobandit.oracle.listing import listing_of, score
 from dobandit.oracle.per_pattern import per_pattern
 from dobandit.oracle.rules import Rules
@@ -61,12 +62,13 @@ class Learned:
     def boxed(self):
         return self.scores(BoxedForm(self.listing, boxed(self.layout)))
 
-    def pattern_oracle(self, links, seed=0, samples=1024, listing=None):
+    def pattern_oracle(self, links, listing=None):
         arrays = link_arrays(links, [float(max(d, 1)) for d in np.diff(self.layout.ptr)[1:]])
-        return per_pattern(self.graph, listing or self.listing, arrays, np.random.default_rng(seed), samples)
+        listing = listing or self.listing
+        return per_pattern(self.graph, listing, arrays, frontier_of(self.graph, listing.order))
 
-    def per_pattern(self, links, seed=0, samples=1024):
-        return self.scores(self.pattern_oracle(links, seed, samples))
+    def per_pattern(self, links):
+        return self.scores(self.pattern_oracle(links))
 
     def by_name(self, links):
         return dict(zip(self.graph.nodes, links, strict=True))

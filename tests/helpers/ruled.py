@@ -140,10 +140,10 @@ searched = partial(BLMLR, radius_scale=0.1, region="boxed")
 CASES = [
     Case("BLMLR", lambda g: BLMLR(radius_scale=0.1)),
     Case("BLMLR boxed", lambda g: BLMLR(radius_scale=0.1, region="boxed", oracle="exhaustive")),
-    Case("BLMLR search", lambda g: searched(oracle="branch-and-bound")),
-    Case("BLMLR greedy", lambda g: searched(oracle="greedy")),
+    Case("BLMLR search", lambda g: searched(oracle="greedy")),
+    Case("BLMLR closed form search", lambda g: BLMLR(radius_scale=0.1, oracle="greedy")),
     Case("BLMOFU", lambda g: BGLMOFU(radius_scale=0.1, initial=3)),
-    Case("BLMOFU search", lambda g: BGLMOFU(radius_scale=0.1, initial=3, region="boxed", oracle="branch-and-bound")),
+    Case("BLMOFU search", lambda g: BGLMOFU(radius_scale=0.1, initial=3, region="boxed", oracle="greedy")),
     Case("BGLMOFU logistic", lambda g: BGLMOFU(radius_scale=0.1, initial=3, kappa=0.1), LOGISTIC),
     Case("UCB", lambda g: UCB(scale=0.5)),
     Case("KL-UCB", lambda g: KLUCB()),

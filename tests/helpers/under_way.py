@@ -18,7 +18,7 @@ seeds = st.integers(0, 2**32 - 1)
 LINEAR = {
     "BLMLR": BLMLR(radius_scale=0.1),
     "BLMLR boxed": BLMLR(radius_scale=0.1, region="boxed", oracle="exhaustive"),
-    "BLMLR search": BLMLR(radius_scale=0.1, region="boxed", oracle="branch-and-bound"),
+    "BLMLR search": BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
     "BLMLR greedy": BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
     "BLMOFU": BGLMOFU(radius_scale=0.1, initial=2),
     "BLMOFU boxed": BGLMOFU(radius_scale=0.1, initial=2, region="boxed", oracle="exhaustive"),

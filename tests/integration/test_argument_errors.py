@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar
@@ -14,9 +15,9 @@ import pytest
 import dobandit as dob
 from dobandit.cli.main import main
 from dobandit.cli.spelling import FLAGS, OPTIONS, POLICIES, SETTINGS, as_command
-from dobandit.errors import GraphError, InterventionError, ObservationError, ParseError, PolicyError
+from dobandit.errors import DobanditWarning, GraphError, InterventionError, ObservationError, ParseError, PolicyError
 from dobandit.experiment.storage import MemoryStorage
-from dobandit.experiment.storage.base import TOLD
+from dobandit.model.files import write_model
 from dobandit.policy.registry import NAMES, policy_class, policy_from_document, policy_from_spec
 
 EDGES = [("ad", "visit"), ("price", "visit"), ("visit", "buy")]
@@ -72,20 +73,6 @@ def test_one_with_a_bias_or_a_cause_may_happen():
     biased = experiment(dob.CausalGraph(EDGES, target="buy"))
     biased.record({}, {"price": 1, "ad": 1, "visit": 1, "buy": 0})
     experiment().record({}, {"visit": 1, "buy": 0})
-
-
-def test_logs_that_hold_such_rounds_open_and_may_be_told_again():
-    """A log from before this was checked: nothing that is stored is refused."""
-    e = experiment()
-    trial = e.ask(available=["ad"])
-    row = e.columns.encode([1 if name in ("price", *trial.do) else 0 for name in e.columns.names])
-    with e.storage.writing(e._id) as writer:
-        stored = writer.trial(trial.number)
-        writer.close(stored._replace(state=TOLD, observation=row, rounds=1, closed_at=1.0))
-    again = dob.open_experiment("e", e.storage)
-    assert again.learner.rounds == 1
-    again.ask()
-    assert again.tell(trial.number, {**e.columns.decode(row)}).repeated
 
 
 def test_the_command_line_refuses_it_too(run):
@@ -236,6 +223,41 @@ def test_a_lever_has_a_number_between_commas_each_once(run, lever):
     said = run("experiment", "create", "x", "shop.json", "-k", 1, "--lever", lever, fails=True)
     assert said.startswith("error: --lever takes")
     assert repr(lever) in said
+
+
+STRAIGHT = r"'price' has 3 values.*straight line.*exclusive=\.\.\. keep them apart"
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        lambda **words: dob.create_experiment("e", SHOP, 1, storage=MemoryStorage(), continuous=True, **words),
+        lambda **words: dob.CausalUCB().start(SHOP, 1, continuous=True, **words),
+    ],
+    ids=["create_experiment", "start"],
+)
+def test_levels_that_are_learned_as_a_line_are_warned_of(begin):
+    with pytest.warns(DobanditWarning, match=STRAIGHT) as caught:
+        begin(levers={"price": (0, 0.5, 1)})
+    assert [Path(one.filename).name for one in caught] == [Path(__file__).name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DobanditWarning)
+        begin(levers={"price": (0.25, 0.75)})  # any function of two values is a line
+        dob.UCB().start(SHOP, 1, continuous=True, levers={"price": (0, 0.5, 1)})  # each value by itself
+
+
+def test_the_command_line_warns_of_levels_too(run, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["experiment", "create", "x", "idle.json", "-k", "1", "--continuous", "--lever", "price=0,0.5,1"])
+    said = capsys.readouterr().err
+    assert (ended.value.code or 0) == 0
+    assert "warning: 'price' has 3 values" in said
+    assert "let --exclusive keep them apart" in said
+    graph = dob.CausalGraph([("price", "buy")], target="buy", bias=["price"])
+    model = dob.LinearModel(graph, {"price": 0.2, ("price", "buy"): 0.5})
+    write_model(model, "line.json")
+    assert "learned as a straight line" in " ".join(run("check", "line.json").split())
+    assert json.loads(run("check", "line.json", "--json"))["continuous"] is True
 
 
 # -- policies of other packages ----------------------------------------------------------------------------------

@@ -7,12 +7,11 @@ import time
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-from dobandit.experiment import history as history_module
 from dobandit.experiment.export import csv_parts
 from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage import open_storage
 from helpers import forked
-from helpers.experiments import again, make
+from helpers.experiments import again, make, numbered
 
 # -- locks -----------------------------------------------------------------------------------------------------------
 
@@ -156,25 +155,9 @@ def test_a_child_that_is_forked_while_another_thread_compiles():
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_equal_rows_of_an_import_are_read_once(monkeypatch):
-    read, plain = [], history_module._rounds_of
-
-    def counting(*arguments):
-        read.append(arguments)
-        return plain(*arguments)
-
-    monkeypatch.setattr(history_module, "_rounds_of", counting)
-    rows = [({"X3": 1}, {"Y": i % 2}) for i in range(30)] + [{"do:X3": 1, "Y": i % 2} for i in range(30)]
-    experiment = make()
-    assert experiment.import_history(rows) == range(60)
-    assert len(read) == 4
-    assert [row["observation"]["Y"] for row in experiment.trials()] == [i % 2 for i in range(30)] * 2
-    assert experiment.rounds_in(range(10, 60)) == 50
-
-
 def test_an_export_is_written_bit_by_bit(tmp_path, monkeypatch):
     experiment = make()
-    experiment.import_history([({"X3": 1}, {"Y": i % 2}) for i in range(300)])
+    experiment.import_history(numbered([({"X3": 1}, {"Y": i % 2}) for i in range(300)]))
     whole = experiment.to_csv()
     monkeypatch.setattr("dobandit.experiment.export._AT_ONCE", 1000)
     monkeypatch.setattr("dobandit.experiment.export._GROUP", 70)

@@ -7,7 +7,7 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import ExperimentError, InterventionError, ObservationError
-from dobandit.estimation.confidence import wilson
+from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment.replica import batches_of, trial_draws
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
@@ -94,8 +94,8 @@ def test_the_comparison():
         experiment.tell(trial, {"visit": 1, "buy": buy, "mobile": 0})
     experiment.record({}, {"buy": 0})  # nobody asked for it, so it is in neither
     status = experiment.status()
-    assert status.control == (0.5, wilson(0.5, 10), 10, 0.95)
-    assert status.treated == (1.0, wilson(1.0, 20), 20, 0.95)
+    assert status.control == (0.5, beta_binomial(0.5, 10), 10, 0.95)
+    assert status.treated == (1.0, beta_binomial(1.0, 20), 20, 0.95)
     assert make().status().control is None
     assert list(experiment.to_pandas()["trial.control"].dropna())[:3] == [True, False, False]
 

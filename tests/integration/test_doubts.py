@@ -136,7 +136,7 @@ def test_rounds_that_refute_a_promised_link_keep_an_experiment_from_stopping(tmp
     assert status.may_stop is False
     assert any("outside of the interval" in doubt for doubt in status.doubts)
     for command, words in (
-        ("recommend", "no: 0.1 was wanted, but see the notes below"),
+        ("recommend", "no (threshold 0.1): see the notes below"),
         ("show", "no: The rounds contradict"),
     ):
         with pytest.raises(SystemExit):

@@ -6,7 +6,8 @@ import shlex
 
 import pytest
 
-from dobandit.cli.experiments import inputs, managing
+from dobandit.cli.experiments import managing
+from dobandit.cli.options import lease_of
 from dobandit.documents.live import trial_document
 from dobandit.experiment.trial import Trial
 from dobandit.policy.engine import Interval
@@ -92,7 +93,7 @@ def test_create_opens_what_exists_if_told_to(x):
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400)])
 def test_leases_have_units(text, seconds):
-    assert inputs.lease_of(text) == seconds
+    assert lease_of(text) == seconds
 
 
 def test_list_and_show(x):

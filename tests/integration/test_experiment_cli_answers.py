@@ -42,7 +42,7 @@ def test_evaluate_answers_for_any_action(told):
     assert isinstance(answer["warnings"], list)
     text = told("evaluate", "spring", "--do", "coupon=1").out
     assert "of the policy's confidence regions times 0.1, for which no level is known" in text
-    assert "95%, at this round" in text
+    assert "95% confidence, valid at every look" in text
     assert json_of(told("evaluate", "spring", "--json"))["do"] == {}
     refused(told("evaluate", "spring", "--do", "coupon=?", code=2))
     refused(told("evaluate", "spring", "--do", "nobody=1", code=2))

@@ -36,6 +36,7 @@ from helpers.experiments import (
     flat,
     knowledge,
     make,
+    numbered,
     played,
     refused,
     said,
@@ -94,7 +95,7 @@ def test_a_warm_start_knows_what_tells_would_have_taught(name):
         told.tell(trial.number, seen)
         recorded.record(trial.do, seen)
         rounds.append((trial.do, seen))
-    assert imported.import_history(rounds) == range(40)
+    assert imported.import_history(numbered(rounds)) == range(40)
     assert knowledge(told) == knowledge(recorded) == knowledge(imported)
     asked = [experiment.ask(n=3) for experiment in (told, recorded, imported)]
     assert [said(t) for t in asked[0]] == [said(t) for t in asked[1]] == [said(t) for t in asked[2]]
@@ -302,7 +303,7 @@ def test_a_long_log_is_replayed_quickly(tmp_path):
     url = f"sqlite:///{tmp_path}/long.db"
     with closing(make(url, dob.paper.G1.graph, 3)) as experiment:
         start = time.perf_counter()
-        experiment.import_history([({}, dict(zip(names, row, strict=True))) for row in values.tolist()])
+        experiment.import_history(numbered([({}, dict(zip(names, row, strict=True))) for row in values.tolist()]))
         written = time.perf_counter() - start
     with closing(dob.open_experiment("spring", url)) as opened:
         start = time.perf_counter()

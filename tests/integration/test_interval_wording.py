@@ -51,7 +51,7 @@ def test_intervals_say_their_level(tmp_path):
     played(60, storage, control=0.3)
     where = ["plain", "--storage", storage]
     assert json.loads(said("experiment", "show", *where, "--json"))["control"]["level"] == 0.95
-    assert "95%, at this round" in said("experiment", "show", *where)
+    assert "95% confidence, valid at every look" in said("experiment", "show", *where)
     assert json.loads(said("experiment", "best-observed", *where, "--json"))["level"] == 0.95
     bins = json.loads(said("experiment", "diagnose", *where, "--json"))["recent"]["bins"]
     assert {row["level"] for row in bins} == {0.95}

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dobandit import UCB, CausalGraph
-from dobandit.cli.output import progress_of_a_log
 from dobandit.errors import ExperimentError, StorageError
 from dobandit.experiment import known, replica
 from dobandit.experiment.replica import Replica
@@ -17,7 +16,7 @@ from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.experiment.tally import Tally
 from dobandit.policy import arms
 from dobandit.policy.engine import Action, Rounds
-from helpers.experiments import Clock, again, case, flat, make, played
+from helpers.experiments import Clock, again, case, flat, make, numbered, played
 
 
 def test_trials_in_pages():
@@ -127,12 +126,12 @@ def test_a_log_that_is_read_in_parts_teaches_the_same(kind, tmp_path, request, m
     storage = open_storage(str(tmp_path / "spring.db") if kind == "sqlite" else request.getfixturevalue("database"))
     experiment = make(storage)
     rounds = [({"X3": i % 2}, {"X2": i % 3 % 2, "Y": i // 2 % 2}) for i in range(40)]
-    experiment.import_history(rounds)
+    experiment.import_history(numbered(rounds))
     for i in range(10):
         first, second = experiment.ask(), experiment.ask()
         experiment.tell(second, {"Y": i % 2} if i != 5 else [{"Y": 1}, {"Y": 0}])
         experiment.tell(first, {"Y": i % 3 % 2})
-    experiment.import_history(rounds)
+    experiment.import_history(numbered(rounds))
     one_by_one = Replica(experiment.definition, experiment.columns)
     for trial in storage.closed_since(experiment._id, 0):
         one_by_one.follow([trial])
@@ -205,21 +204,6 @@ def test_a_status_says_how_far_it_is(storage, monkeypatch):
     monkeypatch.setattr("dobandit.experiment.ledger.PART", 10)
     assert again(experiment).status(lambda *at: seen.append(at)) == experiment.status()
     assert seen == [(10, 25), (20, 25)]
-
-
-def test_a_bar_appears_where_there_is_something_to_wait_for(monkeypatch, capsys):
-    with progress_of_a_log("Adding up", as_json=False) as nobody_looks:
-        assert nobody_looks is None
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with progress_of_a_log("Adding up", as_json=True) as for_a_program:
-        assert for_a_program is None
-    with progress_of_a_log("Adding up", as_json=False) as report:
-        assert capsys.readouterr().err == ""
-        report(10, 25)
-        report(25, 25)
-    shown = capsys.readouterr().err
-    assert "Adding up" in shown
-    assert "25/25" in shown
 
 
 def test_sums_that_may_not_be_kept_are_not_missed(tmp_path, monkeypatch):

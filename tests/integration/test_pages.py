@@ -293,7 +293,7 @@ def test_a_page_of_a_long_log_reads_only_what_is_new(monkeypatch):
     experiment = begin(visit.storage)
     Shop(experiment, 0.0).play(3)
     seen = {"done": dict.fromkeys(experiment.columns.names, 0)}
-    experiment.import_history([({}, seen["done"])] * 500)
+    experiment.import_history([{"trial": i, "observation": seen["done"]} for i in range(500)])
     visit.get("/experiments/1")
     read = []
     storage = type(visit.storage)

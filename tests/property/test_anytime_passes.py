@@ -12,8 +12,8 @@ from scipy.special import xlog1py, xlogy
 from dobandit import CausalGraph
 from dobandit.estimation.anytime import predicted_length
 from dobandit.model.links import logistic
-from dobandit.oracle.actions import Action, Actions, actions_of
-from dobandit.policy.anytime_intervals import AnytimeIntervals
+from dobandit.oracle.actions import Action, Actions
+from dobandit.policy.anytime_intervals import anytime_intervals
 from dobandit.policy.engine import Situation, no_context
 from helpers.likely_sets import NATS, anytime_interval, ends_of, engine_of, told
 
@@ -22,7 +22,7 @@ GRAPH = CausalGraph([("A", "B"), ("A", "M"), ("B", "M"), ("M", "Y"), ("A", "Y")]
 
 def anytime_bounds(engine, context, delta):
     """Those of every action that an engine may choose."""
-    intervals = AnytimeIntervals(engine.problem, engine.plan.estimator)
+    intervals = anytime_intervals(engine.problem, engine.plan.estimator)
     return intervals.bounds(engine.state, engine.actions(), context, delta)
 
 
@@ -81,34 +81,15 @@ def test_many_actions_at_once_are_each_by_itself(members):
         assert one == pytest.approx((bounds.low[i], bounds.high[i]))
 
 
-@pytest.mark.parametrize(
-    "members", ["", "t", "sct"]
-)  # curves keep their weights together, which the exact pass does not
-def test_interval_arithmetic_holds_the_exact_pass(members, monkeypatch):
-    engine, _ = lived(members, rounds=3000)
-    actions = actions_of([Action(), Action((1,), (1.0,)), Action((2, 3), (0.0, 1.0))])
-    exact = AnytimeIntervals(engine.problem, engine.plan.estimator)
-    monkeypatch.setattr("dobandit.policy.anytime_intervals.anytime_values", lambda *_: None)
-    wide = AnytimeIntervals(engine.problem, engine.plan.estimator)
-    for i in range(3):
-        row = actions.row(i)
-        low, high = exact.interval(engine.state, row, no_context(4), 0.05)
-        far_low, far_high = wide.interval(engine.state, row, no_context(4), 0.05)
-        assert far_high - far_low < 1.0
-        assert far_low <= low + 1e-9
-        assert far_high >= high - 1e-9
-
-
-def test_interval_arithmetic_holds_all_curves_of_the_sets(monkeypatch):
+def test_intervals_hold_all_curves_of_the_sets():
     engine, _ = lived("c", rounds=3000)
-    monkeypatch.setattr("dobandit.policy.anytime_intervals.anytime_values", lambda *_: None)
-    wide, rng, curve = AnytimeIntervals(engine.problem, engine.plan.estimator), np.random.default_rng(3), logistic()
+    rng, curve = np.random.default_rng(3), logistic()
     patterns = {name: pattern_rows(len(GRAPH.parents(name))) for name in GRAPH.nodes}
     seen = {name: seen_by_pattern(engine.state, name, rows) for name, rows in patterns.items()}
     for fixed in ({}, {"A": 1}, {"B": 0, "M": 1}):
         ids = sorted((GRAPH.index(name), float(to)) for name, to in fixed.items())
         action = Action(tuple(v for v, _ in ids), tuple(to for _, to in ids))
-        low, high = wide.interval(engine.state, action, no_context(4), 0.05)
+        low, high = anytime_interval(engine, action, no_context(4), 0.05)
         for _ in range(40):  # every node's weights at the border of its set
             tables = {}
             for name, rows in patterns.items():
@@ -125,24 +106,6 @@ def test_interval_arithmetic_holds_all_curves_of_the_sets(monkeypatch):
                 assert inside > 0.0
                 tables[name] = np.asarray(curve.value(rows @ (start + inside * ray)), dtype=float)
             assert low <= mean_of(tables, fixed) <= high
-
-
-@pytest.mark.parametrize("members", ["s", "c"])
-def test_interval_arithmetic_takes_nothing_over_from_an_action_that_differs(members, monkeypatch):
-    engine, _ = lived(members, rounds=400)
-    monkeypatch.setattr("dobandit.policy.anytime_intervals.anytime_values", lambda *_: None)
-    wide, context = AnytimeIntervals(engine.problem, engine.plan.estimator), no_context(4)
-    values = [(math.nan, 0.0, 1.0)] * 3
-    acts = []
-    for to in itertools.product(*values):
-        held = [(v, x) for v, x in enumerate(to, start=1) if not math.isnan(x)]
-        acts.append(Action(tuple(v for v, _ in held), tuple(x for _, x in held)))
-    for seed in range(3):  # neighbours hold the same parents of a node, others, the same to something else, or nothing
-        mixed = [acts[i] for i in np.random.default_rng(seed).permutation(len(acts))]
-        bounds = wide.bounds(engine.state, actions_of([*acts, *mixed]), context, 0.05)
-        for i in range(len(bounds.low)):
-            alone = wide.interval(engine.state, bounds.actions.row(i), context, 0.05)
-            assert (bounds.low[i], bounds.high[i]) == alone
 
 
 def pattern_rows(parents):
@@ -177,7 +140,7 @@ def test_no_model_within_the_intervals_is_beyond_the_gap(seed):
 
 def test_setting_the_target_leaves_no_doubt():
     engine, _ = lived("t")
-    bounds = AnytimeIntervals(engine.problem, engine.plan.estimator).bounds(
+    bounds = anytime_intervals(engine.problem, engine.plan.estimator).bounds(
         engine.state, Actions(np.array([[1]], dtype=np.int32), np.array([[1.0]])), no_context(4), 0.05
     )
     assert bounds.low[0] <= bounds.high[0]

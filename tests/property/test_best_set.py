@@ -14,7 +14,7 @@ from dobandit.errors import ExperimentError, PolicyError, SimulationError
 from dobandit.estimation.kept_intervals import look_again
 from dobandit.oracle.advantages import advantage
 from dobandit.oracle.anytime_values import bound_actions
-from dobandit.oracle.contest import Own, contest, tighten
+from dobandit.policy.best_set import Own, contest, tighten
 from dobandit.policy.engine import Draws, Engine, Pending, Rounds, Situation, copied, no_context
 from dobandit.policy.problem import problem_of
 from dobandit.policy.world import World

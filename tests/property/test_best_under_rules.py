@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -26,7 +27,7 @@ from helpers.ruled import (
     searched,
     seeds,
 )
-from helpers.worlds import quietly, relaxed
+from helpers.worlds import relaxed
 
 # -- rules, and what they allow, straight from their words ----------------------------------------------------
 
@@ -109,33 +110,33 @@ def test_best_is_the_best_under_the_plain_estimate(game, seed):
     assert value[frozenset(learner.best().do)] == pytest.approx(max(value.values()), abs=1e-9)
 
 
-@pytest.mark.parametrize("case", [CASES[2], CASES[5]], ids=lambda case: case.name)
-@relaxed(max_examples=50)
+SEARCHES = [
+    *(case for case in CASES if "search" in case.name),
+    Case("BGLMOFU search", lambda g: BGLMOFU(radius_scale=0.1, initial=3, kappa=0.1, oracle="greedy"), LOGISTIC),
+]
+
+
+@pytest.mark.parametrize("case", SEARCHES, ids=lambda case: case.name)
+@relaxed(max_examples=25)
 @given(games(most=8), seeds)
-def test_the_search_finds_the_best_of_all_allowed_sets(case, game, seed):
+def test_a_search_reports_an_allowed_set_that_no_exchange_betters(case, game, seed):
     rng = np.random.default_rng(seed)
-    scale = float(rng.choice([0.01, 0.1, 1.0]))
-    searching = Case("", lambda g: case.make(g).__class__(**{**vars(case.make(g)), "radius_scale": scale}))
-    learner = searching.start(game)
+    learner = case.start(game)
     learner.update_many(data(rng, game, int(rng.choice([3, 30, 200]))))
     engine, graph = learner.engine, game.graph
     assert engine.searches
     assert engine.actions() is None
     limited = [name for name in graph.controllable if name in game.require or rng.random() < 0.6]
     for available in (None, tuple(limited), None):
-        truth = max(index_of(learner, S) for S in game.allowed(game.relevant(), available))
-        slack = 1e-7 * max(1.0, truth)
         choice = engine.choose(now(learner, available, (rng.random(), 0.0, 0.0)))
-        assert choice.value == pytest.approx(truth, abs=slack)
-        assert choice.proved
-        if available is None:
-            value, bound, looked = engine.plan.oracle.report.tolist()
-            assert value == choice.value
-            assert bound >= value
-            assert bound == pytest.approx(truth, abs=slack)
-            assert looked >= 1
-        assert game.allows(names_of(learner, choice), available)
-        assert index_of(learner, names_of(learner, choice)) == pytest.approx(truth, abs=slack)
+        chosen = names_of(learner, choice)
+        assert game.allows(chosen, available)
+        assert not choice.proved
+        slack = 1e-7 * max(1.0, abs(choice.value))
+        assert index_of(learner, chosen) == pytest.approx(choice.value, abs=slack)
+        for other in game.allowed(game.relevant(), available):
+            if len(other) == len(chosen) and len(chosen - set(other)) == 1:
+                assert index_of(learner, other) <= choice.value + slack
 
 
 def test_a_choice_carries_its_own_certificate():
@@ -149,28 +150,6 @@ def test_a_choice_carries_its_own_certificate():
     learner.best()
     assert learner.engine.choose(now(learner)) == free
     assert learner.engine.choose(now(learner, ["X6"])) == limited
-
-
-def test_a_stopped_search_under_rules_still_bounds_the_best(monkeypatch):
-    monkeypatch.setattr("dobandit.policy.oracles._SETS_A_ROUND", 2)
-    rng = np.random.default_rng(3)
-    names = [f"X{i}" for i in range(8)]
-    edges = [(a, b) for i, a in enumerate(names) for b in [*names[i + 1 :], "Y"] if rng.random() < 0.5]
-    graph = quietly(CausalGraph, edges, target="Y", nodes=[*names, "Y"])
-    tenths = {name: int(rng.integers(0, 20)) for name in names}
-    game = Game(graph, None, tenths, 30, exclusive=[names[:2], names[1:4]])
-    stopped = 0
-    for _ in range(10):
-        learner = CASES[2].start(game)
-        learner.update_many(data(rng, game, 150))
-        choice = learner.engine.choose(now(learner))
-        value, bound, _ = learner.engine.plan.oracle.report.tolist()
-        truth = max(index_of(learner, S) for S in game.allowed(game.relevant()))
-        assert choice.value == value <= truth + 1e-7
-        assert bound >= truth - 1e-7
-        assert choice.proved == (bound <= value + 1e-9 * max(1.0, abs(value)))
-        stopped += not choice.proved and bound > value + 1e-6
-    assert stopped > 0
 
 
 # -- what can be set now --------------------------------------------------------------------------------------
@@ -342,7 +321,7 @@ def test_only_controllable_variables_are_available(case, names):
 def test_hidden_variables_and_rules_go_together():
     graph = CausalGraph([("A", "U"), ("U", "Y"), ("B", "Y"), ("C", "Y")], target="Y", latent=["U"])
     game = Game(graph, budget=2, require=["A"], exclusive=[["A", "B"]])
-    for policy in (BLMLR(), searched(oracle="branch-and-bound"), BGLMOFU(initial=2), UCB(), Random()):
+    for policy in (BLMLR(), searched(oracle="greedy"), BGLMOFU(initial=2), UCB(), Random()):
         learner = policy.start(graph, effects="nonnegative", **game.keywords)
         for _ in range(4):
             action = learner.propose()
@@ -356,8 +335,8 @@ def test_too_many_ruled_sets_are_searched_or_refused(case):
     names = [f"X{i}" for i in range(24)]
     graph = CausalGraph([(name, "Y") for name in names], target="Y")
     game = Game(graph, budget=8, exclusive=[names[:3]])
-    if case is CASES[0]:
-        with pytest.raises(DobanditError, match="sets"):
-            case.start(game)
-    else:
-        assert game.allows(case.start(game).propose())
+    learner = case.start(game)
+    assert game.allows(learner.propose())
+    assert not learner.engine.choose(now(learner)).proved
+    with pytest.raises(DobanditError, match="sets"):
+        Case("", lambda g: dataclasses.replace(case.make(g), oracle="exhaustive")).start(game)

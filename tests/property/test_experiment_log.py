@@ -10,13 +10,13 @@ import dobandit as dob
 from dobandit.errors import ConflictError, InterventionError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.oracle.rules import rules_of
-from helpers.experiments import Clock, PlainLog, knowledge, known_by
+from helpers.experiments import Clock, PlainLog, knowledge, known_by, numbered
 from helpers.worlds import graphs, quietly, relaxed
 
 POLICIES = [
     dob.BLMLR(radius_scale=0.1),
     dob.BLMLR(radius_scale=0.1, region="boxed"),
-    dob.BLMLR(radius_scale=0.1, region="boxed", oracle="branch-and-bound"),
+    dob.BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
     dob.BGLMOFU(radius_scale=0.1, initial=3),
     dob.BGLMOFU(radius_scale=0.1, lambda_scale=0.0),
     dob.UCB(scale=0.5),
@@ -170,7 +170,7 @@ class Session:
     def load(self):
         rounds = self.rounds(8)
         if rounds:
-            numbers = self.experiment.import_history(rounds)
+            numbers = self.experiment.import_history(numbered(rounds))
             assert list(numbers) == [self.plain.record(do, seen) for do, seen in rounds]
 
     def reopen(self):

@@ -8,9 +8,8 @@ import pytest
 import dobandit as dob
 from dobandit.errors import DobanditError, ModelError, SimulationError
 from dobandit.report.curves import regret_figure
-from dobandit.report.readable import shortened_apart
-from dobandit.simulation.labels import told_apart
-from dobandit.simulation.study import study_of
+from dobandit.simulation.study import study_of, told_apart
+from dobandit.texts import shortened_apart
 
 GRAPH = dob.CausalGraph(
     [("ad", "visit"), ("mail", "visit"), ("visit", "buy")], target="buy", controllable=["ad", "mail"]

@@ -12,13 +12,13 @@ from dobandit import CausalGraph, CausalUCB
 from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.joint_field import joint_field
-from dobandit.oracle.joint_linear import joint_linear
+from dobandit.oracle.joint_means import joint_linear
 from dobandit.oracle.listing import listing_of
 from dobandit.oracle.pattern_tables import fill_tables
 from dobandit.policy import causal_engine
 from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.model_rounds import score_actions
-from reference_oracles.plain_climb import plain_climb
+from reference_oracles.plain_search import plain_search
 
 
 def random_graph(rng, nodes, tree):
@@ -197,18 +197,18 @@ def test_a_search_that_settles_only_what_a_lever_reaches_ends_where_a_plain_one_
         edges = [(names[int(j)], names[i]) for i, causes in enumerate(before, 1) for j in causes]
         graph = CausalGraph(edges + [(name, "Y") for name in set(names[:-1]) - {a for a, _ in edges}], target="Y")
         engine, now = told(rng, graph, 3, links=links, **rules)
-        climbing = engine.plan.oracle
+        search = engine.plan.oracle
 
-        def index(levers, engine=engine, graph=graph, climbing=climbing, now=now):
-            action = Action(tuple(climbing.id[levers].tolist()), tuple(climbing.to[levers].tolist()))
+        def index(levers, engine=engine, graph=graph, search=search, now=now):
+            action = Action(tuple(search.id[levers].tolist()), tuple(search.to[levers].tolist()))
             listing = listing_of(engine.problem.order, actions_of([action]))
             straight = engine.problem.is_linear
             one = joint_linear(graph, listing) if straight else joint_field(graph, listing, engine.plan.estimator)
             score_actions(engine.plan._replace(oracle=one), engine.state, now.context, engine.rounds)
             return float(listing.values[0])
 
-        levers = plain_climb(climbing, index, now.draws[0])
+        levers = plain_search(search, index, now.draws[0])
         found = engine.choose(now)
-        pairs = sorted(zip(climbing.id[levers].tolist(), climbing.to[levers].tolist(), strict=True))
+        pairs = sorted(zip(search.id[levers].tolist(), search.to[levers].tolist(), strict=True))
         assert list(zip(*found.action, strict=True)) == pairs
         assert found.value == pytest.approx(index(levers), rel=1e-12)

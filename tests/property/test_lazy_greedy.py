@@ -12,7 +12,7 @@ from dobandit.oracle.actions import NOTHING, Action
 from dobandit.oracle.common_worlds import WORLDS, CommonWorlds, thresholds
 from dobandit.oracle.lazy_greedy import Exact, lazy_greedy, objective_of
 from dobandit.oracle.rules import Rules
-from dobandit.oracle.task import allowed_actions
+from dobandit.oracle.solve import allowed_actions
 from helpers.worlds import ARCTAN, quietly, random_bglm
 
 

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import transcription as tr
-from dobandit import CausalGraph
-from dobandit.model.links import exponential, identity, logistic, probit, rational
-from dobandit.oracle import per_pattern as per_pattern_module
+from dobandit import BGLMOFU, BLMLR, CausalGraph, CausalUCB
+from dobandit.errors import PolicyError
+from dobandit.model.links import identity, logistic
 from dobandit.oracle.actions import Action, actions_of, order_of
 from dobandit.oracle.boxed import BoxedForm, boxed
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import no_context
 from helpers.oracle_problems import Learned, learned, links_for, seeds
-from helpers.worlds import ARCTAN, quietly, relaxed
+from helpers.worlds import ARCTAN, relaxed
 
 # -- per pattern ----------------------------------------------------------------------------------------------
 
@@ -44,34 +44,14 @@ def test_per_pattern_with_a_link_of_ones_own():
     np.testing.assert_allclose(known.per_pattern(links), truth, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_sampling_agrees_with_the_exact_sum(monkeypatch, seed):
-    rng = np.random.default_rng(seed)
-    nodes = [f"X{i}" for i in range(7)]
-    edges = [(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1 :] if rng.random() < 0.5]
-    edges += [] if any(b == "X6" for _, b in edges) else [("X0", "X6")]
-    known = Learned(quietly(CausalGraph, edges, target="X6", nodes=nodes), rng, budget=2)
-    links = [logistic(1.0), exponential, probit(0.5), identity, rational(), logistic(), probit(1.0)]
-    exact = known.per_pattern(links)
-    monkeypatch.setattr(per_pattern_module, "frontier_of", lambda *_: None)
-    samples = 20_000
-    assert known.pattern_oracle(links, samples=samples).sampled
-    sampled = known.per_pattern(links, samples=samples)
-    # The mean of probabilities has at most a coin's standard error.
-    assert np.all(np.abs(sampled - exact) < 5.0 * np.sqrt(np.maximum(exact * (1.0 - exact), 1e-6) / samples))
-    assert np.std(sampled) == 0.0 or np.corrcoef(sampled, exact)[0, 1] > 0.9 or np.ptp(exact) < 0.01
-
-
-@pytest.mark.parametrize("parents", [12, 13, 18])
-def test_many_parents_are_tabulated_or_sampled(parents):
+def test_twelve_parents_are_tabulated():
+    parents = 12
     rng = np.random.default_rng(parents)
     names = [f"X{i}" for i in range(parents)]
     known = Learned(CausalGraph([(name, "Y") for name in names], target="Y"), rng, budget=parents - 2, rows=200)
     known.radii[:] = known.rho = 0.3
     links = [identity] * parents + [logistic(2.0)]
-    plan = known.pattern_oracle(links, samples=4000)
-    assert plan.sampled == (parents > 12)
-    found = known.per_pattern(links, samples=4000)
+    found = known.per_pattern(links)
     for i in rng.integers(len(known.sets), size=5):
         free = [name for name in names if name not in known.sets[i]]
         truth = 0.0
@@ -85,33 +65,15 @@ def test_many_parents_are_tabulated_or_sampled(parents):
                 p *= mean if world[name] else 1.0 - mean
             v = tr.features(known.graph, "Y", world)
             truth += p * tr.pattern_probability(links[-1], v, known.theta_hat["Y"], known.M_inverse["Y"], known.rho)
-        assert found[i] == pytest.approx(truth, abs=5.0 / math.sqrt(4000) if plan.sampled else 1e-11)
+        assert found[i] == pytest.approx(truth, abs=1e-11)
 
 
-def test_sampled_sets_share_patterns_and_keep_their_own_values():
-    """40 parents, which take two words, and a set's mean over the sampled worlds, one world and set at a time."""
-    rng = np.random.default_rng(4)
-    names = [f"X{i}" for i in range(40)]
-    known = Learned(CausalGraph([(name, "Y") for name in names], target="Y"), rng, budget=2, rows=300)
-    known.radii[:] = known.rho = 0.2
-    links = [identity] * 40 + [logistic(4.0)]
-    plan = known.pattern_oracle(links, samples=40)
-    known.scores(plan)  # what was looked up in another round is of no use in the next
-    known.radii[:] = known.rho = 0.1
-    found = known.scores(plan)
-    alone = np.array(
-        [tr.pattern_probability(identity, np.ones(1), known.theta_hat[n], known.M_inverse[n], 0.1) for n in names]
-    )
-    order = [known.graph.nodes[v - 1] for v in plan.listing.order.tolist()]
-    for i in rng.integers(len(found), size=25).tolist():
-        chosen = {known.graph.nodes[v - 1] for v in plan.listing.ids[i].tolist() if v}
-        total = 0.0
-        for uniforms in plan.uniforms:
-            drawn = dict(zip(order, uniforms, strict=True))
-            world = {n: float(n in chosen or drawn[n] < alone[k]) for k, n in enumerate(names)}
-            row = tr.features(known.graph, "Y", world)
-            total += tr.pattern_probability(links[-1], row, known.theta_hat["Y"], known.M_inverse["Y"], 0.1)
-        assert plan.listing.values[i] == pytest.approx(total / len(plan.uniforms), abs=1e-12)
+def test_more_parents_are_refused_with_policies_that_can():
+    graph = CausalGraph([(f"X{i}", "Y") for i in range(13)], target="Y")
+    with pytest.raises(PolicyError, match=r"up to 12 causes.*Use CausalUCB, or BLMLR"):
+        BGLMOFU(initial=3, kappa=0.1).start(graph, 1, links="logistic")
+    assert len(BLMLR().start(graph, 1).propose()) == 1
+    assert CausalUCB().start(graph, 1).propose() is not None
 
 
 # -- values other than 1, and what is known before acting ------------------------------------------------------
@@ -214,27 +176,9 @@ def test_per_pattern_of_values_0_and_1_in_any_context_is_the_sum_over_worlds(kno
     context = some_context(rng, known.graph)
     listing = listing_of(order_of(known.graph), actions_of(some_actions(rng, known.graph, 8)))
     oracle = known.pattern_oracle(links, listing=listing)
-    assert not oracle.sampled
     for i, value in enumerate(known.scores(oracle, context)):
         truth = by_worlds(known, links, given_values(known, listing.actions.row(i), context))
         assert value == pytest.approx(truth, abs=1e-11)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_sampled_worlds_keep_to_what_is_set_and_known(monkeypatch, seed):
-    monkeypatch.setattr(per_pattern_module, "frontier_of", lambda *_: None)
-    rng = np.random.default_rng(seed)
-    edges = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "Y"), ("d", "Y")]
-    known = Learned(CausalGraph(edges, target="Y"), rng, budget=1)
-    known.radii[:] = known.rho = 0.1
-    links, samples = [logistic(1.0), exponential, identity, logistic(2.0), logistic(1.5)], 20_000
-    context = some_context(rng, known.graph)
-    listing = listing_of(order_of(known.graph), actions_of(some_actions(rng, known.graph, 20)))
-    oracle = known.pattern_oracle(links, samples=samples, listing=listing)
-    assert oracle.sampled
-    for i, value in enumerate(known.scores(oracle, context)):
-        truth = by_worlds(known, links, given_values(known, listing.actions.row(i), context))
-        assert abs(value - truth) < 5.0 * math.sqrt(max(truth * (1.0 - truth), 1e-6) / samples)
 
 
 def test_what_is_set_counts_whatever_the_context_says():

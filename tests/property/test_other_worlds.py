@@ -155,7 +155,7 @@ POLICIES = [
     EpsilonGreedy(0.2),
     Random(),
     BLMLR(radius_scale=0.1, clipped=True),
-    BLMLR(radius_scale=0.1, clipped=True, region="boxed", oracle="branch-and-bound"),
+    BLMLR(radius_scale=0.1, clipped=True, region="boxed", oracle="greedy"),
     BGLMOFU(radius_scale=0.1, initial=15, clipped=True),
 ]
 

@@ -137,7 +137,6 @@ def test_a_flat_link_needs_a_kappa():
         (lambda: BGLMOFU(initial="lambda"), "lambda-min"),
         (lambda: BGLMOFU(initial="formula"), "zeta"),
         (lambda: BGLMOFU(kappa=0.0), "kappa"),
-        (lambda: BGLMOFU(samples=0), "samples"),
         (lambda: UCB(scale=-0.1), "scale"),
         (lambda: KLUCB(c=-1), "c must be"),
         (lambda: EpsilonGreedy(1.5), "epsilon"),

@@ -59,7 +59,7 @@ class TestLinearRegression(FamilySuite):
         BLMLR(radius_scale=0.1),
         BLMLR(radius_scale=0.1, clipped=True),
         BLMLR(radius_scale=0.1, region="boxed", radius="lemma", clipped=True),
-        BLMLR(radius_scale=0.1, region="boxed", oracle="branch-and-bound"),
+        BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
         BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
     )
 
@@ -70,8 +70,8 @@ class TestCausal(FamilySuite):
 
 class TestMaximumLikelihood(FamilySuite):
     policies = (
-        BGLMOFU(radius_scale=0.1, initial=10, samples=64),
-        BGLMOFU(radius_scale=0.1, lambda_scale=0.0, samples=64, clipped=True),
+        BGLMOFU(radius_scale=0.1, initial=10),
+        BGLMOFU(radius_scale=0.1, lambda_scale=0.0, clipped=True),
         BGLMOFU(radius_scale=0.1, initial=5, region="boxed", clipped=True),
     )
 

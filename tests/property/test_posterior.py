@@ -11,6 +11,7 @@ import dobandit as dob
 from dobandit.oracle.actions import actions_of
 from dobandit.oracle.advantages import advantage, advantages_of
 from dobandit.oracle.anytime_values import anytime_values, fill_intervals
+from dobandit.oracle.frontier import frontier_of
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import NOTHING, Action, Rounds, Situation, no_context
 
@@ -78,7 +79,7 @@ def test_the_gap_is_what_another_action_can_be_ahead_by_its_ends_or_in_one_pass(
     now, engine = Situation(np.zeros(3), no_context(4)), learner.engine
     ends = {action: engine.anytime.interval(engine.state, action, now.context, 0.05) for action in CHOICES}
     listing = listing_of(engine.problem.order, actions_of(CHOICES))
-    oracle = anytime_values(GRAPH, listing, engine.plan.layout, engine.plan.estimator)
+    oracle = anytime_values(listing, frontier_of(GRAPH, listing.order), engine.plan.layout, engine.plan.estimator)
     fill_intervals(engine.plan.layout, oracle, engine.state, math.log(len(listing.order) / 0.05), now.context)
     rows, work = [listing.actions.row(i) for i in range(len(CHOICES))], advantages_of(oracle)
     for i, action in enumerate(rows):

@@ -69,7 +69,7 @@ def test_required_variables_are_set_while_initialising(case):
         learner.update({"X3": 1}, {"X3": 1})
     after = set(learner.propose())
     assert "X3" in after
-    assert len(after) == 3 or ("search" in case.name and 1 < len(after) < 3)  # a search sets at most K
+    assert len(after) == 3
 
 
 def test_waiting_for_what_a_required_variable_never_shows_is_warned_about():
@@ -90,8 +90,7 @@ def test_a_required_variable_that_cannot_matter_is_set_all_the_same(case):
         assert "Z" in action
         assert game.allows(action)
         learner.update(action, a_round(rng, graph, action))
-    if case.name != "BLMLR greedy":
-        assert set(learner.propose()) == {"A", "Z"}  # B costs too much besides Z
+    assert set(learner.propose()) == {"A", "Z"}  # B costs too much besides Z
 
 
 @every_policy
@@ -105,21 +104,23 @@ def test_rules_that_no_set_fulfils_are_refused_at_the_start(case):
 
 def test_the_search_holds_where_estimates_lie_far_outside_the_box():
     """Few rows and small radii: the box's nearest point, not the clipped estimate, stands in for the region."""
-    outside = 0
+    outside = best = 0
     for seed in range(150):
         rng = np.random.default_rng(seed)
         game = Game(random_game(seed, most=7).graph, budget=2)
-        learner = BGLMOFU(radius_scale=1e-3, initial=1, region="boxed", oracle="branch-and-bound").start(
+        learner = BGLMOFU(radius_scale=1e-3, initial=1, region="boxed", oracle="greedy").start(
             game.graph, horizon=1000, **game.keywords
         )
         learner.update_many(data(rng, game, int(rng.integers(5, 40))))
         outside += bool(np.any(learner.engine.beliefs().theta < -0.1))
         truth = max(index_of(learner, S) for S in game.allowed(game.relevant()))
         choice = learner.engine.choose(now(learner, draws=rng.random(3)))
-        assert choice.value == pytest.approx(truth, abs=1e-7)
-        assert choice.proved
-        assert learner.engine.plan.oracle.report[1] >= truth - 1e-7
+        assert choice.value <= truth + 1e-7
+        assert index_of(learner, choice.action.named(game.graph)) == pytest.approx(choice.value, abs=1e-7)
+        assert not choice.proved
+        best += choice.value >= truth - 1e-7
     assert outside > 100
+    assert best > 140  # of 150: greedy and exchanges rarely miss the best of so few
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_costs_that_add_up_to_the_total_but_for_rounding_are_affordable():
     graph = CausalGraph([(name, "Y") for name in "ABCD"], target="Y")
     tight = {"A": 0.1, "B": 0.2, "C": 0.3, "D": 0.0}
     dear = {"A": 1e6, "B": 0.3, "C": 0.4, "D": 0.4}
-    for policy in (BLMLR(), searched(oracle="branch-and-bound"), UCB(), Random(), Oracle(a_model(graph))):
+    for policy in (BLMLR(), searched(oracle="greedy"), UCB(), Random(), Oracle(a_model(graph))):
         start = partial(policy.start, graph, None, effects="nonnegative")
         assert set(start(costs=tight, total_cost=0.3, require=["A", "B"]).propose()) == {"A", "B", "D"}
         assert set(start(costs=tight, total_cost=0.6).propose()) == set("ABCD")

@@ -312,7 +312,7 @@ def test_rules_come_as_they_are():
 
 
 def test_signed_logistic_beyond_listing_is_greedy_with_a_bound(monkeypatch):
-    monkeypatch.setattr("dobandit.oracle.task._SETS_BY_INFERENCE", 0)
+    monkeypatch.setattr("dobandit.oracle.solve._SETS_BY_INFERENCE", 0)
     rng = np.random.default_rng(5)
     below = 0
     for _ in range(10):

@@ -20,7 +20,8 @@ from dobandit.estimation.estimators import learn
 from dobandit.estimation.log_likelihood import node_loss
 from dobandit.model.links import exponential, identity, logistic, probit
 from dobandit.oracle.anytime_values import anytime_values, bound_actions, fill_intervals
-from dobandit.policy.anytime_intervals import AnytimeIntervals
+from dobandit.oracle.frontier import frontier_of
+from dobandit.policy.anytime_intervals import anytime_intervals
 from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.problem import problem_of
 from helpers.simulations import CompiledRounds
@@ -109,7 +110,7 @@ class Watched:
     def __init__(self, model, links):
         self.model, self.fresh = model, CausalUCB().start(model.graph, 2, links=links, effects="any")
         engine = self.fresh.engine
-        self.intervals = AnytimeIntervals(engine.problem, engine.plan.estimator)
+        self.intervals = anytime_intervals(engine.problem, engine.plan.estimator)
         self.actions, self.context = engine.plan.oracle.listing.actions, no_context(len(model.graph))
         rows = [self.actions.row(i) for i in range(len(self.actions.ids))]
         self.truth = np.array([expect(model, row.named(model.graph)).value for row in rows])
@@ -177,7 +178,9 @@ def test_more_rows_make_narrower_intervals():
     model, links = two_layers(LINKS["logistic"], WEIGHTS["logistic"])
     problem = problem_of(model.graph, 2, links=links, effects="any")
     engine, rng = CausalUCB().engine(problem), np.random.default_rng(0)
-    oracle = anytime_values(problem.graph, engine.plan.oracle.listing, engine.plan.layout, engine.plan.estimator)
+    listing = engine.plan.oracle.listing
+    frontier = frontier_of(problem.graph, listing.order)
+    oracle = anytime_values(listing, frontier, engine.plan.layout, engine.plan.estimator)
     widths = []
     for rounds in (100, 900, 9000):
         drawn = model.sample((), rounds, rng)

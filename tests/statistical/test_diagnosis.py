@@ -370,3 +370,19 @@ def test_documents_are_json(name):
         assert document["rounds"] == rounds
         assert len(document["nodes"]) == len(model.graph)
         assert some.lines()
+
+
+def test_a_continuous_variable_without_causes_has_no_weights_to_fit():
+    """No unknowns are left for the least squares."""
+    graph = CausalGraph([("a", "y"), ("b", "y")], target="y", bias=["b", "y"])
+    experiment = create_experiment(
+        "e", graph, budget=1, storage=MemoryStorage(), continuous=True,
+        effects="nonnegative", links="identity", policy="blm-lr",
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    for value in rng.random(60).tolist():
+        experiment.record({"a": 1}, {"b": value, "y": 0.3 + 0.5 * value})
+        experiment.record({}, {"b": value, "y": 0.1 + 0.5 * value})
+    nodes = {node.name: node for node in experiment.diagnose().nodes}
+    assert nodes["a"].verdict == "cannot be tested"
+    assert nodes["y"].rows == 120

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import dobandit as dob
-from dobandit.experiment.diagnosis.cells import Cells
+from dobandit.experiment.diagnosis.link_test import Cells
 from dobandit.fitting.held_out import CURVES, choose_link, fit_weights, probabilities
 from dobandit.fitting.nodes import fit_nodes
 from dobandit.policy.engine import Rounds

@@ -5,26 +5,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from dobandit.experiment.reasons import reason_for
+from dobandit.experiment.reasons import APPROXIMATE, reason_for
 from dobandit.policy.engine import NOTHING, Choice
 
 LEARNER = SimpleNamespace(keeps_model=True, label="BLM-LR")
-STOPPED = "the search stopped before it was proved best"
 
 
 @pytest.mark.parametrize(
     ("choice", "ending"),
     [
         (Choice(NOTHING, 0.5), "estimate 0.400 + 0.100"),
-        (Choice(NOTHING, 0.5, False), STOPPED),
-        (Choice(NOTHING, 0.5, False, bound=0.5101), f"{STOPPED}: no set's index is larger by more than 2.1%"),
-        (Choice(NOTHING, 1.25, False, bound=2.5), f"{STOPPED}: no set's index is larger by more than 100%"),
-        (Choice(NOTHING, 0.0, False, bound=0.25), f"{STOPPED}: no set's index is above 0.25"),
+        (Choice(NOTHING, 0.5, False), f"estimate 0.400 + 0.100; {APPROXIMATE}"),
     ],
 )
-def test_a_stopped_search_says_how_far_it_may_be_from_the_best(choice, ending):
+def test_what_a_search_found_is_called_approximate(choice, ending):
     assert reason_for(choice, 0.4, "y", LEARNER).endswith(ending)
-    assert (STOPPED in reason_for(choice, 0.4, "y", LEARNER)) is not choice.proved
+    assert APPROXIMATE.startswith("approximate")
 
 
 def test_a_note_promises_no_probability_above_one():

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import dobandit as dob
 from dobandit.cli.main import cli
-from dobandit.cli.rules import rule_options, rule_words, shown_action
+from dobandit.cli.options import rule_options, rule_words, shown_action
 from dobandit.errors import InterventionError
 from dobandit.oracle.rules import rules_of
 

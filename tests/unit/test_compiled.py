@@ -14,8 +14,7 @@ from numba import typeof, types
 from numba.extending import intrinsic
 
 from dobandit import BLMLR, CausalUCB, TableModel, compiled, inner_kernels, paper
-from dobandit.kernel_parts import packed, parts_at
-from dobandit.linked_kernels import call_of, place_of
+from dobandit.kernel_parts import call_of, packed, parts_at, place_of
 from dobandit.policy import model_rounds
 from dobandit.policy.engine import Draws, Situation
 from dobandit.policy.recording import Recorder, blank_tape

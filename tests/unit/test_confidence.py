@@ -7,7 +7,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.linalg import hadamard
+from scipy.special import xlog1py, xlogy
 
 from dobandit.compiled import kernel
 from dobandit.errors import ModelError
@@ -160,3 +162,41 @@ def test_good_arguments_pass():
 def test_links_beyond_all_numbers_promise_nothing(l2, kappa):
     assert c.initial_lambda(3, l2, kappa, 0.05) == math.inf
     assert c.constant_R(3, l2, kappa, 0.05) == math.inf
+
+
+# -- what was observed ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 7, 60, 900])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("alpha", [0.05, 0.001])
+def test_the_ends_of_the_beta_binomial_interval_by_integration(count, share, alpha):
+    """At an end the likelihood, averaged over Jeffreys' prior of the coin, is 1 / alpha times that of the end."""
+    ones = round(share * count)
+    mean = ones / count
+
+    def relative(q):  # the likelihood of a coin, by that of the mean: no underflow
+        return math.exp(xlogy(ones, q) + xlog1py(count - ones, -q) - xlogy(ones, mean) - xlog1py(count - ones, -mean))
+
+    def of_angle(angle):  # q = sin(angle)^2 turns Jeffreys' prior into a uniform one
+        return relative(math.sin(angle) ** 2)
+
+    peak = math.asin(math.sqrt(mean))
+    mixture = quad(of_angle, 0.0, math.pi / 2, points=[peak], limit=500, epsabs=1e-14)[0] * 2.0 / math.pi
+    low, high = c.beta_binomial(mean, count, alpha)
+    assert 0.0 <= low <= mean <= high <= 1.0
+    for end, bound in ((low, 0.0), (high, 1.0)):
+        if end == bound:
+            assert mean == bound
+        else:
+            assert mixture / relative(end) == pytest.approx(1.0 / alpha, rel=1e-6)
+
+
+def test_the_beta_binomial_interval_at_extremes():
+    assert c.beta_binomial(0.5, 1)[0] < 0.01
+    low, high = c.beta_binomial(1e-9, 10**12)
+    assert 0.0 < low < 1e-9 < high < 1.3e-9
+    low, high = c.beta_binomial(1.0 - 1e-15, 10**15)
+    assert 0.999 < low <= high <= 1.0
+    wide, narrow = c.beta_binomial(0.3, 10**4, 0.001), c.beta_binomial(0.3, 10**4)
+    assert wide[0] < narrow[0] < 0.3 < narrow[1] < wide[1]

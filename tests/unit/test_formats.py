@@ -31,7 +31,7 @@ READ = [
     ("dot", "digraph { A->B;B->Y;A->Y[dir=forward];C->Y }", "AB BY AY CY"),
     ("gml", 'graph [ directed 1 node [ id 1 label "A" ] node [ id 2 label "Y" ] edge [ source 1 target 2 ] ]', "AY"),
     ("gml", "Creator \"x\" graph [ directed 1 edge [ target 2 source 1 w [ a [ b 1 ] ] ] node [ id 1 label \"A\" ] "
-            "node [ id 2 label \"&#89;\" graphics [ x 1.5 y -2E3 ] ] ]", "AY"),
+            "node [ id 2 label \"&#89;\" graphics [ x 1.5 y -2.0E3 ] ] ]", "AY"),
     ("dagitty", "dag { A -> B -> Y }", "AB BY"),
     ("dagitty", 'dag { bb="0,0,1,1" A [pos="-1.2,0.5"] A -> {B C}; {B C} -> Y Y [adjusted,pos="1,1"] }', "AB AC BY CY"),
     ("dagitty", 'dag g {\nA -> B\n"B" -> Y\nY <- C\n}', "AB BY CY"),
@@ -128,19 +128,9 @@ REFUSED = [
     ("dot", "digraph { 2a -> Y }", 1, 11, "cannot stand here"),
     ("dot", "digraph { /* A -> Y }", 1, 11, "ends with */"),
     ("dot", "digraf { }", 1, 1, "expected 'digraph'"),
-    ("gml", "graph [ node [ id 1 ] ]", 1, 7, "`directed 1` is missing"),
-    ("gml", "graph [ directed 0 ]", 1, 7, "`directed 1` is 0"),
-    ("gml", "graph [ directed 1 node [ id 1 ]\nnode [ id 1 ] ]", 2, 11, "ids differ"),
-    ("gml", 'graph [ directed 1 node [ id 1 label "A" ] node [ id 2 label "A" ] ]', 1, 62, "labels differ"),
-    ("gml", "graph [ directed 1 node [ label \"A\" ] ]", 1, 20, "needs an id"),
-    ("gml", "graph [ directed 1 node [ id 1 ]\n edge [ source 1 target 7 ] ]", 2, 2, "no node has the id '7'"),
-    ("gml", "graph [ directed 1 edge [ source 1 ] ]", 1, 20, "needs `source` and `target`"),
-    ("gml", "graph [ directed 1 node [ id 1 id 2 ] ]", 1, 32, "stands twice"),
-    ("gml", "graph [ directed 1 node [ id 1 latent 7 ] ]", 1, 39, "true or false"),
-    ("gml", "graph [ directed 1 ] graph [ ]", 1, 22, "second one"),
-    ("gml", "graph [ directed 1 x [ y 1 ]", 1, 29, "expected a key or ']'"),
-    ("gml", "Version 1", 1, 10, "there is no `graph"),
-    ("gml", "graph [ directed [ ] ]", 1, 18, "expected a number or a text"),
+    ("gml", "graph [ directed 1 x [ y 1 ]", 2, 1, "expected ']', found EOF"),
+    ("gml", "graph [ directed 1\n  node [ id 1 ? ] ]", 2, 15, "cannot tokenize"),
+    ("gml", "graph [ x latent ]", 1, 11, "expected an int, float, string"),
     ("dagitty", "pdag { A -> Y }", 1, 1, "this is a `pdag`"),
     ("dagitty", "dag { A -- Y }", 1, 7, "leaves the direction open"),
     ("dagitty", "dag { A -> Y B @-> Y }", 1, 14, "leaves the direction open"),
@@ -172,6 +162,40 @@ def test_refuses_at_the_place(name: str, text: str, line: int, column: int, mess
         parse_graph(text, name)
     assert message in str(caught.value)
     assert (caught.value.line, caught.value.column) == (line, column)
+
+
+REFUSED_GML = [
+    ("graph [ node [ id 1 ] ]", "`directed 1` is missing"),
+    ("graph [ directed 0 ]", "`directed 1` is missing"),
+    ("graph [ directed 1 node [ id 1 ]\nnode [ id 1 ] ]", "node id 1 is duplicated"),
+    ('graph [ directed 1 node [ id 1 label "A" ] node [ id 2 label "A" ] ]', "labels differ, but 'A'"),
+    ('graph [ directed 1 node [ label "A" ] ]', "no 'id' attribute"),
+    ("graph [ directed 1 node [ id 1 ]\n edge [ source 1 target 7 ] ]", "undefined target 7"),
+    ("graph [ directed 1 edge [ source 1 ] ]", "no 'target' attribute"),
+    ("graph [ directed 1 node [ id 1 id 2 ] ]", "networkx cannot read this GML"),
+    ("graph [ directed 1 node 1 ]", "networkx cannot read this GML"),
+    ('graph [ directed 1 node [ id 1 label "A" label "B" ] ]', "label is one number or one text"),
+    ("graph [ directed 1 node [ id 1 latent 7 ] ]", "true or false"),
+    ('graph [ directed 1 target "A" target "B" node [ id 1 label "A" ] node [ id 2 label "B" ] ]', "one target"),
+    ("graph [ directed 1 ] graph [ ]", "more than one graph"),
+    ("Version 1", "contains no graph"),
+    ("graph [ " + "x [ " * 5000 + "] " * 5000 + "]", "nest too deep"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED_GML)
+def test_gml_that_networkx_or_the_rules_refuse(text: str, message: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_graph(text, "gml")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("odd", ["()", "[]", "NAN", "5", "1.0", "&amp;", "&#38;", '"', "a\nb", "é", "#", "]", " x "])
+def test_names_that_gml_or_networkx_could_take_for_something_else(odd: str) -> None:
+    graph = CausalGraph([("a", odd), (odd, "y")], target="y", controllable=["a"], bias=["a"])
+    assert parse_graph(print_graph(graph, "gml"), "gml") == graph
+    aimed = CausalGraph([("a", odd)], target=odd)
+    assert parse_graph(print_graph(aimed, "gml"), "gml") == aimed
 
 
 REFUSED_JSON = [

@@ -52,7 +52,6 @@ def test_depth_is_limited_where_nesting_is_legal() -> None:
     deep = limits.MAX_DEPTH + 1
     cases = [
         ("json", '{"edges": ' + "[" * deep + "]" * deep + "}"),
-        ("gml", "graph [ directed 1 " + "x [ " * deep + "] " * deep + "]"),
         ("dot", "digraph " + "{" * deep + "}" * deep),
         ("dagitty", "dag " + "{" * deep + "}" * deep),
         ("bif", "probability ( A ) " + "{" * deep + "}" * deep),

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from dobandit import CausalGraph, limits
 from dobandit.errors import DobanditError, ExperimentError, ObservationError, ParseError
-from dobandit.experiment import export, history
-from dobandit.experiment.batches import batch_of, summed
-from dobandit.experiment.rounds import Columns
+from dobandit.experiment import export
+from dobandit.experiment.batches import batch_of, import_rows
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.readers import read_rows
 from dobandit.experiment.storage.base import StoredTrial
 from helpers.worlds import quietly, relaxed
 
@@ -27,10 +28,10 @@ PLAIN = [([1, None, None], [1, 0, 1], False), ([None, None, None], [0, None, 1],
 
 
 def read_history(source, columns):
-    """The rounds without their counts, all of which are 1: each is a trial; and whether the log calls it partial."""
-    trials = history.read_history(source, columns)
-    assert {(len(rounds), rounds[0].times) for rounds in trials} == {(1, 1)}
-    return [(one.do, one.observation, summed([(one.observation, 1)], columns, one.do).partial) for (one,) in trials]
+    """What was set and seen in each row, and whether some variable was not seen."""
+    rows = [(columns.values(row.do), columns.values(row.seen), row.times) for row in read_rows(source, columns)]
+    assert {times for _, _, times in rows} == {1}
+    return [(do, seen, bool(columns.missing(seen))) for do, seen, _ in rows]
 
 
 def parsed(text, columns=BINARY):
@@ -39,7 +40,7 @@ def parsed(text, columns=BINARY):
 
 def refused(source, columns=BINARY):
     with pytest.raises(ParseError) as caught:
-        parsed(source, columns) if isinstance(source, str) else read_history(source, columns)
+        import_rows(io.StringIO(source, newline="") if isinstance(source, str) else source, columns)
     return caught.value
 
 
@@ -141,7 +142,7 @@ def test_a_bad_file_is_refused_with_its_line(text, line, message, tmp_path):
     path = tmp_path / "history.csv"
     path.write_text(text, newline="")
     with pytest.raises(ParseError) as caught:
-        read_history(path, BINARY)
+        import_rows(path, BINARY)
     assert str(caught.value) == f"{path}: {error}"
 
 
@@ -194,7 +195,7 @@ def test_what_is_no_row_is_not_gone_through():
 def test_sources_that_are_none(tmp_path):
     for source in (3, None, {"X1": 1}, b"X1,Y\n1,1\n", io.BytesIO(b"X1,Y\n1,1\n")):
         with pytest.raises(ExperimentError, match=r"rounds come as|a table is"):
-            read_history(source, BINARY)
+            import_rows(source, BINARY)
     assert "at least one round" in str(refused([]))
     assert "stands twice" in str(refused(pd.DataFrame([[1, 1]], columns=["Y", "Y"])))
     frame = pd.DataFrame({"X1": [1, 0], "do:X1": [1, None], "Y": [1, 1], "count": [3, 4]})
@@ -203,7 +204,7 @@ def test_sources_that_are_none(tmp_path):
         assert f"{name!r} is its index" in said
         assert "reset_index()" in said
     for table in (frame.set_index("X1").reset_index(), frame.set_index("X1", drop=False), frame.rename_axis("day")):
-        assert len(history.read_history(table, BINARY)) == 2
+        assert len(read_rows(table, BINARY)) == 2
     assert "cannot be read" in str(refused(tmp_path / "nowhere.csv"))
     assert "cannot be read" in str(refused(tmp_path))
     (tmp_path / "latin.csv").write_bytes(b"X1,Y\n1,\xe9\n")

@@ -14,13 +14,14 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import DobanditWarning, ExperimentError, ParseError
-from dobandit.experiment.past import read_past
-from dobandit.experiment.rounds import Columns
+from dobandit.experiment.batches import prior_rows
+from dobandit.experiment.definition import define
+from dobandit.experiment.row_encoding import split_batch
+from dobandit.oracle.rules import Rules
 
 GRAPH = dob.CausalGraph(
     [("email", "visit"), ("price", "visit"), ("visit", "buy")], target="buy", controllable=["email", "price"]
 )
-COLUMNS = Columns(GRAPH)
 NAMES = ["email", "price", "visit", "buy"]
 
 
@@ -35,6 +36,10 @@ def rows(size=200, seed=0):
             row["visit"] = None
         found.append(row)
     return found
+
+
+def read_past(source, graph=GRAPH):
+    return prior_rows(define(graph, Rules(1), None, None, 0, None, "auto", False), source)
 
 
 def marked(row, column, write):
@@ -61,18 +66,18 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_every_mark_of_what_was_set_says_the_same(way, column):
     wanted = read_past(
-        [({name: row[name] for name in row["set"]}, {name: row[name] for name in NAMES}) for row in rows()], COLUMNS
+        [({name: row[name] for name in row["set"]}, {name: row[name] for name in NAMES}) for row in rows()]
     )
-    assert read_past([marked(row, column, WAYS[way]) for row in rows()], COLUMNS) == wanted
+    assert read_past([marked(row, column, WAYS[way]) for row in rows()]) == wanted
     prefixed = [
         {**{name: row[name] for name in NAMES}, **{f"do:{name}": row[name] for name in row["set"]}} for row in rows()
     ]
-    assert read_past(prefixed, COLUMNS) == wanted
+    assert read_past(prefixed) == wanted
 
 
 def test_files_and_frames_say_the_same(tmp_path):
     listed = [marked(row, "intervention_targets", WAYS["commas"]) for row in rows()]
-    wanted = read_past(listed, COLUMNS)
+    wanted = read_past(listed)
     assert wanted.rounds == 200
     plain, packed, parquet = (tmp_path / name for name in ("visits.csv", "visits.csv.gz", "visits.parquet"))
     with open(plain, "w", newline="") as file:
@@ -87,9 +92,9 @@ def test_files_and_frames_say_the_same(tmp_path):
     bars = tmp_path / "visits.txt"
     frame.assign(visit=frame["visit"].map({0: "n", 1: "Y"})).to_csv(bars, sep="|", index=False, na_rep="null")
     for source in (str(plain), plain, packed, str(parquet), frame, reversed(listed), zipped, bars):
-        assert read_past(source, COLUMNS) == wanted
+        assert read_past(source) == wanted
     with open(plain, newline="") as file:
-        assert read_past(file, COLUMNS) == wanted
+        assert read_past(file) == wanted
 
 
 def test_arrow_tables_and_lists_in_parquet_are_read(tmp_path):
@@ -99,7 +104,7 @@ def test_arrow_tables_and_lists_in_parquet_are_read(tmp_path):
     listed = [marked(row, "do", WAYS["a list"]) for row in rows(50)]
     table = pa.Table.from_pylist(listed)
     pq.write_table(table, tmp_path / "data")  # known by its first bytes
-    assert read_past(table, COLUMNS) == read_past(tmp_path / "data", COLUMNS) == read_past(listed, COLUMNS)
+    assert read_past(table) == read_past(tmp_path / "data") == read_past(listed)
 
 
 def test_polars_is_read_by_what_it_can_do():
@@ -109,18 +114,17 @@ def test_polars_is_read_by_what_it_can_do():
         def iter_rows(self):
             return iter([(1, 0, 1, 0), (0, 0, 1, 1)])
 
-    assert read_past(Frame(), COLUMNS).rounds == 2
+    assert read_past(Frame()).rounds == 2
 
 
 def test_counts_and_repeated_rows_are_the_same_and_trials_hold_every_round_once():
     one = {"email": 1, "price": 0, "visit": 1, "buy": 1}
     other = {"email": 0, "price": 0, "visit": 0, "buy": 0}
-    past = read_past([one] * 70 + [other] * 30, COLUMNS)
-    assert past == read_past([{**other, "count": 30}, {**one, "count": 70}], COLUMNS)
+    past = read_past([one] * 70 + [other] * 30)
+    assert past == read_past([{**other, "count": 30}, {**one, "count": 70}])
     counted: dict[str, int] = {}
     for trial in past.trials:
-        seen = trial.observation[2:-2].split("],[")
-        for text, count in zip(seen, json.loads(trial.counts), strict=True):
+        for text, count in zip(*split_batch(trial.observation, trial.counts), strict=True):
             counted[text] = counted.get(text, 0) + count
         assert sum(json.loads(trial.counts)) == trial.rounds
     assert sorted(counted.values()) == [30, 70]
@@ -134,25 +138,27 @@ def test_counts_and_repeated_rows_are_the_same_and_trials_hold_every_round_once(
 def test_a_slip_in_a_name_is_said_with_the_name_that_was_meant():
     good = {"email": 1, "price": 0, "visit": 1, "buy": 1}
     with pytest.raises(ParseError, match=r"'vist' is none. Did you mean 'visit'\?"):
-        read_past([{**good, "vist": 1}], COLUMNS)
+        read_past([{**good, "vist": 1}])
     with pytest.raises(ParseError, match=r"'intervention_target' is none. Did you mean 'intervention_targets'\?"):
-        read_past([{**good, "intervention_target": "email"}], COLUMNS)
+        read_past([{**good, "intervention_target": "email"}])
     with pytest.raises(ParseError, match=r"do:emial.*Did you mean 'do:email'\?"):
-        read_past([{**good, "do:emial": 1}], COLUMNS)
+        read_past([{**good, "do:emial": 1}])
     with pytest.raises(ParseError, match="emial"):
-        read_past([{**good, "do": "emial"}], COLUMNS)
+        read_past([{**good, "do": "emial"}])
     with pytest.raises(ParseError, match=r"'visit' has no value in any row.*latent=\['visit'\]"):
-        read_past([{"email": 1, "price": 0, "buy": 1}], COLUMNS)
+        read_past([{"email": 1, "price": 0, "buy": 1}])
     with pytest.raises(ParseError, match=r"'buy' has no value in any row\. Add its column"):  # the target is not hidden
-        read_past([{"email": 1, "price": 0, "visit": 1}], COLUMNS)
-    with pytest.raises(ParseError, match=r"of its columns, 'email price visit buy', none is one.*separated by commas"):
-        read_past(io.StringIO("email price visit buy\n1 0 1 1\n"), COLUMNS)
+        read_past([{"email": 1, "price": 0, "visit": 1}])
+    with pytest.raises(
+        ParseError, match=r"none of the columns 'email price visit buy' is a variable.*separated by commas"
+    ):
+        read_past(io.StringIO("email price visit buy\n1 0 1 1\n"))
 
 
 def test_what_is_no_variable_is_passed_over_and_said():
     row = {"email": 1, "price": 0, "visit": 1, "buy": 1, "customer_number": 17, "day": "2026-01-01"}
     with pytest.warns(DobanditWarning, match="'customer_number', 'day'"):
-        past = read_past([row], COLUMNS)
+        past = read_past([row])
     assert past.passed == ("customer_number", "day")
 
 
@@ -172,29 +178,29 @@ def test_what_is_no_variable_is_passed_over_and_said():
 )
 def test_marks_that_cannot_be_are_refused(row, what):
     with pytest.raises(ParseError, match=what):
-        read_past([{"visit": 1, "buy": 0, **row}], COLUMNS)
+        read_past([{"visit": 1, "buy": 0, **row}])
 
 
 def test_a_variable_called_do_is_a_variable():
     graph = dob.CausalGraph([("do", "buy")], target="buy")
-    past = read_past([{"do": 1, "buy": 1}, {"do": 0, "buy": 1}], Columns(graph))
+    past = read_past([{"do": 1, "buy": 1}, {"do": 0, "buy": 1}], graph)
     assert {trial.do for trial in past.trials} == {"[null,null]"}
 
 
 def test_parquet_without_its_package_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as where it is not installed
     with pytest.raises(ExperimentError, match=r"pip install 'dobandit\[parquet\]'"):
-        read_past(tmp_path / "visits.parquet", COLUMNS)
+        read_past(tmp_path / "visits.parquet")
 
 
 @pytest.mark.parametrize("name", ["none.parquet", "none.csv", "none.csv.gz"])
 def test_a_file_that_is_not_there_is_said(name, tmp_path):
     with pytest.raises(ParseError, match=name):
-        read_past(tmp_path / name, COLUMNS)
+        read_past(tmp_path / name)
 
 
 def test_a_compressed_file_that_is_damaged_is_said(tmp_path):
     whole = gzip.compress(b"email,price,visit,buy\n" + b"1,0,1,1\n" * 50)
     (tmp_path / "half.csv.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ParseError, match="damaged"):
-        read_past(tmp_path / "half.csv.gz", COLUMNS)
+        read_past(tmp_path / "half.csv.gz")

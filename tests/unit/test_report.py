@@ -11,9 +11,8 @@ from scipy import stats
 from dobandit import paper
 from dobandit.policy.yardsticks import Random
 from dobandit.report.curves import message, regret_figure
-from dobandit.report.readable import amount, columns, markdown, percent, shortened, signed
+from dobandit.report.layers import spread
 from dobandit.report.result import SimulationResult
-from dobandit.report.spread import spread
 from dobandit.report.tables import (
     Table,
     summary_document,
@@ -23,7 +22,7 @@ from dobandit.report.tables import (
     table_markdown,
 )
 from dobandit.simulation.study import study_of
-from dobandit.texts import printable
+from dobandit.texts import amount, columns, markdown, percent, printable, shortened, signed
 from helpers.reports import NASTY, result_of
 
 # -- numbers and names ------------------------------------------------------------------------------------------------

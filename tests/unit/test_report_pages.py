@@ -15,11 +15,11 @@ from dobandit.report.charts import graph_chart, regret_chart, save_chart
 from dobandit.report.curves import message
 from dobandit.report.figures import specification, svg_of
 from dobandit.report.html import PageFigure, Section, report_html, study_page, study_section
-from dobandit.report.readable import columns, shortened_apart
 from dobandit.report.result import SimulationResult, load_result, simulate
 from dobandit.report.tables import (
     Table,
 )
+from dobandit.texts import columns, shortened_apart
 from helpers.reports import NASTY, result_of
 
 # -- pages ------------------------------------------------------------------------------------------------------------
@@ -172,8 +172,19 @@ def test_notebooks_show_figures_and_tables(usual):
 
 
 def test_newest_vega_lite_is_used_where_altairs_is_missing(monkeypatch):
-    monkeypatch.setattr(figures, "converter", lambda: type("Old", (), {"get_vegalite_versions": lambda: ["5.8"]}))
-    assert figures._version() is None
+    asked = []
+
+    class Old:
+        def get_vegalite_versions(self):
+            return ["5.8"]
+
+        def vegalite_to_svg(self, spec, vl_version, allowed_base_urls):
+            asked.append(vl_version)
+            return "<svg></svg>"
+
+    monkeypatch.setattr(figures, "converter", Old)
+    svg_of(graph_chart(CausalGraph([("a", "y")], target="y")))
+    assert asked == [None]  # the converter's own newest
 
 
 @pytest.mark.parametrize("odd", ["\x00", "\x01", "\x1b[31m", "\ufffe", "\uffff", "\ud800"])

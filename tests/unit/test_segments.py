@@ -8,8 +8,17 @@ import pytest
 from dobandit import CausalGraph, CausalTS, CausalUCB
 from dobandit.errors import ObservationError
 from dobandit.estimation.estimators import learn, weighted_squares
-from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, judge, member_means
-from dobandit.estimation.segments import context_bits, line_of, segments_at, segments_of
+from dobandit.estimation.mixture import (
+    CURVED,
+    OWN_LINES,
+    STRAIGHT,
+    context_bits,
+    judge,
+    line_of,
+    member_means,
+    segments_at,
+    segments_of,
+)
 from dobandit.estimation.statistics import layout_of
 from dobandit.policy.engine import Rounds
 

@@ -23,11 +23,9 @@ _HOMES = {
         "check": "Say what is right and wrong with a graph or model FILE.",
         "project": "Remove the hidden variables of a graph or linear model FILE.",
     },
-    "expecting": {
+    "solve": {
         "expect": "Means of every variable of a model FILE (JSON, or BIF with tables) under an intervention.",
         "paper": "List the paper's models G1..G5 with the best set of each.",
-    },
-    "solving": {
         "solve": "The best action on a model FILE (JSON, or BIF with tables): what to set, and to what, so that the "
         "target becomes most likely.",
     },

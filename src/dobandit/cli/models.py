@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dobandit.cli.networks import graph_options, hide_of, read_structure
+from dobandit.cli.options import graph_options, hide_of, read_structure
 from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say, several
 from dobandit.cli.spelling import as_command
 from dobandit.documents.graphs import check_document, policies
@@ -17,10 +17,11 @@ from dobandit.graph.formats import format_of_path, print_graph, write_graph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.files import print_model, write_model
 from dobandit.model.projection import project
-from dobandit.report.readable import counted
+from dobandit.texts import counted
 
 _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 
+LEVELS = "the effect of a lever with more than two values is learned as a straight line"
 MEDIATORS = "if nobody can set it, say what can be set: --controllable, or controllable in the file"
 
 
@@ -140,6 +141,8 @@ def print_report(file: str, report: dict[str, Any]) -> None:
         rows.append(("can be set, though caused", f"{names(report['settable_mediators'])} ({MEDIATORS})"))
     if "linear" in report:
         rows.append(("links", "linear (every link is the identity)" if report["linear"] else "not linear"))
+    if report.get("continuous"):
+        rows.append(("values", f"numbers from 0 to 1 ({LEVELS})"))
     if "tables" in report:
         rows.append(("probabilities", "tables, one entry per pattern of the parents"))
     if report.get("hidden_states"):

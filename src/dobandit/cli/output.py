@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import click
 
-from dobandit.report.readable import columns as width_of
-from dobandit.report.readable import stacked
-from dobandit.texts import printable, printable_lines
+from dobandit.texts import columns as width_of
+from dobandit.texts import printable, printable_lines, stacked
 
 several = partial(click.option, multiple=True, metavar="NAME")  # an option that may be repeated
 
@@ -113,26 +111,3 @@ def names(items: Sequence[str], most: int = 12) -> str:
 def quiet(as_json: bool) -> bool:
     """No progress bar where nobody looks: in JSON mode, or when standard error is not a terminal."""
     return as_json or not sys.stderr.isatty()
-
-
-@contextmanager
-def progress_of_a_log(description: str, as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar that appears where the work takes a while: when (trials done, trials in all) are reported for the first
-    time. None where nobody looks."""
-    if quiet(as_json):
-        yield None
-        return
-    with ExitStack() as stack:
-        shown: list[Callable[[int], None]] = []
-        reached = 0
-
-        def report(done: int, in_all: int) -> None:
-            nonlocal reached
-            if not shown:
-                from dobandit.report.result import progress_bar
-
-                shown.append(stack.enter_context(progress_bar(description, in_all)))
-            shown[0](done - reached)
-            reached = done
-
-        yield report

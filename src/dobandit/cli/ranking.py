@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dobandit.cli.experiments.inputs import context_given, links_of
-from dobandit.cli.networks import graph_options_but_context, hide_of, read_structure
+from dobandit.cli.options import (
+    context_given,
+    graph_options_but_context,
+    hide_of,
+    link_option,
+    links_of,
+    read_structure,
+    rule_options,
+    rule_words,
+    shown_action,
+)
 from dobandit.cli.output import json_option, print_json, print_table, say, several
-from dobandit.cli.rules import link_option, rule_options, rule_words, shown_action
 from dobandit.oracle.rules import rules_of
 from dobandit.texts import decimals, fixed, printable
 
@@ -134,5 +142,5 @@ def _margin_words(node: NodeFit) -> str:
 
 def _fit_words(node: NodeFit) -> str:
     if node.link in ("rate", "table"):
-        return "any data fit"
+        return "nothing to test"
     return node.verdict if node.p is None else f"{node.verdict} (p = {node.p:.2g})"

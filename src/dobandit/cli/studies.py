@@ -8,10 +8,18 @@ from typing import Any
 
 import click
 
-from dobandit.cli.experiments.inputs import links_of
-from dobandit.cli.networks import hide_of, hide_option, network_options, read_world
+from dobandit.cli.options import (
+    effects_option,
+    hide_of,
+    hide_option,
+    link_option,
+    links_of,
+    network_options,
+    read_world,
+    rule_options,
+    rule_words,
+)
 from dobandit.cli.output import json_option, print_json, print_table, quiet, say, screen_width, several
-from dobandit.cli.rules import effects_option, link_option, rule_options, rule_words
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import FILE_NAME, StudyResult
 from dobandit.simulation.study import DEFAULTS, Study, study_of

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from dobandit.cli.experiments.inputs import lease_of
+from dobandit.cli.options import lease_of
 from dobandit.cli.output import answer, json_option, print_json, print_table
 from dobandit.cli.storage import group_storage_option, kept, storage_option
 from dobandit.documents.live import token_document

@@ -14,11 +14,11 @@ from dobandit.client.connection import Connected, Connection
 from dobandit.documents import reading
 from dobandit.errors import DobanditWarning, MissingError
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
+from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, lease_seconds
 from dobandit.experiment.diagnosis import Diagnosis
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.log import check_page, checked_path, number_of
-from dobandit.experiment.past import columns_of
 from dobandit.experiment.status import Status
 from dobandit.experiment.trial import Told, Trial
 from dobandit.policy.answers import Recommendation
@@ -132,8 +132,8 @@ class RemoteExperiment(Connected):
         return int(self._post("/record", said, once=True)["trial"])
 
     def import_history(self, source: Any) -> range:
-        """Many such rounds, `source`: all of them, or none if one is wrong. Files are read here, and rows that belong
-        together are one trial as in `Experiment.import_history`. Returns the numbers of the trials.
+        """Many such rounds, `source`: all of them, or none if one is wrong. Files are read here, and rows become
+        trials as in `Experiment.import_history`. Returns the numbers of the trials.
         """
         rows = values.rounds(source, self.columns)
         said = self._post("/import", {"rows": rows}, once=True)

@@ -10,12 +10,9 @@ import numpy as np
 
 from dobandit.checks import absent, shown
 from dobandit.errors import ExperimentError, ObservationError
-from dobandit.experiment.batches import at_hand
-from dobandit.experiment.columnar import cells_of, is_frame, is_parquet, read_parquet
-from dobandit.experiment.export import seen_column
-from dobandit.experiment.history import Rounds, read_history
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.tables import is_file
+from dobandit.experiment.batches import import_rows
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.readers import cells_of, is_file, is_frame, is_parquet, named, read_parquet, text_of
 
 
 def plain(value: Any, what: str = "a number") -> Any:
@@ -63,11 +60,11 @@ def _table(given: Any) -> str | Iterable[Any]:
     if is_parquet(given) or is_frame(given):
         header, rows = read_parquet(given) if is_parquet(given) else cells_of(given)
         return [dict(zip(header, row, strict=True)) for row in rows]
-    table = at_hand(given)
-    if is_file(table):
-        return str(table.read())
-    if isinstance(table, Iterable) and not isinstance(table, (str, bytes)):
-        return table
+    if is_file(given):
+        with named(given):
+            return text_of(given)
+    if isinstance(given, Iterable) and not isinstance(given, bytes):
+        return given
     raise ObservationError(
         f"an observation maps names to values, or is a list of such rows, but got {type(given).__name__}."
     )
@@ -83,22 +80,15 @@ def _row(number: int, row: Any) -> Any:
 
 
 def rounds(source: Any, columns: Columns) -> list[dict[str, Any]]:
-    """Rounds of any source that `import_history` takes, checked, a trial each; one of many rounds is a list of rows."""
+    """The trials that the rows of any source are which `import_history` takes, checked, as rows of a log."""
     return [
-        {"do": decoded(trial[0].do, columns), "observation": _observed(trial, columns)}
-        for trial in read_history(source, columns)
+        {
+            "trial": number,
+            "do": columns.decode(trial.do),
+            "observation": columns.decode_batch(trial.observation or "", trial.counts),
+        }
+        for number, trial in enumerate(import_rows(source, columns).trials)
     ]
-
-
-def _observed(trial: Rounds, columns: Columns) -> dict[str, Any] | list[dict[str, Any]]:
-    if len(trial) == 1 and trial[0].times == 1:
-        return decoded(trial[0].observation, columns)
-    rows = [(decoded(one.observation, columns), one.times) for one in trial]
-    return [{**{seen_column(name): v for name, v in row.items()}, columns.count_key: n} for row, n in rows]
-
-
-def decoded(row: list[float | None], columns: Columns) -> dict[str, float]:
-    return {name: value for name, value in zip(columns.names, row, strict=True) if value is not None}
 
 
 def text(value: Any) -> str:

@@ -63,6 +63,7 @@ def check_document(
         report["hidden_states"] = dict(what.parts)
         report["ones"] = {name: list(states) for name, states in what.ones.items()}
     if isinstance(what, WeightedModel):
+        report["continuous"] = what.continuous
         report["linear"] = what.is_linear
         report["nonnegative"] = what.nonnegative
         report["harmful"] = [

@@ -96,7 +96,7 @@ def status_document(status: Status) -> dict[str, Any]:
 
 
 def shown_document(experiment: Experiment, status: Status) -> dict[str, Any]:
-    """What an experiment is, and how far."""
+    """An experiment's settings and progress."""
     return {**status_document(status), "definition": experiment.definition.document}
 
 

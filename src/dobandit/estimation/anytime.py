@@ -33,8 +33,7 @@ from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.log_likelihood import descend, has_domain, node_slopes
 from dobandit.estimation.mixture import CURVED, STRAIGHT, Mixture
 from dobandit.estimation.mle import LARGEST, counts_of
-from dobandit.estimation.statistics import Layout, dot, factorise, named_parents, solve_factored
-from dobandit.estimation.wide_sets import MANY_PARENTS, ellipsoid, squared
+from dobandit.estimation.statistics import Layout, dot, factorise, solve_factored
 from dobandit.model.link_kernels import CODES, IDENTITY, LinkArrays, link_value
 
 _GUARD = 0.05  # nats, shared by the guarded patterns of a node
@@ -61,9 +60,6 @@ class LikelihoodSets(NamedTuple):
 
     kind: Any  # SomePromised or NonePromised
     promised: NDArray[np.bool_]  # (n + 1,) whether a node's link is promised, and makes L convex
-    wide: NDArray[
-        np.bool_
-    ]  # (n + 1,) whether a promised node has so many parents that its ellipsoid stands for its set
     links: LinkArrays
     centre: NDArray[np.float64]  # (D,) where L with barrier and ridge is least
     curve: NDArray[np.float64]  # (D * D,) the factor of the Hessian there
@@ -88,7 +84,6 @@ class Centre(NamedTuple):
     barrier: float
     ridge: float
     most: float  # R
-    radius: float  # of the ellipsoid that stands for the set (`estimation.wide_sets`); 0: the set itself is searched
 
 
 def likelihood_sets(layout: Layout, mix: Mixture) -> LikelihoodSets:
@@ -104,7 +99,6 @@ def likelihood_sets(layout: Layout, mix: Mixture) -> LikelihoodSets:
     return LikelihoodSets(
         SomePromised() if promised.any() else NonePromised(),
         promised,
-        promised & (named_parents(layout) > MANY_PARENTS),
         links,
         centre=vector(),
         curve=square(),
@@ -207,11 +201,7 @@ def find_centre(layout: Any, sets: Any, state: Any, v: int, nats: float) -> Any:
     if not over:
         node_slopes(layout, links, patterns, v, sets.centre, barrier, ridge, sets.grad, sets.curve)
         over = not factorise(sets.curve, d)
-    radius = 0.0
-    if sets.wide[v] and not over:
-        room = room_at(sets, sets.centre, d, loss, budget, ridge, most)
-        radius = ellipsoid(layout, sets, state, v, room, most)
-    return Centre(0 if over else 1, loss, budget, barrier, ridge, most, radius)
+    return Centre(0 if over else 1, loss, budget, barrier, ridge, most)
 
 
 @inlined
@@ -234,8 +224,6 @@ def highest(layout: Any, sets: Any, state: Any, v: int, centre: Any, end: int) -
     multiplier: by Newton's method for log(L - L(centre)) as a function of log pull, a line for a quadratic L.
     """
     d, along, theta, code = layout.ptr[v + 1] - layout.ptr[v], sets.along, sets.theta, sets.links.code[v]
-    if centre.radius > 0.0:
-        return highest_within(sets, d, centre)
     tied = code != IDENTITY and (end == 1 or not has_domain(code))
     middle = most = spread = square = 0.0
     solve_factored(sets.curve, d, along, sets.lean)
@@ -276,18 +264,6 @@ def highest(layout: Any, sets: Any, state: Any, v: int, centre: Any, end: int) -
             leap = math.log(risen / room) * risen / max(pull * pull * spread, 1e-300)
             pull *= math.exp(min(max(-leap, -2.0), 2.0))
     return bound
-
-
-@inlined
-def highest_within(sets: Any, d: int, centre: Any) -> float:
-    """The largest a . theta over an ellipsoid, a = sets.along."""
-    middle = most = 0.0
-    for j in range(d):
-        middle += sets.along[j] * sets.centre[j]
-        most += abs(sets.along[j]) * centre.most
-    if not centre.radius < math.inf:
-        return most
-    return min(most, middle + centre.radius * math.sqrt(max(squared(sets.curve, d, sets.along, sets.lean), 0.0)))
 
 
 @kernel

@@ -19,7 +19,7 @@ Read before relying on a guarantee:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dobandit.checks import MOST_ROUNDS_EVER, shown, whole_number
 from dobandit.errors import ModelError
@@ -180,3 +180,30 @@ def hoeffding(mean: float, count: int) -> tuple[float, float]:
     """Hoeffding's 95% interval of a mean of numbers from 0 to 1."""
     reach = math.sqrt(math.log(2.0 / 0.05) / (2.0 * count))
     return max(mean - reach, 0.0), min(mean + reach, 1.0)
+
+
+def beta_binomial(mean: float, count: int, alpha: float = 0.05) -> tuple[float, float]:
+    """A confidence sequence: an interval of the mean of numbers from 0 to 1 that is valid at every look.
+
+    s is the sum of n numbers. The likelihood ratio of a coin q against p is q^s (1 - q)^(n - s) / p^s (1 - p)^(n - s).
+    For 0/1 outcomes with mean p it is a martingale that starts at 1. For other numbers from 0 to 1 with mean p it is a
+    supermartingale, since each factor is convex in its outcome. Its average over Jeffreys' prior of q is one, too. By
+    Ville's inequality it ever exceeds 1 / alpha with probability at most alpha (Robbins 1970). The interval holds every
+    p against which it does not: B(s + 1/2, n - s + 1/2) / B(1/2, 1/2) <= p^s (1 - p)^(n - s) / alpha.
+    Batches are looks that are left out, so that it stays valid with them.
+    """
+    s, rest = mean * count, (1.0 - mean) * count
+    mixture = math.lgamma(s + 0.5) + math.lgamma(rest + 0.5) - math.lgamma(count + 1.0) - math.log(math.pi)
+
+    def beyond(p: float) -> bool:
+        likelihood = (s * math.log(p) if s > 0.0 else 0.0) + (rest * math.log1p(-p) if rest > 0.0 else 0.0)
+        return mixture - likelihood > math.log(1.0 / alpha)
+
+    return _end(beyond, 0.0, mean), _end(beyond, 1.0, mean)
+
+
+def _end(beyond: Callable[[float], bool], outside: float, inside: float) -> float:
+    """The end of an interval between a bound that may be outside of it and a number within, by bisection."""
+    while abs(outside - inside) > 1e-12 and (middle := 0.5 * (outside + inside)) not in (outside, inside):
+        outside, inside = (middle, inside) if beyond(middle) else (outside, middle)
+    return outside

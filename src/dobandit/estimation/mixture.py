@@ -5,7 +5,7 @@ V: a row of parents, the constant first.  c, s: how often a pattern of V was see
 straight   X = 1 with probability theta . V: weighted least squares (`estimators.WeightedSquares`)
 curved     f(theta . V), f the node's link, or the logistic one: maximum a posteriori on the pattern counts, with the
            precision PRIOR on every weight; its covariance is the inverse Hessian
-own lines  in place of the straight line where some of V is context: one for each segment (`estimation.segments`)
+own lines  in place of the straight line where some of V is context: one for each segment
 table      any probability for each pattern: (s + k p + h / 2) / (c + k + h), p what the other members say of it and
            k = BACK, h = EVEN imagined rows: of a pattern that nobody has seen the others speak, of one seen often the
            counts do
@@ -15,6 +15,10 @@ goes back to where it was at the start: a table, which predicts worse while its 
 ever (fixed share, Herbster and Warmuth 1998; the catch-up phenomenon, van Erven, Grunwald and de Rooij 2012).
 Where there are segments, the curve that all of them share stands apart: the others share weight among themselves, and
 the curve neither gives nor takes any. Once the rows have refuted it, it does not come back.
+Segments are the patterns of a node's parents that are context. A shared line says that a lever does the same
+everywhere, which is what one experiment for all segments is tempted to believe; with a line of its own, a segment is
+judged by its own rounds alone. Line `first[v] + g` is that of node v's segment g; where its numbers are stands in the
+`layout` of `Segments`, as for nodes.
 """
 
 from __future__ import annotations
@@ -28,7 +32,6 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row, start_with_shares
 from dobandit.estimation.mle import Patterns, add_pattern, counts_of, find_pattern, start_patterns
-from dobandit.estimation.segments import Segments, line_of, segments_of
 from dobandit.estimation.statistics import (
     Layout,
     Statistics,
@@ -40,7 +43,64 @@ from dobandit.estimation.statistics import (
     solve_factored,
     start_statistics,
 )
+from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import EXPONENTIAL, RATIONAL, LinkArrays, link_slope, link_value
+
+
+class Segments(NamedTuple):
+    """What stays fixed."""
+
+    first: NDArray[np.int64]  # (n + 1,)
+    bit: NDArray[np.int64]  # by slot of the graph: which bit of the segment's number a parent is; -1: none
+    layout: Layout  # of the lines
+
+
+def segments_of(layout: Layout, context: NDArray[np.bool_]) -> Segments:
+    """The segments of every node. context: by slot, whether the parent tells the node's segments apart."""
+    sizes = np.diff(layout.ptr)
+    node = np.repeat(np.arange(len(sizes)), sizes)
+    before: NDArray[np.int64] = np.cumsum(context) - context  # of all slots, then of the node's own
+    bit = np.where(context, before - before[layout.ptr[node]], -1)
+    counts = np.bincount(node[context], minlength=len(sizes))
+    lines = np.where(counts > 0, 1 << counts, 0)
+    first = np.cumsum(lines) - lines + 1  # line 0 is nobody's, as node 0 is the constant
+    size = np.concatenate([[0], np.repeat(sizes, lines)])
+    ptr, square = offsets(size), offsets(size**2)
+    return Segments(first, bit.astype(np.int64), Layout(ptr, layout.parent, square, layout.target))
+
+
+@inlined
+def line_of(segments: Any, layout: Any, v: int, row: Any) -> int:
+    """The line of the segment that a row of v's parents is in."""
+    start, segment = layout.ptr[v], 0
+    for j in range(layout.ptr[v + 1] - start):
+        if segments.bit[start + j] >= 0 and row[j] > 0.5:
+            segment |= 1 << segments.bit[start + j]
+    return segments.first[v] + segment
+
+
+@inlined
+def segments_at(segments: Any, layout: Any, v: int) -> int:
+    """How many segments v has."""
+    count = 1
+    for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+        if segments.bit[slot] >= 0:
+            count *= 2
+    return count
+
+
+@inlined
+def context_bits(segments: Any, layout: Any, v: int) -> int:
+    """The bits of a parents' pattern that say the segment, lower ones first. Bit j: the j-th parent that is not the
+    constant. `part = (part - bits) & bits` goes through the segments in the order of their numbers."""
+    start, bits = layout.ptr[v], 0
+    if layout.parent[start] == 0:
+        start += 1
+    for slot in range(start, layout.ptr[v + 1]):
+        if segments.bit[slot] >= 0:
+            bits |= 1 << (slot - start)
+    return bits
+
 
 STRAIGHT, CURVED, TABLE, OWN_LINES = 0, 1, 2, 3
 MEMBERS = ("straight", "curved", "table", "own lines")
@@ -49,8 +109,7 @@ BACK, EVEN = 1.0, 0.5  # imagined rows of a table's cell: at what the others say
 # Odds of the members at the start. The table's are the highest: what the others say of one pattern by what was seen of
 # another they have to earn; where they are right, the table loses little by not knowing. Where there are segments,
 # their own lines come before the curve that all of them share.
-ODDS, ODDS_BY_SEGMENT = (1.0, 1.0, 20.0, 0.0), (0.0, 0.3, 20.0, 4.0)
-ODDS_APART = (0.0, 0.005, 20.0, 4.0)  # by segment, where the shared curve stands apart
+ODDS, ODDS_BY_SEGMENT = (1.0, 1.0, 20.0, 0.0), (0.0, 0.005, 20.0, 4.0)
 _SURE = 1e-9
 _NEWTON = 3  # steps per fit; the last fit is the start of the next
 _ALWAYS = 64  # rows up to which a curve is fitted after each of them
@@ -99,14 +158,12 @@ def mixture(
     room: int,
     shares: bool,
     context: NDArray[np.bool_],
-    curve_apart: bool,
 ) -> tuple[Mixture, Mixed]:
     """The estimator and its state before any round. Patterns are counted at every node, straight lines too: intervals
     that hold at every round are made of the counts (`estimation.anytime`).
 
     shares  weights are promised to be nonnegative with a sum of at most 1 (`start_with_shares`)
     context  by slot, whether a parent tells the node's segments apart
-    curve_apart  whether the curve that segments share stands apart
     """
     stats, nodes = start_statistics(layout, ridge), len(layout.ptr) - 1
     if shares:
@@ -115,9 +172,9 @@ def mixture(
     patterns = start_patterns(layout, counted, room)
     sizes = np.diff(layout.ptr)
     covariance = np.concatenate([np.eye(size).ravel() / PRIOR for size in sizes])
-    odds = has * np.where(has[:, OWN_LINES:], ODDS_APART if curve_apart else ODDS_BY_SEGMENT, ODDS)
+    odds = has * np.where(has[:, OWN_LINES:], ODDS_BY_SEGMENT, ODDS)
     start = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1.0)
-    apart, back = has[:, OWN_LINES] & curve_apart, start.copy()
+    apart, back = has[:, OWN_LINES], start.copy()
     back[apart, CURVED] = 0.0
     back[apart] /= back[apart].sum(axis=1, keepdims=True)
     segments = segments_of(layout, context)
@@ -146,6 +203,11 @@ def form_in_words(estimator: Any, state: Any, v: int) -> str:
     weight = state.weight[v]
     best = int(np.argmax(weight))
     return f"{_FORMS[best]} ({100 * weight[best]:.0f}%)"
+
+
+def is_curve(estimator: Any, v: int) -> bool:
+    """Whether node v is a curve and nothing else: its link was promised."""
+    return isinstance(estimator, Mixture) and bool(estimator.has[v, CURVED]) and int(estimator.has[v].sum()) == 1
 
 
 @inlined

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.experiment.ledger import Ledger
-from dobandit.experiment.row_texts import Row
-from dobandit.experiment.status import mean_of
+from dobandit.experiment.row_encoding import Row
+from dobandit.experiment.status import anytime_mean
 from dobandit.model.weights import fixed_values
 from dobandit.oracle.actions import action_of
 from dobandit.policy.engine import Interval
@@ -24,7 +24,8 @@ class BestObserved(NamedTuple):
     """A set that was tried, with the mean of the target in its rounds. The model has no part in it.
 
     do        what was set
-    mean      of the target;  interval: its interval, which holds at this round with probability `level`
+    mean      of the target
+    interval  its confidence interval at `level`, valid at every look and for all sets that were tried at once
     rounds    how many there were that saw the target
     """
 
@@ -32,7 +33,7 @@ class BestObserved(NamedTuple):
     mean: float
     interval: Interval
     rounds: int
-    level: float = 0.95  # of the interval, at this round
+    level: float = 0.95
 
 
 class EdgeEstimate(NamedTuple):
@@ -69,9 +70,9 @@ def best_observed(
 
     context  only rounds that saw these values
     """
-    columns = ledger.columns
+    columns, sets = ledger.columns, ledger.sets_tried
     found = [
-        BestObserved(columns.decode(do), *mean_of(total, rounds, columns.continuous))
+        BestObserved(columns.decode(do), *anytime_mean(total, rounds, sets))
         for do, (rounds, total) in sorted(ledger.sums(context).items())
     ]
     found.sort(key=lambda best: (best.interval.low, best.mean), reverse=True)
@@ -91,7 +92,7 @@ def observed_of(ledger: Ledger, do: Do, context: Row | None) -> Observed | None:
         return None
     from dobandit.policy.answers import Observed
 
-    mean = mean_of(total, rounds, columns.continuous)
+    mean = anytime_mean(total, rounds, ledger.sets_tried)
     return Observed(mean.value, mean.rounds, mean.interval)
 
 

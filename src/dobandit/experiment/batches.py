@@ -1,37 +1,46 @@
-"""What was seen in one trial: a row, or many, which the log keeps as distinct rows with how often each was seen.
+"""From rows to trials: what was seen in many rounds is kept as distinct rows with counts.
 
-The order in which rows are told does not matter: they are sorted by their texts, and equal ones counted together. So
-the same rows in another order, or summed up with counts, are the same content, and teach the same to the last bit.
+Rows of one trial have no order: they are sorted by their texts, and equal ones counted together. So the same rows in
+another order, or summed up with counts, are the same content, and teach the same to the last bit.
+
+Rows that do not say which trial they are of are summed up over the whole source. What a node looks like is judged by
+predictions of rows that are not yet known, so that rows in the order of their values, as sums have them, would speak
+for tables and against everything that learns across patterns. So the rounds are shuffled (always in the same way) and
+cut into parts, each a small share of all before it. Each part has a trial for everything that was set in it. As the
+order is lost, intervals that rest on an order do without it (`Engine.update_unordered`).
+
+Rows that name their trial, by its number or the time at which it was closed, stay one trial, in the order of the
+source: an exported log comes back as the same trials.
 """
 
 from __future__ import annotations
 
-import io
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dobandit.checks import shown
-from dobandit.errors import InterventionError, ObservationError, ParseError
-from dobandit.experiment.columnar import is_frame, is_parquet
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import Row, batch_text
-from dobandit.experiment.storage.base import TOLD, StoredTrial
-from dobandit.experiment.tables import (
-    MOST_ROUNDS,
-    Numbered,
-    Spoken,
-    is_file,
-    named,
-    numbered_rows,
-    plain_row,
-    read_each,
-    text_of,
-)
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.errors import DobanditWarning, ObservationError, ParseError, listed
+from dobandit.experiment.columns import Columns, columns_of
+from dobandit.experiment.readers import Given, Reading, is_file, is_frame, named, read_rows
+from dobandit.experiment.row_encoding import Row, batch_text, split_batch
+from dobandit.experiment.storage.base import IMPORTED, TOLD, ClosedTrial, StoredTrial
+from dobandit.experiment.table_columns import MOST_ROUNDS
+
+if TYPE_CHECKING:
+    from dobandit.experiment.definition import Definition
+    from dobandit.policy.problem import Problem
 
 # What was seen in a trial: {"visit": 1, "buy": 0}, a list of such rows, a pandas.DataFrame, the path of a CSV file or
 # an open text file.
 Seen = Any
+_SEED = 20_230_207
+_SINGLE = 32  # rounds up to which each is a part by itself
+_SHARE = 16  # then a part is one in so many of all before it
 
 
 class Batch(NamedTuple):
@@ -58,41 +67,30 @@ class Batch(NamedTuple):
         return StoredTrial(0, source, do, state=TOLD, closed_at=now, **self.stored())
 
 
-class _Text(io.StringIO):
-    """The text of a file, which knows where it is from."""
-
-    source: Any = None
+# -- one trial -----------------------------------------------------------------------------------------------------
 
 
-def at_hand(seen: Seen) -> Seen:
-    """What has to be read, read: this may take long, and while a trial is being closed nobody else can write."""
-    if is_file(seen) and not is_parquet(seen):
-        with named(seen):
-            text = _Text(text_of(seen))
-        text.source = seen
-        return text
-    return list(seen) if isinstance(seen, Iterator) else seen
-
-
-def batch_of(seen: Any, columns: Columns, do_row: Row, known: Row | None = None, past: bool = False) -> Batch:
+def batch_of(seen: Seen, columns: Columns, do_row: Row, context: Row | None = None) -> Batch:
     """What was seen where `do_row` was set, given what was known before (the context).
 
-    seen  a mapping, or rows: mappings, a pandas.DataFrame, the path of a CSV file, or an open text file; see `at_hand`
-    past  whether this is compared with what was told before, which older versions checked less
+    seen  a mapping, or rows: mappings, a pandas.DataFrame, the path of a CSV file, or an open text file
     """
-    if is_file(seen) or is_frame(seen) or (isinstance(seen, Iterable) and not _is_row(seen)):
-        return _many(seen, columns, do_row, known, past)
     if isinstance(seen, Mapping) and columns.count_key in seen:
-        return _many([seen], columns, do_row, known, past)
-    return summed([(columns.observation_row(seen, do_row, known, past), 1)], columns, do_row)
-
-
-def summed(rows: Iterable[tuple[Row, int]], columns: Columns, do_row: Row) -> Batch:
-    """The batch of rows in columns, each with how often it was seen."""
-    found: Counter[str] = Counter()
-    for row, count in rows:
-        found[columns.encode(row)] += count
-    return _counted(found, columns, do_row)
+        seen = [seen]
+    if is_file(seen) or is_frame(seen) or (isinstance(seen, Iterable) and not _is_row(seen)):
+        found = _summed(seen, columns, Given(do_row, context))
+    else:
+        found = Counter([columns.encode(columns.observation_row(seen, do_row, context))])
+    rounds = found.total()
+    if rounds > MOST_ROUNDS:
+        raise ObservationError(
+            f"a trial has at most {MOST_ROUNDS:,} rounds, but got {rounds:,}. Tell a part, and record the rest."
+        )
+    rows = [columns.values(text) for text in found if "null" in text]
+    missing = {name for row in rows for name in columns.missing(row)}
+    untaught = {name for row in rows for name in columns.untaught(row, do_row)}
+    in_order = (tuple(name for name in columns.names if name in names) for names in (missing, untaught))
+    return Batch(*batch_text(found), rounds, bool(missing), *in_order)
 
 
 def _is_row(seen: Any) -> bool:
@@ -100,53 +98,182 @@ def _is_row(seen: Any) -> bool:
     return isinstance(seen, (Mapping, bytes)) or hasattr(seen, "to_dict")
 
 
-def _many(seen: Any, columns: Columns, do_row: Row, known: Row | None, past: bool) -> Batch:
-    def read(row: Any) -> tuple[str, int] | None:
-        said = _said(row, source, columns, do_row)
-        if said is None or not said.times:
-            return None
-        return columns.encode(columns.observation_row(said.observation, do_row, known, past)), said.times
-
-    with named(getattr(seen, "source", None)):
-        source = numbered_rows(seen, columns)
-        try:
-            rows = Counter(filter(None, read_each(source, read)))
-        except ParseError as error:
-            if source.unit == "line":
-                raise
-            raise ObservationError(str(error)) from None
-    found: Counter[str] = Counter()
-    for (text, count), times in rows.items():
-        found[text] += count * times
-    if not found:
+def _summed(seen: Any, columns: Columns, given: Given) -> Counter[str]:
+    """How often each row was seen."""
+    try:
+        readings = read_rows(seen, columns, given=given)
+    except ParseError as error:
+        if not (error.where or "").startswith("row "):
+            raise
+        raise ObservationError(str(error)) from None
+    if not readings:
         raise ObservationError(
             "a trial is told with at least one row, but there is none. Mark it as failed, if nothing was seen."
         )
-    return _counted(found, columns, do_row)
+    found: Counter[str] = Counter()
+    for reading, rows in Counter(readings).items():
+        found[reading.seen] += reading.times * rows
+    return found
 
 
-def _said(row: Any, source: Numbered, columns: Columns, do_row: Row) -> Spoken | None:
-    if (plain := plain_row(row, columns)) is not None:  # the common case
-        return plain
-    if not isinstance(row, Mapping) and source.unit == "row" and not isinstance(row, tuple):
-        raise ObservationError(f"a row of what was seen maps names to values, but got {shown(row)}.")
-    said = source.spoken(row)
-    if said is not None and said.do and columns.do_row(said.do) != do_row:
-        raise InterventionError(
-            f"what was set is the trial's own, but this row says that {shown(dict(said.do))} was set. Leave the do: "
-            "columns out, or record the row as a round of its own."
-        )
-    return said
+# -- many trials ---------------------------------------------------------------------------------------------------
 
 
-def _counted(found: dict[str, int], columns: Columns, do_row: Row) -> Batch:
-    rounds = sum(found.values())
-    if rounds > MOST_ROUNDS:
+class ImportedRows(NamedTuple):
+    """The trials that the rows of a source are, and the columns that were passed over: they are no variables."""
+
+    trials: tuple[StoredTrial, ...]
+    rounds: int
+    passed: tuple[str, ...] = ()
+
+    def closed(self) -> list[ClosedTrial]:
+        """The trials as a learner takes them in, at the beginning of a log."""
+        return [
+            ClosedTrial(i, i, trial.state, trial.do, trial.observation, trial.counts, trial.rounds)
+            for i, trial in enumerate(self.trials)
+        ]
+
+
+def import_rows(
+    source: Any, columns: Columns, now: float | None = None, passed: list[str] | None = None
+) -> ImportedRows:
+    """The trials that the rows of a source are, checked as a whole.
+
+    source  the path of a CSV or Parquet file, an open text file, a frame or rows: see `read_rows`
+    passed  where unknown columns that are like no known one are listed, and passed over; None: they are refused
+    """
+    with named(source):
+        readings = read_rows(source, columns, passed)
+        if not readings:
+            raise ParseError("the data have at least one round that was told, but there is none. Check the source.")
+        trials = _named_trials([reading for reading in readings if reading.trial is not None], columns, now)
+        trials += _parts([reading for reading in readings if reading.trial is None], columns, now)
+    return ImportedRows(tuple(trials), sum(trial.rounds for trial in trials), tuple(passed or ()))
+
+
+def _imported(rows: dict[str, int], do: str, columns: Columns, now: float | None, counted: bool) -> StoredTrial:
+    partial = any("null" in text and columns.missing(columns.values(text)) for text in rows)
+    return Batch(*batch_text(rows, counted), sum(rows.values()), bool(partial)).trial(IMPORTED, do, now)
+
+
+def _named_trials(readings: Sequence[Reading], columns: Columns, now: float | None) -> list[StoredTrial]:
+    """The trials of rows that name them, in their order."""
+    trials: list[StoredTrial] = []
+    numbers: set[Hashable] = set()
+    for trial, together in groupby(readings, lambda one: one.trial if type(one.trial) is int else (one.trial, one.do)):
+        if trial in numbers:
+            raise ParseError(
+                f"the rows of a trial stand together, but those of trial {trial} stand apart. Sort the table by "
+                "trial.number; if it is of several experiments, import the rows of each by themselves; if the "
+                "numbers mean nothing, leave them out."
+            )
+        if type(trial) is int:  # at one time the same may be set more than once
+            numbers.add(trial)
+        first, *others = together
+        rows = Counter({first.seen: first.times})
+        for reading in others:
+            if reading.do != first.do:
+                raise ParseError(
+                    f"in all rows of a trial the same was set, but trial {trial} says both {columns.decode(first.do)} "
+                    f"and {columns.decode(reading.do)}. Correct one of the two, or leave the trials' numbers out."
+                )
+            rows[reading.seen] += reading.times
+        if rows.total() > MOST_ROUNDS:
+            raise ParseError(
+                f"a trial has at most {MOST_ROUNDS:,} rounds, but trial {first.trial} has {rows.total():,}. Give parts "
+                "of it numbers of their own."
+            )
+        trials.append(_imported(rows, first.do, columns, now, first.summed))
+    return trials
+
+
+def _parts(readings: Sequence[Reading], columns: Columns, now: float | None) -> list[StoredTrial]:
+    """The trials of rows that name none."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for reading, rows in Counter(readings).items():
+        counts[reading.do, reading.seen] += reading.times * rows
+    if counts.total() > MOST_ROUNDS:
         raise ObservationError(
-            f"a trial has at most {MOST_ROUNDS:,} rounds, but got {rounds:,}. Tell a part, and record the rest."
+            f"the data have at most {MOST_ROUNDS:,} rounds, but got {counts.total():,}. Give a part of them."
         )
-    partial = [columns.values(text) for text in found if "null" in text]
-    missing = {name for row in partial for name in columns.missing(row)}
-    untaught = {name for row in partial for name in columns.untaught(row, do_row)}
-    in_order = (tuple(name for name in columns.names if name in names) for names in (missing, untaught))
-    return Batch(*batch_text(found), rounds, bool(missing), *in_order)
+    keys = sorted(counts)
+    trials: list[StoredTrial] = []
+    for part in _shuffled(np.array([counts[key] for key in keys], dtype=np.int64)):
+        by_do: dict[str, dict[str, int]] = {}
+        for row, count in zip(*(column.tolist() for column in part), strict=True):
+            do, seen = keys[row]
+            by_do.setdefault(do, {})[seen] = count
+        trials += [_imported(rows, do, columns, now, counted=True) for do, rows in by_do.items()]
+    return trials
+
+
+def _shuffled(counts: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """(rows, counts) of each part, of rounds in a shuffled order that depends on the counts alone."""
+    order = np.random.default_rng(_SEED).permutation(np.repeat(np.arange(len(counts)), counts))
+    parts, done = [], 0
+    while done < len(order):
+        size = 1 if done < _SINGLE else -(-done // _SHARE)
+        parts.append(np.unique(order[done : done + size], return_counts=True))
+        done += size
+    return parts
+
+
+# -- data from before an experiment ----------------------------------------------------------------------------------
+
+
+def prior_rows(definition: Definition, source: Any, now: float | None = None) -> ImportedRows:
+    """The data that an experiment begins with, which need not exist.
+
+    A row teaches each variable whose value and whose causes' values are there, unless it was set in that row.
+    """
+    columns, passed = columns_of(definition), list[str]()
+    rows = import_rows(source, columns, now, passed)
+    _require_seen(rows, columns)
+    if passed:
+        warnings.warn(
+            f"columns that are no variables of the graph are passed over: {listed(passed)}.",
+            DobanditWarning,
+            stacklevel=3,
+        )
+    if definition.problem.selective and not definition.policy.any_graph:
+        _require_taught(rows, definition.problem, columns)
+    return rows
+
+
+def _require_seen(rows: ImportedRows, columns: Columns) -> None:
+    """Every variable has a value somewhere: a column that is missing, or misspelt, is not taken for one that is
+    empty."""
+    seen: set[int] = set()
+    for trial in rows.trials:
+        if len(seen) == len(columns.names):
+            return
+        for text in split_batch(trial.observation or "", trial.counts)[0]:
+            seen.update(i for i, value in enumerate(columns.values(text)) if value is not None)
+    missing = columns.missing([0 if i in seen else None for i in range(len(columns.names))])
+    if missing:
+        way = "Add its column: it is what the data have to tell of."
+        if columns.graph.target not in missing:
+            way = f"Add the column, or say that it is hidden: latent=[{missing[0]!r}]."
+        raise ParseError(
+            f"the data have a column for every observed variable, but {listed(missing)} "
+            f"{'has' if len(missing) == 1 else 'have'} no value in any row. {way}"
+        )
+
+
+def _require_taught(rows: ImportedRows, problem: Problem, columns: Columns) -> None:
+    """A model learns from rounds that set what is always set, and nothing that counts as hidden: some must be there,
+    and those that are left out are counted."""
+    taught = problem.teaches(columns.masks([trial.do for trial in rows.trials]))
+    left_out = rows.rounds - sum(trial.rounds for trial, enters in zip(rows.trials, taught, strict=True) if enters)
+    if left_out == rows.rounds:
+        why = [f"set {listed(problem.rules.always_set)}, which is always set"] if problem.rules.always_set else []
+        why += [f"leave {listed(problem.hidden)} alone, which counts as hidden"] if problem.hidden else []
+        raise ObservationError(
+            f"the model learns from rounds that {' and '.join(why)}, but none of the {rows.rounds:,} given does. Say "
+            "in a column `do` or `intervention_targets` what was set in each row; if it is as the data say, do without "
+            f"{'always_set' if problem.rules.always_set else 'hide'}=[...], or take data from other rounds."
+        )
+    if left_out:
+        from dobandit.experiment.diagnosis.findings import on_left_out  # needs Numba, which few commands wait for
+
+        warnings.warn(on_left_out(problem, left_out), DobanditWarning, stacklevel=4)

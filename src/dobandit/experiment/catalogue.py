@@ -9,9 +9,9 @@ from typing import Any, Unpack
 
 from dobandit.checks import is_one_of, shown
 from dobandit.errors import ExperimentError, MissingError, closest
+from dobandit.experiment.batches import prior_rows
 from dobandit.experiment.definition import define, definition_from_text, warn_of_lines
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.past import past_of
 from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.graph.causal_graph import CausalGraph
@@ -88,7 +88,7 @@ def create_experiment(
     definition = define(
         graph, allowed, policy, horizon, wanted_seed, lease, links, continuous, effects, control, stop_within, hide
     )
-    past = None if history is None else past_of(definition, history, clock())
+    past = None if history is None else prior_rows(definition, history, clock())
     if found is None:
         warn_of_lines(definition)
         try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.experiment.known import KnownLog
 from dobandit.experiment.reasons import gap_words, is_reached, reason_for, with_doubts
-from dobandit.experiment.row_texts import Row
+from dobandit.experiment.row_encoding import Row
 from dobandit.experiment.storage.base import ASKED, StoredTrial, Writer
 from dobandit.experiment.trial import Trial
 from dobandit.oracle.actions import NOTHING

@@ -28,7 +28,7 @@ from dobandit.model.links import BUILDERS, Link, identity
 from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
-from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of
+from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of, warn_of_levels
 
 if TYPE_CHECKING:
     from dobandit.policy.learner import Learner
@@ -249,9 +249,12 @@ def define(
 
 
 def warn_of_lines(definition: Definition) -> None:
-    """Warns where links that were to be learned cannot be, because of hidden causes."""
+    """Warns where effects are taken for straight lines: of levers with many values, or because of hidden causes."""
+    if definition.policy.any_graph:  # which keeps no model
+        return
+    warn_of_levels(definition.problem, stacklevel=4)
     assumption = definition.problem.assumption
-    if assumption is not None and not definition.policy.any_graph:
+    if assumption is not None:
         warnings.warn(
             f"{assumption}, and such a cause can be removed from lines only: intervals hold if they are lines, and "
             "that the experiment may stop is not said. Give links='identity' if you know that they are, or "

@@ -21,7 +21,7 @@ from dobandit.experiment.answers import (
     edge_estimates,
     observed_of,
 )
-from dobandit.experiment.batches import Batch, Seen, at_hand, batch_of
+from dobandit.experiment.batches import Batch, Seen, batch_of
 from dobandit.experiment.choosing import Asked, ChoosingLog
 from dobandit.experiment.definition import lease_seconds
 from dobandit.experiment.known import View
@@ -29,7 +29,7 @@ from dobandit.experiment.log import number_of
 from dobandit.experiment.reasons import is_reached
 from dobandit.experiment.status import Status, status_of
 from dobandit.experiment.storage.base import PENDING, TOLD, StoredTrial
-from dobandit.experiment.tables import MOST_ROUNDS
+from dobandit.experiment.table_columns import MOST_ROUNDS
 from dobandit.experiment.tally import Progress
 from dobandit.experiment.trial import Told, Trial
 
@@ -172,15 +172,12 @@ class Experiment(ChoosingLog):
             issued, number = number.issued if issued is None else issued, number.number
         if issued is not None and (not is_whole(issued) or issued < 1):
             raise ExperimentError(f"issued is a whole number from 1, as the trial says, but got {shown(issued)}.")
-        observation = at_hand(observation)  # what may take long is done before others are kept out
+        # Rows may take long to read, which is done before others are kept out.
         ahead = None if isinstance(observation, Mapping) else self._seen_ahead(number, observation)
         with self.storage.writing(self._id) as writer:
             trial = self._trial(writer, number)
-            if ahead is not None and ahead[0] == (trial.state == TOLD):
-                seen = ahead[1]
-            else:
-                seen = self._seen_in(trial, observation)
-            if trial.state == TOLD and self._is_same(trial, seen):
+            seen = self._seen_in(trial, observation) if ahead is None else ahead
+            if trial.state == TOLD and (trial.observation, trial.counts) == (seen.observation, seen.counts):
                 return Told(trial.number, trial.late, trial.partial, True, seen.rounds, seen.missing, seen.untaught)
             if trial.state != PENDING:
                 wanted = f"told {self._seen_text(seen.observation, seen.counts, seen.rounds)}"
@@ -198,23 +195,13 @@ class Experiment(ChoosingLog):
         return Told(trial.number, late, seen.partial, False, seen.rounds, seen.missing, seen.untaught)
 
     def _seen_in(self, trial: StoredTrial, observation: Seen) -> Batch:
-        known = None if trial.context is None else self.columns.values(trial.context)
-        return batch_of(observation, self.columns, self.columns.values(trial.do), known, past=trial.state == TOLD)
+        context = None if trial.context is None else self.columns.values(trial.context)
+        return batch_of(observation, self.columns, self.columns.values(trial.do), context)
 
-    def _seen_ahead(self, number: int, observation: Seen) -> tuple[bool, Batch] | None:
-        """What was seen, read before others are kept out, and whether the trial was told already. What a trial sets,
-        and its context, never change."""
+    def _seen_ahead(self, number: int, observation: Seen) -> Batch | None:
+        """What was seen; None where there is no such trial. What a trial sets, and its context, never change."""
         trial = self.storage.trial(self._id, number_of(number))
-        return None if trial is None else (trial.state == TOLD, self._seen_in(trial, observation))
-
-    def _is_same(self, trial: StoredTrial, seen: Batch) -> bool:
-        """Whether this was told before. Older logs hold no 0 for a variable without causes that was not told."""
-        if (trial.observation, trial.counts) == (seen.observation, seen.counts):
-            return True
-        if trial.counts is not None or trial.observation is None or seen.counts is not None:
-            return False
-        before = self.columns.with_idle(self.columns.values(trial.observation))
-        return self.columns.encode(before) == seen.observation
+        return None if trial is None else self._seen_in(trial, observation)
 
     # -- answers -------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from dobandit.experiment.replica import Replica
 from dobandit.experiment.storage.base import ASKED, StoredTrial
 from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Array, Interval, Pending
+from dobandit.texts import setting_words
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -114,10 +115,9 @@ def _why(said: str, better: RunnerUp | None, margin: float | None) -> str:
     """Why it was chosen; where a set with a larger index has come to light, that one belongs to the story."""
     if better is None or margin is None or margin >= 0.0:
         return said
-    words = ", ".join(f"{name} = {value:g}" for name, value in better.do.items()) or "nothing"
     return (
-        f"{said}; not the best: a longer look, made for this explanation, finds that setting {words} has an index that "
-        f"is larger by {-margin:.3g}"
+        f"{said}; not the best: a longer look, made for this explanation, finds that setting "
+        f"{setting_words(better.do)} has an index that is larger by {-margin:.3g}"
     )
 
 

@@ -26,8 +26,8 @@ from typing import Any, BinaryIO
 
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import split_batch
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.row_encoding import split_batch
 from dobandit.experiment.storage.base import TOLD, StoredTrial
 from dobandit.text_files import write_atomically
 
@@ -60,10 +60,10 @@ _LAST: dict[str, Kind] = {
     "rounds": "int",
 }
 _first, _last = attrgetter(*_FIRST), attrgetter(*_LAST)
-_COUNT = "count"  # of the line, not of the trial
+_LINE: dict[str, Kind] = {"count": "int", "summed": "bool"}  # of the line: how often; its rounds have lost their order
 _PLAIN = (str, int, bool, type(None))
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how spreadsheets know a formula
-BOOKKEEPING = tuple(TRIAL + field for field in (*_FIRST, *_LAST, _COUNT))
+BOOKKEEPING = tuple(TRIAL + field for field in (*_FIRST, *_LAST, *_LINE))
 
 
 def seen_column(variable: str) -> str:
@@ -79,7 +79,7 @@ def headings(columns: Columns) -> dict[str, Kind]:
         **{DO + name: "float" for name in settable},
         **{seen_column(name): "float" for name in columns.names},
         **{TRIAL + field: kind for field, kind in _LAST.items()},
-        TRIAL + _COUNT: "int",
+        **{TRIAL + field: kind for field, kind in _LINE.items()},
     }
 
 
@@ -228,10 +228,10 @@ def _lines(trial: StoredTrial, columns: Columns) -> Iterator[list[Any]]:
     first = [*_first(trial), *done[:target], *done[target + 1 :]]
     last = _last(trial._replace(context=context))[:-1]
     if trial.observation is None:
-        yield [*first, *[None] * len(done), *last, None, None]
+        yield [*first, *[None] * len(done), *last, None, None, False]
         return
     for text, count in zip(*split_batch(trial.observation, trial.counts), strict=True):
-        yield [*first, *columns.values(text), *last, _rounds(trial), count]
+        yield [*first, *columns.values(text), *last, _rounds(trial), count, trial.counts is not None]
 
 
 def _rounds(trial: StoredTrial) -> int | None:

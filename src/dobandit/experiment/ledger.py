@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import Row, split_batch
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.row_encoding import Row, split_batch
 from dobandit.experiment.storage.base import TOLD, Storage
 from dobandit.experiment.storage.errors import damaged
 
@@ -118,6 +118,11 @@ class Ledger:
                 rounds.append(times)
                 totals.append(times * value)
         return {did: (sum(rounds), math.fsum(totals)) for did, (rounds, totals) in found.items()}
+
+    @property
+    def sets_tried(self) -> int:
+        """How many different sets were tried."""
+        return len({do for do, _ in self.counts})
 
     def tried(self) -> set[tuple[str, float]]:
         """What was set to what in some round."""

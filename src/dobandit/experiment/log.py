@@ -6,8 +6,7 @@ import json
 import os
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any, Self
@@ -15,14 +14,13 @@ from typing import Any, Self
 from dobandit.checks import is_whole, shown
 from dobandit.errors import ConflictError, DobanditError, DobanditWarning, ExperimentError, MissingError
 from dobandit.experiment import export
-from dobandit.experiment.batches import Seen, at_hand, batch_of, summed
+from dobandit.experiment.batches import ImportedRows, Seen, batch_of, import_rows
+from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, definition_from_text
-from dobandit.experiment.history import Rounds, read_history
-from dobandit.experiment.ledger import FIELDS, distinct_rows
-from dobandit.experiment.past import Past, columns_of
 from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.storage.base import (
     ABANDONED,
+    EVERY,
     FAILED,
     IMPORTED,
     PENDING,
@@ -39,9 +37,9 @@ from dobandit.experiment.trial import Trial
 from dobandit.model.weights import Do
 
 _FEWEST = 10  # rounds of an import that are looked for: fewer may well be equal by chance
-_MOST_LOOKED_AT = 3  # of the imports with as many rounds, the newest: an hourly feed has thousands
-_NEWEST = 5_000  # closed trials among which an import that comes again is looked for
-_fields_of = attrgetter(*FIELDS)
+_NEWEST = 5_000  # closed trials among which they are looked for, lest a long log is read for every import
+_CONTENT = ("do", "observation", "counts")  # what makes two trials the same rounds
+_content = attrgetter(*_CONTENT)
 
 
 class ExperimentLog:
@@ -151,7 +149,7 @@ class ExperimentLog:
         (0, 1)
         """
         row = self.columns.do_row(do)
-        seen = batch_of(at_hand(observation), self.columns, row)
+        seen = batch_of(observation, self.columns, row)
         with self.storage.writing(self._id) as writer:
             position = writer.closed
             number = writer.add([seen.trial(RECORDED, self.columns.encode(row), self._clock())])
@@ -167,13 +165,12 @@ class ExperimentLog:
         and perhaps a column `count`, how often the row was seen (see docs/experiments.md). Rows: (do, observation)
         pairs, or mappings like the rows of the CSV or those of `trials`.
 
-        A row is one trial, in its order. Rows that were summed up have no order, and are one trial together: those
-        that stand next to each other, set the same (in the same context) and have a count above 1 somewhere. So are
-        the rows that have one trial.number in a table that `to_csv` wrote.
+        Rows are summed up, as with `history=`: their order does not matter, and a million of them are some hundreds of
+        trials. Rows that have one trial.number, as in a table that `to_csv` wrote, are one trial, and such trials keep
+        their order; so do rows with one trial.closed_at that set the same and stand together.
 
         Ten rounds or more that were imported before, the same ones as a whole, are imported again with a warning: they
-        then count twice. The three newest imports of as many rounds are looked at, small ones as far as they are among
-        the last few thousand trials.
+        then count twice. They are looked for among the last few thousand trials.
 
         >>> import dobandit as dob
         >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
@@ -185,11 +182,8 @@ class ExperimentLog:
 
     def import_noted(self, source: Any, note: Callable[[str], None]) -> range:
         """`import_history`, where `note` is told of rounds that were imported before."""
-        told, now = read_history(source, self.columns), self._clock()
-        distinct = dict(zip(map(id, told), told, strict=True))  # equal rows of a file are one object
-        made = {key: self._imported(rounds, now) for key, rounds in distinct.items()}
-        trials = [made[id(rounds)] for rounds in told]
-        before = self._imported_before(trials)
+        imported = import_rows(source, self.columns, self._clock())
+        before = self._imported_before(imported)
         if before is not None:
             there = f"trial {before[0]}" if len(before) == 1 else f"trials {before[0]} to {before[-1]}"
             note(
@@ -198,44 +192,23 @@ class ExperimentLog:
                 "new experiment."
             )
         with self.storage.writing(self._id) as writer:
-            first = writer.add(trials)
-        return range(first, first + len(trials))
+            first = writer.add(imported.trials)
+        return range(first, first + len(imported.trials))
 
-    def _imported_before(self, trials: Sequence[StoredTrial]) -> range | None:
-        """The trials of an import, or of the history that the log began with, that has just these rounds, in whatever
-        order; None where none is found."""
-        rounds = sum(trial.rounds for trial in trials)
-        if rounds < _FEWEST:
+    def _imported_before(self, imported: ImportedRows) -> range | None:
+        """The newest trials of the log that were imported and are just these; None where none are found. The same rows
+        in another order are the same trials."""
+        new, size = [(IMPORTED, *_content(trial)) for trial in imported.trials], len(imported.trials)
+        if imported.rounds < _FEWEST:
             return None
-        times = Counter(map(id, trials))
-        distinct = {id(trial): trial for trial in trials}
-        new = distinct_rows((*_fields_of(trial), times[key]) for key, trial in distinct.items())
         with suppress(DobanditError):  # whatever is the matter with the log, an import need not know what is in it
-            for position, size in self._imports_of(rounds)[-_MOST_LOOKED_AT:]:
-                if self._rows_at(position, size) == new:
-                    ((first,),) = self.storage.closed_fields(self._id, position, 1, ("number",))
-                    return range(first, first + size)
+            start = max(self.storage.counters(self._id)[1] - max(_NEWEST, 2 * size), 0)
+            rows = self.storage.closed_fields(self._id, start, EVERY, ("number", "source", *_CONTENT))
+            there = [row[1:] for row in rows]
+            for i in range(len(there) - size, -1, -1):
+                if there[i] == new[0] and there[i : i + size] == new:
+                    return range(rows[i][0], rows[i][0] + size)
         return None
-
-    def _imports_of(self, rounds: int) -> list[tuple[int, int]]:
-        """Where imports of so many rounds stand, (position, how many trials): imported trials that were closed at one
-        time, among the last few thousand."""
-        entered: dict[float | None, list[tuple[int, int]]] = {}
-        fields = ("source", "closed_at", "position", "rounds")
-        since = max(self.storage.counters(self._id)[1] - _NEWEST, 0)
-        for source, closed_at, *place in self.storage.closed_fields(self._id, since, _NEWEST, fields):
-            if source == IMPORTED:
-                entered.setdefault(closed_at, []).append((place[0], place[1]))
-        return [(found[0][0], len(found)) for found in entered.values() if sum(n for _, n in found) == rounds]
-
-    def _rows_at(self, position: int, size: int) -> Counter[tuple[str, str]]:
-        times = Counter(self.storage.closed_fields(self._id, position, size, FIELDS))
-        return distinct_rows((*fields, count) for fields, count in times.items())
-
-    def _imported(self, rounds: Rounds, now: float) -> StoredTrial:
-        do = rounds[0].do
-        seen = summed([(one.observation, one.times) for one in rounds], self.columns, do)
-        return seen.trial(IMPORTED, self.columns.encode(do), now)
 
     def rounds_in(self, numbers: range) -> int:
         """How many rounds an import brought, counts included.
@@ -251,20 +224,20 @@ class ExperimentLog:
         first = self.stored_trial(numbers[0]).position or 0
         return sum(rounds for (rounds,) in self.storage.closed_fields(self._id, first, len(numbers), ("rounds",)))
 
-    def begin_with(self, past: Past) -> range:
+    def begin_with(self, history: ImportedRows) -> range:
         """Let the log begin with what is known from before, in one transaction; a log that begins with it stays as it
         is. Returns the numbers of its trials."""
         with self.storage.writing(self._id) as writer:
             begun = writer.trials > 0
             if not begun:
-                writer.add(list(past.trials))
-        same = [(trial.do, trial.observation, trial.counts) for trial in past.trials]
-        if begun and list(self.storage.closed_fields(self._id, 0, len(same), ("do", "observation", "counts"))) != same:
+                writer.add(history.trials)
+        same = [_content(trial) for trial in history.trials]
+        if begun and list(self.storage.closed_fields(self._id, 0, len(same), _CONTENT)) != same:
             raise ExperimentError(
                 f"a history is the beginning of an experiment, but {self.name!r} has begun with other rounds. "
                 "Leave the history out, or import it as rounds of its own with import_history."
             )
-        return range(len(past.trials))
+        return range(len(history.trials))
 
     # -- rows and tables -----------------------------------------------------------------------------------------
 

@@ -29,21 +29,12 @@ def is_reached(gap: float | None, within: float | None) -> bool:
     return gap is not None and within is not None and gap <= within
 
 
+APPROXIMATE = "approximate: a local search found it, since there are too many sets to compare all"
+
+
 def with_doubts(why: str, doubts: tuple[str, ...]) -> str:
     """A reason, with what the rounds say against the graph that it rests on."""
     return f"{why}; but the rounds speak against the graph: {'; '.join(doubts)} (see diagnose)" if doubts else why
-
-
-def _unproved(choice: Choice) -> str:
-    """What is known of a set that is not proved to have the largest index."""
-    said = "the search stopped before it was proved best"
-    if not math.isfinite(choice.bound):
-        return said
-    if choice.value <= 0.0:
-        return f"{said}: no set's index is above {choice.bound:.3g}"
-    return (
-        f"{said}: no set's index is larger by more than {math.ceil(1e3 * (choice.bound / choice.value - 1.0)) / 10:g}%"
-    )
 
 
 def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) -> str:
@@ -65,7 +56,7 @@ def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) 
         return f"largest index: mean {mean} + {fixed(bonus, places)} {learner.engine.bonus_words}"
     if not learner.keeps_model:
         return f"its index is {fixed(choice.value, places)}, with a mean of {target} of {mean} so far"
-    unproved = "" if choice.proved else f"; {_unproved(choice)}"
+    unproved = "" if choice.proved else f"; {APPROXIMATE}"
     if choice.value >= 1.0:
         return f"estimate {mean}, and too little is known to rule out that E[{target}] is 1{unproved}"
     sign = "+" if bonus >= 0 else "-"

@@ -10,10 +10,10 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.experiment.columns import Columns
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.milestones import Milestones
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import split_batch
+from dobandit.experiment.row_encoding import split_batch
 from dobandit.experiment.storage.base import TOLD, ClosedTrial, Storage, StoredTrial
 from dobandit.experiment.storage.errors import damaged
 from dobandit.oracle.actions import Action
@@ -34,12 +34,13 @@ class Replica:
         self.learner = definition.learner.copy()
         self.seed, self.control = definition.seed, definition.control
         self.position = 0
-        self._evidence = GraphEvidence(self.learner.problem) if self.learner.keeps_model else None
+        unwatched = self.learner.keeps_model and not self.learner.engine.watches_graph
+        self._evidence = GraphEvidence(self.learner.problem) if unwatched else None  # else the engine counts
         self._doubts: tuple[str, ...] | None = ()  # None: to be worked out anew
 
     def resume(self, position: int, learner: Learner) -> None:
-        """Go on from what a learner knew after `position` closed trials; what these say against the graph is left
-        out, since a learner does not remember it."""
+        """Go on from what a learner knew after `position` closed trials; what these say against the graph is left out
+        where the learner's engine does not count it."""
         self.position, self.learner, self._evidence = position, learner.copy(), None
 
     def copy(self) -> Replica:
@@ -85,13 +86,13 @@ class Replica:
             self.learner.take(rounds)
         if self._evidence is not None:
             self._evidence.update(rounds)
-            self._doubts = None
+        self._doubts = None
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """What the rounds say against the graph, briefly."""
         if self._doubts is None:
-            found = self._evidence.findings() if self._evidence is not None else []
+            found = self.learner.engine.findings() if self._evidence is None else self._evidence.findings()
             known = {finding.short: None for finding in self.learner.engine.revisions}
             every = dict.fromkeys([*known, *(finding.short for finding in found)])
             self._doubts = tuple(f"{one}{RECKONED}" if one in known else one for one in every)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dobandit.estimation.confidence import hoeffding, wilson
+from dobandit.estimation.confidence import beta_binomial, hoeffding, wilson
 from dobandit.experiment.reasons import is_reached
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.experiment.tally import CONTROL, TREATED, Tally
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 
 class Mean(NamedTuple):
-    """The mean of the target over rounds that saw it, with its 95% interval (Wilson's; Hoeffding's for numbers)."""
+    """The mean of the target over rounds that saw it.
+
+    interval  its confidence interval at `level`, valid at every look
+    """
 
     value: float
     interval: Interval
     rounds: int
-    level: float = 0.95  # of the interval, at this round
+    level: float = 0.95
 
 
 class Status(NamedTuple):
@@ -72,7 +75,18 @@ class Status(NamedTuple):
     doubts: tuple[str, ...] = ()
 
 
+def anytime_mean(total: float, rounds: int, sets: int = 1) -> Mean:
+    """The mean of rounds that keep coming in, with a 95% interval that is valid at every look.
+
+    sets  how many sets were tried: with it the intervals of all of them are valid at once, so that one may look at the
+          best of them
+    """
+    mean = min(max(total / rounds, 0.0), 1.0)
+    return Mean(mean, Interval(*beta_binomial(mean, rounds, 0.05 / sets)), rounds)
+
+
 def mean_of(total: float, rounds: int, continuous: bool) -> Mean:
+    """The mean of rounds that are looked at once, with its 95% interval (Wilson's; Hoeffding's for numbers)."""
     mean = total / rounds
     return Mean(mean, Interval(*(hoeffding if continuous else wilson)(mean, rounds)), rounds)
 
@@ -87,9 +101,9 @@ def status_of(
     gap: float | None = None,
     doubts: tuple[str, ...] = (),
 ) -> Status:
-    definition, continuous = experiment.definition, experiment.columns.continuous
+    definition = experiment.definition
     means = [tally.mean(*of) for of in ((), (CONTROL,), (TREATED,))]
-    mean, control, treated = (None if one is None else mean_of(*one, continuous) for one in means)
+    mean, control, treated = (None if one is None else anytime_mean(*one) for one in means)
     return Status(
         name=experiment.name,
         policy=definition.policy_text,

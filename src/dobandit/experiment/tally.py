@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Self
 
+from dobandit.experiment.columns import Columns
 from dobandit.experiment.ledger import closed_parts
-from dobandit.experiment.rounds import Columns
-from dobandit.experiment.row_texts import split_batch
+from dobandit.experiment.row_encoding import split_batch
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, TOLD, Storage
 
 FIELDS = ("state", "source", "control", "do", "observation", "counts", "late", "partial", "rounds")

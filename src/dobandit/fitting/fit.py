@@ -14,8 +14,9 @@ import numpy as np
 
 from dobandit.errors import GraphError, InterventionError, ModelError, PolicyError
 from dobandit.experiment.advice import never_set
+from dobandit.experiment.batches import ImportedRows, prior_rows
+from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, define
-from dobandit.experiment.past import Past, columns_of, past_of
 from dobandit.experiment.replica import Replica, batches_of
 from dobandit.fitting.held_out import TABLE
 from dobandit.fitting.nodes import NodeFit, fit_nodes, node_document
@@ -44,13 +45,13 @@ class Fit:
     warnings  what speaks against the graph or the links
     """
 
-    def __init__(self, definition: Definition, past: Past) -> None:
-        self.definition, self.past = definition, past
+    def __init__(self, definition: Definition, data: ImportedRows) -> None:
+        self.definition, self.data = definition, data
         problem = definition.problem
         self.columns = columns_of(definition)
         self._replica = Replica(definition, self.columns)
-        self._replica.follow(past.closed())
-        self.graph, self.rounds = problem.graph, past.rounds
+        self._replica.follow(data.closed())
+        self.graph, self.rounds = problem.graph, data.rounds
         if problem.selective:
             self.rounds = int(self.rows.counts[problem.teaches(self.rows.was_set)].sum())
 
@@ -77,7 +78,7 @@ class Fit:
     @cached_property
     def rows(self) -> Rounds:
         """The distinct rows of each trial, with their counts."""
-        return batches_of(self.past.closed(), self.columns)[0]
+        return batches_of(self.data.closed(), self.columns)[0]
 
     @property
     def links(self) -> dict[str, str]:
@@ -161,7 +162,7 @@ class Fit:
         return {
             "target": self.graph.target,
             "rounds": self.rounds,
-            "passed_over": list(self.past.passed),
+            "passed_over": list(self.data.passed),
             "nodes": {name: node_document(node) for name, node in self.nodes.items()},
             "warnings": list(self.warnings),
         }
@@ -242,4 +243,4 @@ def fitted(
             f"a ranking lists every allowed set, up to {most:,} of them, but there are {count:,}. Lower the budget, or "
             "forbid some variables."
         )
-    return Fit(definition, past_of(definition, data))
+    return Fit(definition, prior_rows(definition, data))

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.estimation.mixture import BACK, PRIOR
-from dobandit.experiment.diagnosis.cells import Cells
-from dobandit.experiment.diagnosis.numerics import nonnegative_least_squares
+from dobandit.experiment.diagnosis.link_test import Cells
 from dobandit.model.links import Link, exponential, identity, logistic
 from dobandit.oracle.frontier import MOST_PARENTS
 
@@ -163,7 +162,9 @@ def _solve(V: Array, weight: Array, x: Array, ridge: float, bounded: bool) -> Ar
     A = np.vstack([V * root[:, None], math.sqrt(ridge) * np.eye(V.shape[1])])
     b = np.concatenate([x * root, np.zeros(V.shape[1])])
     if bounded:
-        return nonnegative_least_squares(A, b)
+        from scipy.optimize import nnls  # not at the start: it takes long to import
+
+        return np.asarray(nnls(A, b, maxiter=1000)[0])
     return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0])
 
 

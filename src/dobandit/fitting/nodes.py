@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dobandit.estimation.confidence import Z95, holm, wilson
-from dobandit.experiment.diagnosis.cells import Cells, RoundsByVariable, cells_of
-from dobandit.experiment.diagnosis.links import Fitted, chi_square
-from dobandit.experiment.diagnosis.numerics import chi_square_tail
+from dobandit.experiment.diagnosis.link_test import Cells, Fitted, RoundsByVariable, cells_of, chi_square
 from dobandit.experiment.diagnosis.parts import AGREES, CONTRADICTS, LEVEL, UNTESTED
 from dobandit.fitting.held_out import CURVES, SURE, TABLE, Array, choose_link, fit_weights, probabilities
 from dobandit.model.links import Link, auto
@@ -136,7 +134,7 @@ def _weighed(node: NodeFit, cells: Cells, link: Link, parents: list[int], proble
         test = None
     if test is None or test.df < 1:
         return node
-    return replace(node, statistic=test.statistic, df=test.df, p=chi_square_tail(test.df, test.statistic))
+    return replace(node, statistic=test.statistic, df=test.df, p=test.p)
 
 
 def _weights(cells: Cells, theta: Array, p: Array, slope: Array, link: Link) -> list[Weight]:

@@ -13,7 +13,7 @@ from dobandit.fitting.fit import Fit
 from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import Observed, Worth
 from dobandit.policy.engine import Array, Interval
-from dobandit.texts import with_interval
+from dobandit.texts import setting_words, with_interval
 
 _FREE = -1  # not set
 
@@ -65,14 +65,14 @@ class Ranking:
         brought by itself, where that does not fit."""
         for one in self.actions:
             if outside := seen_outside(self.target, one.value, one.interval, one.observed):
-                return *self.fit.warnings, f"Setting {_words(one.do)}: {outside}"
+                return *self.fit.warnings, f"Setting {setting_words(one.do)}: {outside}"
         return self.fit.warnings
 
     @property
     def sentence(self) -> str:
         """What the ranking says, in words."""
         best = self.best
-        what = _words(best.do)
+        what = setting_words(best.do)
         value = with_interval(best.value, *best.interval)
         if not best.do:
             found = f"Doing nothing looks best: E[{self.target}] is {value}."
@@ -116,10 +116,6 @@ class Ranking:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.actions):,} sets. {self.sentence})"
-
-
-def _words(do: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} = {value:g}" for name, value in do.items()) or "nothing"
 
 
 def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked, ...], Worth | None]:

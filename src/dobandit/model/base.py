@@ -13,15 +13,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.checks import is_whole
-from dobandit.errors import ModelError
+from dobandit.errors import ModelError, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.links import Link
+from dobandit.model import elimination
+from dobandit.model.links import Link, identity
 from dobandit.model.weights import Do, fixed_values
 
 if TYPE_CHECKING:
@@ -216,3 +218,73 @@ class CausalModel(ABC):
         from dobandit.model.files import write_model
 
         write_model(self, path)
+
+
+# -- a model in which the context is known ---------------------------------------------------------------------------
+
+
+def given(model: CausalModel, context: Mapping[str, float]) -> CausalModel:
+    """The model of everyone with this context: its context variables are gone, and what they do is part of the
+    biases, or of smaller tables.
+
+    >>> from dobandit.graph.causal_graph import CausalGraph
+    >>> from dobandit.model.bglm import BinaryGLM
+    >>> graph = CausalGraph([("mobile", "buy"), ("ad", "buy")], target="buy", context=["mobile"])
+    >>> model = BinaryGLM(graph, {"mobile": 0.5, "ad": 0.1, "buy": 0.1, ("mobile", "buy"): 0.2, ("ad", "buy"): 0.3})
+    >>> given(model, {"mobile": 1}).parent_weights("buy")
+    (0.30000000000000004, {'ad': 0.3})
+    """
+    graph = model.graph
+    wrong = sorted(set(graph.context) ^ set(context))
+    if wrong:
+        raise ModelError(
+            f"a context gives a value to each of {listed(graph.context) or 'no variables'}, but {listed(wrong)} is "
+            f"{'missing' if wrong[0] in graph.context else 'none of them'}."
+        )
+    if not context:
+        return model
+    known = fixed_values(graph, context, continuous=model.continuous)
+    return model.knowing({name: float(known[graph.index(name)]) for name in context})
+
+
+# -- nodes that are not set, for exact inference ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WeightedNode(FreeNode):
+    """x = base + weights . free parents; the node is 1 with probability f(x)."""
+
+    base: float
+    parents: tuple[int, ...]
+    weights: tuple[float, ...]
+    link: Link
+
+    @property
+    def affine(self) -> bool:
+        return self.link is identity or super().affine
+
+    def mean(self, means: Array) -> float:
+        if self.link is identity:
+            return float(self.link.probability(self.base + np.dot(self.weights, means[list(self.parents)])))
+        return super().mean(means)
+
+    def table(self) -> Array:
+        return np.asarray(self.link.probability(elimination.conditional_table(self.base, self.weights)))
+
+    def given(self, columns: list[Array]) -> Array:
+        x = self.base + sum((w * column for w, column in zip(self.weights, columns, strict=True)), np.zeros(1))
+        return np.asarray(self.link.probability(x))
+
+
+@dataclass(frozen=True)
+class TableNode(FreeNode):
+    """P(node = 1) for each pattern of its free parents."""
+
+    parents: tuple[int, ...]
+    probabilities: Array
+
+    def table(self) -> Array:
+        return self.probabilities
+
+    def given(self, columns: list[Array]) -> Array:
+        return np.asarray(self.probabilities[tuple(column.astype(np.intp) for column in columns)])

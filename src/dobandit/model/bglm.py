@@ -18,16 +18,17 @@ from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import changed
-from dobandit.model.base import CausalModel
-from dobandit.model.extremes import Reach, reach_of, refuse_bad_weights
-from dobandit.model.free_nodes import WeightedNode
+from dobandit.model.base import CausalModel, WeightedNode
 from dobandit.model.links import Link, auto, exponential, identity, link_from_document
 from dobandit.model.weights import (
+    Reach,
     Weights,
     edge_name,
     keys_in_order,
     node_array,
     number,
+    reach_of,
+    refuse_bad_weights,
     weight_array,
 )
 

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from dobandit.errors import GraphError, ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.bif_tables import NetworkText, network_of, tables_text
-from dobandit.graph.formats.build import build
-from dobandit.graph.formats.draft import GraphDraft
+from dobandit.graph.formats.bif import NetworkText, network_of, tables_text
+from dobandit.graph.formats.draft import GraphDraft, build
 from dobandit.graph.formats.files import plain_text
 from dobandit.graph.formats.states import Binarise
 from dobandit.model.tables import TableModel

@@ -19,8 +19,7 @@ from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import changed
-from dobandit.model.base import CausalModel
-from dobandit.model.free_nodes import TableNode
+from dobandit.model.base import CausalModel, TableNode
 from dobandit.model.links import identity
 
 if TYPE_CHECKING:

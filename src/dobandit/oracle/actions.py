@@ -157,11 +157,16 @@ class Allowed:
                 if self.budget_alone or self.allows(chosen):
                     yield from self._to_values(chosen)
 
+    @property
+    def most_listed(self) -> int:
+        """How many actions are listed at most."""
+        return MOST_LISTED if self.budget_alone else _MOST_RULED
+
     def rows(self) -> Actions:
         """Every action worth trying: with costs or groups and where one more never hurts, those to which nothing can be
         added."""
         count = self.count()
-        if count > (MOST_LISTED if self.budget_alone else _MOST_RULED):
+        if count > self.most_listed:
             raise InferenceError(self._too_many(count))
         if self.budget_alone and self.at_one:
             return self._plain_rows()
@@ -200,8 +205,7 @@ class Allowed:
             )
         return (
             f"there are up to {many} sets of {len(self.candidates)} variables, and with costs or exclusive groups "
-            f"they are listed only up to {_MOST_RULED:,}. Give region='boxed' (branch and bound, for linear models), "
-            "lower the budget, or make fewer variables controllable."
+            f"they are listed only up to {_MOST_RULED:,}. Lower the budget, or make fewer variables controllable."
         )
 
 

@@ -16,13 +16,24 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.anytime import LikelihoodSets, likelihood_sets, pattern_intervals
+from dobandit.estimation.mixture import Mixture
+from dobandit.estimation.statistics import Layout, named_parents
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.columns import columns_for, ends_of_target, hold_block
 from dobandit.oracle.frontier import Frontier, frontier_of
 from dobandit.oracle.joint_pattern import JointPattern
 from dobandit.oracle.listing import Listing, pick_best, propose, score
 
+MOST_SEARCHED = 8  # causes of a node whose link is promised: the ends of each pattern take a search of their own
 Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def bounded_frontier(graph: CausalGraph, order: NDArray[np.int64], layout: Layout, mix: Mixture) -> Frontier | None:
+    """The frontier of a pass over intervals; None where it is too wide, or a node has too many causes for these."""
+    promised = likelihood_sets(layout, mix).promised[order]
+    if (promised & (named_parents(layout)[order] > MOST_SEARCHED)).any():
+        return None
+    return frontier_of(graph, order)
 
 
 class AnytimeValues(NamedTuple):
@@ -42,18 +53,15 @@ class AnytimeValues(NamedTuple):
 
 
 def anytime_values(
-    graph: CausalGraph,
     listing: Listing,
-    layout: Any,
-    mix: Any,
+    frontier: Frontier,
+    layout: Layout,
+    mix: Mixture,
     joint: JointPattern | None = None,
     shared: dict[int, Ends] | None = None,
-) -> AnytimeValues | None:
-    """The oracle for the actions of a list; None where the frontier is too wide for exact passes. shared: ends by state
-    that lists of one order are worked out in, one after the other, by the number of columns."""
-    frontier = frontier_of(graph, listing.order)
-    if frontier is None:
-        return None
+) -> AnytimeValues:
+    """The oracle for the actions of a list. shared: ends by state that lists of one order are worked out in, one after
+    the other, by the number of columns."""
     patterns, states = int(frontier.table_ptr[-1]), int(frontier.state_ptr[-1])
     columns = columns_for(len(listing.values), states, shared is not None)
     lowest, highest = np.zeros((2, states, columns))

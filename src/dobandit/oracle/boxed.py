@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.estimation.statistics import Layout, dot, factorise, solve_factored
-from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, propose, score
+from dobandit.oracle.listing import (
+    Listing,
+    held_at,
+    members_before,
+    pick_best,
+    prepare,
+    prepare_nothing,
+    propose,
+    score,
+    score_prepared,
+)
 
 _TINY = 1e-12
 
@@ -221,7 +231,6 @@ def boxed_mean(layout: Any, box: Any, means: Any, theta: Any, gram: Any, rho: fl
     return boxed_maximum(gram, layout.square[v], d, theta, start, rho, box.weights, box)
 
 
-@score.of(BoxedForm)
 def score_boxed(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
     """The recursion for every action over ellipsoid and box."""
     listing, box, means = oracle.listing, oracle.box, oracle.box.means
@@ -238,4 +247,7 @@ def score_boxed(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> N
         listing.values[i] = means[layout.target]
 
 
+score.of(BoxedForm)(score_boxed)
+score_prepared.of(BoxedForm)(score_boxed)
+prepare.of(BoxedForm)(prepare_nothing)
 propose.of(BoxedForm)(pick_best)

@@ -1,24 +1,101 @@
 """The best action of a known linear model, proved: depth-first search over options, with effects of any sign.
 
-Options are tried in the order of what they can gain at most (`signed_bound`), per cost where there are costs; once the
-bound of the rest falls to the best known value the rest is cut off. Variables that are required but may be set to
+Options are tried in the order of what they can gain at most, per cost where there are costs; once the bound of the rest
+falls to the best known value the rest is cut off. Variables that are required but may be set to
 several values are decided first. The search keeps its stack in arrays, so it can stop at a limit and tell the gap that
 remains.
+
+The bound on what further options can add to E[Y]:
+S: what is set so far.  e_v: mean of v under S.  a_v: total weight of the paths from v to the target that avoid S.
+Let R be further options, r of them at most. Take them one at a time, the one nearest to the target first (the last in
+topological order). Setting v to x then adds (x - e_v) a_v, where
+  e_v is the mean under S alone: what was taken before lies below v, or aside, and does not change it;
+  a_v is over the paths that avoid S and what was taken before: setting a variable cuts the paths through it.
+So a_v lies between the ends low_v and high_v of an interval pass upwards in which each variable that may still be set
+passes on anything from its own interval or 0. For the one nearest to the target nothing was taken before, and a_v is
+exact. Hence R adds at most one exact gain and r - 1 gains at the ends of the intervals, of different kinds (a variable,
+or an exclusive group): the sum of the largest ones bounds what R can add, and with costs so does their fractional
+knapsack. With one option left the bound is exact. Where no weight is negative and all is set to 1 (monotone) high_v is
+the exact a_v: then the gains themselves are the ends, E[Y] is submodular, and no interval is needed.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
-from dobandit.oracle.exhaustive import Limits
+from dobandit.oracle.greedy import rate_of
 from dobandit.oracle.options import Options, Steps
 from dobandit.oracle.passes import toggle
-from dobandit.oracle.ranking import TOLERANCE, note, sort_candidates
-from dobandit.oracle.signed_bound import most_added, path_ranges
+from dobandit.oracle.solve import Limits
+
+# Values must differ by more than rounding to count as better.
+TOLERANCE = 1e-12
+
+
+@kernel
+def better(s: Any, k: int, i: int, j: int) -> bool:
+    """Whether candidate i comes before j: more gain per cost, then more gain, then the lower number."""
+    a, b = s.candidate[k, i], s.candidate[k, j]
+    left, right = rate_of(s.gain[k, i], s.cost[a]), rate_of(s.gain[k, j], s.cost[b])
+    if left != right:
+        return left > right
+    if s.gain[k, i] != s.gain[k, j]:
+        return s.gain[k, i] > s.gain[k, j]
+    return a < b
+
+
+@kernel
+def swap(s: Any, k: int, i: int, j: int) -> None:
+    s.candidate[k, i], s.candidate[k, j] = s.candidate[k, j], s.candidate[k, i]
+    s.gain[k, i], s.gain[k, j] = s.gain[k, j], s.gain[k, i]
+
+
+@kernel
+def sort_candidates(s: Any, k: int, count: int) -> None:
+    """Heapsort in place (no scratch, no allocation), best first."""
+    for root in range(count // 2 - 1, -1, -1):
+        sift(s, k, root, count)
+    for end in range(count - 1, 0, -1):
+        swap(s, k, 0, end)
+        sift(s, k, 0, end)
+
+
+@kernel
+def sift(s: Any, k: int, root: int, end: int) -> None:
+    """Keep the worst on top, so that the sorted order comes out best first."""
+    while True:
+        low = 2 * root + 1
+        if low >= end:
+            return
+        if low + 1 < end and better(s, k, low, low + 1):
+            low += 1
+        if not better(s, k, root, low):
+            return
+        swap(s, k, root, low)
+        root = low
+
+
+@kernel
+def note(s: Any, k: int) -> None:
+    """Enter the set at depth k into the list of the best."""
+    value, wanted, size = s.value[k], len(s.top_value), s.top_set.shape[1]
+    if value <= s.top_value[wanted - 1] + TOLERANCE:
+        return
+    place = wanted - 1
+    while place > 0 and value > s.top_value[place - 1] + TOLERANCE:
+        s.top_value[place] = s.top_value[place - 1]
+        for i in range(size):
+            s.top_set[place, i] = s.top_set[place - 1, i]
+        place -= 1
+    s.top_value[place] = value
+    for i in range(size):
+        s.top_set[place, i] = s.candidate[i, s.position[i]] if i < k else -1
+
 
 _NODES_AT_ONCE = 256  # between looks at the clock
 _WORK_AT_ONCE = 1_000_000  # options and edges of these nodes: some 0.1 s
@@ -228,3 +305,80 @@ def remaining_bound(t: Any, s: Any) -> float:
     for k in range(s.depth[0] + 1):
         most = max(most, bound(t, s, k))
     return most
+
+
+@kernel
+def path_ranges(p: Any, s: Any) -> None:
+    """The interval of every a_v, with the open variables cutting the paths through them or not."""
+    last = len(p.means) - 1
+    s.low[last] = s.high[last] = 1.0
+    for v in range(last - 1, 0, -1):
+        low, high = 0.0, 0.0
+        for slot in range(p.child_ptr[v], p.child_ptr[v + 1]):
+            c = p.child[slot]
+            if p.is_set[c]:
+                continue
+            a, b = s.low[c], s.high[c]
+            if s.open[c]:
+                a, b = min(a, 0.0), max(b, 0.0)
+            weight = p.child_theta[slot]
+            if weight >= 0.0:
+                low += weight * a
+                high += weight * b
+            else:
+                low += weight * b
+                high += weight * a
+        s.low[v], s.high[v] = low, high
+
+
+@kernel
+def most_added(t: Any, s: Any, k: int, start: int, left: int) -> float:
+    """The most that up to `left` of the options from position `start` on can add (exactly so many, where that counts).
+
+    By count: the `left` largest gains of different kinds, one of them exact. By cost: the fractional knapsack. Options
+    are sorted by gain, or by gain per cost where there are costs; then the count takes the largest gain so many times.
+    """
+    if left == 0:
+        return 0.0
+    if s.costly:
+        return by_cost(s, k, start, left)
+    s.counts[0] += 1
+    met, total, last = 0, 0.0, 0.0
+    for i in range(start, s.width[k]):
+        gain = s.gain[k, i]
+        if met == left or (gain <= 0.0 and not s.exact):
+            break
+        kind = t.kind[s.candidate[k, i]]
+        if s.seen[kind] != s.counts[0]:
+            s.seen[kind] = s.counts[0]
+            total += gain
+            last = gain
+            met += 1
+    if met < left:
+        return -math.inf if s.exact else total
+    if left == 1 or s.monotone:
+        return total
+    # One of them adds its exact gain: if its kind is among those counted, in place of its bound, else of the last one.
+    # Unless the size is exact it may be one that adds nothing, set because it cuts paths for the others.
+    best = -math.inf if s.exact else total - last
+    for i in range(start, s.width[k]):
+        option = s.candidate[k, i]
+        counted = s.seen[t.kind[option]] == s.counts[0]
+        best = max(best, total - (s.gain[k, i] if counted else last) + s.sharp[k, option])
+    return min(total, best)
+
+
+@kernel
+def by_cost(s: Any, k: int, start: int, left: int) -> float:
+    added, money, largest, full = 0.0, s.money[k], 0.0, False
+    for i in range(start, s.width[k]):
+        gain, cost = s.gain[k, i], s.cost[s.candidate[k, i]]
+        largest = max(largest, gain)
+        if gain > 0.0 and not full:
+            if cost <= money:
+                added += gain
+                money -= cost
+            else:
+                added += gain * money / cost
+                full = True
+    return min(added, left * largest)

@@ -24,7 +24,7 @@ from dobandit.compiled import inlined
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
 from dobandit.oracle.columns import fill, whole_columns
-from dobandit.oracle.listing import Listing, pick_best, propose, score
+from dobandit.oracle.listing import Listing, pick_best, prepare, prepare_nothing, propose, score, score_prepared
 
 _BLOCK = 256  # columns, of which the rows of some dozen nodes fit into a core's nearest memory
 
@@ -64,7 +64,21 @@ def held_by_depth(listing: Listing, columns: int) -> Held:
     place = rows // columns * depths + listing.member[rows, which]
     ranking = np.argsort(place, kind="stable")
     ptr = offsets(np.bincount(place, minlength=blocks * depths))
-    return Held(ptr, (rows % columns)[ranking], listing.member_to[rows, which][ranking])
+    column, to = np.zeros(listing.member.size, dtype=np.int64), np.zeros(listing.member.size)
+    column[: len(rows)], to[: len(rows)] = (rows % columns)[ranking], listing.member_to[rows, which][ranking]
+    return Held(ptr, column, to)
+
+
+@inlined
+def hold_only_row(form: Any) -> None:
+    """What the only action of a list sets, which may have been written anew (`listing.write_row`, `local_search`)."""
+    listing, held, k = form.listing, form.held, 0
+    for depth in range(len(listing.order)):
+        held.ptr[depth] = k
+        while k < listing.member.shape[1] and listing.member[0, k] == depth:
+            held.column[k], held.to[k] = 0, listing.member_to[0, k]
+            k += 1
+    held.ptr[len(listing.order)] = k
 
 
 @inlined
@@ -134,11 +148,12 @@ def settle_free(form: Any, layout: Any, theta: Any, inverse: Any, rho: Any, v: i
     upper_means(means[v], lin, quad, rho[v], highest)
 
 
-@score.of(ClosedForm)
 def score_closed_form(form: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
     """The recursion, for one block of actions after the other."""
     values, order, held, means = form.listing.values, form.listing.order, form.held, form.means
     theta, inverse, columns = state.theta, state.stats.inverse, form.means.shape[1]
+    if len(values) == 1:
+        hold_only_row(form)
     place = 0
     for start in range(0, len(values), columns):
         for depth in range(len(order)):
@@ -158,4 +173,7 @@ def score_closed_form(form: Any, layout: Any, state: Any, rho: Any, fixed: Any) 
             values[start + s] = means[layout.target, s]
 
 
+score.of(ClosedForm)(score_closed_form)
+score_prepared.of(ClosedForm)(score_closed_form)
+prepare.of(ClosedForm)(prepare_nothing)
 propose.of(ClosedForm)(pick_best)

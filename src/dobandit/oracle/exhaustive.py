@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import heapq
-import math
-import time
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -16,23 +14,10 @@ from dobandit.model.bglm import WeightedModel
 from dobandit.model.inference import linear_means, target_value
 from dobandit.oracle.actions import MANY, Action, Allowed
 
+if TYPE_CHECKING:
+    from dobandit.oracle.solve import Limits
+
 MOST_SETS = 1_000_000
-
-
-class Limits:
-    """When an oracle stops: after so many seconds, or so many actions looked at."""
-
-    def __init__(self, seconds: float | None = None, sets: int | None = None) -> None:
-        self.seconds = math.inf if seconds is None else float(seconds)
-        self.sets = math.inf if sets is None else int(sets)
-        self.restart()
-
-    def restart(self) -> None:
-        """Time counts from now."""
-        self.start = time.perf_counter()
-
-    def reached(self, looked: int) -> bool:
-        return looked >= self.sets or time.perf_counter() - self.start >= self.seconds
 
 
 def best_by_enumeration(

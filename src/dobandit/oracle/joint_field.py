@@ -20,8 +20,8 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_slope, link_value
 from dobandit.oracle.frontier import parents_by_depth
-from dobandit.oracle.joint_means import Walk, score_by_means, settle, walk_of
-from dobandit.oracle.listing import Listing, pick_best, prepare, propose, score
+from dobandit.oracle.joint_means import Walk, score_by_means, score_prepared_means, settle, walk_of
+from dobandit.oracle.listing import Listing, pick_best, prepare, propose, score, score_prepared
 from dobandit.oracle.pattern_tables import PatternTables, fill_tables, node_variance, pattern_tables
 
 MOST_TABULATED = 6  # parents
@@ -188,11 +188,12 @@ def settle_field(oracle: Any, layout: Any, state: Any, depth: int, spreads: bool
 
 
 @prepare.of(JointField)
-def prepare_joint_field(oracle: Any, layout: Any, state: Any) -> None:
+def prepare_joint_field(oracle: Any, layout: Any, state: Any, rho: Any) -> None:
     """Tables and quadratic forms."""
     fill_field(oracle, layout, state)
     fill_forms(oracle, layout, state)
 
 
 score.of(JointField)(score_by_means)
+score_prepared.of(JointField)(score_prepared_means)
 propose.of(JointField)(pick_best)

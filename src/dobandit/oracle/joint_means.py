@@ -4,8 +4,10 @@ m: means under do(S).  s_XP: how much X's mean moves with that of its parent P. 
 parents' means.  w_X = dE[Y] / dm_X = sum over X's free effects C of s_CX w_C.
     index = m_Y + c sqrt(sum over free nodes X of w_X^2 q_X)
 Errors of different nodes are independent, so that their shares of E[Y]'s variance add up (the delta method). What a
-node's mean, s and q are is up to the oracle (`settle`). A search tries one lever more on an action that it has scored:
-then only nodes are settled again that the lever reaches.
+node's mean, s and q are is up to the oracle (`settle`). For linear models (`JointLinear`) w_X is the total weight of
+the paths from X to Y that avoid S, and q_X = m' A_X m over X's parents, A_X the covariance of X's weights. No sign is
+assumed, and nothing is clipped, which would tie actions that differ. A search tries one lever more on an action that
+it has scored: then only nodes are settled again that the lever reaches.
 """
 
 from __future__ import annotations
@@ -18,8 +20,26 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.edges import Edges, edges_by_cause
-from dobandit.oracle.listing import Listing, held_at, members_before, prepare
+from dobandit.graph.ordering import offsets
+from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, prepare, propose, score, score_prepared
+
+
+class Edges(NamedTuple):
+    """Edges into the target's ancestors (and the target), grouped by cause."""
+
+    edge_ptr: NDArray[np.int64]  # (n + 2,)
+    effect: NDArray[np.int64]  # effect of each such edge
+    slot: NDArray[np.int64]  # its slot among the effect's parents
+
+
+def edges_by_cause(graph: CausalGraph, order: NDArray[np.int64]) -> Edges:
+    """The edges into the nodes of `order`."""
+    parent, relevant = graph.arrays.parent, np.zeros(len(graph) + 1, dtype=bool)
+    relevant[order] = True
+    child = graph.slot_child
+    slots = np.flatnonzero(relevant[child])
+    slots = slots[np.argsort(parent[slots], kind="stable")]
+    return Edges(offsets(np.bincount(parent[slots], minlength=len(relevant))), child[slots], slots)
 
 
 class Walk(NamedTuple):
@@ -121,9 +141,14 @@ def score_means(oracle: Any, layout: Any, state: Any, bonus: float, fixed: Any) 
         moved[listing.order[depth]] = False
 
 
+def score_prepared_means(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """Both passes for every action."""
+    score_means(oracle, layout, state, rho[layout.target], fixed)
+
+
 def score_by_means(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
     """What no action changes, then both passes for every action."""
-    prepare(oracle, layout, state)
+    prepare(oracle, layout, state, rho)
     score_means(oracle, layout, state, rho[layout.target], fixed)
 
 
@@ -154,3 +179,46 @@ def index_with(oracle: Any, layout: Any, state: Any, bonus: float, depth: int, t
             walk.slope[slot] = walk.kept_slope[slot]
     walk.means[held], walk.known[depth], walk.moved[held] = walk.kept_means[held], was, False
     return value
+
+
+class JointLinear(NamedTuple):
+    """The oracle: actions and scratch."""
+
+    listing: Listing
+    walk: Walk
+
+
+def joint_linear(graph: CausalGraph, listing: Listing) -> JointLinear:
+    """The oracle for the actions of a list."""
+    return JointLinear(listing, walk_of(graph, listing))
+
+
+@prepare.of(JointLinear)
+def prepare_joint_linear(oracle: Any, layout: Any, state: Any, rho: Any) -> None:
+    """A mean moves with its parents' as their weights say."""
+    for slot in range(len(state.theta)):
+        oracle.walk.slope[slot] = state.theta[slot]
+
+
+@settle.of(JointLinear)
+def settle_linear(oracle: Any, layout: Any, state: Any, depth: int, spreads: bool) -> None:
+    """The mean and its variance."""
+    v, means, covariance = oracle.listing.order[depth], oracle.walk.means, state.stats.inverse
+    start, at = layout.ptr[v], layout.square[v]
+    d = layout.ptr[v + 1] - start
+    mean = spread = 0.0
+    for i in range(d):
+        x = means[layout.parent[start + i]]
+        if x == 0.0:
+            continue
+        mean += x * state.theta[start + i]
+        cross = 0.0
+        for j in range(i):
+            cross += covariance[at + i * d + j] * means[layout.parent[start + j]]
+        spread += x * (covariance[at + i * d + i] * x + 2.0 * cross)
+    means[v], oracle.walk.spread[v] = mean, spread
+
+
+score.of(JointLinear)(score_by_means)
+score_prepared.of(JointLinear)(score_prepared_means)
+propose.of(JointLinear)(pick_best)

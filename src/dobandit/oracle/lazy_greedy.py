@@ -18,7 +18,7 @@ from dobandit.model.bglm import WeightedModel
 from dobandit.model.inference import Expectation, expect
 from dobandit.oracle.actions import Action, Allowed
 from dobandit.oracle.common_worlds import SEED, WORLDS, CommonWorlds, SignedWorlds, final_means
-from dobandit.oracle.exhaustive import Limits
+from dobandit.oracle.solve import Limits
 
 _EXACT_WORK = 1 << 26  # table entries of a step that may be exact: some 3 seconds
 _NODE_WORK = 2_500  # what a node costs besides its tables, in entries

@@ -83,8 +83,17 @@ def score(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
 
 
 @by_type
-def prepare(oracle: Any, layout: Any, state: Any) -> None:
+def prepare(oracle: Any, layout: Any, state: Any, rho: Any) -> None:
     """Work out what no action changes; once per round, for searches."""
+
+
+def prepare_nothing(oracle: Any, layout: Any, state: Any, rho: Any) -> None:
+    """Where every action is worked out from the start."""
+
+
+@by_type
+def score_prepared(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """`score` after `prepare`, for searches, which write row after row."""
 
 
 @by_type

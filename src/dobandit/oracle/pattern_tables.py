@@ -15,9 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
-from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, member_means
+from dobandit.estimation.mixture import (
+    BACK,
+    CURVED,
+    EVEN,
+    OWN_LINES,
+    STRAIGHT,
+    TABLE,
+    context_bits,
+    line_of,
+    member_means,
+    segments_at,
+)
 from dobandit.estimation.mle import counts_of
-from dobandit.estimation.segments import context_bits, line_of, segments_at
 from dobandit.estimation.statistics import dot
 from dobandit.model.link_kernels import link_slope
 

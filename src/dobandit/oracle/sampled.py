@@ -19,14 +19,12 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.estimators import Sums
-from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE
-from dobandit.estimation.segments import context_bits, segments_at
+from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE, context_bits, segments_at
 from dobandit.estimation.statistics import Layout, factorise
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_value
 from dobandit.oracle.joint_field import JointField, fill_field
-from dobandit.oracle.joint_linear import JointLinear
-from dobandit.oracle.joint_means import score_means
+from dobandit.oracle.joint_means import JointLinear, score_means
 from dobandit.oracle.joint_pattern import JointPattern, walk_patterns
 from dobandit.oracle.listing import IDLE, Listing, pick, propose, score
 from dobandit.oracle.pattern_tables import fill_tables

@@ -1,5 +1,5 @@
-"""The engine of the policies that treat each action as an arm and ignore what causes what: UCB, KL-UCB, epsilon-greedy,
-and the yardsticks that play at random or always the same action.
+"""Policies that treat each action as an arm and ignore what causes what: UCB and epsilon-greedy, the paper's baselines,
+and KL-UCB, the strongest of them; and their engine, which the yardsticks share that play at random or always the same.
 
 Arms are the allowed actions: exactly K variables where nothing can do harm, else every size. A round in which fewer
 variables are available can leave none of these; then the allowed actions of that round are arms of their own.
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +22,14 @@ from dobandit.estimation.kl import kl_upper
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.listing import pick
 from dobandit.oracle.possibly_optimal import worth_playing
+from dobandit.policy.base import Policy, positive, require_bool
 from dobandit.policy.engine import WORDS_NOW, Choice, Draws, Engine, Estimate, Rounds, Situation, copied
 from dobandit.policy.own_outcomes import numbered
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, record
 from dobandit.policy.world import World, draw_round, see_context
 
-UCB, EPSILON_GREEDY, RANDOM, FIXED, KL_UCB = 0, 1, 2, 3, 4
+BY_UCB, BY_EPSILON_GREEDY, BY_RANDOM, BY_FIXED, BY_KL_UCB = 0, 1, 2, 3, 4
 Array = NDArray[np.float64]
 
 
@@ -54,14 +56,14 @@ class ArmsState(NamedTuple):
 def propose_arm(plan: Any, state: Any, uniforms: Any) -> int:
     """The arm to play. An arm not yet played comes first for UCB and KL-UCB and counts as mean 1 for epsilon-greedy."""
     kind, parameter, arms = plan.kind, plan.parameter, len(state.plays)  # read once: not again after each write
-    if kind == FIXED:
+    if kind == BY_FIXED:
         return 0
-    if kind == RANDOM:
+    if kind == BY_RANDOM:
         return min(int(uniforms[0] * arms), arms - 1)
-    if kind == EPSILON_GREEDY and uniforms[1] < parameter:
+    if kind == BY_EPSILON_GREEDY and uniforms[1] < parameter:
         return min(int(uniforms[2] * arms), arms - 1)
     plays, total, values = state.plays, state.total, plan.values
-    if kind == EPSILON_GREEDY:
+    if kind == BY_EPSILON_GREEDY:
         for i in range(arms):
             values[i] = total[i] / plays[i] if plays[i] > 0 else 1.0
         return pick(values, uniforms[0])
@@ -69,7 +71,7 @@ def propose_arm(plan: Any, state: Any, uniforms: Any) -> int:
     level = log_t + parameter * math.log(max(log_t, 1.0))
     for i in range(arms):
         values[i] = math.inf
-        if plays[i] > 0 and kind == KL_UCB:
+        if plays[i] > 0 and kind == BY_KL_UCB:
             values[i] = kl_upper(total[i] / plays[i], plays[i], level)
         elif plays[i] > 0:
             values[i] = total[i] / plays[i] + parameter * math.sqrt(log_t / plays[i])
@@ -187,7 +189,7 @@ class ArmsEngine(Engine):
 
     def _compares(self, now: Situation) -> bool:
         kind = self.plan.kind
-        return kind in (UCB, KL_UCB) or (kind == EPSILON_GREEDY and now.draws[1] >= self.plan.parameter)
+        return kind in (BY_UCB, BY_KL_UCB) or (kind == BY_EPSILON_GREEDY and now.draws[1] >= self.plan.parameter)
 
     def _proposed(self, now: Situation) -> tuple[ArmsPlan, int]:
         plan, state = self._playable(now)
@@ -221,7 +223,7 @@ class ArmsEngine(Engine):
         if len(arms) and not self.prune:  # what was dropped may be best where something cannot be set
             some = plan._replace(ids=plan.ids[arms], to=plan.to[arms], values=np.zeros(len(arms)))
             return some, state._replace(plays=state.plays[arms], total=state.total[arms])
-        if plan.kind == FIXED:
+        if plan.kind == BY_FIXED:
             names = list(self.actions().row(0).named(self.problem.graph))
             raise InterventionError(f"{listed(names)} is always set, but not all of it is available. Wait until it is.")
         actions = self.problem.allowed(available, relevant=False).rows()
@@ -264,3 +266,98 @@ def _actions_in(rounds: Rounds) -> list[Action]:
             read[key] = Action(tuple(ids), tuple(rounds.values[i, ids].tolist()))
         actions.append(read[key])
     return actions
+
+
+@dataclass(frozen=True)
+class UCB(Policy):
+    """Play the arm with the largest mean + scale * sqrt(ln t / plays); arms not yet played come first.
+
+    scale  multiplies the bonus
+    prune  whether only sets are played that can be best by what causes what (`possibly_optimal`)
+
+    An arm is an allowed action; nothing is learned from one about another, and any graph will do.
+
+    >>> import dobandit as dob
+    >>> len(dob.UCB().start(dob.paper.G1.graph, budget=3, effects="nonnegative").propose())
+    3
+    """
+
+    name: ClassVar[str] = "ucb"
+    any_graph: ClassVar[bool] = True
+
+    scale: float = 1.0
+    prune: bool = False
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale, zero=True)
+        require_bool("prune", self.prune)
+
+    @property
+    def label(self) -> str:
+        notes = [f"{self.scale:g}"] * (self.scale != 1) + ["pruned"] * self.prune
+        return f"UCB ({', '.join(notes)})" if notes else "UCB"
+
+    def engine(self, problem: Problem) -> Engine:
+        return ArmsEngine(problem, BY_UCB, float(self.scale), prune=self.prune)
+
+
+@dataclass(frozen=True)
+class KLUCB(Policy):
+    """Play the arm with the largest q for which plays KL(mean, q) <= log t + c log log t; arms not yet played first.
+
+    c      the weight of log log t: the proof of Garivier and Cappé (2011) is for 3, and they advise 0 in practice,
+           which is the default here. Below round 3, where log log t is negative, it counts as 0
+    prune  whether only sets are played that can be best by what causes what (`possibly_optimal`)
+
+    >>> import dobandit as dob
+    >>> len(dob.KLUCB().start(dob.paper.G1.graph, budget=3, effects="nonnegative").propose())
+    3
+    """
+
+    name: ClassVar[str] = "kl-ucb"
+    any_graph: ClassVar[bool] = True
+
+    c: float = 0.0
+    prune: bool = False
+
+    def __post_init__(self) -> None:
+        positive("c", self.c, zero=True)
+        require_bool("prune", self.prune)
+
+    @property
+    def label(self) -> str:
+        notes = [f"{self.c:g}"] * (self.c != 0) + ["pruned"] * self.prune
+        return f"KL-UCB ({', '.join(notes)})" if notes else "KL-UCB"
+
+    def engine(self, problem: Problem) -> Engine:
+        return ArmsEngine(problem, BY_KL_UCB, float(self.c), prune=self.prune)
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy(Policy):
+    """With probability epsilon a random arm, else the one with the largest mean; an arm not yet played counts as 1.
+
+    epsilon  how often a random arm is played
+    prune    whether only sets are played that can be best by what causes what (`possibly_optimal`)
+
+    >>> import dobandit as dob
+    >>> len(dob.EpsilonGreedy(0.1).start(dob.paper.G1.graph, budget=3, effects="nonnegative").propose())
+    3
+    """
+
+    name: ClassVar[str] = "eps-greedy"
+    any_graph: ClassVar[bool] = True
+
+    epsilon: float = 0.1
+    prune: bool = False
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon, zero=True, most=1.0)
+        require_bool("prune", self.prune)
+
+    @property
+    def label(self) -> str:
+        return f"eps-greedy ({self.epsilon:g}{', pruned' if self.prune else ''})"
+
+    def engine(self, problem: Problem) -> Engine:
+        return ArmsEngine(problem, BY_EPSILON_GREEDY, float(self.epsilon), prune=self.prune)

@@ -16,7 +16,7 @@ from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.model.links import Link
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
-from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of
+from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of, warn_of_levels
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Engine
@@ -112,19 +112,6 @@ class Policy(ABC):
                 found[field.name] = list(value) if isinstance(value, tuple) else value
         return found
 
-    @classmethod
-    def settings_then(cls, stored: dict[str, Any]) -> dict[str, Any]:
-        """The settings that a log or a result of any earlier version holds, completed: what was no setting then has the
-        value that it stood for, so that a policy whose defaults change still makes the choices that a log was made by.
-
-        stored  what `settings` gave then
-
-        >>> import dobandit as dob
-        >>> dob.UCB.settings_then({"scale": 0.5})
-        {'scale': 0.5}
-        """
-        return stored
-
     def start(
         self,
         graph: CausalGraph,
@@ -162,7 +149,10 @@ class Policy(ABC):
         promised, believed = self.effects if effects is None else effects, links_for(graph, links, self.links)
         allowed = rules_of(budget, rules)
         known = checked_horizon(horizon)
-        return Learner(self, problem_of(graph, allowed, known, seed, believed, continuous, promised, hide))
+        problem = problem_of(graph, allowed, known, seed, believed, continuous, promised, hide)
+        if not self.any_graph:  # a policy that keeps a model
+            warn_of_levels(problem)
+        return Learner(self, problem)
 
 
 def require_nonnegative(problem: Problem, label: str, clipped: bool) -> Problem:

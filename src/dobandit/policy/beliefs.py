@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.estimation.estimators import State, begins_with_prior, status_of, unseen_directions
-from dobandit.estimation.mixture import form_in_words
+from dobandit.estimation.mixture import form_in_words, is_curve
 from dobandit.estimation.statistics import Statistics
 from dobandit.model.links import Link
 from dobandit.policy.region import set_radii
@@ -25,7 +25,9 @@ class NodeBelief(NamedTuple):
     """A node's weights and how well they are known: {theta: ||theta - estimate||_M <= radius}.
 
     parents  ids, 0 for the constant
-    gram     M (d, d);  inverse: M^+;  null: the projector on the directions that no row has shown, a prior being none
+    theta    the weights: of the curve where one was promised, else of the straight line
+    gram     M (d, d), the sums of rows;  inverse: M^+, or the covariance of the curve's weights
+    null     the projector on the directions that no row has shown, a prior being none
     rows     rounds that said something about the node
     form     what the node looks like by the data, in words; "" where that was promised
     status   "solved", "singular" (some combination of parents was never seen) or "separable" (the data alone would ask
@@ -85,11 +87,14 @@ class Beliefs:
         square = slice(int(layout.square[v]), int(layout.square[v + 1]))
         d = slots.stop - slots.start
         unseen = unseen_directions(self._plan.estimator, layout, self._state, v)
+        theta, covariance = self.theta, stats.inverse
+        if is_curve(self._plan.estimator, v):
+            theta, covariance = self._state.patterns.theta, self._state.covariance
         return NodeBelief(
             layout.parent[slots].tolist(),
-            self.theta[slots],
+            theta[slots],
             stats.gram[square].reshape(d, d),
-            stats.inverse[square].reshape(d, d),
+            covariance[square].reshape(d, d),
             unseen,
             int(stats.rows[v]),
             status_of(self._plan.estimator, self._state, v, unseen),

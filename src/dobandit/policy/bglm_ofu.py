@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.checks import MOST_ROUNDS_EVER, is_whole, shown, whole_number
+from dobandit.checks import MOST_ROUNDS_EVER, is_whole, shown
 from dobandit.errors import DobanditWarning, PolicyError, listed
 from dobandit.estimation.confidence import (
     DEFAULT_C,
@@ -28,12 +28,11 @@ from dobandit.model.links import Link, LinkBounds, identity
 from dobandit.policy.base import Policy, positive, require_bool, require_choice, require_nonnegative
 from dobandit.policy.engine import Engine
 from dobandit.policy.model_engine import ModelEngine
-from dobandit.policy.oracles import ORACLES, REGIONS, linear_engine, per_pattern_oracle
+from dobandit.policy.oracles import ORACLES, REGIONS, linear_engine, listed_or_searched, per_pattern_oracle
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import RHO_MLE, Region
 
 _FLAT = 1e-100  # slopes below this make regions that reach further than numbers go
-_MOST_SAMPLES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,8 @@ class BGLMOFU(Policy):
     lambda_scale    multiplies what Eq. (3) asks of lambda_min (never below 1, so that M is invertible)
     kappa           inf of f'; default: over the weighted sums that weights and parents in [0,1] can give
     zeta, c         of Assumption 3 and of T0; for initial="formula"
-    region, oracle  on linear models (see BLMLR)
+    region          on linear models (see BLMLR);  oracle: see BLMLR
     delta           default: 1 / (3 n sqrt(T)) per node, or 0.05 over all nodes and rounds without a horizon
-    samples         worlds sampled where the per-pattern oracle cannot be exact
     clipped         run although effects may do harm, and read harm as no effect
 
     >>> import dobandit as dob
@@ -69,7 +67,6 @@ class BGLMOFU(Policy):
     region: str = "closed-form"
     oracle: str = "auto"
     delta: float | None = None
-    samples: int = 1024
     clipped: bool = False
 
     def __post_init__(self) -> None:
@@ -84,7 +81,6 @@ class BGLMOFU(Policy):
                 positive(name, getattr(self, name))
         if self.delta is not None:
             checked_delta(self.delta)
-        whole_number("samples", self.samples, 1, PolicyError, _MOST_SAMPLES)
         if isinstance(self.initial, str):
             require_choice("initial", self.initial, ("lambda-min", "formula"))
         elif not is_whole(self.initial) or not 0 <= self.initial <= MOST_ROUNDS_EVER:
@@ -128,7 +124,8 @@ class BGLMOFU(Policy):
         if problem.is_linear:
             return linear_engine(problem, region, 0.0, self.region, self.oracle, thresholds)
         estimator, state = maximum_likelihood(layout_of(problem.graph), problem.link_arrays, problem.horizon)
-        return ModelEngine(problem, estimator, state, region, per_pattern_oracle(self.samples), thresholds)
+        make = listed_or_searched(problem, per_pattern_oracle, self.oracle)
+        return ModelEngine(problem, estimator, state, region, make, thresholds)
 
     def thresholds(self, problem: Problem, bounds: list[LinkBounds], kappa: float, delta: float) -> NDArray[np.float64]:
         """What each node's lambda_min has to reach: Eq. (3), and 1, which the bound on sum ||V|| needs (Lemma 9)."""

@@ -20,10 +20,8 @@ class BLMLR(Policy):
 
     radius_scale  multiplies rho_t; the guarantee is for 1, the paper's simulations use 0.1
     region        "closed-form": ellipsoids, as in Algorithm 4; "boxed": ellipsoids within [0,1], exactly
-    oracle        "exhaustive": every set of K; "branch-and-bound" (boxed regions): proved without looking at every set,
-                  sets of at most K; "greedy" (boxed): the highest value of every weight, then greedy, for graphs where
-                  the search is too slow, with (1 - 1/e, 1)-approximation regret; "auto": the search where there are
-                  many sets and the region is boxed, else exhaustive
+    oracle        "exhaustive": every set of K; "greedy": greedy steps and exchanges, with nothing proved; "auto": every
+                  set where they can be listed, else greedy
     radius        "paper": rho_t with n, as in Algorithm 3; "lemma": with a node's number of parents (Lemma 11)
     delta         chance that some region fails; default: 1 / (n sqrt(T)) per node, or 0.05 in all without a horizon
     clipped       run although effects may do harm, and read harm as no effect

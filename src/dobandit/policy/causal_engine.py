@@ -15,19 +15,19 @@ from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TA
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.links import auto, identity
 from dobandit.oracle.actions import Action, Actions
-from dobandit.oracle.climb import climb
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
 from dobandit.oracle.joint_field import joint_field
-from dobandit.oracle.joint_linear import joint_linear
+from dobandit.oracle.joint_means import joint_linear
 from dobandit.oracle.joint_pattern import joint_pattern
 from dobandit.oracle.listing import Listing, listing_of, write_row
-from dobandit.policy.anytime_intervals import AnytimeIntervals
-from dobandit.policy.causal_pending import expect_round
-from dobandit.policy.engine import WORDS_NOW, Array, Chance, Estimate, Situation, words_always
+from dobandit.oracle.local_search import local_search
+from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_intervals
+from dobandit.policy.engine import WORDS_APPROXIMATE, WORDS_NOW, Array, Chance, Estimate, Situation, words_always
 from dobandit.policy.model_engine import ModelEngine, OracleMaker
 from dobandit.policy.model_rounds import score_actions
 from dobandit.policy.oracles import listed
+from dobandit.policy.pending import expect_round
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
@@ -44,13 +44,13 @@ DELTA = 0.05  # of all intervals of all actions, contexts and rounds together
 
 def members_of(problem: Problem) -> NDArray[np.bool_]:
     """(n + 1, members) which members each node's belief has: the promised one, or all where the link is to be learned;
-    there each segment has a straight line of its own, unless the problem says otherwise."""
+    there each segment has a straight line of its own."""
     layout = layout_of(problem.graph)
     has = np.zeros((len(layout.ptr) - 1, len(MEMBERS)), dtype=np.bool_)
     for v, link in enumerate(problem.links, start=1):
         parents = layout.parent[layout.ptr[v] : layout.ptr[v + 1]]
         few = np.count_nonzero(parents) <= MOST_PARENTS
-        has[v, OWN_LINES] = problem.own_lines and link == auto and few and np.isin(parents, problem.context_ids).any()
+        has[v, OWN_LINES] = link == auto and few and np.isin(parents, problem.context_ids).any()
         has[v, STRAIGHT] = link in (identity, auto) and not has[v, OWN_LINES]
         has[v, CURVED] = link != identity and (link != auto or few)
         has[v, TABLE] = link == auto and few
@@ -72,14 +72,14 @@ def joint_oracle(estimator: Any) -> OracleMaker:
         many = listing is None and allowed.count() > MOST_ACTIONS
         if problem.is_linear:
             if many:
-                return climb(graph, allowed, problem.order, lambda row: joint_linear(graph, row))
+                return local_search(graph, allowed, problem.order, lambda row: joint_linear(graph, row))
             return joint_linear(graph, listing or listed(problem, available))
         order = np.array(problem.order, dtype=np.int64)
         frontier = frontier_of(graph, order, _MOST_STATES)
         rows = len(listing.values) if listing else allowed.count()
         work = math.inf if frontier is None else float(frontier.state_ptr[-1] * rows)
         if many:
-            return climb(graph, allowed, problem.order, lambda row: joint_field(graph, row, estimator, True))
+            return local_search(graph, allowed, problem.order, lambda row: joint_field(graph, row, estimator, True))
         if frontier is None or work > _MOST_WORK:
             return joint_field(graph, listing or listed(problem, available), estimator)
         return joint_pattern(graph, listing or listed(problem, available), estimator, frontier)
@@ -111,7 +111,7 @@ class Predictions(NamedTuple):
 
 class CausalEngine(ModelEngine):
     """A model engine whose predictions are those of its own index; their intervals hold at every round where variables
-    are 0 or 1, and are by standard errors elsewhere."""
+    are 0 or 1 and the graph is not too wide, and are by standard errors elsewhere."""
 
     delta = DELTA
 
@@ -138,7 +138,7 @@ class CausalEngine(ModelEngine):
         middle = listing.values.copy()
         value = np.clip(middle, 0.0, 1.0)
         if self.anytime is not None:
-            bounds = self.anytime.bounds(self.state, listing.actions, context, DELTA)
+            bounds = self.anytime.bounds(self.state, listing.actions, context, self.delta)
             low, high = np.minimum(bounds.low, value), np.maximum(bounds.high, value)
             return Predictions(bounds.actions, value, low, high)
         score_actions(plan._replace(index=self.plan.index._replace(scale=Z95)), self.state, context, 0)
@@ -148,17 +148,20 @@ class CausalEngine(ModelEngine):
 
     @property
     def interval_words(self) -> str:
-        words = WORDS_NOW if self.anytime is None else words_always(self.delta)
+        if self.anytime is not None:
+            words = words_always(self.delta)
+        else:
+            words = WORDS_NOW if self.problem.continuous else WORDS_APPROXIMATE
         return f"{words}, if every effect is a straight line" if self.problem.assumed_lines else words
 
     @cached_property
     def anytime(self) -> AnytimeIntervals | None:
-        """The intervals that hold at every round; None for numbers between 0 and 1."""
-        return None if self.problem.continuous else AnytimeIntervals(self.problem, self.plan.estimator)
+        """The intervals that hold at every round; None for numbers between 0 and 1, and for wide graphs."""
+        return anytime_intervals(self.problem, self.plan.estimator)
 
     @property
     def has_gap(self) -> bool:
-        return not self.problem.continuous and not self.searches
+        return self.anytime is not None and not self.searches
 
     def gap(self, action: Action, now: Situation) -> float | None:
         if self.anytime is None or self.searches:
@@ -208,8 +211,7 @@ def beliefs_at_start(problem: Problem, has: NDArray[np.bool_] | None = None) -> 
         return weighted_squares(layout, _RIDGE, _FLOOR)
     of = np.repeat(np.arange(len(layout.ptr) - 1), np.diff(layout.ptr))
     context = has[of, OWN_LINES] & np.isin(layout.parent, problem.context_ids)
-    shares, apart = promised_shares(problem), problem.curve_apart
-    return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM, shares, context, apart)
+    return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM, promised_shares(problem), context)
 
 
 def causal_engine(problem: Problem, has: NDArray[np.bool_], scale: float, flags: Flags | None = None) -> CausalEngine:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dobandit.checks import shown
 from dobandit.errors import PolicyError
@@ -74,11 +74,6 @@ class CausalUCB(Policy):
     @property
     def label(self) -> str:
         return "CausalUCB" + (" (guarantee)" if self.guarantee else " (safe)" if self.safe else "")
-
-    @classmethod
-    def settings_then(cls, stored: dict[str, Any]) -> dict[str, Any]:
-        """What `stored` says, completed: before there was a leeway, the largest upper end was played."""
-        return {"leeway": 0.0, **stored} if stored.get("guarantee") is True else stored
 
     def engine(self, problem: Problem) -> Engine:
         return RevisingEngine(problem, self._on)

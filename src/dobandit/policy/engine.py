@@ -8,7 +8,6 @@ it works in simulations too (see CONTRIBUTING.md).
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 WORDS_NOW = "95%, at this round"
+WORDS_APPROXIMATE = f"about {WORDS_NOW} only: too many causes for intervals that hold at every round"
 UNIFORMS = 3  # random numbers in a round, unless an engine asks for more: tie-breaking, whether to explore, where
 
 
@@ -91,16 +91,14 @@ class Situation(NamedTuple):
 class Choice(NamedTuple):
     """What to set, and the index that made the policy choose it (NaN: nothing was compared).
 
-    proved: no allowed action has a larger index; False where a search stopped early, or greedy may have missed it
+    proved: no allowed action has a larger index; False where a search may have missed it
     note: what was special about this choice, in words
-    bound: where it is not proved, no allowed action has an index above this; inf: nobody knows
     """
 
     action: Action
     value: float
     proved: bool = True
     note: str = ""
-    bound: float = math.inf
 
 
 class Rounds(NamedTuple):
@@ -144,7 +142,8 @@ class Engine(ABC):
     problem           what it works on; never changed
     draws             how many random numbers `choose` needs in a round; it has no others
     trusts_intervals  whether `choose` goes by intervals that may be wider after rows without an order
-    delta    with what probability `gap`, where there is one, is wrong at some round
+    watches_graph     whether it counts what the rounds say against the graph (`findings`)
+    delta             with what probability `gap`, where there is one, is wrong at some round
     bonus_words       why the index of an action is above its mean, for people; "" where it need not be
 
     What an engine knows is a function of the rounds it was told, in their order: an experiment is started again by
@@ -156,12 +155,13 @@ class Engine(ABC):
     >>> engine = dob.UCB().start(dob.paper.G4.graph, budget=2, effects="nonnegative").engine
     >>> now = Situation(np.array([0.0, 0.5, 0.5]), no_context(len(engine.problem.graph)))
     >>> engine.choose(now)
-    Choice(action=Action(ids=(1, 2), values=(1.0, 1.0)), value=inf, proved=True, note='', bound=inf)
+    Choice(action=Action(ids=(1, 2), values=(1.0, 1.0)), value=inf, proved=True, note='')
     """
 
     problem: Problem
     draws: int = UNIFORMS
     trusts_intervals: bool = False
+    watches_graph: bool = False
     delta: float = 0.05
     bonus_words: str = ""
 
@@ -235,6 +235,10 @@ class Engine(ABC):
     @property
     def revisions(self) -> tuple[Finding, ...]:
         """Causes that the graph leaves out and the engine reckons with, because the rounds speak for them."""
+        return ()
+
+    def findings(self) -> Sequence[Finding]:
+        """What the rounds say against the graph besides `revisions`, of an engine that watches it."""
         return ()
 
     @property

@@ -1,10 +1,19 @@
-"""The engine of `CausalUCB(guarantee=True)`: choices by intervals that hold at every round."""
+"""The engine of `CausalUCB(guarantee=True)`: choices by intervals that hold at every round.
+
+Leeway: of the actions whose intervals reach up nearly as far as the farthest, the one is played that an index speaks
+most for.
+low, high: the ends of E[Y | do(S)] that hold at every round (`oracle.anytime_values`).  w = high - low.  c: the leeway.
+S may be played if high(S) + c w(S) >= max over S' of high(S'). While the intervals hold, playing it then loses
+    E[Y | do(best)] - E[Y | do(S)] <= max high - low(S) <= (1 + c) w(S),
+where always playing the farthest (c = 0) loses w(S) at most: what is guaranteed of the sum over all rounds, which only
+needs that the widths of played actions shrink, is the same but for the factor 1 + c.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +23,9 @@ from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.kept_intervals import look_again, watched
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action
-from dobandit.oracle.anytime_values import anytime_values
-from dobandit.oracle.frontier import frontier_of
+from dobandit.oracle.anytime_values import AnytimeValues, anytime_values, bound_kept, bounded_frontier
 from dobandit.oracle.joint_pattern import joint_pattern
-from dobandit.oracle.leeway import leeway
-from dobandit.oracle.listing import Listing
+from dobandit.oracle.listing import Listing, floor_of, pick_best, propose, score
 from dobandit.policy.causal_engine import (
     DELTA,
     MOST_ACTIONS,
@@ -33,6 +40,38 @@ from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
 from dobandit.policy.revision import Flags, with_flags
 
+
+class Leeway(NamedTuple):
+    """The oracle: actions, their intervals, and the index that chooses among those that may be played."""
+
+    listing: Listing
+    bounds: AnytimeValues  # of the same actions, whose upper ends have a place of their own
+    index: Any  # an oracle on `listing`
+    share: float  # c
+
+
+def leeway(bounds: AnytimeValues, index: Any, share: float) -> Leeway:
+    """The oracle for the actions of an index, in whose list the values are its own, not those of the bounds."""
+    own = index.listing._replace(values=np.zeros(len(index.listing.values)))
+    return Leeway(index.listing, bounds._replace(listing=own, joint=None), index, share)
+
+
+@score.of(Leeway)
+def score_leeway(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
+    """The index of every action that may be played, -inf for the others; without optimism (rho 0) of all of them."""
+    score(oracle.index, layout, state, rho, fixed)
+    if rho[layout.target] > 0.0:
+        bound_kept(oracle.bounds, state, fixed)
+        values, low, high = oracle.listing.values, oracle.bounds.lower, oracle.bounds.listing.values
+        least = floor_of(high)
+        for i in range(len(values)):
+            if high[i] + oracle.share * (high[i] - low[i]) < least:
+                values[i] = -math.inf
+
+
+propose.of(Leeway)(pick_best)
+
+
 NEARLY = "of the actions whose intervals reach up far enough, estimate and standard errors speak most for this one"
 
 
@@ -40,7 +79,7 @@ def guaranteed_engine(problem: Problem, scale: float, share: float, flags: Flags
     """The engine of the policy.
 
     scale  how many standard errors the index adds that chooses within the leeway
-    share  the leeway (`oracle.leeway`); 0: the largest upper end alone counts
+    share  the leeway ; 0: the largest upper end alone counts
     flags  nodes that say whether another one was set (`policy.revision`)
     """
     if problem.continuous:
@@ -48,7 +87,7 @@ def guaranteed_engine(problem: Problem, scale: float, share: float, flags: Flags
             "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, or "
             "give continuous=False."
         )
-    return GuaranteedEngine(problem, DELTA, flags, share, scale)
+    return GuaranteedEngine(problem, DELTA, scale, flags, share)
 
 
 def anytime_oracle(estimator: Any) -> OracleMaker:
@@ -56,16 +95,16 @@ def anytime_oracle(estimator: Any) -> OracleMaker:
 
     def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
         graph, count = problem.graph, problem.allowed(available).count()
-        frontier = frontier_of(graph, np.array(problem.order, dtype=np.int64))
+        frontier = bounded_frontier(graph, np.array(problem.order, dtype=np.int64), layout_of(graph), estimator)
         if frontier is None or (listing is None and count > MOST_ACTIONS):
             what = "the graph is too wide for exact passes" if frontier is None else f"there are {count:,} of them"
             raise PolicyError(
                 f"guarantee=True computes an interval for every action, up to {MOST_ACTIONS:,} of them, but {what}. "
-                "Lower the budget, or leave guarantee out: predictions still have these intervals."
+                "Lower the budget, or leave guarantee out."
             )
         listing = listing or listed(problem, available)
         joint = joint_pattern(graph, listing, estimator, frontier)
-        return anytime_values(graph, listing, layout_of(graph), estimator, joint)
+        return anytime_values(listing, frontier, layout_of(graph), estimator, joint)
 
     return make
 
@@ -85,8 +124,9 @@ class GuaranteedEngine(CausalEngine):
     """Chooses by the intervals that hold at every round, which its state keeps.
 
     delta  with what probability one of them fails
+    scale  how many standard errors the optimism reaches, where it is by those
     flags  variables that say what was set (`policy.revision`)
-    share  the leeway, within which an index of `scale` standard errors chooses; 0: the upper ends alone choose
+    share  the leeway, within which that optimism chooses; 0: the upper ends of the intervals alone choose
     """
 
     trusts_intervals = True
@@ -95,15 +135,15 @@ class GuaranteedEngine(CausalEngine):
         self,
         problem: Problem,
         delta: float,
+        scale: float,
         flags: Flags | None = None,
         share: float = 0.0,
-        scale: float = 0.0,
     ) -> None:
         estimator, state = beliefs_at_start(problem)
         make = leeway_oracle(estimator, share) if share > 0.0 else anytime_oracle(estimator)
         layout, order = layout_of(problem.graph), np.array(problem.order, dtype=np.int64)
         nats = math.log(len(order) / delta)
-        super().__init__(problem, estimator, state, Bonus(scale if share > 0.0 else nats), with_flags(make, flags))
+        super().__init__(problem, estimator, state, Bonus(scale), with_flags(make, flags))
         self._share = share
         bounds = self.plan.oracle.bounds if share > 0.0 else self.plan.oracle
         watch, self.state = watched(layout, estimator, state, order, bounds.frontier.table_ptr, nats)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dobandit.checks import shown
 from dobandit.errors import InterventionError, ObservationError, PolicyError, closest, listed
-from dobandit.model.context_values import context_values
+from dobandit.graph.context import context_values
 from dobandit.model.links import auto, identity
 from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.actions import NOTHING, Action, action_of
@@ -48,6 +48,7 @@ class Learner:
         self.engine = policy.engine(problem)
         self.problem = self.engine.problem  # which may take more for granted
         self.graph = self.problem.graph
+        self.keeps_model = self.engine.beliefs() is not None  # weights of causes, and not only how actions have done
 
     @property
     def label(self) -> str:
@@ -249,11 +250,6 @@ class Learner:
     def _cause(self, v: int) -> str:
         """The name of a cause; below 0: that a variable was set (`policy.revision`)."""
         return self.graph.nodes[v - 1] if v > 0 else f"{self.graph.nodes[-v - 1]} was set"
-
-    @property
-    def keeps_model(self) -> bool:
-        """Whether it learns the weights of causes, and not only how actions have done."""
-        return self.engine.beliefs() is not None
 
     @property
     def modelled(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dobandit.compiled import kernel
 from dobandit.estimation.kl import kl_level, kl_lower, kl_upper
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.listing import pick
-from dobandit.policy.arms import UCB, ArmsEngine, update_arm
+from dobandit.policy.arms import BY_UCB, ArmsEngine, update_arm
 from dobandit.policy.base import Policy, require_bool
 from dobandit.policy.best_set import checked_answer, words_of_two
 from dobandit.policy.engine import Array, Choice, Draws, Engine, Estimate, Situation, words_always
@@ -106,7 +106,7 @@ class LUCBEngine(ArmsEngine):
     """Two arms compete until one is the answer."""
 
     def __init__(self, problem: Problem, epsilon: float, delta: float, prune: bool = False) -> None:
-        super().__init__(problem, UCB, 0.0, prune=prune)
+        super().__init__(problem, BY_UCB, 0.0, prune=prune)
         self.epsilon, self.delta = epsilon, delta
 
     # -- choosing ------------------------------------------------------------------------------------------------

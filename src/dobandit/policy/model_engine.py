@@ -2,7 +2,7 @@
 
 estimator  what the rounds say of each node (`estimation.estimators`)
 index      how far optimism reaches around the estimate (`policy.region`)
-oracle     which allowed action has the largest optimistic E[Y] (closed form, boxed, per pattern, search, greedy)
+oracle     which allowed action has the largest optimistic E[Y] (closed form, boxed, per pattern, local search)
 BLM-LR = least squares + region(rho_t) + closed form. The parts are named tuples; kernels pick the code for each part by
 its type, so that any combination runs compiled, in `ask`/`tell` and in simulations alike.
 """
@@ -24,7 +24,8 @@ from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.frontier import Frontier
-from dobandit.oracle.listing import IDLE, TIE, Listing
+from dobandit.oracle.listing import IDLE, Listing
+from dobandit.oracle.local_search import LocalSearch
 from dobandit.policy.beliefs import Beliefs
 from dobandit.policy.engine import (
     Array,
@@ -102,7 +103,7 @@ class ModelEngine(Engine):
     @property
     def searches(self) -> bool:
         """Whether the oracle searches, without a list of all actions."""
-        return hasattr(self.plan.oracle, "report")
+        return isinstance(self.plan.oracle, LocalSearch)
 
     def actions(self) -> Actions | None:
         return None if self.searches else self.plan.oracle.listing.actions
@@ -119,7 +120,7 @@ class ModelEngine(Engine):
         """Its parts have room to work things out. A copy borrows them until it is used, and then has its own: kernels
         run without the interpreter's lock, so that another thread may use the first one's meanwhile."""
         if self._borrowed:
-            written = hasattr(self._plan.oracle, "report")  # what a search finds goes into its list
+            written = isinstance(self._plan.oracle, LocalSearch)  # what a search finds goes into its list
             shared = {} if written else {id(array): array for array in never_written(self._plan)}
             self._plan, self._borrowed = copied(self._plan, shared), False
         return self._plan
@@ -141,20 +142,16 @@ class ModelEngine(Engine):
         return isinstance(self._plan.estimator, (WeightedSquares, Mixture))
 
     @property
-    def _spreads(self) -> bool:
-        return self.problem.spread_batches and self.weighs_by_order
-
-    @property
     def _hidden(self) -> list[int]:
         """Variables that the log keeps and nothing is learned from."""
         graph = self.problem.graph
         return [graph.index(name) for name in self.problem.hidden if name in graph]
 
     def update_unordered(self, rounds: Rounds) -> None:
-        self._learn_unordered(spread_batch(rounds, self._hidden) if self._spreads else [rounds])
+        self._learn_unordered(spread_batch(rounds, self._hidden) if self.weighs_by_order else [rounds])
 
     def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
-        if not self._spreads or max(sizes.max(initial=1), rounds.counts.max(initial=1)) == 1:
+        if not self.weighs_by_order or max(sizes.max(initial=1), rounds.counts.max(initial=1)) == 1:
             return self._learn_batches(rounds, sizes)
         for part, each in spread_batches(rounds, sizes, self._hidden):
             self._learn_batches(part, each)
@@ -239,13 +236,10 @@ class ModelEngine(Engine):
             return Choice(action, float(plan.oracle.listing.values[index]))
         order = np.argsort(action.ids)
         action = Action(tuple(action.ids[i] for i in order), tuple(action.values[i] for i in order))
-        value, bound, _ = plan.oracle.report.tolist()
-        return Choice(action, value, bound <= value + TIE * max(1.0, abs(value)), bound=bound)
+        return Choice(action, float(plan.oracle.listing.values[index]), proved=False)
 
     def _searched(self, now: Situation) -> list[tuple[Action, float]]:
-        """A search has no list: the second best set lacks one of the best set's variables, since more never hurts."""
-        if getattr(self.plan.oracle, "greedy", False):
-            return []
+        """A search has no list: what it finds is compared with what it finds without one of the chosen variables."""
         best = self.choose(now)
         graph, found = self.problem.graph, [(best.action, best.value)]
         for v in best.action.ids:

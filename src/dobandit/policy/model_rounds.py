@@ -17,10 +17,10 @@ from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.estimators import LeastSquares, learn
 from dobandit.estimation.kept_intervals import Unwatched, watch_round
 from dobandit.estimation.statistics import Layout
-from dobandit.kernel_parts import packed, parts_at
-from dobandit.linked_kernels import call_of, place_of
+from dobandit.kernel_parts import call_of, packed, parts_at, place_of
 from dobandit.oracle.closed_form import ClosedForm
 from dobandit.oracle.listing import IDLE, propose
+from dobandit.oracle.local_search import LocalSearch
 from dobandit.policy.diary import write_codes
 from dobandit.policy.insurance import Insured
 from dobandit.policy.own_outcomes import NOT_KEPT, OwnOutcomes, note_play
@@ -58,7 +58,7 @@ def propose_action(plan: Any, state: Any, context: Any, draws: Any, t: int) -> i
 
 def score_actions(plan: ModelPlan, state: Any, context: NDArray[np.float64], t: int) -> None:
     """The index of every listed action after t rounds; t < 0: without optimism."""
-    if hasattr(plan.oracle, "report"):  # it would read draws that are not there
+    if isinstance(plan.oracle, LocalSearch):  # it would read draws that are not there
         raise TypeError("a search keeps no list of actions that could be scored")
     propose_action(plan, state, context, _NO_DRAWS, t)
 

@@ -13,18 +13,16 @@ from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import MOST_LISTED
 from dobandit.oracle.boxed import BoxedForm, boxed
 from dobandit.oracle.closed_form import closed_form
+from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
 from dobandit.oracle.listing import Listing, listing_of
-from dobandit.oracle.optimistic_plan import optimistic_search
-from dobandit.oracle.optimistic_search import propose_searched as propose_searched  # registers the search
+from dobandit.oracle.local_search import local_search
 from dobandit.oracle.per_pattern import per_pattern
 from dobandit.policy.model_engine import ModelEngine, OracleMaker
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Region
 
-REGIONS, ORACLES = ("closed-form", "boxed"), ("auto", "exhaustive", "branch-and-bound", "greedy")
-_SETS_ONE_BY_ONE = 2_000  # boxed regions: beyond this a search is faster
-_SETS_A_ROUND = 500  # looked at by a search before it settles for the best so far
-_WORK_A_ROUND = 5e7  # multiplications or so: fewer sets where a node with many parents makes each of them dear
+REGIONS, ORACLES = ("closed-form", "boxed"), ("auto", "exhaustive", "greedy")
+MOST_BOXED = 20_000  # sets whose boxed values are worked out one by one in a round
 
 
 def listed(problem: Problem, available: tuple[int, ...] | None) -> Listing:
@@ -54,31 +52,31 @@ def boxed_oracle(problem: Problem, listing: Listing | None, available: tuple[int
     return BoxedForm(listing or tried(problem, available), boxed(layout_of(problem.graph)), highest_mean(problem))
 
 
-def search_oracle(greedy: bool) -> OracleMaker:
-    """Branch and bound, or greedy, over boxed regions; single actions are scored as boxed ones are."""
+def search_oracle(make: OracleMaker) -> OracleMaker:
+    """Greedy and exchanges on the index of another oracle, which scores the actions of a given list."""
 
-    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
+    def search(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
         if listing is not None:
-            return boxed_oracle(problem, listing, available)
-        rules, box = problem.allowed(available).rules, boxed(layout_of(problem.graph))
-        return optimistic_search(problem.graph, rules, box, sets_a_round(problem), greedy)
+            return make(problem, listing, available)
+        allowed = problem.allowed(available)
+        largest = not allowed.full_only  # as for a list: see `tried`
+        return local_search(
+            problem.graph, allowed, problem.order, lambda row: make(problem, row, available), largest=largest
+        )
 
-    return make
-
-
-def per_pattern_oracle(samples: int) -> OracleMaker:
-    """Any links, pattern by pattern; the same sampled worlds whatever is available."""
-
-    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
-        rng = np.random.default_rng([problem.seed, 0xC0FFEE])
-        return per_pattern(problem.graph, listing or tried(problem, available), problem.link_arrays, rng, samples)
-
-    return make
+    return search
 
 
-def sets_a_round(problem: Problem) -> int:
-    degrees = np.diff(problem.graph.arrays.parent_ptr)[problem.order].astype(float)
-    return min(_SETS_A_ROUND, max(20, int(_WORK_A_ROUND / max(float((degrees**3).sum()), 1.0))))
+def per_pattern_oracle(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
+    """Any links, pattern by pattern."""
+    frontier = frontier_of(problem.graph, np.array(problem.order, dtype=np.int64))
+    if frontier is None:
+        raise PolicyError(
+            f"BGLM-OFU looks at every pattern of a node's causes, which it can for up to {MOST_PARENTS} causes in a "
+            "graph that is not too wide, but this graph is wider. Use CausalUCB, or BLMLR where every link is the "
+            "identity."
+        )
+    return per_pattern(problem.graph, listing or tried(problem, available), problem.link_arrays, frontier)
 
 
 def linear_engine(
@@ -86,23 +84,14 @@ def linear_engine(
 ) -> ModelEngine:
     """The engine for a linear problem. kind: one of REGIONS; oracle: one of ORACLES."""
     estimator, state = least_squares(layout_of(problem.graph), ridge)
-    make = _linear_oracle(problem, kind, oracle)
+    every, most = (closed_form_oracle, MOST_LISTED) if kind == "closed-form" else (boxed_oracle, MOST_BOXED)
+    make = listed_or_searched(problem, every, oracle, most)
     return ModelEngine(problem, estimator, state, region, make, thresholds)
 
 
-def _linear_oracle(problem: Problem, kind: str, oracle: str) -> OracleMaker:
-    count = problem.allowed().count()
-    searched = oracle in ("branch-and-bound", "greedy")
-    if searched or (oracle == "auto" and kind == "boxed" and problem.monotone and count > _SETS_ONE_BY_ONE):
-        if kind != "boxed" or not problem.monotone:
-            raise PolicyError(
-                f"oracle={oracle!r} needs regions within the box and effects that do no harm, where a larger mean "
-                "never hurts. Give region='boxed', set variables to 1 only, and promise effects='nonnegative'."
-            )
-        return search_oracle(oracle == "greedy")
-    if count > MOST_LISTED:
-        raise PolicyError(
-            f"there are {count:,} sets to choose from, and they are looked at one by one only up to {MOST_LISTED:,}. "
-            "Give region='boxed' (branch and bound), or lower the budget."
-        )
-    return closed_form_oracle if kind == "closed-form" else boxed_oracle
+def listed_or_searched(problem: Problem, make: OracleMaker, oracle: str, most: int = MOST_LISTED) -> OracleMaker:
+    """Every action one by one, or a search: as asked for, or where there are more than `most` actions, or too many to
+    list."""
+    allowed = problem.allowed()
+    searched = oracle == "greedy" or (oracle == "auto" and allowed.count() > min(most, allowed.most_listed))
+    return search_oracle(make) if searched else make

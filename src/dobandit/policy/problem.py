@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.checks import MOST_ROUNDS_EVER, as_yes_or_no, is_one_of, is_whole, shown, whole_number
-from dobandit.errors import DobanditError, GraphError, InterventionError, ModelError, PolicyError
+from dobandit.errors import DobanditError, DobanditWarning, GraphError, InterventionError, ModelError, PolicyError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import unshared
@@ -35,12 +36,8 @@ class Problem:
     effects  "nonnegative": no cause makes an effect less likely; "any": some may do harm
     whole    the graph with its hidden variables, where it has some
     hidden   observed variables that count as hidden: the log keeps them, and nothing is learned from them
-    own_lines  where links are learned, each segment has a straight line of its own; False in logs from before that
-    curve_apart  the curve that segments share gets no weight back once it is refuted; False in logs from before that
-    spread_batches  rounds of a trial are learned spread by their outcomes, not sorted; False in logs from before that
     obstacle why hidden causes keep a model from being learned; policies that keep none do not mind
-    assumed_lines  links are straight lines because hidden causes leave no other way, and nobody promised it; False in
-             logs from before that was kept
+    assumed_lines  links are straight lines because hidden causes leave no other way, and nobody promised it
     """
 
     graph: CausalGraph
@@ -53,9 +50,6 @@ class Problem:
     whole: CausalGraph | None = None
     hidden: tuple[str, ...] = ()
     obstacle: DobanditError | None = None
-    own_lines: bool = True
-    curve_apart: bool = True
-    spread_batches: bool = True
     assumed_lines: bool = False
 
     @cached_property
@@ -191,6 +185,22 @@ def links_for(graph: CausalGraph, links: Links, usual: str) -> Links:
         return usual
     by_node = isinstance(links, Mapping) and ("name" not in links or "name" in graph)
     return {**dict.fromkeys(graph.nodes, usual), **links} if by_node else links  # type: ignore[dict-item]
+
+
+def warn_of_levels(problem: Problem, stacklevel: int = 3) -> None:
+    """Warns where a lever has more than two values: a continuous model learns its effect as a straight line."""
+    levels = {name: values for name, values in problem.rules.levers.items() if len(values) > 2}
+    if not problem.continuous or not levels:
+        return
+    name, values = next(iter(levels.items()))
+    others = f", as do {len(levels) - 1} other levers" if len(levels) > 1 else ""
+    warnings.warn(
+        f"{name!r} has {len(values)} values{others}, and the effect of such a lever is learned as a straight line: a "
+        "best value in the middle is never found. Where it may lie there, give each value a variable of 0 and 1 of its "
+        "own, and let exclusive=... keep them apart (see 'A setting with several values' in docs/tasks/tuning.md).",
+        DobanditWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def problem_of(

@@ -190,13 +190,6 @@ def policy_from_document(document: Mapping[str, object], model: CausalModel | No
     return policy_with(cls, settings)
 
 
-def policy_from_log(document: Mapping[str, object], model: CausalModel | None = None) -> Policy:
-    """The policy that a log or a result was made by, whichever version wrote it; see `Policy.settings_then`."""
-    settings = dict(document)
-    name = settings.pop("name")
-    return policy_from_document({"name": name, **policy_class(str(name)).settings_then(settings)}, model)
-
-
 def default_policy() -> Policy:
     """The policy of those who name none."""
     return policy_class("causal-ucb")()

@@ -71,6 +71,8 @@ class RevisingEngine(Engine):
     inner  that engine, as it is now; its attributes are this one's too
     """
 
+    watches_graph = True
+
     def __init__(self, problem: Problem, make: Maker) -> None:
         self.problem, self._make = problem, make
         self.revision = Revision(problem, ())
@@ -106,6 +108,9 @@ class RevisingEngine(Engine):
     def revisions(self) -> tuple[Finding, ...]:
         return self.revision.findings
 
+    def findings(self) -> list[Finding]:
+        return self._counted_evidence().findings(ALPHA)
+
     def copy(self) -> Self:
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
@@ -124,7 +129,7 @@ class RevisingEngine(Engine):
             self._take(rounds.part(slice(upto)))
             rounds = rounds.part(slice(upto, None))
         if len(rounds.counts):
-            self.inner.update(self.revision.rounds(rounds))
+            self._beyond(rounds, None)
 
     def update_unordered(self, rounds: Rounds) -> None:
         self.update_batches(rounds, np.array([len(rounds.counts)]))
@@ -141,7 +146,7 @@ class RevisingEngine(Engine):
             self._take(rounds.part(slice(start, stop)), sizes[done:upto])
             done, start = upto, stop
         if done < len(sizes):
-            self.inner.update_batches(self.revision.rounds(rounds.part(slice(start, None))), sizes[done:])
+            self._beyond(rounds.part(slice(start, None)), sizes[done:])
 
     def _watches(self, rows: int | None = None) -> bool:
         """Whether so many rows, or those up to the next look, can be kept; once they cannot, nothing more is."""
@@ -154,6 +159,11 @@ class RevisingEngine(Engine):
         self._diary.write(rounds, sizes)
         self._tell_inner(rounds, sizes)
         self._pass(int(rounds.counts.sum()), sizes is None)
+
+    def _beyond(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
+        """Rounds that are not kept: they count as evidence, but nothing is revised any more."""
+        self._counted_evidence().update(self.revision.rounds(rounds))
+        self._tell_inner(rounds, sizes)
 
     def _tell_inner(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
         told = self.revision.rounds(rounds)
@@ -169,12 +179,17 @@ class RevisingEngine(Engine):
         if self._rounds >= due:
             self._look()
 
-    def _look(self) -> None:
+    def _counted_evidence(self) -> GraphEvidence:
+        """The evidence against the problem as it is revised now, with every round that is kept."""
         if self._evidence is None:
             self._evidence = GraphEvidence(self.revision.problem, self.revision.flags)
-        self._evidence.update(self.revision.rounds(self._diary.read(self._counted, self._diary.used)))
-        self._counted = self._diary.used
-        found = self._evidence.loudest_cause(ALPHA, by_set=not self.inner.searches)
+        if self._counted < self._diary.used:
+            self._evidence.update(self.revision.rounds(self._diary.read(self._counted, self._diary.used)))
+            self._counted = self._diary.used
+        return self._evidence
+
+    def _look(self) -> None:
+        found = self._counted_evidence().loudest_cause(ALPHA, by_set=not self.inner.searches)
         if found is not None:
             self._revise(found)
 

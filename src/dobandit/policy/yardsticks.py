@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from dobandit.checks import listable, shown
 from dobandit.errors import InterventionError, PolicyError, closest, listed
-from dobandit.model.base import CausalModel
-from dobandit.model.conditioning import given
+from dobandit.model.base import CausalModel, given
 from dobandit.model.inference import expect
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.solve import solve
-from dobandit.policy.arms import FIXED, RANDOM, ArmsEngine
+from dobandit.policy.arms import BY_FIXED, BY_RANDOM, ArmsEngine
 from dobandit.policy.base import Policy
 from dobandit.policy.engine import Choice, Engine, Estimate, Rounds, Situation
 from dobandit.policy.problem import Problem
@@ -70,7 +69,7 @@ class Fixed(Policy):
         return "Fixed {" + ", ".join(parts) + "}"
 
     def engine(self, problem: Problem) -> Engine:
-        return ArmsEngine(problem, FIXED, 0.0, actions_of([self._checked(problem)]))
+        return ArmsEngine(problem, BY_FIXED, 0.0, actions_of([self._checked(problem)]))
 
     def _checked(self, problem: Problem) -> Action:
         graph, rules = problem.graph, problem.rules
@@ -114,7 +113,7 @@ class Random(Policy):
         return "Random"
 
     def engine(self, problem: Problem) -> Engine:
-        return ArmsEngine(problem, RANDOM, 0.0)
+        return ArmsEngine(problem, BY_RANDOM, 0.0)
 
 
 @dataclass(frozen=True)

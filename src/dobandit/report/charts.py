@@ -8,10 +8,9 @@ from typing import Any
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.weights import Do
-from dobandit.report.boxes import Box, note_place
 from dobandit.report.curves import Panel, RegretFigure, regret_figure
 from dobandit.report.figures import altair, save_chart
-from dobandit.report.picture import Picture, picture_of
+from dobandit.report.picture import Box, Picture, note_place, picture_of
 from dobandit.simulation.result import StudyResult
 
 __all__ = ["graph_chart", "regret_chart", "save_chart"]

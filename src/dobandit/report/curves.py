@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from dobandit import paper
 from dobandit.model.base import CausalModel
-from dobandit.report.readable import amount, counted, headline_amount, shortened_apart
-from dobandit.report.spread import spread
+from dobandit.report.layers import spread
 from dobandit.simulation.result import StudyResult
-from dobandit.simulation.statistics import curve_interval
 from dobandit.simulation.study import Study
+from dobandit.simulation.summaries import curve_interval
+from dobandit.texts import amount, counted, headline_amount, shortened_apart
 
 # Safe for colour-blind readers, and neighbours in the list differ in lightness too.
 COLOURS = (

@@ -28,12 +28,11 @@ from dobandit.report.drawn.regret import regret_svgs
 from dobandit.report.drawn.svg import FLOOR_STEP
 from dobandit.report.figures import png_of_svg, svg_of
 from dobandit.report.picture import drawable, picture_of
-from dobandit.report.readable import counted
 from dobandit.report.style import CSS
 from dobandit.report.tables import Table, summary_cells, summary_document, summary_markdown
 from dobandit.simulation.result import StudyResult
 from dobandit.text_files import write_atomically
-from dobandit.texts import printable
+from dobandit.texts import counted, printable
 
 # A chart's colours as the page's own, which follow light and dark.
 _PAGE_COLOURS = {INK: "var(--ink)", SOFT: "var(--soft)", GRID: "var(--grid)", "white": "var(--paper)"}

@@ -9,8 +9,8 @@ from dobandit.errors import ReportError
 from dobandit.report.charts import INK, SOFT, finished
 from dobandit.report.curves import COLOURS
 from dobandit.report.figures import Figure, altair
-from dobandit.report.readable import amount, counted, headline_amount, shortened, shortened_apart
 from dobandit.simulation.result import StudyResult
+from dobandit.texts import amount, counted, headline_amount, shortened, shortened_apart
 
 _ROW, _GAP, _WIDTH, _LONGEST = 19, 34, 460, 30  # pixels, and characters of a name
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Container, Mapping
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dobandit.errors import ReportError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.bglm import WeightedModel
+from dobandit.model.links import identity
 from dobandit.model.weights import Do
-from dobandit.report.arrows import Arrow, arrows_of, labelled
-from dobandit.report.boxes import Box, box_of, names_in_boxes, note_of, note_size
 from dobandit.report.layers import Layers, Vertex, heights, layers_of
+from dobandit.texts import breadth, columns, fitted, shortened, shortened_apart
 
 _MOST_NODES, _MOST_EDGES = 200, 1_000
 _MOST_WEIGHTS = 60  # with more edges than that, thickness alone tells the weight
@@ -134,3 +138,215 @@ def _across(
             x[vertex] = left + width / 2
         left += width + gap
     return x, left - gap + 24.0
+
+
+# -- boxes: their texts and sizes, in pixels -------------------------------------------------------------------------
+
+MANY_ARROWS, PORT = 6, 11.0  # arrows into a box that stand side by side, and their distance
+_LONGEST_NAME = 20
+_BOX, _TARGET_BOX, _CHARACTER = 28.0, 40.0, 7.6
+
+
+class Box(NamedTuple):
+    name: str
+    text: str
+    note: str  # bias and link, a line each
+    side: str  # where the note stands: "left", "above" or "below"
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: str  # "target", "latent", "context", "chosen" or "plain"
+
+
+def names_in_boxes(graph: CausalGraph) -> dict[str, str]:
+    """What stands in the box of each variable: as much of its name as there is room for, told apart from the others."""
+    short = shortened_apart(graph.nodes, _LONGEST_NAME)
+    return {name: fitted(text, 1.2 * _LONGEST_NAME) for name, text in short.items()}
+
+
+def box_of(graph: CausalGraph, note: str, name: str, text: str, chosen: Mapping[str, float], down: bool = False) -> Box:
+    """A box that has no place yet. Many arrows need a tall box, or a wide one where they come from above (down); notes
+    of roots stand where no arrow comes in."""
+    arrows = len(graph.parents(name))
+    if chosen.get(name, 1.0) != 1.0:
+        text += f" = {chosen[name]:g}"
+    height = _TARGET_BOX if name == graph.target else _BOX
+    width = max(_TARGET_BOX, _CHARACTER * max(columns(text), 1.04 * breadth(text)) + 22.0)
+    if arrows >= MANY_ARROWS:
+        room = PORT * arrows + 17.0
+        width, height = (max(width, room), height) if down else (width, room)
+    side = "below" if arrows else "above" if down else "left"
+    return Box(name, text, note, side, 0.0, 0.0, width, height, _kind(graph, name, chosen))
+
+
+def note_of(model: WeightedModel, name: str) -> str:
+    """Bias and link of a node."""
+    bias = f"bias {model.weights[name]:.3g}" if model.graph.has_bias(name) else ""
+    link = "" if model.link(name) == identity else shortened(model.link(name).name, 16)
+    return "\n".join(part for part in (bias, link) if part)
+
+
+def _kind(graph: CausalGraph, name: str, chosen: Container[str]) -> str:
+    if name == graph.target:
+        return "target"
+    if name in graph.context:
+        return "context"
+    return "latent" if name in graph.latent else "chosen" if name in chosen else "plain"
+
+
+def note_size(box: Box) -> tuple[float, float]:
+    lines = box.note.split("\n") if box.note else []
+    return 6.0 * max(map(columns, lines), default=0), 13.0 * len(lines)
+
+
+def note_place(box: Box) -> tuple[float, float]:
+    """The middle of a box's note."""
+    width, height = note_size(box)
+    if box.side == "left":
+        return box.x - box.width / 2 - 6.0 - width / 2, box.y
+    away = box.height / 2 + 4.0 + height / 2
+    return box.x, box.y - away if box.side == "above" else box.y + away
+
+
+# -- arrows: their curves, where they end, and where their labels stand -----------------------------------------------
+
+_ARROW = 11.0  # length of a head
+_PLACES = (0.35, 0.3, 0.4, 0.25, 0.45, 0.2, 0.5, 0.55, 0.6, 0.65, 0.15, 0.7)
+Points = NDArray[np.float64]  # (points, 2)
+Rectangle = tuple[float, float, float, float]  # its middle, and its size
+
+
+class Arrow(NamedTuple):
+    edge: Edge
+    points: Points
+    tip: tuple[float, float]
+    angle: float  # of the head, degrees clockwise from the right
+    strength: float  # size of the weight as a share of the largest, 1 where there are no weights
+    harmful: bool  # whether the weight is below 0
+    text: str
+    text_at: tuple[float, float]
+
+
+def arrows_of(
+    layers: Layers,
+    boxes: dict[str, Box],
+    x: dict[Vertex, float],
+    y: dict[Vertex, float],
+    weights: Mapping[Edge, float],
+    down: bool = False,
+) -> list[Arrow]:
+    """An arrow an edge; `weights` is empty where there are none, and may lack some.
+
+    down: effects stand below their causes. The arrows are those of the picture that is mirrored at its diagonal.
+    """
+    if down:
+        mirrored = {name: b._replace(x=b.y, y=b.x, width=b.height, height=b.width) for name, b in boxes.items()}
+        return [
+            arrow._replace(points=arrow.points[:, ::-1].copy(), tip=arrow.tip[::-1], angle=90.0 - arrow.angle)
+            for arrow in arrows_of(layers, mirrored, y, x, weights)
+        ]
+    largest = max(map(abs, weights.values()), default=0.0) or 1.0
+    ports = _ports(layers, boxes, y)
+    arrows = []
+    for (cause, effect), chain in layers.chains.items():
+        path = np.array([(x[vertex], y[vertex]) for vertex in chain])
+        path[0] = _start(boxes[cause], path[1])
+        path[-1] = ports.get((cause, effect), _border(boxes[effect], path[-2]))
+        points = _smooth(path)
+        dx, dy = points[-1] - points[-2]
+        tip = (float(points[-1, 0]), float(points[-1, 1]))
+        # The line ends inside the arrow's head, whose tip is on the border.
+        points[-1] -= 0.8 * _ARROW * np.array([dx, dy]) / max(math.hypot(dx, dy), 1e-9)
+        weight = weights.get((cause, effect), 0.0 if weights else largest)
+        text = f"{weight + 0.0:.3g}".replace("-", "−") if (cause, effect) in weights else ""
+        angle = math.degrees(math.atan2(dy, dx))
+        arrows.append(Arrow((cause, effect), points, tip, angle, abs(weight) / largest, weight < 0, text, (0.0, 0.0)))
+    return arrows
+
+
+def _ports(layers: Layers, boxes: dict[str, Box], y: dict[Vertex, float]) -> dict[Edge, Points]:
+    """Where arrows meet a box with many of them: side by side on its left, in the order they come from."""
+    incoming: dict[str, list[tuple[float, Edge]]] = {}
+    for edge, chain in layers.chains.items():
+        incoming.setdefault(edge[1], []).append((y[chain[-2]], edge))
+    ports: dict[Edge, Points] = {}
+    for effect, edges in incoming.items():
+        if len(edges) >= MANY_ARROWS:
+            box, middle = boxes[effect], (len(edges) - 1) / 2
+            for k, (_, edge) in enumerate(sorted(edges)):
+                ports[edge] = np.array([box.x - box.width / 2 - 2.0, box.y + PORT * (k - middle)])
+    return ports
+
+
+def _start(box: Box, goal: Points) -> Points:
+    """Where a line to the right leaves a box; a steep one at its side, or it would run into the next box."""
+    dx, dy = goal[0] - box.x, goal[1] - box.y
+    if abs(dy) > 1.2 * dx or box.height > box.width:
+        return np.array([box.x + box.width / 2 + 1.5, box.y])
+    return _border(box, goal)
+
+
+def _border(box: Box, origin: Points) -> Points:
+    """Where the line between a point and a box's middle meets the box, a rectangle with half-circles at its ends."""
+    middle = np.array([box.x, box.y])
+    dx, dy = origin - middle
+    length = math.hypot(dx, dy) or 1.0
+    ux, uy = abs(dx) / length, abs(dy) / length
+    if box.height > box.width:  # the half-circles are above and below
+        ux, uy = uy, ux
+    radius, straight = min(box.height, box.width) / 2, abs(box.width - box.height) / 2
+    if uy > 0 and radius / uy * ux <= straight:
+        reach = radius / uy
+    else:
+        reach = straight * ux + math.sqrt(max(0.0, radius**2 - (straight * uy) ** 2))
+    place: Points = middle + np.array([dx, dy]) / length * (reach + 2.0)
+    return place
+
+
+def _smooth(path: Points) -> Points:
+    """A curve through the path's points (cubic, with the slope of each point's neighbours); a straight line for two."""
+    if len(path) == 2:
+        return path.copy()
+    slopes = np.gradient(path, axis=0)
+    s = np.linspace(0.0, 1.0, 9)[:-1, None]
+    pieces = [
+        (2 * s**3 - 3 * s**2 + 1) * path[i]
+        + (s**3 - 2 * s**2 + s) * slopes[i]
+        + (-2 * s**3 + 3 * s**2) * path[i + 1]
+        + (s**3 - s**2) * slopes[i + 1]
+        for i in range(len(path) - 1)
+    ]
+    return np.concatenate([*pieces, path[-1:]])
+
+
+def labelled(arrows: list[Arrow], boxes: list[Box]) -> list[Arrow]:
+    """Each weight at the place along its edge that is freest of boxes, other weights and other edges."""
+    taken: list[Rectangle] = [(box.x, box.y, box.width, box.height) for box in boxes]
+    taken += [(*note_place(box), *note_size(box)) for box in boxes if box.note]
+    sampled = [_along(arrow.points, np.linspace(0.03, 0.97, 60)) for arrow in arrows]
+    done = []
+    for i, arrow in enumerate(arrows):
+        width, height = 7.0 * len(arrow.text) + 10.0, 20.0
+        others = np.concatenate([points for j, points in enumerate(sampled) if j != i] or [np.empty((0, 2))])
+        spots = _along(arrow.points, np.array(_PLACES))
+        costs = [_cost(spot, width, height, taken, others) + 0.1 * k for k, spot in enumerate(spots)]
+        across, down = spots[int(np.argmin(costs))].tolist()
+        taken.append((across, down, width, height))
+        done.append(arrow._replace(text_at=(across, down)))
+    return done
+
+
+def _cost(spot: Points, width: float, height: float, taken: list[Rectangle], others: Points) -> float:
+    size, rectangles = np.array([width, height]), np.array(taken)
+    overlaps = np.all(np.abs(rectangles[:, :2] - spot) < (rectangles[:, 2:] + size) / 2, axis=1).sum()
+    crossed = np.all(np.abs(others - spot) < size / 2, axis=1).sum()
+    return 100.0 * float(overlaps) + float(crossed)
+
+
+def _along(points: Points, shares: NDArray[np.float64]) -> Points:
+    """Points at the given shares of the curve's length."""
+    steps = np.hypot(*np.diff(points, axis=0).T)
+    walked = np.concatenate([[0.0], np.cumsum(steps)])
+    at = shares * walked[-1]
+    return np.column_stack([np.interp(at, walked, points[:, k]) for k in range(2)])

@@ -16,8 +16,7 @@ from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
 from dobandit.report.charts import GRID, INK, SOFT, finished
 from dobandit.report.figures import Figure, altair
-from dobandit.report.readable import action_words, shortened, shortened_apart
-from dobandit.texts import decimals, fixed
+from dobandit.texts import action_words, decimals, fixed, setting_words, shortened, shortened_apart
 
 _BEST, _OTHER, _SEEN = "#004488", "#8a8a8a", "#bb5566"
 _ROW = 22  # pixels
@@ -70,7 +69,8 @@ def rank(
     rules    levers, costs, total_cost, require, forbid, exclusive, smaller, always_set, available: see `Rules`
 
     Returns a `RankingResult`. `experiment.evaluate(do)` of an experiment that is created with history=data and the same
-    rules says the same of each action, to the last digit.
+    rules says the same of each action, to the last digit. Only the interval of what was observed is wider there: it is
+    valid at every look, while a ranking is looked at once.
 
     >>> import dobandit as dob
     >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
@@ -158,5 +158,5 @@ def _legend(ranking: Ranking, shown: list[Ranked]) -> str:
     if any(action.observed is not None for action in shown):
         parts.append("Diamonds: the mean of the rounds with exactly this set.")
     if ranking.context:
-        parts.append("With " + ", ".join(f"{name} = {value:g}" for name, value in ranking.context.items()) + ".")
+        parts.append(f"With {setting_words(ranking.context)}.")
     return " ".join(parts)

@@ -11,11 +11,11 @@ from typing import Any
 from dobandit.report.figures import png_of_svg, svg_of
 from dobandit.report.html import PageFigure, Section, report_folder, report_html, study_figures, study_section
 from dobandit.report.losses import losses_chart, losses_message
-from dobandit.report.readable import amount, counted, signed
 from dobandit.report.tables import Table, summary_document, summary_markdown, table_markdown
 from dobandit.simulation.reproduce import PUBLISHED, PUBLISHED_RUNS, compare
 from dobandit.simulation.result import StudyResult
 from dobandit.text_files import write_atomically
+from dobandit.texts import amount, counted, signed
 
 TITLE = "Combinatorial causal bandits: the paper's five experiments"
 PAPER_SECONDS = 4672  # 3714 + 603 + 355, on four performance cores of an i7-12700H

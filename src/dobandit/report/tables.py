@@ -11,7 +11,8 @@ import numpy as np
 
 from dobandit.oracle.rules import Rules
 from dobandit.report.curves import message, sizes
-from dobandit.report.readable import (
+from dobandit.simulation.result import StudyResult
+from dobandit.texts import (
     NOT_KNOWN,
     action_words,
     amount,
@@ -19,12 +20,11 @@ from dobandit.report.readable import (
     counted,
     markdown,
     percent,
+    printable,
     shortened_apart,
     signed,
     stacked,
 )
-from dobandit.simulation.result import StudyResult
-from dobandit.texts import printable
 
 
 class Table(NamedTuple):

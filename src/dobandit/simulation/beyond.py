@@ -18,14 +18,13 @@ from dobandit.model.bglm import BinaryGLM
 from dobandit.model.links import identity
 from dobandit.model.tables import TableModel
 from dobandit.model.weights import Weights
+from dobandit.policy.arms import UCB, EpsilonGreedy
 from dobandit.policy.base import Policy
 from dobandit.policy.blm_lr import BLMLR
 from dobandit.policy.causal_ts import CausalTS
 from dobandit.policy.causal_ucb import CausalUCB
 from dobandit.policy.engine import Engine
-from dobandit.policy.epsilon_greedy import EpsilonGreedy
 from dobandit.policy.problem import Problem
-from dobandit.policy.ucb import UCB
 from dobandit.policy.yardsticks import Random
 from dobandit.simulation.reproduce import REPLICATIONS, paper_study
 from dobandit.simulation.study import Study, study_of

@@ -18,8 +18,8 @@ from dobandit.policy.base import Policy
 from dobandit.policy.engine import Engine, Interval, Situation, no_context
 from dobandit.policy.problem import Links
 from dobandit.simulation.run import Runner, prepare
-from dobandit.simulation.statistics import Summary, summarise
 from dobandit.simulation.study import Study, study_of
+from dobandit.simulation.summaries import Summary, summarise
 
 _SAME = 1e-9  # rounding of true values must not make an answer wrong
 

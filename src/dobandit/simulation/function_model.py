@@ -20,7 +20,7 @@ from dobandit.errors import ModelError, SimulationError, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.base import CausalModel, FreeNode
 from dobandit.oracle.actions import Action
-from dobandit.oracle.result import OracleResult
+from dobandit.oracle.solve import OracleResult
 from dobandit.policy.engine import Rounds, no_context
 from dobandit.policy.problem import Problem
 from dobandit.policy.world import World

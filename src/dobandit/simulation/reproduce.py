@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from dobandit import paper
 from dobandit.errors import SimulationError, closest, listed
+from dobandit.policy.arms import UCB, EpsilonGreedy
 from dobandit.policy.base import Policy
 from dobandit.policy.bglm_ofu import BGLMOFU
 from dobandit.policy.blm_lr import BLMLR
-from dobandit.policy.epsilon_greedy import EpsilonGreedy
-from dobandit.policy.ucb import UCB
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.study import Study, study_of
 

@@ -28,8 +28,8 @@ from dobandit.estimation.assumptions import diagnose_assumptions
 from dobandit.model.bglm import BinaryGLM
 from dobandit.model.linear import LinearModel
 from dobandit.simulation.checkpoint import UNREADABLE, read_arrays, remove_finished
-from dobandit.simulation.statistics import Difference, Summary, grouped_interval, paired_difference, summarise
 from dobandit.simulation.study import Study
+from dobandit.simulation.summaries import Difference, Summary, grouped_interval, paired_difference, summarise
 from dobandit.simulation.view import TRUTHFUL
 from dobandit.text_files import write_atomically
 

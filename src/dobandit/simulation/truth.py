@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import SimulationError
-from dobandit.model.base import CausalModel
-from dobandit.model.conditioning import given
+from dobandit.model.base import CausalModel, given
 from dobandit.model.inference import expect, target_value
 from dobandit.oracle.actions import Action, Actions
-from dobandit.oracle.result import OracleResult
-from dobandit.oracle.solve import solve
+from dobandit.oracle.solve import OracleResult, solve
 from dobandit.policy.engine import no_context
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import SAME

@@ -20,7 +20,7 @@ _HOMES = {
     "experiments.managing": {
         "create": "Begin an experiment on a graph or model file.",
         "list": "List the experiments of a storage.",
-        "show": "Say what an experiment is, and how far.",
+        "show": "Show an experiment's settings and progress.",
         "rename": "Give an experiment another name.",
         "delete": "Delete an experiment with its whole log.",
     },

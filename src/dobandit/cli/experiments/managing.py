@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dobandit.cli.experiments import printing as out
-from dobandit.cli.experiments import printing_status as about
 from dobandit.cli.experiments.group import common, count_of
-from dobandit.cli.experiments.inputs import LEASE_HELP, lease_of, links_of
+from dobandit.cli.experiments.printing import MOST_ON_A_LINE, digits, duration, moment, print_facts, values
 from dobandit.cli.models import MEDIATORS
-from dobandit.cli.networks import graph_options, hide_of, read_structure
-from dobandit.cli.output import answer, names, print_json, print_table, progress_of_a_log, say
-from dobandit.cli.rules import effects_option, link_option, rule_options, rule_words
+from dobandit.cli.options import (
+    LEASE_HELP,
+    effects_option,
+    graph_options,
+    hide_of,
+    lease_of,
+    link_option,
+    links_of,
+    read_structure,
+    rule_options,
+    rule_words,
+)
+from dobandit.cli.output import answer, names, print_json, print_table, say
 from dobandit.cli.storage import kept, opened
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.catalogue import create_experiment, delete_experiment, list_experiments, rename_experiment
-from dobandit.report.readable import counted
-from dobandit.texts import printable
+from dobandit.experiment.reasons import gap_words
+from dobandit.texts import counted, printable
+
+if TYPE_CHECKING:
+    from dobandit.experiment.experiment import Experiment
+    from dobandit.experiment.status import Mean, Status
 
 
 @click.command("create")
@@ -99,7 +112,7 @@ def create_command(
         print_json(documents.created_document(experiment, not found))
         return
     say(f"experiment {name} {'opened' if found else 'created'} in {place.url}")
-    out.print_facts(about.definition_rows(experiment))
+    out.print_facts(definition_rows(experiment))
     if begun:
         say(f"it begins with {counted(begun, 'round')} from {history}")
     mediators = experiment.graph.settable_mediators
@@ -136,16 +149,16 @@ def list_command(storage: str, as_json: bool) -> None:
 @click.argument("name")
 @common
 def show_command(name: str, storage: str, as_json: bool) -> None:
-    """Say what an experiment is, and how far.
+    """Show an experiment's settings and progress.
 
     \b
     Examples:
       dobandit experiment show spring
       dobandit experiment show spring --json
     """
-    with opened(name, storage) as experiment, progress_of_a_log("Adding up the log", as_json) as progress:
-        status = experiment.status(progress)
-    answer(as_json, documents.shown_document(experiment, status), lambda: about.print_status(experiment, status))
+    with opened(name, storage) as experiment:
+        status = experiment.status()
+    answer(as_json, documents.shown_document(experiment, status), lambda: print_status(experiment, status))
 
 
 @click.command("rename")
@@ -196,3 +209,109 @@ def delete_command(context: click.Context, name: str, yes: bool, storage: str, a
 
 def at_a_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
+
+
+# -- what `create` and `show` print ----------------------------------------------------------------------------------
+
+
+def print_status(experiment: Experiment, status: Status) -> None:
+    flags = ", ".join(f"{getattr(status, flag):,} {flag}" for flag in ("late", "partial") if getattr(status, flag))
+    states = [state for state in ("told", "pending", "failed", "abandoned") if getattr(status, state)]
+    words = [f"{getattr(status, s):,} {s}" + (f" ({flags})" if s == "told" and flags else "") for s in states]
+    mean = "none seen yet" if status.mean_target is None else f"{digits(status.mean_target)} on average"
+    say(f"experiment {status.name} in {status.storage}")
+    rows = [
+        *definition_rows(experiment),
+        ("created", moment(status.created_at)),
+        ("trials", ", ".join(words) or "none yet"),
+    ]
+    if status.expired:
+        rows.append(("to hand out again", f"{status.expired} whose lease ran out"))
+    if status.rounds != status.told:
+        rows.append(("rounds", f"{status.rounds:,} in the trials that were told"))
+    rows.append((f"{status.target} so far", mean))
+    if status.control is not None:
+        rows.append((f"{status.target} in control rounds", _mean(status.control)))
+        rows.append((f"{status.target} in the others", _mean(status.treated)))
+    if status.stop_within is not None:
+        rows.append(("may stop", _stopping(status, experiment.delta)))
+    rows += [
+        (
+            f"nothing about {name}",
+            f"was learned from {counted(rounds, 'told round')}, because its value or a cause's value was missing",
+        )
+        for name, rounds in status.untaught.items()
+    ]
+    print_facts([*rows, ("last told", moment(status.last_told_at))])
+
+
+def _mean(mean: Mean | None) -> str:
+    if mean is None:
+        return "none seen yet"
+    return out.estimated(
+        mean.value, mean.interval, f", 95% confidence, valid at every look; {counted(mean.rounds, 'round')}"
+    )
+
+
+def _stopping(status: Status, delta: float) -> str:
+    if status.gap is None:
+        return "depends on the context: `ask` and `recommend` say it for one"
+    if status.may_stop:
+        return f"yes: {gap_words(status.gap, delta)}"
+    if status.doubts:
+        return f"no: {' '.join(status.doubts)} If the model were right, {gap_words(status.gap, delta)}"
+    return f"not yet: so far {gap_words(status.gap, delta)}; wanted {status.stop_within:g}"
+
+
+def definition_rows(experiment: Experiment) -> list[tuple[str, str]]:
+    graph, kept = experiment.graph, experiment.definition.document
+    rules, links, problem = kept["rules"], kept["links"], experiment.definition.problem
+    levers = problem.rules.levers
+    settable = [
+        name if levers.get(name, (1.0,)) == (1.0,) else f"{name} ({' or '.join(f'{to:g}' for to in levers[name])})"
+        for name in graph.controllable
+        if name not in (*rules["forbid"], *problem.hidden) and name in rules.get("available", graph.controllable)
+    ]
+    most = [] if rules["budget"] is None else [f"at most {rules['budget']}"]
+    most += [] if rules["total_cost"] is None else [f"what costs at most {rules['total_cost']:g}"]
+    rows = [
+        ("target", graph.target + (", a number from 0 to 1" if kept["continuous"] else "")),
+        ("variables", f"{len(graph)}, with {graph.edge_count} edges"),
+        ("to set", f"{', '.join(most)} of {names(settable, MOST_ON_A_LINE)}"),
+        ("sizes", problem.sets_in_words()),
+    ]
+    rows += [(key, names(rules[key], MOST_ON_A_LINE)) for key in ("require", "forbid") if rules[key]]
+    rows += [("exclusive", names(group, MOST_ON_A_LINE)) for group in rules["exclusive"]]
+    rows += [("costs", values(rules["costs"]) + ", others 1")] if rules["costs"] else []
+    rows += [("context", f"{names(graph.context, MOST_ON_A_LINE)}, known before acting")] if graph.context else []
+    rows += [("hidden", names(graph.latent, MOST_ON_A_LINE))] if graph.latent else []
+    if problem.hidden:
+        rows.append(("counts as hidden", f"{names(problem.hidden, MOST_ON_A_LINE)}: kept in the log, not learned from"))
+    if problem.rules.always_set:
+        rows.append(
+            ("always set", f"{names(problem.rules.always_set, MOST_ON_A_LINE)}: rounds without it teach nothing")
+        )
+    if problem.obstacle is not None:
+        rows.append(("hidden causes", "cannot be removed: sets are compared by their own rounds alone"))
+    by_link: dict[str, list[str]] = {}
+    for name, link in links.items():
+        if name not in problem.hidden:
+            by_link.setdefault(_link(link), []).append(name)
+    rows += [("link", f"{link} for {names(nodes, MOST_ON_A_LINE)}") for link, nodes in by_link.items()]
+    return [
+        *rows,
+        ("effects", "no cause does harm" if problem.effects == "nonnegative" else "some cause may do harm"),
+        ("policy", experiment.definition.policy_text),
+        ("horizon", "not known" if kept["horizon"] is None else f"{kept['horizon']:,} rounds"),
+        ("seed", str(kept["seed"])),
+        ("lease", "none" if kept["lease"] is None else duration(kept["lease"])),
+        *([("control", f"nothing is set in {kept['control']:.3g} of the rounds")] if "control" in kept else []),
+        *([("to stop", f"when {gap_words(kept['stop_within'], experiment.delta)}")] if "stop_within" in kept else []),
+    ]
+
+
+def _link(link: Any) -> str:
+    if isinstance(link, str):
+        return link
+    rest = ", ".join(f"{key} {value:g}" for key, value in link.items() if key != "name" and value)
+    return str(link["name"]) + (f" ({rest})" if rest else "")

@@ -14,8 +14,7 @@ import click
 from dobandit.cli.output import names, print_table, say
 from dobandit.cli.storage import VARIABLE, usual_storage
 from dobandit.experiment.reasons import gap_words, is_reached
-from dobandit.report.readable import counted, in_a_sentence
-from dobandit.texts import decimals, fixed
+from dobandit.texts import counted, decimals, fixed, in_a_sentence
 
 if TYPE_CHECKING:
     from dobandit.experiment.answers import BestObserved, EdgeEstimate
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 _VERDICTS = {
     "fits": "fits the rounds so far",
     "contradicted": "is contradicted by the rounds",
-    "unknown": "was not tested against the rounds",
+    "unknown": "was not checked against the rounds",
 }
 HIDDEN = "***"  # what stands in an address instead of a password
 MOST_ON_A_LINE = 10  # variables on one line
@@ -45,16 +44,21 @@ def print_facts(rows: Iterable[tuple[str, str]]) -> None:
         say(f"  {what:<{width}}  {text}")
 
 
-def digits(value: float | None, places: int | None = None) -> str:
+def digits(value: float | None, places: int | None = None, sign: str = "") -> str:
     """A number, with as many decimals as it needs by itself, or as are given."""
     if value is None or not math.isfinite(value):
         return "-"
-    return fixed(value, decimals(value) if places is None else places)
+    return fixed(value, decimals(value) if places is None else places, sign)
 
 
 def span(interval: Sequence[float | None] | None, places: int | None = None) -> str:
     places = decimals(interval) if places is None else places
     return "-" if interval is None else " .. ".join(digits(end, places) for end in interval)
+
+
+def estimated(value: float | None, interval: Sequence[float | None] | None, more: str = "", sign: str = "") -> str:
+    """A number with its interval: 0.409  (0.324 .. 0.501). more: what else stands in the brackets."""
+    return f"{digits(value, decimals(interval), sign)}  ({span(interval)}{more})"
 
 
 def chance(value: float) -> str:
@@ -92,8 +96,7 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
     if trial.lease_expires is not None:
         lease = f"until {moment(trial.lease_expires)}, then somebody else may get it"
     words = experiment.interval_words
-    guess = f"{digits(trial.predicted, decimals(trial.interval))}  ({span(trial.interval)}; {words})"
-    guess = "none yet" if math.isnan(trial.predicted) else guess
+    guess = "none yet" if math.isnan(trial.predicted) else estimated(trial.predicted, trial.interval, f"; {words}")
     facts = [(f"predicted E[{experiment.graph.target}]", guess), ("why", trial.why), ("lease", lease)]
     if trial.context:
         facts.insert(0, ("context", values(trial.context)))
@@ -226,19 +229,12 @@ def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
     click.echo("what the model says" if causal else "what the policy says, which keeps averages and no model")
     rows = [
         ("set", values(told.do)),
-        (f"estimated E[{target}]", f"{digits(told.value, decimals(told.interval))}  ({span(told.interval)})"),
+        (f"estimated E[{target}]", estimated(told.value, told.interval)),
     ]
     if told.nothing is not None:
-        rows.append(
-            (
-                "doing nothing",
-                f"{digits(told.nothing.value, decimals(told.nothing.interval))}  ({span(told.nothing.interval)})",
-            )
-        )
+        rows.append(("doing nothing", estimated(*told.nothing)))
     if told.uplift is not None:
-        rows.append(
-            ("uplift", f"{signed(told.uplift.value, decimals(told.uplift.interval))}  ({span(told.uplift.interval)})")
-        )
+        rows.append(("uplift", estimated(*told.uplift, sign="+")))
     rows.append(("each interval", told.interval_words))
     if told.observed is None:
         rows.append(("observed", f"no round with exactly this set saw {target}"))
@@ -248,14 +244,14 @@ def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
     if told.probability_best is not None:
         rows.append(("best allowed set", f"with probability {chance(told.probability_best)}"))
     if told.expected_loss is not None:
-        rows.append(("lost if it is not", f"{told.expected_loss:.3g} on average"))
+        rows.append(("expected loss", f"{told.expected_loss:.3g} if another set is best"))
     if told.gap is not None:
         label = "if the model is right" if told.doubts else "guaranteed"
         rows.append((label, gap_words(told.gap, experiment.delta)))
         if is_reached(told.gap, within):
             yes, no = (
-                "yes: {0:g} was wanted, so that this is an answer",
-                "no: {0:g} was wanted, but see the notes below",
+                "yes (threshold {0:g})",
+                "no (threshold {0:g}): see the notes below",
             )
             rows.append(("may stop", (no if told.doubts else yes).format(within)))
     if causal and told.verdict is not None:
@@ -276,7 +272,7 @@ def print_observed(target: str, observed: BestObserved | None) -> None:
 
 def observed_words(seen: Observed | BestObserved) -> str:
     """The mean of some rounds, with its interval."""
-    return f"{digits(seen.mean, decimals(seen.interval))}  ({span(seen.interval)}, 95%, at this round)"
+    return estimated(seen.mean, seen.interval, ", 95% confidence, valid at every look")
 
 
 def print_explanation(target: str, told: Explanation, words: str) -> None:
@@ -288,7 +284,7 @@ def print_explanation(target: str, told: Explanation, words: str) -> None:
         ("known by then", f"{counted(told.rounds, 'round')}; {counted(told.pending, 'other trial')} under way"),
     ]
     places = decimals(told.interval)
-    rows.append((f"estimated E[{target}]", f"{digits(told.predicted, places)}  ({span(told.interval)}; {words})"))
+    rows.append((f"estimated E[{target}]", estimated(told.predicted, told.interval, f"; {words}")))
     if told.bonus is not None and told.optimistic is not None and math.isfinite(told.bonus):
         beyond = "; above 1: too little is known to bound it" if told.optimistic > 1.0 else ""
         rows.append(("with optimism", f"{digits(told.optimistic, places)}  ({signed(told.bonus, places)}{beyond})"))

@@ -11,17 +11,15 @@ import click
 
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import available_option, common, context_option, count_of, of_experiment
-from dobandit.cli.experiments.inputs import context_given
+from dobandit.cli.options import context_given, parse_settings
 from dobandit.cli.output import answer, print_json, say, several
-from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.export import document
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
-from dobandit.report.readable import counted
 from dobandit.text_files import write_atomically
-from dobandit.texts import printable_lines
+from dobandit.texts import counted, printable_lines
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment

@@ -10,13 +10,12 @@ import click
 
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import common, context_option, of_experiment, seen_options
-from dobandit.cli.experiments.inputs import LEASE_HELP, context_given, lease_of, observation_of, standard_input
+from dobandit.cli.options import LEASE_HELP, context_given, lease_of, observation_of, parse_settings, standard_input
 from dobandit.cli.output import answer, print_json, several
-from dobandit.cli.rules import parse_settings
 from dobandit.cli.storage import opened
 from dobandit.documents import live as documents
 from dobandit.errors import DobanditWarning
-from dobandit.report.readable import counted
+from dobandit.texts import counted
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -174,8 +173,8 @@ def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
 
     All of them, or none if one is wrong; - is CSV on standard input. A column per variable, empty where it was not
     seen; a column do:NAME is what NAME was set to, empty where it was not set; a column count, how often the line was
-    seen. A line is one trial; lines with counts that stand next to each other and set the same are one together, so
-    sort sums by what was set. What `export` writes can be read, and gives the same trials again.
+    seen. Lines are summed up, in no order. Lines with one trial.number are one trial, and such trials keep their order:
+    what `export` writes can be read, and gives the same trials again.
 
     \b
     Examples:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dobandit.experiment.diagnosis.calibration import calibration_of, last_half, verdict_on
-from dobandit.experiment.diagnosis.cells import RoundsByVariable
 from dobandit.experiment.diagnosis.findings import calibration_lines, graph_lines, node_lines, on_left_out, on_missing
+from dobandit.experiment.diagnosis.link_test import RoundsByVariable
 from dobandit.experiment.diagnosis.nodes import corrected, diagnose_node, diagnose_variable
 from dobandit.experiment.diagnosis.parts import CONTRADICTS, Calibration, NodeDiagnosis, VariableDiagnosis
 from dobandit.experiment.export import document

@@ -7,10 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from dobandit.estimation.confidence import holm
-from dobandit.experiment.diagnosis.cells import RoundsByVariable, cells_of, zeta_of
 from dobandit.experiment.diagnosis.findings import on_weights
-from dobandit.experiment.diagnosis.links import tested
-from dobandit.experiment.diagnosis.numerics import chi_square_tail
+from dobandit.experiment.diagnosis.link_test import RoundsByVariable, cells_of, tested, zeta_of
 from dobandit.experiment.diagnosis.parts import (
     AGREES,
     CONTRADICTS,
@@ -58,8 +56,7 @@ def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[No
         float((cells.n * fitted)[at].sum() / count),
         int(count),
     )
-    p = chi_square_tail(test.df, test.statistic)
-    return replace(node, verdict=AGREES, statistic=test.statistic, df=test.df, p=p, worst=worst), warnings
+    return replace(node, verdict=AGREES, statistic=test.statistic, df=test.df, p=test.p, worst=worst), warnings
 
 
 def _lambda_min(known: NodeBelief | None) -> float | None:

@@ -10,8 +10,7 @@ import re
 
 from dobandit import limits
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.quoting import unescape
-from dobandit.graph.formats.tokens import Tokens
+from dobandit.graph.formats.lexer import Tokens, unescape
 
 NAMES = ("word", "quoted")
 _ANGLE = re.compile("[<>]")
@@ -39,7 +38,6 @@ class Scope:
 class BraceParser:
     """Recursive descent, one method a rule; a format overrides the methods under "meaning"."""
 
-    plain: re.Pattern[str]  # an edge between bare words, without attributes
     wanted: frozenset[str] = frozenset()  # keys of attributes; the others are style and fall away
 
     def __init__(self, tokens: Tokens, draft: GraphDraft) -> None:
@@ -87,8 +85,6 @@ class BraceParser:
                 raise tokens.unexpected("'}'")
             if not tokens.skip(";", ",") and not self.special(scope):
                 self.statement(scope)
-            if scope.depth == 1 and not scope.node and not scope.edge:
-                tokens.plain_edges(self.plain, self.draft.edge)
         tokens.advance()
 
     def statement(self, scope: Scope) -> None:

@@ -20,10 +20,8 @@ from dobandit.errors import DobanditWarning
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.braces import Attributes, BraceParser, begin
 from dobandit.graph.formats.dot import SKIP
-from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.quoting import quoted
-from dobandit.graph.formats.roles import isolated, usual_bias, usual_controllable
-from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
+from dobandit.graph.formats.draft import GraphDraft, isolated, usual_bias, usual_controllable
+from dobandit.graph.formats.lexer import QUOTED, Tokens, quoted, token_pattern
 
 _TOKENS = token_pattern(
     skip=SKIP,
@@ -53,7 +51,6 @@ def draft_of(text: str) -> GraphDraft:
 
 
 class _DagittyParser(BraceParser):
-    plain = re.compile(r"(\w++)\s*+->\s*+(\w++)\s(?:\s|;)*+(?=[\w\"}])")
     wanted = frozenset({"outcome", "latent", "unobserved", "exposure", "selected", "context", "o", "u", "l", "e"})
 
     def mark(self, name: str, attributes: Attributes) -> None:

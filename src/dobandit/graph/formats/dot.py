@@ -14,10 +14,8 @@ import re
 
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.braces import NAMES, Attributes, BraceParser, Scope, begin
-from dobandit.graph.formats.draft import ROLES, GraphDraft
-from dobandit.graph.formats.quoting import in_quotes, quoted
-from dobandit.graph.formats.roles import isolated, marks
-from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
+from dobandit.graph.formats.draft import ROLES, GraphDraft, isolated, marks
+from dobandit.graph.formats.lexer import QUOTED, Tokens, in_quotes, quoted, token_pattern
 
 SKIP = r"\s++|//[^\r\n]*+|\#[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
 _TOKENS = token_pattern(
@@ -29,7 +27,6 @@ _TOKENS = token_pattern(
 )
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS = frozenset({"strict", "graph", "digraph", "subgraph", "node", "edge"})
-_PLAIN = rf"(?!(?i:{'|'.join(sorted(_KEYWORDS))})\b)[A-Za-z_][A-Za-z0-9_]*+(?![^\x00-\x7f])"
 _ADVICE = 'Put names with other characters than letters, digits and _ in double quotes: "A-B".'
 _ARROWS = {"forward": "->", "back": "<-", "both": "<->"}
 _UNDIRECTED = "has no direction, but causes and effects need one. Write `digraph` and `->`"
@@ -49,7 +46,6 @@ def draft_of(text: str) -> GraphDraft:
 
 
 class _DotParser(BraceParser):
-    plain = re.compile(rf"({_PLAIN})\s*+->\s*+({_PLAIN})\s*+(?:;\s*+|(?=[A-Za-z_\"}}]))")
     wanted = frozenset({*ROLES, "dir", "target"})
 
     def setting(self, key: str, value: str, place: int) -> None:

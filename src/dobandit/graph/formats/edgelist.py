@@ -16,10 +16,8 @@ from collections.abc import Iterator
 
 from dobandit.errors import closest
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.formats.quoting import quote, take_name
-from dobandit.graph.formats.roles import isolated, listed_roles
-from dobandit.graph.formats.tokens import QUOTED, Tokens, token_pattern
+from dobandit.graph.formats.draft import GraphDraft, isolated, listed_roles
+from dobandit.graph.formats.lexer import QUOTED, Tokens, quote, take_name, token_pattern
 
 _TOKENS = token_pattern(
     skip=r"[^\S\r\n]++|#[^\r\n]*+",
@@ -29,7 +27,6 @@ _TOKENS = token_pattern(
     quoted=QUOTED,
     sign=r"[:,]",
 )
-_PLAIN = re.compile(r"([\w.]++)[ \t]*+(?:->|,|)[ \t]*+([\w.]++)[ \t]*+[\r\n]\s*+")
 _BARE = re.compile(r"[\w.]+")
 _ADVICE = 'Put names with other characters than letters, digits, _ and . in double quotes: "A-B".'
 _DIRECTIVES = ("target", "latent", "controllable", "bias", "context")
@@ -42,7 +39,6 @@ def draft_of(text: str) -> GraphDraft:
     while tokens.kind != "end":
         if not tokens.skip("newline"):
             _line(tokens, draft)
-            tokens.plain_edges(_PLAIN, draft.edge)
     return draft
 
 

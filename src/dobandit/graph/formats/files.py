@@ -12,8 +12,7 @@ from dobandit import limits
 from dobandit.errors import GraphError, ParseError, closest, located
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format
-from dobandit.graph.formats.build import build
-from dobandit.graph.formats.draft import GraphDraft
+from dobandit.graph.formats.draft import GraphDraft, build
 from dobandit.graph.formats.states import STRUCTURE, Binarise, ManyStatesError, refuse_unknown, states_of_one
 from dobandit.text_files import in_file, path_of, read_text, without_gz, write_atomically
 

@@ -15,10 +15,8 @@ from typing import Any
 
 from dobandit.errors import GraphError, ParseError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.build import build
-from dobandit.graph.formats.draft import GraphDraft
+from dobandit.graph.formats.draft import GraphDraft, build, isolated, listed_roles
 from dobandit.graph.formats.json_text import fault_at, json_path, load_json
-from dobandit.graph.formats.roles import isolated, listed_roles
 
 _LISTS = ("nodes", "latent", "controllable", "bias", "context")
 _GRAPH_KEYS = ("target", "edges", *_LISTS)
@@ -180,8 +178,8 @@ def document_of(graph: CausalGraph) -> dict[str, Any]:
     except UnicodeEncodeError:
         raise GraphError("names are Unicode text, but one has half of a surrogate pair. Rename it.") from None
     said = {**listed_roles(graph), "nodes": tuple(isolated(graph)) or None}
-    keys = [key for key in ("latent", "context", "nodes", "controllable", "bias") if said.get(key) is not None]
-    lists = {key: list(said[key]) for key in keys}
+    keys = ("latent", "context", "nodes", "controllable", "bias")
+    lists = {key: list(names) for key in keys if (names := said.get(key)) is not None}
     return {"target": graph.target, **lists, "edges": [list(edge) for edge in graph.edges]}
 
 

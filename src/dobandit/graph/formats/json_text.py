@@ -12,7 +12,7 @@ from typing import Any
 
 from dobandit import limits
 from dobandit.errors import ParseError, located
-from dobandit.graph.formats.tokens import QUOTED
+from dobandit.graph.formats.lexer import QUOTED
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _PARTS = re.compile(rf"(?P<text>{QUOTED})(?P<colon>\s*+:)?+|(?P<bracket>[\[{{\]}}])|(?P<word>[-+\w.]++)")

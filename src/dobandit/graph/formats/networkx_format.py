@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dobandit.errors import DobanditError, GraphError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.build import build
-from dobandit.graph.formats.draft import ROLES, GraphDraft
+from dobandit.graph.formats.draft import ROLES, GraphDraft, build
 
 if TYPE_CHECKING:
     import networkx

@@ -17,8 +17,7 @@ from dobandit.report.drawn.svg import (
     within,
     words,
 )
-from dobandit.report.readable import shortened_apart
-from dobandit.texts import decimals, fixed, with_interval
+from dobandit.texts import decimals, fixed, shortened_apart, with_interval
 
 _WIDE, _NARROW = 580.0, 350.0  # pixels
 

@@ -9,10 +9,8 @@ from typing import NamedTuple
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.weights import Do
-from dobandit.report.arrows import Arrow
-from dobandit.report.boxes import Box, note_place
 from dobandit.report.drawn.svg import drawing, element, path_through, text_of, wide_and_narrow, words
-from dobandit.report.picture import Picture, picture_of
+from dobandit.report.picture import Arrow, Box, Picture, note_place, picture_of
 from dobandit.texts import with_interval
 
 _HEAD = "M0,0L-11,4.6L-8.8,0L-11,-4.6Z"  # its tip is the point it stands at

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable
 from html import escape
 
-from dobandit.report.readable import breadth, fitted
-from dobandit.texts import printable
+from dobandit.texts import breadth, fitted, printable
 
 FLOOR_STEP, LARGEST_FLOOR = 40, 1_600  # pixels: the page's style has a class for every floor
 

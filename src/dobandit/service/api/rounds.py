@@ -93,8 +93,9 @@ def record(request: Request, experiment: int, body: Body) -> Response:
 
 @router.post("/experiments/{experiment}/import", status_code=201, openapi_extra=schemas.IMPORT)
 def import_rounds(request: Request, experiment: int, body: Body) -> Response:
-    """Many rounds that nobody asked for: all of them, or none if one is wrong. JSON, or CSV as text/csv. Rows with
-    counts that stand next to each other and set the same are one trial; so is a row whose observation is a list."""
+    """Many rounds that nobody asked for: all of them, or none if one is wrong. JSON, or CSV as text/csv. Rows are
+    summed up, and a million of them are some hundreds of trials. Rows with one trial number are one trial; so is a row
+    whose observation is a list."""
     found = house_of(request).at_work(experiment)
     if kind_of(request) == CSV:
         source: Any = io.StringIO(text_of(body))

@@ -14,12 +14,11 @@ from dobandit.experiment.status import mean_of
 from dobandit.policy.answers import Recommendation
 from dobandit.report.drawn.bars import Value, values_chart
 from dobandit.report.drawn.course import Row, Stage, interval_chart, reward_chart, tried_chart
-from dobandit.report.readable import counted
 from dobandit.service.pages import graphs, words
 from dobandit.service.pages.course import Course, Known
 from dobandit.service.pages.desks import Answers, Desk
 from dobandit.service.pages.rendering import drawn
-from dobandit.texts import with_interval
+from dobandit.texts import counted, with_interval
 
 _BINS = 24  # of observed rewards
 _SETS = 12  # rows of what was tried when

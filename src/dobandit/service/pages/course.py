@@ -19,7 +19,7 @@ from dobandit.experiment.answers import EdgeEstimate, edge_estimates
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.ledger import closed_parts
 from dobandit.experiment.replica import Replica
-from dobandit.experiment.row_texts import split_batch
+from dobandit.experiment.row_encoding import split_batch
 from dobandit.experiment.storage.base import TOLD
 from dobandit.policy.learner import Learner
 

@@ -14,7 +14,6 @@ from starlette.responses import JSONResponse, Response
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.answers import Recommendation
-from dobandit.report.readable import counted, shortened
 from dobandit.report.style import DRAWN, TOKENS
 from dobandit.service.pages import graphs, words
 from dobandit.service.pages.charts import node_views, rewards_picture, tried_picture, values_picture
@@ -22,6 +21,7 @@ from dobandit.service.pages.course import Known
 from dobandit.service.pages.desks import Answers, Desk, Segment, desks_of
 from dobandit.service.pages.rendering import HERE, drawn, environment, page
 from dobandit.service.requests import answering
+from dobandit.texts import counted, shortened
 
 router = APIRouter(include_in_schema=False)
 _RECENT = 8  # trials in the table

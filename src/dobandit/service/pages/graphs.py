@@ -14,9 +14,9 @@ from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.hiding import changed
 from dobandit.report.drawn.graph import Known, graph_svgs
 from dobandit.report.picture import drawable
-from dobandit.report.readable import shortened
 from dobandit.service.pages import words
 from dobandit.service.pages.rendering import drawn
+from dobandit.texts import shortened
 
 _COLUMN = 860.0  # pixels that half a page can show, somewhat shrunk
 _MOST_NOTES = 14  # nodes up to which the picture says what each does by itself

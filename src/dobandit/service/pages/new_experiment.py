@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
-from dobandit.documents.typed import names_in, number
+from dobandit.checks import names_in, number
 from dobandit.errors import DobanditError, ExperimentError, GraphError, InterventionError, TakenError, closest
 from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.definition import checked_share, checked_within

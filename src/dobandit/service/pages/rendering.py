@@ -13,9 +13,8 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
-from dobandit.report.readable import action_words, counted, percent, shortened
 from dobandit.service.pages import words
-from dobandit.texts import printable, printable_lines
+from dobandit.texts import action_words, counted, percent, printable, printable_lines, shortened
 
 if TYPE_CHECKING:
     from dobandit.service.problems import Refusal

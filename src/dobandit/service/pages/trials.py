@@ -16,13 +16,12 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.storage.base import ASKED
 from dobandit.report.drawn.bars import Step, waterfall
-from dobandit.report.readable import shortened
 from dobandit.service.pages import graphs
 from dobandit.service.pages.desks import Desk, desks_of
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
 from dobandit.service.requests import answering
-from dobandit.texts import decimals, fixed
+from dobandit.texts import decimals, fixed, shortened
 
 router = APIRouter(include_in_schema=False)
 _PAGE = 50

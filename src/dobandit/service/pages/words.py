@@ -11,8 +11,7 @@ from typing import NamedTuple
 from dobandit.experiment.export import iso_time
 from dobandit.experiment.reasons import gap_words, is_reached
 from dobandit.policy.answers import Recommendation
-from dobandit.report.readable import NOT_KNOWN, action_words, counted, in_a_sentence, percent, shortened
-from dobandit.texts import decimals, fixed
+from dobandit.texts import NOT_KNOWN, action_words, counted, decimals, fixed, in_a_sentence, percent, shortened
 
 SURE, LIKELY = 0.95, 0.8  # probabilities of being the best
 _NAMED = 4  # variables of a context that are named with their values; of more, those that are not 0

@@ -17,12 +17,12 @@ from typing import Any
 from dobandit.checks import absent, shown
 from dobandit.errors import ParseError
 
-MARKS = ("intervention_targets", "do")
+DO_COLUMNS = ("intervention_targets", "do")
 _SEPARATORS = r"[,;\s]+"
 _NOTHING = ("none", "nothing", "na", "nan", "observational")
 
 
-def marked(cell: Any, column: str, known: Collection[str], value_of: Callable[[str], Any]) -> dict[str, Any]:
+def read_do_cell(cell: Any, column: str, known: Collection[str], value_of: Callable[[str], Any]) -> dict[str, Any]:
     """What was set, by name, from a cell of `column`.
 
     known     the variables, one of which may be called like the words for nothing, or hold a space

@@ -6,7 +6,7 @@ Lines and columns are counted only when an error needs them; while all is well a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from dobandit.errors import ParseError, located
 
@@ -61,21 +61,6 @@ class Tokens:
         if kind == "bad":
             raise self._bad_character()
 
-    def plain_edges(self, pattern: re.Pattern[str], edge: Callable[[str, str, int], None]) -> None:
-        """The fast lane: pass (cause, effect, place) of plain edges on, one match each, while `pattern` matches.
-
-        It matches an edge in its commonest form up to the next token, and must match nothing that the grammar
-        would read in another way.
-        """
-        match = pattern.match(self.text, self.at)
-        if match is None:
-            return
-        while match is not None:
-            edge(match[1], match[2], match.start())
-            end = match.end()
-            match = pattern.match(self.text, end)
-        self.jump(end)
-
     def take(self, kind: str, wanted: str) -> str:
         """The current token's value, which must be of this kind; `wanted` says so in the error."""
         if self.kind != kind:
@@ -111,3 +96,63 @@ class Tokens:
         if self.text.startswith("/*", self.at):
             return self.error("a comment ends with */, but this one never does. Close it.")
         return self.error(f"{self.value!r} cannot stand here. {self._advice}")
+
+
+# -- names in double quotes, in the two ways that the formats have ---------------------------------------------------
+
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[\s\S])")
+_UNESCAPED = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
+_ESCAPED = {value: f"\\{key}" for key, value in _UNESCAPED.items()}
+_TO_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029]')
+
+
+def quote(name: str) -> str:
+    """The name in double quotes, on one line."""
+    return '"' + _TO_ESCAPE.sub(lambda m: _ESCAPED.get(m[0]) or f"\\u{ord(m[0]):04x}", name) + '"'
+
+
+def unquote(tokens: Tokens) -> str:
+    """What the quoted token at hand says; an unknown escape is refused, since it may mean anything."""
+
+    def character(match: re.Match[str]) -> str:
+        code = match[1]
+        if len(code) == 5:
+            return chr(int(code[1:], 16))
+        if code not in _UNESCAPED:
+            message = f'{match[0]!r} is no escape. Write one of \\\\ \\" \\n \\t \\r \\uXXXX.'
+            raise tokens.error(message, tokens.at + 1 + match.start())
+        return _UNESCAPED[code]
+
+    inner = tokens.value[1:-1]
+    return _ESCAPE.sub(character, inner) if "\\" in inner else inner
+
+
+def take_name(tokens: Tokens) -> str:
+    """The name at hand, bare or in quotes; on to the next token."""
+    if tokens.kind not in ("word", "quoted"):
+        raise tokens.unexpected("a name")
+    name = unquote(tokens) if tokens.kind == "quoted" else tokens.value
+    tokens.advance()
+    return name
+
+
+_DOT_ESCAPE = re.compile(r'\\(\r\n|[\\"n\n])')
+_DOT_SPECIAL = re.compile(r'[\\"\n]')
+
+
+def unescape(quoted: str) -> str:
+    inner = quoted[1:-1]
+    return _DOT_ESCAPE.sub(_dot_character, inner) if "\\" in inner else inner
+
+
+def _dot_character(match: re.Match[str]) -> str:
+    return {"n": "\n", "\n": "", "\r\n": ""}.get(match[1], match[1])
+
+
+def quoted(names: Iterable[str], bare: re.Pattern[str], keywords: frozenset[str]) -> dict[str, str]:
+    """Each name as it is written: in quotes unless it is a plain word."""
+    return {name: name if bare.fullmatch(name) and name.lower() not in keywords else in_quotes(name) for name in names}
+
+
+def in_quotes(name: str) -> str:
+    return '"' + _DOT_SPECIAL.sub(lambda m: "\\n" if m[0] == "\n" else "\\" + m[0], name) + '"'

@@ -1,24 +1,27 @@
-"""Rounds as people say them, {"X3": 1} set and {"Y": 0} seen, and as the log keeps them: JSON arrays over the columns.
+"""The columns of an experiment's log: from {"X3": 1} set and {"Y": 0} seen to rows with one entry per column.
 
-A row is a list with one entry a column: None where the variable was not set (or not seen), otherwise its value, in
-which 0 and 1 are ints. Equal rows are encoded equally, so that a round that is told twice can be compared as text.
+An entry is None where the variable was not set (or not seen), otherwise its value; 0 and 1 are ints. Equal rows have
+equal texts, so that a round that is told twice is compared as text.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dobandit.checks import absent, listable, shown
 from dobandit.errors import InterventionError, ObservationError, closest, listed
-from dobandit.experiment.row_texts import LoggedRows, Row
+from dobandit.experiment.row_encoding import LoggedRows, Row
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.context_values import context_values
+from dobandit.graph.context import context_values
 from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.actions import plain
+
+if TYPE_CHECKING:
+    from dobandit.experiment.definition import Definition
 
 
 class Columns(LoggedRows):
@@ -98,27 +101,19 @@ class Columns(LoggedRows):
             row[self._index[name]] = plain(value)
         return row if self.context else None
 
-    def observation_row(
-        self, observation: Mapping[str, object], do_row: Row, known: Row | None = None, past: bool = False
-    ) -> Row:
+    def observation_row(self, observation: Mapping[str, object], do_row: Row, known: Row | None = None) -> Row:
         """What was seen, in columns.
 
         A variable that is absent, None or NaN was not seen. One that was set has the value it was set to, and one of
         the context (`known`) the value it was known to have, whether it is repeated in the observation or not. A
-        variable without any cause that is neither set nor seen was 0; said to have been
-        anything else, it is refused, but for `past` rounds: logs hold some that were told before this was checked.
+        variable without any cause that is neither set nor seen was 0; any other value of it is refused.
         """
         base = do_row if known is None else [a if b is None else b for a, b in zip(do_row, known, strict=True)]
-        row = self.with_idle(self._observed(observation, base, do_row))
-        if not past:
-            self._refuse_uncaused(row, do_row)
-        return row
-
-    def with_idle(self, row: Row) -> Row:
-        """The row with 0 for every variable that cannot happen by itself and has no value."""
+        row = self._observed(observation, base, do_row)
         for i in self._idle:
             if row[i] is None:
                 row[i] = 0
+        self._refuse_uncaused(row, do_row)
         return row
 
     def _refuse_uncaused(self, row: Row, do_row: Row) -> None:
@@ -225,3 +220,9 @@ class Columns(LoggedRows):
     def holds(self, row: Mapping[str, object]) -> bool:
         """Whether all keys are variables, and no value is a text."""
         return row.keys() <= self._index.keys() and not any(isinstance(value, str) for value in row.values())
+
+
+def columns_of(definition: Definition) -> Columns:
+    """The columns of an experiment's log."""
+    problem = definition.problem
+    return Columns(problem.graph, problem.continuous, definition.graph.latent, problem.hidden)

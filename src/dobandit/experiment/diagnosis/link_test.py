@@ -20,8 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.experiment.diagnosis.calibration import quantile_groups
-from dobandit.experiment.diagnosis.cells import Cells
-from dobandit.experiment.diagnosis.numerics import nonnegative_least_squares, within
 from dobandit.experiment.diagnosis.parts import FEWEST, Array
 from dobandit.model.links import Link
 
@@ -33,6 +31,13 @@ class Test(NamedTuple):
     statistic: float
     df: int
     worst: tuple[int, NDArray[np.int64]]  # a group, and the group of each cell (-1: in none)
+
+    @property
+    def p(self) -> float:
+        """The probability of a larger statistic where the link is right."""
+        from scipy.special import chdtrc  # not at the start: SciPy takes longer to import than an answer may take
+
+        return float(chdtrc(self.df, self.statistic))
 
 
 class Fitted(NamedTuple):
@@ -48,7 +53,7 @@ def tested(cells: Cells, link: Link, continuous: bool, nonnegative: bool) -> tup
     try:
         fit = _fit(cells, link, continuous, nonnegative)
         test = _lack_of_fit(cells, fit) if continuous else chi_square(cells, fit)
-    except (RuntimeError, np.linalg.LinAlgError):  # nnls says RuntimeError where it does not converge
+    except (RuntimeError, ValueError):  # of nnls, where it does not converge or numbers overflow; of linear algebra
         return None
     return None if test is None or test.df < 1 else (fit.p, test)
 
@@ -77,12 +82,12 @@ def _fit(cells: Cells, link: Link, continuous: bool, nonnegative: bool) -> Fitte
     directions = np.eye(d)[:, theta > low + 1e-7]
     if math.isfinite(room) and theta.sum() > room - 1e-7 and directions.shape[1]:
         directions = directions @ np.linalg.qr(np.ones((directions.shape[1], 1)), mode="complete")[0][:, 1:]
-    x = within(V @ theta, *link.domain)
-    return Fitted(within(link.value(x), 0.0, 1.0), np.asarray(link.slope(x), dtype=float), directions)
+    x = np.clip(V @ theta, *link.domain)
+    return Fitted(np.clip(link.value(x), 0.0, 1.0), np.asarray(link.slope(x), dtype=float), directions)
 
 
 def _log_likelihood(theta: Array, cells: Cells, link: Link) -> float:
-    p = within(link.value(within(cells.V @ theta, *link.domain)), 0.0, 1.0)
+    p = np.clip(link.value(np.clip(cells.V @ theta, *link.domain)), 0.0, 1.0)
     # What cannot be costs so much that a step there is never taken, unless no weights could help it.
     one, zero = (np.log(np.maximum(chance, 1e-300)) for chance in (p, 1.0 - p))
     return float(cells.total @ one + (cells.n - cells.total) @ zero)
@@ -91,8 +96,8 @@ def _log_likelihood(theta: Array, cells: Cells, link: Link) -> float:
 def _newton(theta: Array, cells: Cells, link: Link, low: float, room: float) -> Array:
     """Where the likelihood's parabola at theta is largest; Fisher's information where a cell's own bends upwards."""
     V, n, one = cells
-    x = within(V @ theta, *link.domain)
-    p, slope, bend = within(link.value(x), 1e-9, 1.0 - 1e-9), link.slope(x), link.bend(x)
+    x = np.clip(V @ theta, *link.domain)
+    p, slope, bend = np.clip(link.value(x), 1e-9, 1.0 - 1e-9), link.slope(x), link.bend(x)
     q, zero = 1.0 - p, n - one
     score = one * slope / p - zero * slope / q
     own = one * (slope * slope / p - bend) / p + zero * (slope * slope / q + bend) / q
@@ -103,17 +108,21 @@ def _newton(theta: Array, cells: Cells, link: Link, low: float, room: float) -> 
 def _within_bounds(H: Array, g: Array, low: float, room: float) -> Array:
     """argmin theta^T H theta / 2 - g^T theta with theta >= low and sum of theta <= room."""
     d = len(g)
+    if not d:
+        return np.zeros(0)
     L = np.linalg.cholesky(H + (1e-11 * np.trace(H) + 1e-30) * np.eye(d))
     if math.isinf(low):
         return np.asarray(np.linalg.solve(L.T, np.linalg.solve(L, g)))
+    from scipy.optimize import nnls  # takes longer to import than most diagnoses take, which need no bounds
+
     b = np.linalg.solve(L, g - H @ np.full(d, low))
     if math.isinf(room):
-        return nonnegative_least_squares(L.T, b) + low
+        return np.asarray(nnls(L.T, b, maxiter=1000)[0]) + low
     # One more unknown, what is left of the room, and a row that is so heavy that it holds.
     heavy = 1e4 * math.sqrt(np.trace(H) + 1e-30)
     A = np.zeros((d + 1, d + 1))
     A[:d, :d], A[d] = L.T, heavy
-    theta = nonnegative_least_squares(A, np.append(b, heavy * (room - d * low)))[:d]
+    theta = np.asarray(nnls(A, np.append(b, heavy * (room - d * low)), maxiter=1000)[0])[:d]
     return theta * min(1.0, (room - d * low) / max(float(theta.sum()), 1e-300)) + low
 
 
@@ -192,3 +201,59 @@ def _lack_of_fit(cells: Cells, fit: Fitted) -> Test | None:
     off = np.bincount(group, weights=r) / np.sqrt(np.bincount(group, weights=r * r) + 1e-300)
     statistic = float(np.sum((axes[:, known].T @ (A @ r)) ** 2 / size[known]))
     return Test(statistic, int(known.sum()), (int(np.argmax(np.abs(off))), group))
+
+
+# -- a node's rounds by the pattern of its parents -------------------------------------------------------------------
+
+_BY_TABLE = 16  # parents up to which all patterns are counted in a table
+_BY_CODE = 62  # parents up to which a pattern is a number
+_ENOUGH = 30  # rows of a pattern for a share in it
+
+
+class RoundsByVariable:
+    """What the rounds set and saw: one row per variable, one column per round, or per distinct round with how often it
+    happened."""
+
+    def __init__(self, values: Array, was_set: NDArray[np.bool_], seen: NDArray[np.bool_], counts: Array) -> None:
+        self.values, self.was_set, self.seen, self.counts = values, was_set, seen, counts
+        self.ones = (values == 1.0).astype(np.int64)
+
+
+class Cells(NamedTuple):
+    V: Array  # (cells, d)
+    n: Array
+    total: Array
+
+
+def cells_of(table: RoundsByVariable, v: int, parents: list[int], continuous: bool) -> Cells:
+    """Rows that tell of v, by parent pattern; rows one by one where patterns would hardly repeat."""
+    rows = ~table.was_set[v] & table.seen[v] & table.seen[parents].all(axis=0)
+    x, times, named = table.values[v][rows], table.counts[rows], [p for p in parents if p]
+    if continuous or len(named) > _BY_CODE:
+        return Cells(table.values[parents][:, rows].T, times, times * x)
+    kinds, code = np.unique(_codes(table, named)[rows], return_inverse=True)
+    n, total = (np.bincount(code, weights=weights).astype(float) for weights in (times, times * x))
+    V = (kinds[:, None] >> np.arange(len(named)) & 1).astype(float)
+    return Cells(np.hstack([np.ones((len(V), len(parents) - len(named))), V]), n, total)
+
+
+def _codes(table: RoundsByVariable, named: list[int]) -> NDArray[np.int64]:
+    code = np.zeros(table.values.shape[1], dtype=np.int64)
+    for j, p in enumerate(named):
+        code |= table.ones[p] << j
+    return code
+
+
+def zeta_of(table: RoundsByVariable, named: list[int]) -> float | None:
+    """The least share of a parent's value among rows that agree in the other parents, of which there are enough."""
+    if not 0 < len(named) <= _BY_TABLE:
+        return None
+    rows = table.seen[named].all(axis=0) & ~table.was_set[named].any(axis=0)
+    codes = _codes(table, named)[rows]
+    counts = np.bincount(codes, table.counts[rows], minlength=1 << len(named)).reshape((2,) * len(named))
+    least = None
+    for axis in range(len(named)):
+        total = counts.sum(axis=axis)
+        share = counts.min(axis=axis)[total >= _ENOUGH] / total[total >= _ENOUGH]
+        least = min(share.min(initial=math.inf), math.inf if least is None else least)
+    return None if least is None or math.isinf(least) else float(least)

@@ -1,14 +1,14 @@
-"""`oracle.climb` without any saving: every action that is looked at is scored by itself, from the first variable on."""
+"""`oracle.local_search` without any saving: every action that is looked at is scored by itself, from the start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from dobandit.oracle.climb import _EXCHANGES, _LOOKS, Climb
 from dobandit.oracle.listing import TIE
+from dobandit.oracle.local_search import EXCHANGES, LOOKS, LocalSearch
 
 
-def plain_climb(c: Climb, index: Callable[[list[int]], float], uniform: float) -> list[int]:
+def plain_search(c: LocalSearch, index: Callable[[list[int]], float], uniform: float) -> list[int]:
     """The levers that greedy and exchanges end with. index: of a list of levers."""
     count = len(c.id)
     shift = int(uniform * count)
@@ -23,7 +23,7 @@ def plain_climb(c: Climb, index: Callable[[list[int]], float], uniform: float) -
         waiting = [lever for lever in around if fits(lever, others)]
         for looks in range(len(waiting)):
             lever = max(waiting, key=lambda one: gain[one])
-            if looks >= _LOOKS and without + gain[lever] <= best + TIE:
+            if looks >= LOOKS and without + gain[lever] <= best + TIE:
                 break
             waiting.remove(lever)
             value = index([*others, lever])
@@ -37,10 +37,10 @@ def plain_climb(c: Climb, index: Callable[[list[int]], float], uniform: float) -
     while len(taken) < c.most:
         gain = [float("inf")] * count
         found, best = best_with(taken, gain)
-        if found < 0 or (best <= value and not c.full):
+        if found < 0 or not (best > value or c.full or (c.largest and best >= value - TIE)):
             break
         taken, value = [*taken, found], best
-    for _ in range(_EXCHANGES):
+    for _ in range(EXCHANGES):
         before = value
         for place in range(c.required, len(taken)):
             found, best = best_with(taken[:place] + taken[place + 1 :], gain)

@@ -2,33 +2,39 @@
 
 A lever is a variable and a value. From what is required, the lever that raises the index most is taken until none does
 or the rules allow no more; then levers are exchanged for others while that raises it. Nothing is proved of the end.
-One lever more on the same action changes little of the pass over it (`joint_means.index_with`).
+One lever more on the same action changes little of a pass over means (`joint_means.index_with`); other indices are
+worked out anew.
 Every lever is looked at when one is taken. When one is exchanged, they are looked at in the order of what they gained
 when last looked at, until the next one would have to gain more than it did then, and no fewer than a few.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
+from dobandit.compiled import by_type, kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.actions import Actions, Allowed
-from dobandit.oracle.joint_means import index_with, score_means
-from dobandit.oracle.listing import TIE, Listing, listing_of, prepare, propose
+from dobandit.oracle.boxed import BoxedForm
+from dobandit.oracle.closed_form import ClosedForm
+from dobandit.oracle.joint_field import JointField
+from dobandit.oracle.joint_means import JointLinear, index_with
+from dobandit.oracle.listing import TIE, Listing, listing_of, prepare, propose, score_prepared
+from dobandit.oracle.per_pattern import PerPattern
 
-_EXCHANGES = 3  # rounds of exchanges at most
-_LOOKS = 16  # levers that are looked at whatever they gained before
+EXCHANGES = 3  # rounds of exchanges at most
+LOOKS = 16  # levers that are looked at whatever they gained before
 
 
-class Climb(NamedTuple):
+class LocalSearch(NamedTuple):
     """The oracle: an index over a list of one row, and levers."""
 
     listing: Listing  # of one row: what was found
-    inner: Any  # JointLinear or JointField over that list
+    inner: Any  # the oracle of the index, over that list
     id: NDArray[np.int64]  # (levers,)
     to: NDArray[np.float64]  # (levers,)
     place: NDArray[np.int64]  # (levers,) where in `order` its variable stands
@@ -38,13 +44,16 @@ class Climb(NamedTuple):
     most: int  # levers that may be taken
     money: float
     full: bool  # whether levers are taken as long as any may be, whatever the index says
+    largest: bool  # whether of equal indices that of more levers counts
     taken: NDArray[np.int64]  # (most,) levers
     gain: NDArray[np.float64]  # (levers,) what each added to the index when last looked at
     looked: NDArray[np.bool_]  # (levers,) scratch
-    report: NDArray[np.float64]  # (3,) index, bound (none is known), actions looked at
+    explored: NDArray[np.int64]  # (1,) actions looked at
 
 
-def climb(graph: CausalGraph, allowed: Allowed, order: list[int], make_inner: Any) -> Climb:
+def local_search(
+    graph: CausalGraph, allowed: Allowed, order: list[int], make_inner: Callable[[Listing], Any], largest: bool = False
+) -> LocalSearch:
     """The oracle for the allowed actions. make_inner: an index over a list of actions."""
     rules, required = allowed.rules, allowed.required
     levers = [(v, allowed.values[v][-1]) for v in required]
@@ -59,7 +68,7 @@ def climb(graph: CausalGraph, allowed: Allowed, order: list[int], make_inner: An
         [[a == b or any({a, b} <= group for group in groups) for b in names] for a in names], dtype=np.bool_
     ).reshape(len(names), len(names))
     money = float("inf") if rules.total_cost is None else float(rules.total_cost) * (1 + 1e-12)
-    return Climb(
+    return LocalSearch(
         listing,
         make_inner(listing),
         np.array([v for v, _ in levers], dtype=np.int64),
@@ -71,15 +80,43 @@ def climb(graph: CausalGraph, allowed: Allowed, order: list[int], make_inner: An
         most,
         money,
         allowed.full_only,
+        largest,
         np.zeros(max(most, 1), dtype=np.int64),
         np.zeros(len(levers)),
         np.zeros(len(levers), dtype=np.bool_),
-        np.zeros(3),
+        np.zeros(1, dtype=np.int64),
     )
 
 
+@by_type
+def index_with_lever(
+    inner: Any, c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int, lever: int
+) -> Any:
+    """The index with a lever at a place of `taken`; the others, count - 1 of them, were evaluated last."""
+
+
+def index_by_means(
+    inner: Any, c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int, lever: int
+) -> float:
+    return index_with(inner, layout, state, rho[layout.target], c.place[lever], c.to[lever])
+
+
+def index_anew(
+    inner: Any, c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int, lever: int
+) -> float:
+    c.taken[place] = lever
+    return evaluate(c, layout, state, rho, fixed, count)
+
+
+index_with_lever.of(JointLinear)(index_by_means)
+index_with_lever.of(JointField)(index_by_means)
+index_with_lever.of(ClosedForm)(index_anew)
+index_with_lever.of(BoxedForm)(index_anew)
+index_with_lever.of(PerPattern)(index_anew)
+
+
 @kernel
-def evaluate(c: Any, layout: Any, state: Any, bonus: float, fixed: Any, count: int) -> float:
+def evaluate(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, count: int) -> float:
     """The index of the first `count` levers taken, to which others can be added then."""
     listing = c.listing
     ids, to, member, member_to = listing.ids[0], listing.to[0], listing.member[0], listing.member_to[0]
@@ -94,7 +131,7 @@ def evaluate(c: Any, layout: Any, state: Any, bonus: float, fixed: Any, count: i
             j -= 1
         member[j], member_to[j] = c.place[lever], c.to[lever]
     listing.first[0] = 0
-    score_means(c.inner, layout, state, bonus, fixed)
+    score_prepared(c.inner, layout, state, rho, fixed)
     return listing.values[0]
 
 
@@ -123,65 +160,66 @@ def next_lever(c: Any, count: int, place: int, shift: int) -> int:
 
 
 @kernel
-def best_at(c: Any, layout: Any, state: Any, bonus: float, place: int, count: int, shift: int, without: float) -> float:
+def best_at(
+    c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int, shift: int, without: float
+) -> float:
     """Put the best lever that fits at a place of `taken` (count: how many are taken then); the index it gives, -1 and
     nothing changed where none fits. without: the index of the others, which were evaluated last."""
     best, found, looks = -1.0, -1, 0
     c.looked[:] = False
     while True:
         lever = next_lever(c, count, place, shift)
-        if lever < 0 or (looks >= _LOOKS and without + c.gain[lever] <= best + TIE):
+        if lever < 0 or (looks >= LOOKS and without + c.gain[lever] <= best + TIE):
             break
         c.looked[lever] = True
         looks += 1
-        value = index_with(c.inner, layout, state, bonus, c.place[lever], c.to[lever])
+        value = index_with_lever(c.inner, c, layout, state, rho, fixed, place, count, lever)
         c.gain[lever] = value - without
         if found < 0 or value > best + TIE:
             best, found = value, lever
-    c.report[2] += looks
+    c.explored[0] += looks
     if found >= 0:
         c.taken[place] = found
     return best
 
 
 @kernel
-def index_without(c: Any, layout: Any, state: Any, bonus: float, fixed: Any, place: int, count: int) -> float:
+def index_without(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int) -> float:
     """The index of what is taken, without the lever at a place."""
     c.taken[place], c.taken[count - 1] = c.taken[count - 1], c.taken[place]
-    value = evaluate(c, layout, state, bonus, fixed, count - 1)
+    value = evaluate(c, layout, state, rho, fixed, count - 1)
     c.taken[place], c.taken[count - 1] = c.taken[count - 1], c.taken[place]
     return value
 
 
-@propose.of(Climb)
-def propose_climbed(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
+@propose.of(LocalSearch)
+def propose_searched(c: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
     """Greedy, then exchanges. Equal levers in an order that the round draws."""
-    shift, bonus = int(draws[0] * len(c.id)), rho[layout.target]
-    c.report[2] = 1.0
-    prepare(c.inner, layout, state)
+    shift = int(draws[0] * len(c.id))
+    c.explored[0] = 1
+    prepare(c.inner, layout, state, rho)
     count = c.required
     for i in range(count):
         c.taken[i] = i
-    value = evaluate(c, layout, state, bonus, fixed, count)
+    value = evaluate(c, layout, state, rho, fixed, count)
     while count < c.most:
         c.gain[:] = np.inf
-        found = best_at(c, layout, state, bonus, count, count + 1, shift, value)
-        if found < 0.0 or (found <= value and not c.full):
+        found = best_at(c, layout, state, rho, fixed, count, count + 1, shift, value)
+        if found < 0.0 or not (found > value or c.full or (c.largest and found >= value - TIE)):
             break
         count += 1
-        value = evaluate(c, layout, state, bonus, fixed, count)
-    for _ in range(_EXCHANGES):
+        value = evaluate(c, layout, state, rho, fixed, count)
+    for _ in range(EXCHANGES):
         before = value
         for place in range(c.required, count):
             old = c.taken[place]
-            without = index_without(c, layout, state, bonus, fixed, place, count)
-            found = best_at(c, layout, state, bonus, place, count, shift, without)
+            without = index_without(c, layout, state, rho, fixed, place, count)
+            found = best_at(c, layout, state, rho, fixed, place, count, shift, without)
             if found > value + TIE:
                 value = found
             else:
                 c.taken[place] = old
         if value <= before + TIE:
             break
-    c.listing.values[0] = evaluate(c, layout, state, bonus, fixed, count)
-    c.report[0], c.report[1] = c.listing.values[0], np.inf
+    c.listing.values[0] = evaluate(c, layout, state, rho, fixed, count)
     return 0

@@ -17,6 +17,7 @@ Row = list[float | None]  # a value per column, None where there is none; 0 and 
 _CHUNK = 20_000  # texts parsed together: long enough to be fast, short enough for the memory
 _FEW = 4  # texts taken one by one, through the cache
 _WRITTEN: dict[float | None, str] = {None: "null", 0: "0", 1: "1"}
+_compact = json.JSONEncoder(separators=(",", ":")).encode
 _LETTERS = b"[]nul,0123456789.eE+-\n "  # with these, JSON can only say lists, null and numbers
 
 
@@ -144,13 +145,13 @@ def action(text: str, width: int, continuous: bool) -> Action:
     return action_of(np.array([1.0, *decoded(text, width, continuous)], dtype=np.float64))
 
 
-def batch_text(rows: dict[str, int]) -> tuple[str, str | None]:
+def batch_text(rows: dict[str, int], counted: bool = False) -> tuple[str, str | None]:
     """The texts (observation, counts) of distinct rows with how often each was seen, in the order of the rows' texts.
 
-    A single round is its row, without counts, as logs have kept it from the first.
+    counted  False: a single round is its row, without counts
     """
     texts = sorted(rows)
-    if len(texts) == 1 and rows[texts[0]] == 1:
+    if not counted and len(texts) == 1 and rows[texts[0]] == 1:
         return texts[0], None
     return f"[{','.join(texts)}]", f"[{','.join(str(rows[text]) for text in texts)}]"
 
@@ -160,12 +161,11 @@ def split_batch(observation: str, counts: str | None) -> tuple[list[str], list[i
     if counts is None:
         return [observation], [1]
     try:
-        times = json.loads(counts)
-        texts = [f"[{row}]" for row in observation[2:-2].split("],[")]
-        framed = observation.startswith("[[") and observation.endswith("]]") and len(texts) == len(times)
-        if framed and type(times) is list and all(type(n) is int and n > 0 for n in times):
-            return texts, times
-    except (ValueError, TypeError, AttributeError, RecursionError):
+        rows, times = json.loads(observation), json.loads(counts)
+        lists = type(rows) is list and type(times) is list and all(type(row) is list for row in rows)
+        if lists and len(rows) == len(times) and all(type(n) is int and n > 0 for n in times):
+            return [_compact(row) for row in rows], times
+    except (ValueError, TypeError, RecursionError):
         pass
     raise StorageError(
         f"a trial of many rounds has a list of rows and as many counts above 0, but one has {shown(counts)}. "

@@ -1,0 +1,351 @@
+"""Rows of files, frames and lists, each read and checked; errors say which line or row they are of.
+
+All that takes rows uses this reader: `tell`, `record`, `import_history`, `history=`, `fit` and `rank`.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any, NamedTuple
+
+from dobandit.checks import shown
+from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError, closest
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.export import BOOKKEEPING, TRIAL, optional_package
+from dobandit.experiment.row_encoding import Row
+from dobandit.experiment.storage.base import TOLD
+from dobandit.experiment.table_columns import Entry, Header, count_of, meaning, trial_of, was_told
+from dobandit.text_files import in_file, read_text, without_gz
+
+_DELIMITERS = ",;\t|"
+_MOST_PROBLEMS = 5
+_MOST_KNOWN = 100_000  # rows that are remembered
+_PARQUET_ENDINGS = (".parquet", ".pq")
+_PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"  # what these files begin with
+# With what `row_of` of an export says of a trial besides.
+_KEYS = {"do", "observation", "trial", "interval", *(name.removeprefix(TRIAL) for name in BOOKKEEPING)}
+
+
+class Reading(NamedTuple):
+    """What a row says, checked.
+
+    do, seen  what was set and what was seen, as the log keeps them
+    times     how often
+    trial     equal for rows of one trial that stand together; None: the source does not say
+    summed    whether its trial has lost the order of its rounds, even where there is only one
+    """
+
+    do: str
+    seen: str
+    times: int
+    trial: Hashable = None
+    summed: bool = False
+
+
+class Given(NamedTuple):
+    """The trial whose rows are read: what it sets, and the context that was known before."""
+
+    do: Row
+    context: Row | None
+
+
+class _Rows(NamedTuple):
+    """Rows with their places in a source. `entry` reads one, and gives None for one that is to be passed over."""
+
+    rows: Iterable[tuple[int, Any]]
+    entry: Callable[[Any], Entry | None]
+    unit: str  # what the places count: lines of a file from 1, or rows from 0
+
+
+def read_rows(
+    source: Any, columns: Columns, passed: list[str] | None = None, given: Given | None = None
+) -> list[Reading]:
+    """What the rows of a source say, in their order, or ParseError with the first problems, and where they are.
+
+    source  the path of a CSV file (or .csv.gz, or Parquet), an open text file with CSV, a frame, or rows: pairs (do,
+            observation), mappings {"do": ..., "observation": ...}, or flat mappings {"X2": 1, "Y": 0, "do:X3": 1}
+    passed  where unknown columns that are like no known one are listed, and passed over; None: they are refused
+    given   the trial whose rows these are; None: the rows say themselves what was set
+    """
+    with named(source):
+        rows = _rows_of(source, columns, passed)
+        if given is not None:
+            return _read_each(rows, lambda place, row: _told(rows, row, columns, given))
+        return _read_each(rows, lambda place, row: _imported(rows.entry(row), f"{rows.unit} {place}", columns))
+
+
+def named(source: Any) -> AbstractContextManager[None]:
+    """What is wrong with a file is said with its path."""
+    return in_file(source) if isinstance(source, (str, os.PathLike)) else nullcontext()
+
+
+def _told(rows: _Rows, row: Any, columns: Columns, given: Given) -> tuple[Reading, ...]:
+    """A row of a trial."""
+    entry = _plain_entry(row, columns)  # the common case
+    if entry is None:
+        if not isinstance(row, (Mapping, tuple)) and rows.unit == "row":
+            raise ObservationError(f"a row of what was seen maps names to values, but got {shown(row)}.")
+        entry = rows.entry(row)
+    if entry is None:
+        return ()
+    if entry.do and columns.do_row(entry.do) != given.do:
+        raise InterventionError(
+            f"what was set is the trial's own, but this row says that {shown(dict(entry.do))} was set. Leave the do: "
+            "columns out, or record the row as a round of its own."
+        )
+    seen = columns.encode(columns.observation_row(entry.observation, given.do, given.context))
+    return (Reading("", seen, entry.times),) if entry.times else ()
+
+
+def _imported(entry: Entry | None, place: str, columns: Columns) -> tuple[Reading, ...]:
+    """What a row that stands for itself says: several readings where it is a trial of many rounds, as
+    `Experiment.trials` gives it."""
+    if entry is None:
+        return ()
+    do = columns.do_row(entry.do)
+    rows, trial, summed = [entry], entry.trial, entry.summed
+    if isinstance(entry.observation, list):
+        nested = _Mappings(columns)
+        told = (_plain_entry(row, columns) or nested.entry(row) for row in entry.observation)
+        rows = [row._replace(times=row.times * entry.times) for row in told if row is not None]
+        trial, summed = place if trial is None else trial, True
+    text = columns.encode(do)
+    found = [
+        Reading(text, columns.encode(columns.observation_row(row.observation, do)), row.times, trial, summed)
+        for row in rows
+    ]
+    return tuple(reading for reading in found if reading.times)
+
+
+def _read_each(source: _Rows, read: Callable[[int, Any], Sequence[Reading]]) -> list[Reading]:
+    """What `read` makes of the rows. A million rows of 0 and 1 are few: equal ones are read once."""
+    found: list[Reading] = []
+    problems: list[tuple[int, str]] = []
+    known: dict[Any, Sequence[Reading]] = {}
+    for place, row in source.rows:
+        key = _key_of(row)
+        readings = known.get(key) if key is not None else None
+        if readings is None and key is not None:
+            key = _without_nan(key)
+            readings = known.get(key)
+        if readings is None:
+            try:
+                readings = read(place, row)
+            except (InterventionError, ObservationError, ParseError) as error:
+                problems.append((place, str(error)))
+                if len(problems) == _MOST_PROBLEMS:
+                    break
+                continue
+            if key is not None and len(known) < _MOST_KNOWN:
+                known[key] = readings
+        found += readings
+    if problems:
+        place, first = problems[0]
+        others = [f"\n{source.unit} {other}: {message}" for other, message in problems[1:]]
+        line = place if source.unit == "line" else None
+        raise ParseError("".join([first, *others]), where=f"{source.unit} {place}", line=line)
+    return found
+
+
+def _key_of(row: Any) -> tuple[Any, ...] | None:
+    """What is equal for equal rows; None where that is not known, as of what is no row: it may have no end."""
+    cells = isinstance(row, (list, tuple))
+    if not cells and not isinstance(row, (dict, Mapping)):
+        return None
+    try:
+        key = tuple(row if cells else row.items())
+        hash(key)
+    except TypeError:  # a pair of mappings, or a value that is none: for the reader to say
+        pairs = cells and all(type(part) is dict for part in row)
+        return _key_of([tuple(part.items()) for part in row]) if pairs else None
+    return key
+
+
+def _without_nan(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same key for rows with equal empty cells: NaN is not equal to itself."""
+    return tuple(
+        _without_nan(cell) if type(cell) is tuple else None if isinstance(cell, float) and cell != cell else cell
+        for cell in key
+    )
+
+
+# -- sources -------------------------------------------------------------------------------------------------------
+
+
+def _rows_of(source: Any, columns: Columns, passed: list[str] | None) -> _Rows:
+    if is_file(source) and not is_parquet(source):
+        return _from_csv(text_of(source), columns, passed)
+    if is_file(source) or is_frame(source):
+        cells = read_parquet(source) if is_file(source) else cells_of(source)
+        _refuse_index(source, cells.header, columns)
+        return _Rows(enumerate(cells.rows), Header(cells.header, columns, passed).entry, "row")
+    single = isinstance(source, (Mapping, bytes)) or getattr(source, "ndim", None) == 0
+    if single or not isinstance(source, Iterable):
+        raise ExperimentError(
+            "rounds come as the path of a CSV or Parquet file, an open text file, a DataFrame or a list of rows, but "
+            f"got {type(source).__name__}."
+        )
+    return _Rows(enumerate(source), _Mappings(columns, passed).entry, "row")
+
+
+def is_file(source: Any) -> bool:
+    """Whether this is a path or an open file. A frame may have a column called `read`, which is none."""
+    return isinstance(source, (str, os.PathLike)) or callable(getattr(source, "read", None))
+
+
+def text_of(file: Any) -> str:
+    """The text of a file: its path, or an open text file."""
+    if isinstance(file, (str, os.PathLike)):
+        return read_text(file, too_large="Import it in parts.")
+    text = file.read()
+    if not isinstance(text, str):
+        raise ExperimentError("a table is read from text, but this file gives bytes. Open it in text mode.")
+    return text.removeprefix("\ufeff")
+
+
+def _from_csv(text: str, columns: Columns, passed: list[str] | None) -> _Rows:
+    if not text.strip():
+        raise ParseError("a CSV file begins with the names of its columns, but this one is empty.")
+    delimiter = max(_DELIMITERS, key=lambda one: _known_names(text, one, columns))
+    records = _records(text, delimiter)
+    line, header = next(records)
+    try:
+        means = Header(header, columns, passed)
+    except ParseError as error:
+        raise ParseError(error.message, line=line, where=f"line {line}") from None
+    return _Rows(records, means.entry, "line")
+
+
+def _known_names(text: str, delimiter: str, columns: Columns) -> int:
+    """How much of the header makes sense with this delimiter."""
+    try:
+        return sum(meaning(name, columns) is not None for name in next(_records(text, delimiter))[1])
+    except ParseError:
+        return 0
+
+
+def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """(line on which it begins, cells) of each record; empty lines are none."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ParseError(f"this is no CSV ({error}). Check the quotes.", line=line, where=f"line {line}") from None
+
+
+class Cells(NamedTuple):
+    """A table: its columns' names, and its rows as tuples."""
+
+    header: list[Any]
+    rows: Iterable[tuple[Any, ...]]
+
+
+def is_frame(source: Any) -> bool:
+    """Whether this is a table that `cells_of` reads: by what it can do, so that no package is needed for it."""
+    rows = any(callable(getattr(source, name, None)) for name in ("itertuples", "iter_rows", "to_pydict"))
+    return rows and (hasattr(source, "columns") or hasattr(source, "column_names"))
+
+
+def cells_of(frame: Any) -> Cells:
+    """The cells of a frame of pandas or polars, or of an Arrow table."""
+    if hasattr(frame, "itertuples"):
+        return Cells(list(frame.columns), frame.itertuples(index=False, name=None))
+    if hasattr(frame, "iter_rows"):
+        return Cells(list(frame.columns), frame.iter_rows())
+    columns: dict[str, list[Any]] = frame.to_pydict()
+    return Cells(list(columns), zip(*columns.values(), strict=True))
+
+
+def _refuse_index(frame: Any, header: list[Any], columns: Columns) -> None:
+    """Raises where the index of a pandas frame is what should be a column, as a sum over groups leaves it."""
+    for name in getattr(getattr(frame, "index", None), "names", ()):
+        ours = isinstance(name, str) and (name.removeprefix("do:") in columns.names or name == columns.count_key)
+        if ours and name not in header:
+            raise ParseError(
+                f"variables and counts are columns of a frame, but {name!r} is its index. Give frame.reset_index()."
+            )
+
+
+def is_parquet(source: Any) -> bool:
+    """Whether this is the path of a Parquet file, by its ending or its first bytes."""
+    if not isinstance(source, (str, os.PathLike)):
+        return False
+    if without_gz(source).suffix.lower() in _PARQUET_ENDINGS:
+        return True
+    with suppress(OSError, ValueError), open(source, "rb") as file:  # whoever reads it says what is wrong
+        return file.read(len(_PARQUET)) == _PARQUET
+    return False
+
+
+def read_parquet(path: str | os.PathLike[str]) -> Cells:
+    """The cells of a Parquet file, compressed as a whole (.gz) or not (needs pyarrow)."""
+    arrow = optional_package("pyarrow", "dobandit[parquet]")
+    parquet = optional_package("pyarrow.parquet", "dobandit[parquet]")
+    try:
+        with open(path, "rb") as file:
+            zipped = file.read(len(_GZIP)) == _GZIP
+        if zipped:  # whole, since Parquet is read from its end
+            with gzip.open(path) as unzipped:
+                table = parquet.read_table(arrow.BufferReader(unzipped.read()))
+        else:
+            table = parquet.read_table(os.fspath(path))
+    except (OSError, EOFError, ValueError, zlib.error, arrow.ArrowException) as error:
+        raise ParseError(f"this Parquet file cannot be read ({error!s:.200}). Check the path.") from None
+    return cells_of(table)
+
+
+# -- rows in memory ------------------------------------------------------------------------------------------------
+
+
+class _Mappings:
+    """Rows of any kind: pairs, mappings with do and observation, and flat mappings."""
+
+    def __init__(self, columns: Columns, passed: list[str] | None = None) -> None:
+        self.columns, self.passed = columns, passed
+        self._headers: dict[tuple[Any, ...], Header] = {}  # rows of one source mostly have the same keys
+
+    def entry(self, row: Any) -> Entry | None:
+        if isinstance(row, (tuple, list)) and len(row) == 2:
+            if isinstance(row[1], Mapping) and "count" in row[1] and "count" not in self.columns.graph:
+                way = '{"do": {...}, "observation": {...}, "count": 3}'
+                raise ParseError(f"an observation holds variables, and no count. Give the row as {way}.")
+            return Entry(row[0], row[1])
+        if not isinstance(row, Mapping):
+            raise ParseError(f"a row is a pair (do, observation) or a mapping, but got {shown(row)}.")
+        if self._is_flat(row):
+            names = tuple(row)
+            if names not in self._headers:
+                self._headers[names] = Header(names, self.columns, self.passed)
+            return self._headers[names].entry(list(row.values()))
+        for key in row:
+            if key not in _KEYS:
+                hint = closest(key, ("do", "observation"))
+                raise ParseError(f"a row with do or observation has no further keys, but got {shown(key)}.{hint}")
+        if not was_told(row.get("state", TOLD)):
+            return None
+        trial = trial_of(row.get("trial", row.get("number")), row.get("closed_at"))
+        return Entry(row.get("do"), row.get("observation"), count_of(row.get("count", 1)), trial)
+
+    def _is_flat(self, row: Mapping[Any, Any]) -> bool:
+        """Whether a row has variables for keys. One with do={...} beside its variables has, too."""
+        if not isinstance(row.get("do"), Mapping):
+            return not isinstance(row.get("observation"), (Mapping, list))
+        return "observation" not in row and any(name in self.columns.graph for name in row if name not in _KEYS)
+
+
+def _plain_entry(row: Any, columns: Columns) -> Entry | None:
+    """A row of variables, as `tell` takes it, whatever they are called; None for any other row."""
+    if type(row) is not dict:
+        return None
+    seen = {name: value for name, value in row.items() if name != columns.count_key}
+    return Entry(None, seen, count_of(row.get(columns.count_key, 1))) if columns.holds(seen) else None

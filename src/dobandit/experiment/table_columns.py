@@ -1,0 +1,232 @@
+"""What the columns of a table mean, and what its cells say.
+
+NAME is what was seen of a variable, do:NAME what it was set to, `intervention_targets` or `do` which variables were set
+(see `do_cell`), `count` how often the row was seen (trial.count where a variable has that name, and in exports). An
+empty cell of a variable means that it was not seen. Of the other columns of an export (see `export`), trial.state says
+which rows are rounds that were told, trial.number (or, without it, trial.closed_at) which rows are of one trial, and
+trial.summed whether the rounds of that trial have lost their order; the rest do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from dobandit.checks import absent, is_whole, shown
+from dobandit.errors import ParseError, closest, listed
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.do_cell import DO_COLUMNS, read_do_cell
+from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
+from dobandit.experiment.storage.base import STATES, TOLD
+
+MOST_ROUNDS = 10_000_000  # in one trial: a slip of the finger should not make a log that takes hours to replay
+_DO_CELL = "do cell"  # the kind of a column that names what was set
+_STATE, _COUNT, _NUMBER = TRIAL + "state", TRIAL + "count", TRIAL + "number"
+_TIME, _SUMMED = TRIAL + "closed_at", TRIAL + "summed"
+_WORDS: dict[object, int | None] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1, 0: 0, 1: 1}
+_WORDS |= {"y": 1, "n": 0, "t": 1, "f": 0}
+_WORDS |= dict.fromkeys(["", "na", "n/a", "null", "none", None])  # as other programs write an empty cell, and NaN
+_OTHER = object()
+
+
+class Entry(NamedTuple):
+    """A row in the user's words, not yet checked.
+
+    times   how often it was seen
+    trial   the number of its trial, or the time at which that was closed; None where the source has neither
+    summed  whether its trial has lost the order of its rounds, even where there is only one
+    """
+
+    do: Any
+    observation: Any
+    times: int = 1
+    trial: Hashable = None
+    summed: bool = False
+
+
+class Header:
+    """The columns of a table.
+
+    passed  where unknown columns that are like no known one are listed, and passed over; None: they are refused
+    """
+
+    def __init__(self, header: Sequence[Any], columns: Columns, passed: list[str] | None = None) -> None:
+        self.size, self.names = len(header), columns.names
+        found: dict[str, dict[str, int]] = {DO: {}, SEEN: {}, TRIAL: {}, _DO_CELL: {}}  # where each stands
+        for i, name in enumerate(header):
+            means = meaning(name, columns)
+            if means is None:
+                if passed is None or _looks_meant(name, columns):
+                    raise _unknown(name, i, columns)
+                if str(name) not in passed:
+                    passed.append(str(name))
+                continue
+            _one_meaning(name, means, header, columns)
+            kind, variable = means
+            if variable in found[kind]:
+                raise ParseError(f"each column stands once, but {name!r} stands twice. Keep one.")
+            found[kind][variable] = i
+        self.do, self.seen, self.log, self.do_cells = found.values()  # log: what a log says of its trials
+        if len(self.do_cells) > 1:
+            both = " and ".join(map(repr, self.do_cells))
+            raise ParseError(f"one column says what was set, but {both} do. Keep one.")
+        if not self.seen and not self.do:
+            what = listed([str(name) for name in header], 4)
+            raise ParseError(
+                f"a table has a column for each variable, but none of the columns {what} is a variable of the graph. "
+                f"The variables are {listed(columns.names)}; columns are separated by commas, semicolons, tabs or |."
+            )
+
+    def entry(self, cells: Sequence[Any]) -> Entry | None:
+        """What a row says; None where its trial was not told."""
+        if len(cells) != self.size:
+            raise ParseError(f"a row has a cell for each of the {self.size} columns, but this one has {len(cells)}.")
+        log = {name: cells[i] for name, i in self.log.items()}
+        if not was_told(log.get(_STATE, TOLD)):
+            return None
+        do, seen = self._values(cells, self.do, DO), self._values(cells, self.seen, "")
+        for column, i in self.do_cells.items():
+            for name, value in read_do_cell(cells[i], column, self.names, seen.get).items():
+                if do.setdefault(name, value) != value:
+                    raise ParseError(
+                        f"a variable is set to one value, but {DO + name!r} has {shown(do[name])} and {column!r} says "
+                        f"{shown(value)}. Correct one of the two."
+                    )
+        trial = trial_of(log.get(_NUMBER), log.get(_TIME))
+        return Entry(do, seen, count_of(log.get(_COUNT, 1)), trial, bool(_cell(log.get(_SUMMED), _SUMMED)))
+
+    @staticmethod
+    def _values(cells: Sequence[Any], places: dict[str, int], prefix: str) -> dict[str, Any]:
+        """The values of these columns by variable, without empty ones."""
+        found = {}
+        for name, i in places.items():
+            value = _cell(cells[i], prefix + name)
+            if value is not None:
+                found[name] = value
+        return found
+
+
+def meaning(name: object, columns: Columns) -> tuple[str, str] | None:
+    """(DO or SEEN, variable), (TRIAL, column) or (_DO_CELL, column) of a column's name; None where it has none."""
+    if not isinstance(name, str):
+        return None
+    return _meant(name, columns) or _meant(name.strip(), columns)
+
+
+def _meant(text: str, columns: Columns) -> tuple[str, str] | None:
+    for prefix in (SEEN, DO):
+        if text.startswith(prefix) and text.removeprefix(prefix) in columns.graph:
+            return prefix, text.removeprefix(prefix)
+    if text in BOOKKEEPING:
+        return TRIAL, text
+    if text in columns.graph:
+        return SEEN, text
+    if text == columns.count_key:
+        return TRIAL, _COUNT
+    return (_DO_CELL, text) if text in DO_COLUMNS else None
+
+
+def _one_meaning(name: str, means: tuple[str, str], header: Sequence[Any], columns: Columns) -> None:
+    """Refuse a column that is called like a variable, but means something else. Exports have seen:NAME beside it."""
+    text = name if _meant(name, columns) else name.strip()
+    if text in columns.graph and means != (SEEN, text) and SEEN + text not in header:
+        of = repr(means[1])
+        other = {TRIAL: "what a log says of its trials", DO: f"what {of} was set to", SEEN: f"what was seen of {of}"}
+        raise ParseError(
+            f"the column {text!r} could be the variable of that name, or {other[means[0]]}. Call it {SEEN + text!r} if "
+            f"it is the variable; beside a column {SEEN + text!r} it is the other."
+        )
+
+
+def _looks_meant(name: object, columns: Columns) -> bool:
+    """Whether an unknown column is probably a slip: near a known name, or with a prefix that means something."""
+    if not isinstance(name, str) or not name.strip():
+        return False
+    text = name.strip()
+    known = [*columns.names, *columns.latent, *DO_COLUMNS, "count"]
+    return text in columns.latent or text.startswith((DO, SEEN, TRIAL)) or bool(closest(text, known))
+
+
+def _unknown(name: object, at: int, columns: Columns) -> ParseError:
+    if not isinstance(name, str) or not name.strip():
+        return ParseError(f"a column has the name of a variable, but column {at + 1} has {shown(name)}. Leave it out.")
+    if name.strip().removeprefix(DO) in columns.latent:
+        return ParseError(f"hidden variables cannot be set or seen, but column {name!r} is of one. Leave it out.")
+    hint = closest(name.strip(), [*headings(columns), *DO_COLUMNS, "count"]) or " Leave it out."
+    return ParseError(f"a column is NAME or do:NAME of a variable, but {shown(name)} is none.{hint}")
+
+
+# -- cells ---------------------------------------------------------------------------------------------------------
+
+
+def was_told(state: object) -> bool:
+    if state not in STATES:
+        raise ParseError(f"the state of a trial is told, failed, abandoned or pending, but got {shown(state)}.")
+    return state == TOLD
+
+
+def count_of(cell: Any) -> int:
+    """How often a row was seen; 0 in a table of all patterns means that it was not."""
+    count = _whole(cell)
+    if count is None or count > MOST_ROUNDS:
+        raise ParseError(
+            f"the count of a row is a whole number from 0 to {MOST_ROUNDS:,}, how often it was seen, but got "
+            f"{shown(cell)}."
+        )
+    return count
+
+
+def trial_of(number: Any, time: Any) -> Hashable:
+    """What is equal for the rows of one trial: its number or, without one, the time at which it was closed."""
+    if not _empty(number):
+        whole = _whole(number)
+        if whole is None or whole >= 2**63:
+            raise ParseError(
+                "the number of a trial is a whole number from 0, the same in all of its rows, but got "
+                f"{shown(number)}. Correct it, or leave it out."
+            )
+        return whole
+    return None if _empty(time) else str(time)
+
+
+def _empty(cell: Any) -> bool:
+    return absent(cell) or (isinstance(cell, str) and not cell.strip())
+
+
+def _whole(cell: Any) -> int | None:
+    """The whole number from 0 on that a cell is, however it is written; None where it is none."""
+    with suppress(TypeError, ValueError, OverflowError):
+        number = float(cell)
+        if not isinstance(cell, bool) and number.is_integer() and number >= 0:
+            exact = is_whole(cell) or (isinstance(cell, str) and cell.isdecimal())  # floats are so up to 2**53
+            return int(cell) if exact else int(number)
+    return None
+
+
+def _cell(cell: Any, column: str) -> Any:
+    """The value of a cell, None where it is empty; what is no text is left for the columns to judge."""
+    try:
+        value = _WORDS.get(cell, _OTHER)
+    except TypeError:  # a cell that is no value at all
+        return cell
+    if value is not _OTHER:
+        return value
+    if not isinstance(cell, str):
+        return None if absent(cell) else cell
+    try:
+        number = float(cell)
+    except ValueError:
+        word = cell.strip().lower()
+        if word not in _WORDS:
+            raise _no_cell(cell, column) from None
+        return _WORDS[word]
+    if "_" in cell:  # which Python allows within numbers
+        raise _no_cell(cell, column)
+    return None if absent(number) else number
+
+
+def _no_cell(cell: str, column: str) -> ParseError:
+    return ParseError(
+        f"a cell is 0 or 1 (or true and false, yes and no), a number, or empty, but {column!r} has {shown(cell)}."
+    )
