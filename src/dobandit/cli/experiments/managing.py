@@ -305,8 +305,12 @@ def definition_rows(experiment: Experiment) -> list[tuple[str, str]]:
         ("horizon", "not known" if kept["horizon"] is None else f"{kept['horizon']:,} rounds"),
         ("seed", str(kept["seed"])),
         ("lease", "none" if kept["lease"] is None else duration(kept["lease"])),
-        *([("control", f"nothing is set in {kept['control']:.3g} of the rounds")] if "control" in kept else []),
-        *([("to stop", f"when {gap_words(kept['stop_within'], experiment.delta)}")] if "stop_within" in kept else []),
+        *([("control", f"nothing is set in {kept['control']:.3g} of the rounds")] if kept.get("control") else []),
+        *(
+            [("to stop", f"when {gap_words(kept['stop_within'], experiment.delta)}")]
+            if kept.get("stop_within") is not None
+            else []
+        ),
     ]
 
 
