@@ -11,7 +11,8 @@ from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment.replica import batches_of, trial_draws
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
-from helpers.experiments import CASES, Clock, knowledge, said, settings_of
+from dobandit.policy.model_engine import ModelEngine
+from helpers.experiments import CASES, Clock, id_of, knowledge, said, settings_of
 
 FUNNEL = dob.CausalGraph(
     [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("mobile", "visit")],
@@ -156,7 +157,7 @@ def test_seen_not_set():
     experiment = make(MOBILE)
     trial = experiment.ask(context={"mobile": 1})
     experiment.tell(trial, {"visit": 1, "buy": 0})
-    rounds, _ = batches_of(experiment.storage.closed_since(experiment._id, 0, 1), experiment.columns)
+    rounds, _ = batches_of(experiment.storage.closed_since(id_of(experiment), 0, 1), experiment.columns)
     names = ["", *experiment.columns.names]
     assert {names[i] for i in np.flatnonzero(rounds.was_set[0])} == set(trial.do)
     assert rounds.values[0, names.index("mobile")] == 1.0
@@ -164,11 +165,10 @@ def test_seen_not_set():
         experiment.record({"mobile": 1}, {"buy": 1})
 
 
-def test_the_engine_is_told_the_context():
+def test_the_engine_is_told_the_context(monkeypatch):
     experiment, seen = make(MOBILE, policy=dob.BLMLR(radius_scale=0.1)), []
-    engine = experiment._replica.learner.engine
-    plain = engine.choose
-    engine.choose = lambda now: seen.append(now) or plain(now)
+    plain = ModelEngine.choose
+    monkeypatch.setattr(ModelEngine, "choose", lambda self, now: seen.append(now) or plain(self, now))
     experiment.ask(context={"mobile": 0}, size=30)
     experiment.ask(context={"mobile": 1}, available=["email"])
     at = 1 + experiment.columns.names.index("mobile")
