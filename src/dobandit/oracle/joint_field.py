@@ -3,8 +3,7 @@
 For a node with few parents m_X = sum_v P(v) p_X(v), P(v) the product of the parents' means: exact where its parents are
 independent, or where p_X is a straight line, else an approximation.  A node with many parents is taken by its straight
 line, or by its curve at the parents' means.
-q_X of `joint_means` is what `pattern_tables` makes of D_X(v) = P(v): a quadratic form V in P, which for nodes with very
-few parents is worked out once a round, c_ij = V(e_i + e_j) - V(e_i) - V(e_j) beside c_ii = V(e_i).
+q_X of `joint_means` is what `pattern_tables` makes of D_X(v) = P(v).
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from dobandit.oracle.listing import Listing, pick_best, prepare, propose, score,
 from dobandit.oracle.pattern_tables import PatternTables, fill_tables, node_variance, pattern_tables
 
 MOST_TABULATED = 6  # parents
-_FORMED = 8  # patterns up to which a node's quadratic form is kept
 
 
 class JointField(NamedTuple):
@@ -36,58 +34,15 @@ class JointField(NamedTuple):
     line: NDArray[np.float64]  # by slot: the weights of nodes with many parents
     levels: NDArray[np.float64]  # scratch of `contract`
     tables: PatternTables
-    form_ptr: NDArray[np.int64]  # (depths + 1,) where a node's quadratic form begins; empty for nodes without one
-    form: NDArray[np.float64]  # c_ij with j <= i, row after row
 
 
-def joint_field(graph: CausalGraph, listing: Listing, mix: Any, search: bool = False) -> JointField:
-    """The oracle for the actions of a list; search: for very many, one after another, of which the list has one."""
+def joint_field(graph: CausalGraph, listing: Listing, mix: Any) -> JointField:
+    """The oracle for the actions of a list."""
     counts = [len(parents) for parents in parents_by_depth(graph, listing.order)]
     table_ptr = offsets([1 << d if d <= MOST_TABULATED else 0 for d in counts])
     widest = int(np.diff(graph.arrays.parent_ptr).max(initial=1))
     line, levels = np.zeros(len(graph.arrays.parent)), np.zeros(2 << MOST_TABULATED)
-    sizes = np.diff(table_ptr)
-    form_ptr = offsets(np.where(search & (sizes <= _FORMED), sizes * (sizes + 1) // 2, 0))
-    walk, tables = walk_of(graph, listing), pattern_tables(mix, table_ptr, widest)
-    return JointField(listing, walk, line, levels, tables, form_ptr, np.zeros(form_ptr[-1]))
-
-
-@kernel
-def fill_forms(oracle: Any, layout: Any, state: Any) -> None:
-    """The quadratic forms."""
-    tables, form = oracle.tables, oracle.form
-    for depth in range(len(oracle.listing.order)):
-        if oracle.form_ptr[depth] == oracle.form_ptr[depth + 1]:
-            continue
-        base, end = tables.table_ptr[depth], tables.table_ptr[depth + 1]
-        for at in range(base, end):
-            tables.influence[at] = 0.0
-        row = oracle.form_ptr[depth]
-        for i in range(end - base):
-            tables.influence[base + i] = 1.0
-            form[row + i] = node_variance(layout, tables, state, oracle.listing.order[depth], depth)
-            other = oracle.form_ptr[depth]
-            for j in range(i):
-                tables.influence[base + j] = 1.0
-                both = node_variance(layout, tables, state, oracle.listing.order[depth], depth)
-                form[row + j] = both - form[row + i] - form[other + j]
-                tables.influence[base + j] = 0.0
-                other += j + 1
-            tables.influence[base + i] = 0.0
-            row += i + 1
-
-
-@inlined
-def formed_variance(oracle: Any, depth: int) -> float:
-    """What the quadratic form makes of `influence`."""
-    base, row, total = oracle.tables.table_ptr[depth], oracle.form_ptr[depth], 0.0
-    for i in range(oracle.tables.table_ptr[depth + 1] - base):
-        along = 0.0
-        for j in range(i + 1):
-            along += oracle.form[row + j] * oracle.tables.influence[base + j]
-        total += along * oracle.tables.influence[base + i]
-        row += i + 1
-    return max(total, 0.0)
+    return JointField(listing, walk_of(graph, listing), line, levels, pattern_tables(mix, table_ptr, widest))
 
 
 @kernel
@@ -181,17 +136,13 @@ def settle_field(oracle: Any, layout: Any, state: Any, depth: int, spreads: bool
     oracle.walk.means[v] = contract(layout, oracle, v, base, end - base)
     if spreads:
         expand(layout, oracle, v, base, end - base)
-        formed = oracle.form_ptr[depth + 1] > oracle.form_ptr[depth]
-        oracle.walk.spread[v] = (
-            formed_variance(oracle, depth) if formed else node_variance(layout, tables, state, v, depth)
-        )
+        oracle.walk.spread[v] = node_variance(layout, tables, state, v, depth)
 
 
 @prepare.of(JointField)
 def prepare_joint_field(oracle: Any, layout: Any, state: Any, rho: Any) -> None:
-    """Tables and quadratic forms."""
+    """Tables, and weights of nodes with many parents."""
     fill_field(oracle, layout, state)
-    fill_forms(oracle, layout, state)
 
 
 score.of(JointField)(score_by_means)

@@ -79,7 +79,7 @@ def joint_oracle(estimator: Any) -> OracleMaker:
         rows = len(listing.values) if listing else allowed.count()
         work = math.inf if frontier is None else float(frontier.state_ptr[-1] * rows)
         if many:
-            return local_search(graph, allowed, problem.order, lambda row: joint_field(graph, row, estimator, True))
+            return local_search(graph, allowed, problem.order, lambda row: joint_field(graph, row, estimator))
         if frontier is None or work > _MOST_WORK:
             return joint_field(graph, listing or listed(problem, available), estimator)
         return joint_pattern(graph, listing or listed(problem, available), estimator, frontier)

@@ -298,6 +298,7 @@ def definition_rows(experiment: Experiment) -> list[tuple[str, str]]:
         if name not in problem.hidden:
             by_link.setdefault(_link(link), []).append(name)
     rows += [("link", f"{link} for {names(nodes, MOST_ON_A_LINE)}") for link, nodes in by_link.items()]
+    within = experiment.definition.stop_within
     return [
         *rows,
         ("effects", "no cause does harm" if problem.effects == "nonnegative" else "some cause may do harm"),
@@ -305,8 +306,8 @@ def definition_rows(experiment: Experiment) -> list[tuple[str, str]]:
         ("horizon", "not known" if kept["horizon"] is None else f"{kept['horizon']:,} rounds"),
         ("seed", str(kept["seed"])),
         ("lease", "none" if kept["lease"] is None else duration(kept["lease"])),
-        *([("control", f"nothing is set in {kept['control']:.3g} of the rounds")] if "control" in kept else []),
-        *([("to stop", f"when {gap_words(kept['stop_within'], experiment.delta)}")] if "stop_within" in kept else []),
+        *([("control", f"nothing is set in {kept['control']:.3g} of the rounds")] if kept["control"] else []),
+        *([("to stop", f"when {gap_words(within, experiment.delta)}")] if within is not None else []),
     ]
 
 

@@ -15,7 +15,7 @@ from dobandit.testing.random_steps import contents, random_step
 from dobandit.testing.stored import ASK, SEEN, add, close, refused, spring_in, there
 
 
-class AtOnceSuite:
+class ConcurrencySuite:
     """Every method gets a storage without experiments.
 
     random_runs  how many random courses of events are compared with those in memory

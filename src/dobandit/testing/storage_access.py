@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dobandit.errors import ConflictError, ExperimentError
-from dobandit.experiment.storage.base import TOLD, Storage, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.base import Storage, StoredExperiment
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.testing.random_steps import UndoneError
-from dobandit.testing.stored import refused
+from dobandit.testing.stored import SEEN, refused
 
 _TOKEN = StoredToken(0, "Ünïcode '; 🎲", "work", None, "ab" * 32, 1700000000.25)
 _ANSWER = KeptAnswer("token 1", "a key", "cd" * 32, '{"trials": ["🎲"]}', 5.5)
 _LINE = AuditLine(0, 7.25, "token 1", "ask", 3, "spring", "trial 0")
-_SEEN = StoredTrial(0, "imported", "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
 
 
-class BooksSuite:
+class AccessRecordsSuite:
     """Every method gets a storage without experiments; its books may hold what earlier ones entered."""
 
     def test_a_token_is_kept_until_it_is_revoked(self, storage: Storage) -> None:
@@ -40,7 +39,7 @@ class BooksSuite:
 
         def undone() -> None:
             with storage.writing(spring) as writer:
-                writer.add([_SEEN])
+                writer.add([SEEN])
                 writer.keep_answer(answer)
                 writer.note(_LINE._replace(experiment=spring))
                 raise UndoneError
@@ -51,7 +50,7 @@ class BooksSuite:
         assert list(storage.audit(experiment=spring)) == []
         with storage.writing(spring) as writer:
             assert writer.answered("token 1", key) is None
-            writer.add([_SEEN])
+            writer.add([SEEN])
             writer.keep_answer(answer)
             writer.note(_LINE._replace(experiment=spring))
         assert storage.answer("token 1", key) == answer
@@ -59,7 +58,7 @@ class BooksSuite:
         with storage.writing(spring) as writer:
             assert writer.answered("token 1", key) == answer
         with refused(ConflictError), storage.writing(spring) as writer:
-            writer.add([_SEEN])
+            writer.add([SEEN])
             writer.keep_answer(answer._replace(answer="another"))
         found = storage.find("spring")
         assert found is not None
@@ -81,7 +80,7 @@ class BooksSuite:
         def enter(stored: StoredExperiment, books: Books) -> None:
             books.note(_LINE._replace(experiment=stored.id, what="create", detail=str(stored.trials)))
 
-        created = storage.create("spring", "{}", 1.5, [_SEEN, _SEEN], enter)
+        created = storage.create("spring", "{}", 1.5, [SEEN, SEEN], enter)
         assert (created.trials, created.closed) == (2, 2)
         assert storage.find("spring") == created
         assert [trial.number for trial in storage.rows(created.id)] == [0, 1]
@@ -96,7 +95,7 @@ class BooksSuite:
             raise UndoneError
 
         with refused(UndoneError):
-            storage.create("spring", "{}", 1.5, [_SEEN], fail)
+            storage.create("spring", "{}", 1.5, [SEEN], fail)
         assert storage.find("spring") is None
         kept = storage.create("spring", "{}", 1.5)
         with refused(UndoneError):
