@@ -28,6 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import dobandit as dob
+from dobandit.experiment.storage.base import ASKED, TOLD, StoredTrial
 
 G1 = dob.paper.G1
 SECONDS = 5.0
@@ -57,9 +58,21 @@ def history(rounds: int) -> list[tuple[dict[str, int], dict[str, int]]]:
 
 def experiment_in(storage: object, name: str, past: int) -> dob.Experiment:
     experiment = dob.create_experiment(name, G1.graph, 3, storage=storage, horizon=10**6, seed=0)
-    if past:
-        experiment.import_history(history(past))
+    add_live_trials(experiment, history(past))
     return experiment
+
+
+def add_live_trials(experiment: dob.Experiment, rounds: list[tuple[dict[str, int], dict[str, int]]]) -> None:
+    """A trial per round, as if each had been asked and told: an import would sum them up."""
+    columns, stored = experiment.columns, experiment.storage.find(experiment.name)
+    trials = []
+    for i, (do, seen) in enumerate(rounds):
+        texts = columns.encode(columns.do_row(do)), columns.encode(columns.observation_row(seen, columns.do_row(do)))
+        more = {"asked_after": i, "predicted": 0.5, "low": 0.1, "high": 0.9, "asked_at": i, "why": "as if asked"}
+        trials.append(StoredTrial(0, ASKED, texts[0], state=TOLD, observation=texts[1], closed_at=i, **more))
+    with experiment.storage.writing(stored.id) as writer:
+        writer.add(trials)
+    experiment.status()  # which keeps the sums, as tells do now and then
 
 
 def rounds_a_second(experiment: dob.Experiment, seconds: float) -> float:
@@ -107,7 +120,7 @@ def has_optuna() -> bool:
     except ImportError:
         return False
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    logging.getLogger("alembic").setLevel(logging.ERROR)
+    logging.getLogger("alembic").setLevel(logging.ERROR)  # of Optuna
     warnings.simplefilter("ignore")
     return True
 

@@ -14,7 +14,7 @@ import dobandit as dob
 from dobandit.errors import ConflictError, DobanditError, ExperimentError, ObservationError, ParseError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.unordered import spread
-from helpers.experiments import CASES, knowledge, said
+from helpers.experiments import CASES, id_of, knowledge, said
 
 GRAPH = dob.CausalGraph([("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")], target="buy")
 ROWS = [{"email": 0, "coupon": 0, "visit": v, "buy": b} for v, b in [(0, 0), (1, 0), (1, 1), (0, 0), (1, 0), (0, 0)]]
@@ -223,7 +223,7 @@ def test_a_damaged_batch_says_so():
     for field, text in (("counts", "[1]"), ("counts", "[0,1]"), ("counts", "{}"), ("observation", "[[1,1,1,1]]")):
         storage = MemoryStorage()
         broken = make(storage)
-        with storage.writing(broken._id) as writer:
+        with storage.writing(id_of(broken)) as writer:
             writer.add([experiment.stored_trial(0)._replace(**{field: text})])
         with pytest.raises(dob.errors.StorageError, match="damaged"):
             broken.ask()

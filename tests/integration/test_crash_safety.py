@@ -11,6 +11,7 @@ import pytest
 import dobandit as dob
 from dobandit.errors import ConflictError
 from dobandit.experiment.storage import sqlite
+from helpers.experiments import id_of
 from helpers.worlds import THOROUGH
 from helpers.zygote import GRAPH, NAME, Child, create, intact, open_at, refused, some_observation, told, write_for_ever
 
@@ -112,7 +113,7 @@ def check_every_ask(experiment):
     from dobandit.experiment.replica import Replica
 
     columns, replica = experiment.columns, Replica(experiment.definition, experiment.columns)
-    trials, closed = list(experiment.stored_trials()), experiment.storage.closed_since(experiment._id, 0)
+    trials, closed = list(experiment.stored_trials()), experiment.storage.closed_since(id_of(experiment), 0)
     others = 0
     for trial in trials:
         replica.follow(closed[replica.position : trial.asked_after])
@@ -129,7 +130,7 @@ def check_every_ask(experiment):
 def asked_after_replay(experiment):
     """What is asked next by one process that lived through the log, a round at a time."""
     alone = create("memory")
-    for trial in experiment.storage.closed_since(experiment._id, 0):
+    for trial in experiment.storage.closed_since(id_of(experiment), 0):
         do, observation = map(alone.columns.decode, (trial.do, trial.observation))
         alone.record(do, observation)
         assert alone.learner.rounds == trial.position + 1

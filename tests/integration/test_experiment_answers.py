@@ -25,6 +25,7 @@ from helpers.experiments import (
     again,
     case,
     drawn,
+    id_of,
     knowledge,
     make,
     played,
@@ -275,7 +276,7 @@ def test_explanations(name):
     then = [experiment.explain(number) for number in range(trials)]
     for row, shown, said_ in zip(rows, then, experiment.trials(), strict=True):
         replica = Replica(experiment.definition, experiment.columns)
-        replica.follow(experiment.storage.closed_since(experiment._id, 0)[: row.asked_after])
+        replica.follow(experiment.storage.closed_since(id_of(experiment), 0)[: row.asked_after])
         engine, learner = replica.learner.engine, replica.learner
         assert shown.do == said_["do"]
         assert shown.rounds == row.asked_after == learner.rounds

@@ -299,7 +299,7 @@ def test_record_and_import_and_export(x, tmp_path):
     assert x("import", "copy", "-", stdin=b"buy\n1\n").out == "imported 1 round as trial 4\n"
     x("create", "counted", "graph.txt", "-k", 1)
     counted = b"visit,buy,count\n1,1,30\n0,0,70\n"
-    assert x("import", "counted", "-", stdin=counted).out == "imported 100 rounds as trial 0\n"
+    assert x("import", "counted", "-", stdin=counted).out == "imported 100 rounds as trials 0 to 48\n"
     done = json_of(x("export", "copy", "log.out", "--format", "parquet", "--json"))
     assert done == {"file": "log.out", "format": "parquet", "trials": 5}
     assert (tmp_path / "log.out").read_bytes()[:4] == b"PAR1"
@@ -332,7 +332,8 @@ def test_an_export_replaces_nothing_unless_told_to_and_never_the_storage(x, tmp_
 
 
 def test_a_long_log_is_cut_in_the_table_only(x):
-    x("import", "spring", "-", stdin=b"buy\n" + b"1\n" * 60)
+    rows = "".join(f"{number},1\n" for number in range(60))
+    x("import", "spring", "-", stdin=f"trial.number,buy\n{rows}".encode())
     shown = x("trials", "spring")
     assert "the last 50 of 60" in shown.err
     assert len(json_of(x("trials", "spring", "--json"))) == 60

@@ -118,6 +118,7 @@ def test_storage_backup(x, run, tmp_path):
     assert json_of(run("storage", "backup", "two.db", "--json"))["file"] == "two.db"
     assert json_of(x("list", "--json", "--storage", "copy.db"))[0]["name"] == "spring"
     assert "dobandit storage backup" in run("storage", "backup", "--help").out
+    refused(run("storage", "upgrade", code=2))
 
 
 # -- start-up ----------------------------------------------------------------------------------------------------

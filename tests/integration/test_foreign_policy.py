@@ -169,7 +169,7 @@ print(json.dumps([trial.number, trial.do, trial.predicted, repr(experiment)]))
 def test_a_new_process_that_imports_the_class_goes_on(url, tmp_path):
     experiment = created(url)
     played(experiment, 10)
-    done = python_alone(NEXT.format("import foreign"), url)
+    done = python_alone(NEXT.format("from helpers import foreign"), url)
     assert done.returncode == 0, done.stderr
     number, do, predicted, shown = json.loads(done.stdout)
     twin = created(f"sqlite:///{tmp_path}/twin.db")

@@ -15,8 +15,9 @@ from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.experiment.tally import Tally
 from dobandit.policy import arms
-from dobandit.policy.engine import Action, Rounds
-from helpers.experiments import Clock, again, case, flat, make, numbered, played
+from dobandit.policy.engine import Action, Rounds, no_context
+from dobandit.policy.learner import Learner
+from helpers.experiments import Clock, again, case, flat, id_of, make, numbered, played
 
 
 def test_trials_in_pages():
@@ -82,7 +83,7 @@ ANSWERS = {
     "recommend": lambda e: e.recommend(),
     "diagnose": lambda e: e.diagnose(),
     "estimates": lambda e: e.estimates(),
-    "explain": lambda e: e.explain(e.storage.counters(e._id)[0] - 1),
+    "explain": lambda e: e.explain(e.storage.counters(id_of(e))[0] - 1),
 }
 
 
@@ -133,16 +134,16 @@ def test_a_log_that_is_read_in_parts_teaches_the_same(kind, tmp_path, request, m
         experiment.tell(first, {"Y": i % 3 % 2})
     experiment.import_history(numbered(rounds))
     one_by_one = Replica(experiment.definition, experiment.columns)
-    for trial in storage.closed_since(experiment._id, 0):
+    for trial in storage.closed_since(id_of(experiment), 0):
         one_by_one.follow([trial])
     for part in (7, 16, 1000):
         monkeypatch.setattr("dobandit.experiment.replica.PART", part)
         replica = Replica(experiment.definition, experiment.columns)
-        replica.catch_up(storage, experiment._id, 100)
+        replica.catch_up(storage, id_of(experiment), 100)
         assert (replica.position, replica.doubts) == (100, one_by_one.doubts)
         assert flat(replica.learner.engine.state) == flat(one_by_one.learner.engine.state)
     then = Replica(experiment.definition, experiment.columns)
-    then.catch_up(storage, experiment._id, 33)
+    then.catch_up(storage, id_of(experiment), 33)
     assert then.position == 33
     storage.delete("spring")
     experiment.close()
@@ -190,9 +191,9 @@ def test_the_sums_of_a_status(name, monkeypatch):
             status, expected = experiment.status(), plain_status(experiment.trials(), clock.now)
             assert {key: getattr(status, key) for key in expected} == pytest.approx(expected, rel=1e-15)
             assert again(experiment, clock).status() == status
-    assert experiment.storage.tally(experiment._id)[0] >= 14
-    experiment.storage.keep_tally(experiment._id, 10**6, "{not what we wrote")
-    assert Tally.kept_in(experiment.storage, experiment._id, experiment.columns).position == 0
+    assert experiment.storage.tally(id_of(experiment))[0] >= 14
+    experiment.storage.keep_tally(id_of(experiment), 10**6, "{not what we wrote")
+    assert Tally.kept_in(experiment.storage, id_of(experiment), experiment.columns).position == 0
     assert again(experiment, clock).status() == experiment.status()
 
 
@@ -255,11 +256,11 @@ def test_explaining_goes_on_from_what_was_kept_on_the_way(tmp_path, monkeypatch,
     monkeypatch.setattr(replica, "PART", 6)
     experiment = played(name, 50, open_storage(str(tmp_path / "spring.db")))
     learned = []
-    plain = Replica._learn
-    monkeypatch.setattr(Replica, "_learn", lambda self, *part: learned.append(len(part[2])) or plain(self, *part))
+    plain = Learner.take
+    monkeypatch.setattr(Learner, "take", lambda self, rounds: learned.append(len(rounds.counts)) or plain(self, rounds))
     reader = again(experiment)
     assert reader.recommend() == experiment.recommend()
-    kept = [position for position, _ in reader._milestones.kept]
+    kept = [position for position, _ in reader.known_on_the_way()]
     assert 2 <= len(kept) <= 4
     apart = max(b - a for a, b in pairwise([0, *kept, 50]))
     for number in (49, 3, 30, 31, 12):
@@ -283,4 +284,5 @@ def test_each_action_of_a_log_is_read_once(monkeypatch):
     assert sorted(read) == sorted([((), ()), ((a,), (1.0,)), ((a, b), (1.0, 1.0))])
     for ids, rows in (((), values[1::2]), ((a,), values[2::4]), ((a, b), values[::4])):
         told = [reward for reward in rows[:, y].tolist() if not math.isnan(reward)]
-        assert engine._told_of(Action(ids, (1.0,) * len(ids))) == (len(told), [*accumulate(told)][-1])
+        estimate = engine.predict(Action(ids, (1.0,) * len(ids)), no_context(3))
+        assert estimate.value == [*accumulate(told)][-1] / len(told)

@@ -113,7 +113,7 @@ def test_far_fewer_sets_are_looked_at_on_forty_nodes(seed):
     """As many variables as Y has causes: with more, all gains are 0 and each is looked at once more to see it."""
     model = dob.random_model("tree", 40, seed=seed, parents=4, link="exponential")
     budget = len(model.graph.parents("Y"))
-    assert isinstance(objective_of(model, allowed_actions(model, Rules(budget)), True), Exact)
+    assert isinstance(objective_of(model, allowed_actions(model, Rules(budget))), Exact)
     result = dob.solve(model, budget, oracle="greedy")
     rules = {"budget": budget}
     chosen, looked = plain_greedy(model, model.graph.controllable, rules, lambda s: expect(model, s).value)
@@ -127,7 +127,7 @@ def test_far_fewer_sets_are_looked_at_on_forty_nodes(seed):
 def test_large_graphs_are_solved_on_common_worlds_the_same_way_every_time(link):
     model = dob.random_model("scale-free", 70, seed=2, parents=8, link=link)
     actions = allowed_actions(model, Rules(4))
-    assert isinstance(objective_of(model, actions, True), CommonWorlds)
+    assert isinstance(objective_of(model, actions), CommonWorlds)
     first, again = (dob.solve(model, 4, oracle="greedy") for _ in range(2))
     assert (first.set, first.value, first.explored) == (again.set, again.value, again.explored)
     assert (first.status, first.factor) == ("approximate", None)

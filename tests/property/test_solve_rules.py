@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit.errors import DobanditError, DobanditWarning, InferenceError, InterventionError
+from dobandit.errors import DobanditWarning, InferenceError, InterventionError
 from dobandit.oracle.actions import MANY, Allowed, capped_comb
 from dobandit.oracle.rules import Rules
 from helpers.worlds import quietly
@@ -377,10 +377,3 @@ def test_numbers_of_numpy_are_numbers():
 def test_only_models_with_weights_are_solved(what):
     with pytest.raises(InferenceError, match="the best set is that of a model"):
         dob.solve(what, 1)
-
-
-def test_too_many_ruled_sets_point_to_the_search():
-    names = [f"X{i}" for i in range(24)]
-    graph = dob.CausalGraph([(name, "Y") for name in names], target="Y")
-    with pytest.raises(DobanditError, match="region='boxed'"):
-        dob.BLMLR().start(graph, 8, exclusive=[names[:3]])

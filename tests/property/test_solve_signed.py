@@ -10,7 +10,7 @@ import dobandit as dob
 from dobandit.errors import DobanditError, InferenceError, InterventionError
 from dobandit.model.weights import keys_in_order
 from dobandit.oracle.actions import NOTHING
-from dobandit.oracle.common_worlds import SignedWorlds
+from dobandit.oracle.common_worlds import CommonWorlds
 from helpers.worlds import joint, quietly
 
 EXACT = ("auto", "exhaustive", "branch-and-bound")
@@ -332,7 +332,7 @@ def test_worlds_of_any_sign_agree_with_the_truth_and_keep_no_trace(seed):
     for _ in range(8):
         model = random_logistic(rng, most=6)
         ids = [model.graph.index(name) for name in model.graph.controllable if name not in model.graph.irrelevant]
-        worlds, taken = SignedWorlds(model, NOTHING), {}
+        worlds, taken = CommonWorlds(model, NOTHING), {}
         for v in rng.permutation(ids).tolist():
             need, on = worlds.worlds.need.copy(), worlds.worlds.on.copy()
             for to in (0.0, 1.0):

@@ -160,13 +160,15 @@ def serve(app: FastAPI, listener: socket.socket, host: str, what: str, end: str 
             err=as_json,
         )
 
-    if as_json:
-        print_json({"url": link, "storage": what, "login": login()})
-    else:
-        click.echo(f"serving {what} at {link}; Ctrl+C stops it{end}")
-        print_login()
-    sys.stdout.flush()  # a program that started this one waits for the link
-    app.state.used_login = print_login
+    def print_address() -> None:
+        if as_json:
+            print_json({"url": link, "storage": what, "login": login()})
+        else:
+            click.echo(f"serving {what} at {link}; Ctrl+C stops it{end}")
+            print_login()
+        sys.stdout.flush()  # a program that started this one waits for the link
+
+    app.state.started, app.state.used_login = print_address, print_login
     server_of(app).run([listener])
 
 

@@ -58,7 +58,7 @@ def stored_trial_of(row: Document, columns: Columns) -> StoredTrial:
     if isinstance(seen, Mapping):
         seen = encoded(seen)
     elif seen is not None:
-        seen, counts = batch_text({encoded(one): one[columns.count_key] for one in seen})
+        seen, counts = batch_text({encoded(one): one[columns.count_key] for one in seen}, counted=True)
     low, high = row["interval"] or (None, None)
     return read(
         StoredTrial,

@@ -174,7 +174,7 @@ def mixture(
     covariance = np.concatenate([np.eye(size).ravel() / PRIOR for size in sizes])
     odds = has * np.where(has[:, OWN_LINES:], ODDS_BY_SEGMENT, ODDS)
     start = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1.0)
-    apart, back = has[:, OWN_LINES], start.copy()
+    apart, back = has[:, OWN_LINES].copy(), start.copy()
     back[apart, CURVED] = 0.0
     back[apart] /= back[apart].sum(axis=1, keepdims=True)
     segments = segments_of(layout, context)

@@ -45,12 +45,12 @@ class Columns(LoggedRows):
         self._aside = {self._index[name] for name in aside}
         self.graph, self.latent = graph, tuple(latent)
         self.context = graph.context
-        self._never_set = {self._index[name] for name in (graph.target, *self.context)}
+        never_set = {self._index[name] for name in (graph.target, *self.context)}
         # Without any cause, the constant included, a variable that nobody sets is 0.
         self._idle = [
             i
             for i, name in enumerate(self.names)
-            if not graph.parents(name) and not graph.has_bias(name) and i not in self._never_set
+            if not graph.parents(name) and not graph.has_bias(name) and i not in never_set
         ]
         self._parents = [[self._index[parent] for parent in graph.parents(name)] for name in self.names]
 
@@ -58,18 +58,6 @@ class Columns(LoggedRows):
 
     def do_row(self, do: Do | None) -> Row:
         """What was set, in columns. Any variable may have been set, not only the controllable ones, but the target."""
-        row: Row = [None] * len(self.names)
-        if type(do) is dict:  # the common case; whatever is not plain is looked at again, with care
-            for name, value in do.items():
-                i = self._index.get(name, -1)
-                if i < 0 or i in self._never_set or type(value) is not int or value & -2:
-                    break
-                row[i] = value
-            else:
-                return row
-        return self._careful_do(do)
-
-    def _careful_do(self, do: Do | None) -> Row:
         if isinstance(do, Iterable) and not isinstance(do, (str, Mapping)):
             names = listable(do)  # an iterator can be read once
             if names is None or any(not isinstance(name, str) for name in names):

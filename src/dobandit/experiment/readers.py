@@ -56,11 +56,19 @@ class Given(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Rows with their places in a source. `entry` reads one, and gives None for one that is to be passed over."""
+    """Rows with their places in a source.
+
+    unit   what the places count: lines of a file from 1, or rows from 0
+    entry  reads a row; None for one that is to be passed over
+    key    what is equal for rows that say the same, but for their trials; None where that is not known
+    trial  the trial of a row, where `key` leaves it out
+    """
 
     rows: Iterable[tuple[int, Any]]
+    unit: str
     entry: Callable[[Any], Entry | None]
-    unit: str  # what the places count: lines of a file from 1, or rows from 0
+    key: Callable[[Any], tuple[Any, ...] | None]
+    trial: Callable[[Any], Hashable] | None = None
 
 
 def read_rows(
@@ -129,22 +137,24 @@ def _read_each(source: _Rows, read: Callable[[int, Any], Sequence[Reading]]) -> 
     problems: list[tuple[int, str]] = []
     known: dict[Any, Sequence[Reading]] = {}
     for place, row in source.rows:
-        key = _key_of(row)
-        readings = known.get(key) if key is not None else None
-        if readings is None and key is not None:
-            key = _without_nan(key)
-            readings = known.get(key)
-        if readings is None:
-            try:
+        try:
+            key = _hashable(source.key(row))
+            readings = known.get(key) if key is not None else None
+            if readings is None and key is not None:
+                key = _without_nan(key)
+                readings = known.get(key)
+            if readings is None:
                 readings = read(place, row)
-            except (InterventionError, ObservationError, ParseError) as error:
-                problems.append((place, str(error)))
-                if len(problems) == _MOST_PROBLEMS:
-                    break
-                continue
-            if key is not None and len(known) < _MOST_KNOWN:
-                known[key] = readings
-        found += readings
+                if key is not None and len(known) < _MOST_KNOWN:
+                    known[key] = readings
+            elif source.trial is not None:
+                trial = source.trial(row)
+                readings = [reading._replace(trial=trial) for reading in readings]
+            found += readings
+        except (InterventionError, ObservationError, ParseError) as error:
+            problems.append((place, str(error)))
+            if len(problems) == _MOST_PROBLEMS:
+                break
     if problems:
         place, first = problems[0]
         others = [f"\n{source.unit} {other}: {message}" for other, message in problems[1:]]
@@ -154,16 +164,17 @@ def _read_each(source: _Rows, read: Callable[[int, Any], Sequence[Reading]]) -> 
 
 
 def _key_of(row: Any) -> tuple[Any, ...] | None:
-    """What is equal for equal rows; None where that is not known, as of what is no row: it may have no end."""
-    cells = isinstance(row, (list, tuple))
-    if not cells and not isinstance(row, (dict, Mapping)):
-        return None
+    """What is equal for equal rows in memory: mappings, and pairs of them. What is no row may have no end."""
+    if isinstance(row, (list, tuple)):
+        return tuple(tuple(part.items()) if type(part) is dict else part for part in row)
+    return tuple(row.items()) if isinstance(row, Mapping) else None
+
+
+def _hashable(key: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     try:
-        key = tuple(row if cells else row.items())
         hash(key)
-    except TypeError:  # a pair of mappings, or a value that is none: for the reader to say
-        pairs = cells and all(type(part) is dict for part in row)
-        return _key_of([tuple(part.items()) for part in row]) if pairs else None
+    except TypeError:  # a cell that is a list, or no value at all: for the reader to say
+        return None
     return key
 
 
@@ -184,14 +195,18 @@ def _rows_of(source: Any, columns: Columns, passed: list[str] | None) -> _Rows:
     if is_file(source) or is_frame(source):
         cells = read_parquet(source) if is_file(source) else cells_of(source)
         _refuse_index(source, cells.header, columns)
-        return _Rows(enumerate(cells.rows), Header(cells.header, columns, passed).entry, "row")
+        return _table(enumerate(cells.rows), "row", Header(cells.header, columns, passed))
     single = isinstance(source, (Mapping, bytes)) or getattr(source, "ndim", None) == 0
     if single or not isinstance(source, Iterable):
         raise ExperimentError(
             "rounds come as the path of a CSV or Parquet file, an open text file, a DataFrame or a list of rows, but "
             f"got {type(source).__name__}."
         )
-    return _Rows(enumerate(source), _Mappings(columns, passed).entry, "row")
+    return _Rows(enumerate(source), "row", _Mappings(columns, passed).entry, _key_of)
+
+
+def _table(rows: Iterable[tuple[int, Any]], unit: str, header: Header) -> _Rows:
+    return _Rows(rows, unit, header.entry, header.key, header.trial if header.names_trials else None)
 
 
 def is_file(source: Any) -> bool:
@@ -219,7 +234,7 @@ def _from_csv(text: str, columns: Columns, passed: list[str] | None) -> _Rows:
         means = Header(header, columns, passed)
     except ParseError as error:
         raise ParseError(error.message, line=line, where=f"line {line}") from None
-    return _Rows(records, means.entry, "line")
+    return _table(records, "line", means)
 
 
 def _known_names(text: str, delimiter: str, columns: Columns) -> int:

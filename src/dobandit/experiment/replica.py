@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,17 +58,21 @@ class Replica:
 
         way  keeps copies of what is known on the way
         """
-        while self.position < until:
-            part = storage.closed_since(experiment, self.position, min(PART, until - self.position))
-            if not part:
-                storage.counters(experiment)  # which raises where it was deleted meanwhile
-                raise damaged(experiment, storage.url)
-            while part:
-                room = len(part) if way is None else way.room(self.position)
-                self.follow(part[:room])
-                part = part[room:]
-                if way is not None:
-                    way.passed(self)
+        with _without_collector() if until - self.position > PART else nullcontext():
+            while self.position < until:
+                part = storage.closed_since(experiment, self.position, min(PART, until - self.position))
+                if not part:
+                    storage.counters(experiment)  # which raises where it was deleted meanwhile
+                    raise damaged(experiment, storage.url)
+                self._follow_on_the_way(part, way)
+
+    def _follow_on_the_way(self, part: Sequence[ClosedTrial], way: Milestones | None) -> None:
+        while part:
+            room = len(part) if way is None else way.room(self.position)
+            self.follow(part[:room])
+            part = part[room:]
+            if way is not None:
+                way.passed(self)
 
     def follow(self, closed: Sequence[ClosedTrial]) -> None:
         """Take in the next part of the log."""
@@ -73,8 +80,11 @@ class Replica:
             return
         # A trial of many rows is a batch whose rows have no order; all others are rounds in the order of the log.
         # It makes no difference how much of the log is taken in at once.
-        told = groupby((trial for trial in closed if trial.state == TOLD), lambda trial: trial.counts is not None)
-        parts = [(summed, *batches_of(list(part), self.columns)) for summed, part in told]
+        told = [trial for trial in closed if trial.state == TOLD]
+        groups = [(False, told)]
+        if any(map(attrgetter("counts"), told)):
+            groups = [(summed, list(part)) for summed, part in groupby(told, lambda trial: trial.counts is not None)]
+        parts = [(summed, *batches_of(part, self.columns)) for summed, part in groups if part]
         for summed, rounds, sizes in parts:  # all can be read, or nothing is taken in
             self._learn(summed, rounds, sizes)
         self.position = closed[-1].position + 1
@@ -134,6 +144,19 @@ class Replica:
         return self.learner.engine.predict(action, context)
 
 
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Rows of a log hold no cycles, but a million of them make Python look for some again and again, in all that is in
+    memory: that takes nearly half of the time in which a log is read."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def trial_draws(seed: int, number: int, count: int) -> Array:
     """The policy's random numbers in trial `number`; the one that decides on control rounds is left out."""
     if count <= UNIFORMS:
@@ -144,10 +167,11 @@ def trial_draws(seed: int, number: int, count: int) -> Array:
 def batches_of(told: Sequence[ClosedTrial], columns: Columns) -> tuple[Rounds, NDArray[np.int64]]:
     """What told trials teach, a row per distinct round of a trial, in the order of the log; and how many rows each of
     them has."""
-    was_set = columns.masks([trial.do for trial in told])
-    if all(trial.counts is None for trial in told):  # a round each, as a rule: quicker
+    _, _, _, actions, observations, given, _ = zip(*told, strict=True)
+    was_set = columns.masks(list(actions))
+    if set(given) == {None}:  # a round each, as a rule: quicker
         once = np.ones(len(told), dtype=np.int64)
-        return Rounds(columns.arrays([trial.observation or "" for trial in told]), was_set, once), once
+        return Rounds(columns.arrays([seen or "" for seen in observations]), was_set, once), once
     batches = [split_batch(trial.observation or "", trial.counts) for trial in told]
     sizes = np.array([len(rows) for rows, _ in batches], dtype=np.int64)
     values, was_set = columns.arrays([row for rows, _ in batches for row in rows]), np.repeat(was_set, sizes, axis=0)

@@ -15,10 +15,9 @@ from dobandit.oracle.actions import Action, action_of, plain
 
 Row = list[float | None]  # a value per column, None where there is none; 0 and 1 are ints
 _CHUNK = 20_000  # texts parsed together: long enough to be fast, short enough for the memory
-_FEW = 4  # texts taken one by one, through the cache
 _WRITTEN: dict[float | None, str] = {None: "null", 0: "0", 1: "1"}
 _compact = json.JSONEncoder(separators=(",", ":")).encode
-_LETTERS = b"[]nul,0123456789.eE+-\n "  # with these, JSON can only say lists, null and numbers
+_LETTERS = b"[]nul,0123456789.eE+- "  # with these, JSON can only say lists, null and numbers
 
 
 class LoggedRows:
@@ -74,10 +73,7 @@ class LoggedRows:
 
     def arrays(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """(rows, columns + 1): the values, NaN for null. Slot 0 is the constant, 1."""
-        width = len(self.names) + 1
-        if len(texts) <= _FEW:
-            return np.array([[1.0, *self.values(text)] for text in texts], dtype=np.float64).reshape(-1, width)
-        found = np.ones((len(texts), width))
+        found = np.ones((len(texts), len(self.names) + 1))
         for start in range(0, len(texts), _CHUNK):
             chunk = texts[start : start + _CHUNK]
             place = {text: i for i, text in enumerate(dict.fromkeys(chunk))}  # rounds of 0 and 1 repeat themselves
@@ -91,30 +87,16 @@ class LoggedRows:
         return known
 
     def _parsed(self, texts: list[str]) -> NDArray[np.float64]:
-        """A joined text is parsed far faster than its parts; only where it is bad are these looked at, to say why."""
-        rows = matrix(texts, len(self.names))
-        if rows is not None:
-            ok = (rows >= 0.0) & (rows <= 1.0) if self.continuous else (rows == 0.0) | (rows == 1.0)
-            if np.all(ok | np.isnan(rows)):
-                return rows
+        """All rows are checked at once; only where one is bad are they looked at one by one, to say why."""
+        try:
+            if not "".join(texts).encode().translate(None, _LETTERS):
+                rows = np.array([json.loads(text) for text in texts], dtype=np.float64)
+                ok = (rows >= 0.0) & (rows <= 1.0) if self.continuous else (rows == 0.0) | (rows == 1.0)
+                if rows.shape == (len(texts), len(self.names)) and np.all(ok | np.isnan(rows)):
+                    return rows
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            pass
         return np.array([self.values(text) for text in texts], dtype=np.float64)
-
-
-def matrix(texts: list[str], width: int) -> NDArray[np.float64] | None:
-    """The texts as rows, or None where some text is not an array of `width` numbers and nulls."""
-    try:
-        joined = ",\n".join(texts)
-        breaks = len(texts) - 1
-        # Each text has its own brackets and commas, so that no damage in one can be made good by another.
-        counts = [joined.count(part) for part in ("\n", "],\n[", "[", "]")]
-        if joined.encode().translate(None, _LETTERS) or counts != [breaks, breaks, breaks + 1, breaks + 1]:
-            return None
-        if {text.count(",") for text in texts} != {width - 1}:
-            return None
-        flat = json.loads(joined.replace("],\n[", ",").replace("null", "NaN"))  # NumPy is slow with lists in lists
-        return np.array(flat, dtype=np.float64).reshape(len(texts), width)
-    except (ValueError, TypeError, OverflowError):
-        return None
 
 
 @lru_cache(maxsize=4096)

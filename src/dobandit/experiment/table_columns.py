@@ -68,6 +68,9 @@ class Header:
                 raise ParseError(f"each column stands once, but {name!r} stands twice. Keep one.")
             found[kind][variable] = i
         self.do, self.seen, self.log, self.do_cells = found.values()  # log: what a log says of its trials
+        self.names_trials = _NUMBER in self.log or _TIME in self.log
+        said = {name: i for name, i in self.log.items() if name in (_STATE, _COUNT, _SUMMED)}
+        self._read = [i for places in (self.do, self.seen, self.do_cells, said) for i in places.values()]
         if len(self.do_cells) > 1:
             both = " and ".join(map(repr, self.do_cells))
             raise ParseError(f"one column says what was set, but {both} do. Keep one.")
@@ -77,6 +80,15 @@ class Header:
                 f"a table has a column for each variable, but none of the columns {what} is a variable of the graph. "
                 f"The variables are {listed(columns.names)}; columns are separated by commas, semicolons, tabs or |."
             )
+
+    def key(self, cells: Sequence[Any]) -> tuple[Any, ...] | None:
+        """What is equal for rows that say the same, whatever trials they are of, and whatever other columns hold."""
+        return tuple([cells[i] for i in self._read]) if len(cells) == self.size else None
+
+    def trial(self, cells: Sequence[Any]) -> Hashable:
+        """What is equal for the rows of one trial: its number or, without one, the time at which it was closed."""
+        number, time = (cells[self.log[name]] if name in self.log else None for name in (_NUMBER, _TIME))
+        return trial_of(number, time)
 
     def entry(self, cells: Sequence[Any]) -> Entry | None:
         """What a row says; None where its trial was not told."""
@@ -93,8 +105,8 @@ class Header:
                         f"a variable is set to one value, but {DO + name!r} has {shown(do[name])} and {column!r} says "
                         f"{shown(value)}. Correct one of the two."
                     )
-        trial = trial_of(log.get(_NUMBER), log.get(_TIME))
-        return Entry(do, seen, count_of(log.get(_COUNT, 1)), trial, bool(_cell(log.get(_SUMMED), _SUMMED)))
+        summed = bool(_cell(log.get(_SUMMED), _SUMMED))
+        return Entry(do, seen, count_of(log.get(_COUNT, 1)), self.trial(cells), summed)
 
     @staticmethod
     def _values(cells: Sequence[Any], places: dict[str, int], prefix: str) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """E[Y] of a growing action by simulation, for any link of a binary model.
 
 A world is a threshold f_v^-1(U_v) for every node v: v is 1 where the weights of its active parents exceed it. Setting a
-node changes some nodes below it, so that one action more costs what it changes, not a pass. Where weights are not
-negative and variables are set to 1 it only turns others on, which needs no order.
+node changes some nodes below it, so that one action more costs what it changes, not a pass.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class Worlds(NamedTuple):
 
 
 class CommonWorlds:
-    """By simulation, for variables set to 1 and weights that are not negative: every set meets the same worlds, so
-    differences between sets are sharp."""
+    """By simulation, for effects of any sign and variables set to 0 or 1: every action meets the same worlds, so that
+    differences between actions are sharp."""
 
     def __init__(self, model: WeightedModel, start: Action, worlds: int = WORLDS, seed: int = SEED) -> None:
         p = passes_of(model)
@@ -76,26 +75,15 @@ class CommonWorlds:
         return float(np.clip(link.value(self.worlds.reach), 0.0, 1.0).mean())
 
     def with_set(self, v: int, to: float = 1.0) -> float:
-        turn_on(self.worlds, self.number[v], False)
-        return self._mean()
-
-    def take(self, v: int, to: float = 1.0) -> None:
-        turn_on(self.worlds, self.number[v], True)
-
-    def final(self, action: Action) -> Expectation:
-        return final_means(self.model, action, self.count)
-
-
-class SignedWorlds(CommonWorlds):
-    """By simulation, for effects of any sign and variables set to 0 or 1; every action meets the same worlds."""
-
-    def with_set(self, v: int, to: float = 1.0) -> float:
         turn(self.worlds, self.number[v], to > 0.5, False)
         return self._mean()
 
     def take(self, v: int, to: float = 1.0) -> None:
         turn(self.worlds, self.number[v], to > 0.5, True)
         self.worlds.held[self.number[v]] = True
+
+    def final(self, action: Action) -> Expectation:
+        return final_means(self.model, action, self.count)
 
 
 def thresholds(link: Link, u: Array, reached: tuple[float, float]) -> Array:
@@ -135,39 +123,6 @@ def settle(p: Any) -> None:
                 for e in range(p.child_ptr[v], p.child_ptr[v + 1]):
                     p.need[w, p.child[e]] -= p.theta[e]
         p.reach[w] = -p.need[w, nodes - 1]
-
-
-@kernel
-def turn_on(p: Any, start: int, keep: bool) -> None:
-    """Set `start` to 1 in every world and follow what it turns on; take it back unless it is to be kept."""
-    worlds, nodes = p.need.shape
-    for w in range(worlds):
-        waiting, logged = 0, 0
-        was_on = p.on[w, start]
-        if not was_on:
-            p.on[w, start] = True
-            p.stack[0] = start
-            waiting = 1
-        while waiting:
-            waiting -= 1
-            v = p.stack[waiting]
-            for e in range(p.child_ptr[v], p.child_ptr[v + 1]):
-                c = p.child[e]
-                if p.on[w, c]:
-                    continue
-                p.log_node[logged], p.log_need[logged] = c, p.need[w, c]
-                logged += 1
-                p.need[w, c] -= p.theta[e]
-                if p.need[w, c] < 0.0 and c < nodes - 1:
-                    p.on[w, c] = True
-                    p.stack[waiting] = c
-                    waiting += 1
-        p.reach[w] = -p.need[w, nodes - 1]
-        if not keep:
-            p.on[w, start] = was_on
-            for i in range(logged - 1, -1, -1):
-                p.on[w, p.log_node[i]] = False
-                p.need[w, p.log_node[i]] = p.log_need[i]
 
 
 @kernel

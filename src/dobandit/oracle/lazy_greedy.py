@@ -17,7 +17,7 @@ from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.inference import Expectation, expect
 from dobandit.oracle.actions import Action, Allowed
-from dobandit.oracle.common_worlds import SEED, WORLDS, CommonWorlds, SignedWorlds, final_means
+from dobandit.oracle.common_worlds import SEED, WORLDS, CommonWorlds, final_means
 from dobandit.oracle.solve import Limits
 
 _EXACT_WORK = 1 << 26  # table entries of a step that may be exact: some 3 seconds
@@ -108,7 +108,7 @@ def _rate(gain: float, cost: float) -> float:
     return gain / cost if cost > 0.0 else gain * 1e300
 
 
-def objective_of(model: CausalModel, allowed: Allowed, monotone: bool) -> Objective:
+def objective_of(model: CausalModel, allowed: Allowed) -> Objective:
     """Exact inference while a step of it is a matter of seconds, else simulation."""
     arrays, options = model.graph.arrays, sum(len(allowed.values[v]) for v in allowed.candidates)
     work = _NODE_WORK * len(model.graph) * options
@@ -121,7 +121,7 @@ def objective_of(model: CausalModel, allowed: Allowed, monotone: bool) -> Object
         if cliques and work + options * elimination.total_entries(cliques) <= _EXACT_WORK:
             return Exact(model, start_of(allowed))
     if isinstance(model, WeightedModel):  # worlds are thresholds of weighted sums
-        return (CommonWorlds if monotone else SignedWorlds)(model, start_of(allowed))
+        return CommonWorlds(model, start_of(allowed))
     return Sampled(model, start_of(allowed))
 
 

@@ -191,7 +191,7 @@ class Task:
         if not self.model.is_linear:
             from dobandit.oracle.lazy_greedy import lazy_greedy, objective_of
 
-            objective = objective_of(self.model, self.allowed, self.monotone)
+            objective = objective_of(self.model, self.allowed)
             action, looked = lazy_greedy(objective, self.allowed, lazy=self.monotone, limits=self.limits)
             final = objective.final(action)
             bound = max(final.value, self._interval_bound())

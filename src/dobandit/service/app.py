@@ -40,7 +40,7 @@ def create_app(storage: Storage, settings: Settings) -> FastAPI:
     state.desks = Desks(state.house)
     state.sessions, state.tokens = Sessions(settings), Tokens(storage, settings)
     state.login = LoginLink() if settings.login else None
-    state.used_login = lambda: None  # `serve` prints the next link
+    state.started = state.used_login = lambda: None  # `serve` prints a login link then
     state.figures, state.warmth = health.Figures(), health.Warmth()
     app.add_middleware(AuthMiddleware, state=state)
     problems.install(app)
@@ -57,6 +57,7 @@ async def _alive(app: FastAPI) -> AsyncIterator[None]:
     if app.state.settings.warm:
         app.state.warmth.begin()
     tidying = asyncio.create_task(_tidy(app.state.house))
+    app.state.started()
     try:
         yield
     finally:

@@ -256,7 +256,7 @@ def definition_rows(experiment: Experiment) -> list[Fact]:
     for name, link in kept["links"].items():
         if name not in hidden:
             by_link.setdefault(_link(link), []).append(name)
-    stop = kept["stop_within"]
+    control, stop = experiment.definition.control, experiment.definition.stop_within
     return [
         ("target", graph.target + (", a number from 0 to 1" if kept["continuous"] else "")),
         ("variables", f"{len(graph)}, with {graph.edge_count} edges"),
@@ -277,7 +277,7 @@ def definition_rows(experiment: Experiment) -> list[Fact]:
         ("horizon", "not known" if kept["horizon"] is None else f"{kept['horizon']:,} rounds"),
         ("seed", str(kept["seed"])),
         ("lease", "none" if kept["lease"] is None else duration(kept["lease"])),
-        ("control", kept["control"] and f"nothing is set in {kept['control']:.3g} of the rounds"),
+        ("control", control and f"nothing is set in {control:.3g} of the rounds"),
         ("to stop", stop is not None and f"when {gap_words(stop, experiment.delta)}"),
     ]
 

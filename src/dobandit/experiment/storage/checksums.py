@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, TypeVar, get_args, get_type_hints
 from zlib import crc32
 
@@ -110,4 +111,4 @@ def closed_from(rows: Sequence[Sequence[Any]], url: str) -> list[ClosedTrial]:
         wrong = np.ones(len(rows), dtype=bool)
     if wrong.any():
         raise altered(numbers[int(np.argmax(wrong))], url)
-    return [*map(ClosedTrial, *columns)]
+    return [*map(tuple.__new__, repeat(ClosedTrial), zip(*columns, strict=True))]  # as ClosedTrial(...), in C

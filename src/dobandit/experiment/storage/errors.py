@@ -66,13 +66,6 @@ def damaged(experiment: int, url: str) -> StorageError:
     )
 
 
-def not_in_a_row(closed: int, more: int) -> StorageError:
-    """The error for closed trials that do not follow the ones before them."""
-    return StorageError(
-        f"the log is damaged: after {closed} closed trials, the next {more} are not in a row. Restore it from a backup."
-    )
-
-
 def altered(number: int, url: str) -> StorageError:
     """The error for a closed trial that does not have its checksum."""
     return StorageError(

@@ -69,12 +69,11 @@ class _MemoryBooks(Books):
         self._answers: dict[tuple[str, str], KeptAnswer] = {}
         self._lines: list[AuditLine] = []
         self._tokens: dict[int, StoredToken] = {}
-        self._forgotten: set[tuple[str, str]] = set()
 
     def enter(self) -> None:
         """Store what was gathered."""
         kept = self._storage
-        kept.answers = {key: one for key, one in kept.answers.items() if key not in self._forgotten} | self._answers
+        kept.answers |= self._answers
         kept.lines += [line._replace(number=len(kept.lines) + i) for i, line in enumerate(self._lines, 1)]
         kept.known_tokens |= self._tokens
 
@@ -87,8 +86,9 @@ class _MemoryBooks(Books):
         self._answers[answer.owner, answer.key] = answer
 
     def forget_answers(self, before: float) -> int:
-        self._forgotten = {key for key, one in self._storage.answers.items() if one.at < before}
-        return len(self._forgotten)
+        kept = self._storage.answers
+        self._storage.answers = {key: one for key, one in kept.items() if one.at >= before}
+        return len(kept) - len(self._storage.answers)
 
     def note(self, line: AuditLine) -> None:
         self._lines.append(line)

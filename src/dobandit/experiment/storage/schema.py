@@ -36,6 +36,8 @@ experiments = sa.Table(
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("trials", sa.Integer, nullable=False),
     sa.Column("closed", sa.Integer, nullable=False),
+    sa.Column("tallied", sa.Integer),  # closed trials that `tally` sums up
+    sa.Column("tally", sa.Text),  # as `experiment.tally` writes it: only to save reading these trials again
     sa.UniqueConstraint("name", name="experiments_name"),
     sa.CheckConstraint("closed >= 0 AND closed <= trials", name="experiments_counters"),
     sqlite_autoincrement=True,  # without it, SQLite gives the id of a deleted experiment to a new one
@@ -77,15 +79,6 @@ trials = sa.Table(
     sa.CheckConstraint(f"(state = '{PENDING}') = (position IS NULL)", name="trials_closed"),
     sa.CheckConstraint("(position IS NULL) = (checksum IS NULL)", name="trials_checksum"),
     sqlite_with_rowid=False,  # one B-tree less to write to at every commit
-)
-
-# Sums over the first `position` closed trials, as `experiment.tally` writes them: only to save reading these again.
-tallies = sa.Table(
-    "tallies",
-    metadata,
-    _of_experiment("tallies_experiment"),
-    sa.Column("position", sa.Integer, nullable=False),
-    sa.Column("sums", sa.Text, nullable=False),
 )
 
 tokens = sa.Table(

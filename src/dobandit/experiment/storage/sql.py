@@ -175,13 +175,8 @@ class SQLStorage(Transactions, Storage):
         return (rows[0][0], rows[0][1]) if rows else None
 
     def keep_tally(self, experiment: int, position: int, sums: str) -> None:
-        with self._transaction(do.LOCK, {"of_experiment": experiment}) as (connection, there):
-            if there is None:
-                return
-            if connection.execute(do.TALLY, {"of_experiment": experiment}).first() is None:
-                connection.execute(do.FIRST_TALLY, {"experiment": experiment, "position": position, "sums": sums})
-            else:
-                connection.execute(do.NEXT_TALLY, {"of_experiment": experiment, "reached": position, "sums": sums})
+        with self._transaction() as (connection, _):
+            connection.execute(do.KEEP_TALLY, {"of_experiment": experiment, "reached": position, "sums": sums})
 
     @contextmanager
     def booking(self) -> Iterator[SQLBooks]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Integer, Select, Text, and_, bindparam, delete, insert, literal_column, select, update
+from sqlalchemy import Integer, Select, Text, and_, bindparam, delete, insert, literal_column, or_, select, update
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -21,7 +21,7 @@ from dobandit.experiment.storage.base import (
     StoredTrial,
 )
 from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
-from dobandit.experiment.storage.schema import answers, audit, experiments, tallies, tokens, trials
+from dobandit.experiment.storage.schema import answers, audit, experiments, tokens, trials
 
 _experiment = experiments.c.id == bindparam("of_experiment")
 _of_experiment = trials.c.experiment == bindparam("of_experiment")
@@ -103,11 +103,10 @@ ADD = insert(trials)
 REISSUE = _changed.values(issued=trials.c.issued + 1, lease_expires=bindparam("lease_expires"))
 CLOSE = _changed.values({name: bindparam(name) for name in (*CLOSING, "position", "checksum")})
 
-_tally_of = tallies.c.experiment == bindparam("of_experiment")
-TALLY = select(tallies.c.position, tallies.c.sums).where(_tally_of)
-FIRST_TALLY = insert(tallies)
-_old_tally = update(tallies).where(_tally_of, tallies.c.position < bindparam("reached"))
-NEXT_TALLY = _old_tally.values(position=bindparam("reached"), sums=bindparam("sums"))
+TALLY = select(experiments.c.tallied, experiments.c.tally).where(_experiment, experiments.c.tally.is_not(None))
+_older = or_(experiments.c.tallied.is_(None), experiments.c.tallied < bindparam("reached"))
+KEEP_TALLY = update(experiments).where(_experiment, _older)
+KEEP_TALLY = KEEP_TALLY.values(tallied=bindparam("reached"), tally=bindparam("sums"))
 
 
 @cache
