@@ -201,7 +201,7 @@ def test_rounds_are_the_same_whether_choosing_is_merged_or_called_where_it_stand
 
 
 def test_a_deep_copy_of_an_engine_that_has_run_runs_by_itself():
-    engine = CausalUCB().engine(CausalUCB().start(paper.G4.graph, 2).problem).inner
+    engine = CausalUCB().engine(CausalUCB().start(paper.G4.graph, 2).problem)
     actions = engine.actions()
     tape = blank_tape(np.zeros((1, len(actions.ids) + 1)), np.ones(1), np.arange(1, 31))
     recorder = Recorder(tape, lambda *_: 0.0, np.zeros(0, np.int32), actions)

@@ -19,7 +19,7 @@ from dobandit.errors import DobanditError, DobanditWarning
 from dobandit.texts import message as harmless
 
 _HOMES = {
-    "models": {
+    "check": {
         "check": "Say what is right and wrong with a graph or model FILE.",
         "project": "Remove the hidden variables of a graph or linear model FILE.",
     },
@@ -29,15 +29,15 @@ _HOMES = {
         "solve": "The best action on a model FILE (JSON, or BIF with tables): what to set, and to what, so that the "
         "target becomes most likely.",
     },
-    "ranking": {"rank": "What every allowed set would bring, from DATA (.csv, .csv.gz, .parquet), best first."},
-    "studies": {
+    "rank": {"rank": "What every allowed set would bring, from DATA (.csv, .csv.gz, .parquet), best first."},
+    "simulate": {
         "simulate": "Compare policies on a model FILE (JSON, or BIF with tables) over many simulated runs.",
         "report": "Make the figures and tables of a saved study again.",
         "reproduce": "Run the paper's experiments: five models, six policies, 600 runs of each.",
     },
     "experiments.group": {"experiment": "Run an experiment: ask what to set, carry it out, tell what was seen."},
     "storage": {"storage": "Look after the place where experiments are kept."},
-    "serving": {
+    "serve": {
         "serve": "Let browsers and programs in: pages for people, and an API at /api/v1.",
         "demo": "Show the pages with an experiment that runs while you look.",
     },

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from dobandit.cli.options import lease_of
+from dobandit.cli.options import seconds_of
 from dobandit.cli.output import answer, json_option, print_json, print_table
 from dobandit.cli.storage import group_storage_option, kept, storage_option
 from dobandit.documents.live import token_document
@@ -48,7 +48,7 @@ def create_command(
       dobandit token create --scope read
       dobandit token create --scope work --experiment spring --expires 30d --name "the shop" --json
     """
-    now, seconds = time.time(), lease_of(expires, "the time that a token is valid")
+    now, seconds = time.time(), seconds_of(expires, "the time that a token is valid")
     until = None if seconds is None else now + seconds
     with kept(storage) as place:
         text, token = create_token(place, name or scope, scope, now, _me(), experiment, until)

@@ -255,7 +255,8 @@ def define(
         "lease": lease_seconds(lease),
         **{key: value for key, value in unusual.items() if value != _USUAL[key]},
     }
-    return Definition(document, Parts(graph, problem, chosen, learner))
+    as_read = json.loads(Definition(document).to_text())  # the same, in the same order, as when it is opened again
+    return Definition(as_read, Parts(graph, problem, chosen, learner))
 
 
 def warn_of_lines(definition: Definition) -> None:

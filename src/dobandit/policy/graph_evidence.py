@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -53,7 +53,6 @@ class GraphEvidence:
     experiment, looked at after every round, whatever made the learner choose its actions. Values that are missing must
     be missing for reasons that have nothing to do with them.
 
-    flags      ids of nodes that only say whether another one was set, with its id (`policy.revision`)
     unwatched  what is not looked at, and why
 
     >>> import dobandit as dob
@@ -61,8 +60,8 @@ class GraphEvidence:
     []
     """
 
-    def __init__(self, problem: Problem, flags: Mapping[int, int] | None = None) -> None:
-        self.problem, self.graph, self._flags = problem, problem.graph, dict(flags or {})
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.graph, self._flags = problem, problem.graph, dict(problem.flags)
         self._layout = layout_of(problem.graph)
         self._controllable = set(problem.graph.arrays.controllable.tolist())
         self.unwatched: tuple[str, ...] = ()
@@ -173,9 +172,9 @@ class GraphEvidence:
 
     @cached_property
     def _below(self) -> list[int]:
-        """Of every id a bit mask of its descendants; ids are in topological order."""
+        """Of every id a bit mask of its descendants."""
         arrays, below = self.graph.arrays, [0] * (len(self.graph) + 1)
-        for v in range(len(self.graph), 0, -1):
+        for v in map(self.graph.index, reversed(self.graph.topological_order)):
             for c in arrays.child[arrays.child_ptr[v] : arrays.child_ptr[v + 1]].tolist():
                 below[v] |= below[c] | 1 << c
         return below
