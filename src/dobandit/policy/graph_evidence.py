@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import PolicyError, listed
-from dobandit.estimation.evidence import Alternative, count_rounds, kept_of, watch_of, weigh
+from dobandit.estimation.evidence import Alternative, count_rounds, watch_of, weigh
 from dobandit.estimation.statistics import layout_of
 from dobandit.policy.engine import Rounds, copied
 from dobandit.policy.problem import Problem
@@ -67,7 +67,6 @@ class GraphEvidence:
         self.unwatched: tuple[str, ...] = ()
         self.alternatives = tuple(self._alternatives())
         self.watch, self.state = watch_of(self._layout, self.alternatives)
-        self._kept = kept_of(self.watch, self.state)
         self._total = np.zeros(len(self.watch.nodes))
         self._single = np.zeros(len(self.alternatives))
 
@@ -85,7 +84,7 @@ class GraphEvidence:
         if not self.alternatives:
             return []
         least = math.log(len(self.watch.nodes) / alpha)
-        weigh(self.watch, self.state, self._kept, least, self._total, self._single)
+        weigh(self.watch, self.state, least, self._total, self._single)
         return [self._finding(i) for i in np.flatnonzero(self._total >= least).tolist()]
 
     def loudest_cause(self, alpha: float, by_set: bool = True) -> Finding | None:
@@ -108,9 +107,7 @@ class GraphEvidence:
     def copy(self) -> GraphEvidence:
         """One that has seen the same, and counts by itself from now on."""
         twin = copy.copy(self)
-        twin.state, twin._kept = copied(self.state), kept_of(self.watch, self.state)
-        twin.watch = self.watch._replace(row=self.watch.row.copy(), sums=self.watch.sums.copy())  # scratch is its own:
-        twin._total, twin._single = self._total.copy(), self._single.copy()  # another thread may look meanwhile
+        twin.state, twin._total, twin._single = copied(self.state), self._total.copy(), self._single.copy()
         return twin
 
     def _finding(self, i: int, a: int | None = None) -> Finding:
