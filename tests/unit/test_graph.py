@@ -74,7 +74,7 @@ def message(*args, **kwargs) -> str:
             ["latent and controllable", "'ad', 'visit'"],
         ),
         ({"edges": EDGES, "target": "buy", "controllable": ["ad", "buy"]}, ["target cannot be set", "'buy'"]),
-        ({"edges": [*EDGES, ("ad", "visit")], "target": "buy"}, ["once", "'ad' -> 'visit'", "2 times"]),
+        ({"edges": [*EDGES, ("ad", "visit")], "target": "buy"}, ["once", "'ad' -> 'visit'", "again"]),
         ({"edges": [*EDGES, ("ad", "ad")], "target": "buy"}, ["cause itself", "'ad' -> 'ad'"]),
         ({"edges": EDGES, "target": "ad"}, ["no effects", "'ad'", "'visit'"]),
         ({"edges": [("a", "b")], "nodes": ["Y"], "target": "Y"}, ["path to 'Y'", "none of 'a', 'b'"]),
@@ -119,9 +119,9 @@ def test_any_back_edge_is_reported_as_a_path_of_the_graph(drawn, data):
     assert set(itertools.pairwise(path)) <= set(edges)
 
 
-def test_the_count_of_a_duplicate_is_that_of_the_edge_named():
-    text = message([("a", "b"), ("a", "b"), ("c", "Y"), ("c", "Y"), ("c", "Y")], target="Y")
-    assert ("'a' -> 'b' is listed 2 times" in text) or ("'c' -> 'Y' is listed 3 times" in text), text
+def test_the_first_edge_that_is_listed_again_is_named():
+    text = message([("a", "b"), ("c", "Y"), ("c", "Y"), ("a", "b"), ("c", "Y")], target="Y")
+    assert "'c' -> 'Y' is listed again" in text
 
 
 def test_long_lists_of_names_are_cut():
@@ -302,7 +302,7 @@ def test_from_arrays_equals_the_constructor(graph, shuffler: random.Random):
         (["a", "Y"], [0.0], [1.0], "positions from 0 to 1"),
         (["a", "Y"], [], [], "path to 'Y'"),
         (["a", "a", "Y"], [0], [2], "twice"),
-        (["a", "Y"], [0, 0], [1, 1], "listed 2 times"),
+        (["a", "Y"], [0, 0], [1, 1], "listed again"),
         (["a", "Y"], [0, 1], [1, 1], "cause itself"),
         (["a", "b", "Y"], [0, 1, 1], [1, 0, 2], "'a' -> 'b' -> 'a'"),
         ([], [], [], "none"),

@@ -10,8 +10,10 @@ paths does not matter.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -69,25 +71,29 @@ def admissible(graph: CausalGraph) -> Admissibility:
     graph = as_graph(graph, "hidden variables are those of a CausalGraph", GraphError)
     arrays = graph.arrays
     fed = np.unique(arrays.child[np.repeat(arrays.latent, np.diff(arrays.child_ptr))])
-    sinks = [v for v in fed.tolist() if not arrays.latent[v]]  # observed nodes with a hidden parent
-    bit = {v: 1 << i for i, v in enumerate(sinks)}
-    # Masks over `sinks`: descendants of each node, what a hidden node reaches through hidden nodes alone, and the
-    # descendants of what it reaches. Lower nodes come first, so the witness is the lowest hidden node at fault.
-    below = _descendants_among(graph, bit)
-    near: dict[int, int] = {}
-    beyond: dict[int, int] = {}
-    for u in np.flatnonzero(arrays.latent)[::-1].tolist():
-        near[u] = beyond[u] = 0
-        for c in arrays.children_of(u):
-            near[u] |= near.get(c, 0) | bit.get(c, 0)
-            beyond[u] |= beyond[c] if c in beyond else below[c]
-        both = near[u] & beyond[u]
-        if both:
-            last = sinks[(both & -both).bit_length() - 1]
-            first = next(v for v in sinks if near[u] & bit[v] and below[v] & bit[last])
+    bit = {v: 1 << i for i, v in enumerate(fed[~arrays.latent[fed]].tolist())}  # observed nodes with a hidden parent
+    below = [0] * (len(graph) + 1)  # bit masks of the descendants of each node among these
+    for v in range(len(graph), 0, -1) if bit else ():
+        for c in arrays.children_of(v):
+            below[v] |= below[c] | bit.get(c, 0)
+    for u, ends in observed_ends(graph):
+        beyond = reduce(or_, (below[v] for v in ends), 0)
+        last = min((v for v in ends if bit[v] & beyond), default=None)
+        if last is not None:
+            first = min(v for v in ends if below[v] & bit[last])
             paths = (path_between(graph, u, first), path_between(graph, u, last))
             return Admissibility(False, Witness(graph.nodes[u - 1], paths))
     return Admissibility(True)
+
+
+def observed_ends(graph: CausalGraph) -> Iterator[tuple[int, set[int]]]:
+    """Of each hidden node, the lowest first: the observed nodes that it reaches through hidden nodes alone, by id."""
+    ends: dict[int, set[int]] = {}
+    for u in np.flatnonzero(graph.arrays.latent)[::-1].tolist():
+        ends[u] = set()
+        for c in graph.arrays.children_of(u):
+            ends[u] |= ends.get(c, {c})
+        yield u, ends[u]
 
 
 def require_admissible(graph: CausalGraph) -> None:
@@ -136,15 +142,6 @@ def hidden_path_sums(graph: CausalGraph, theta: Sequence[float]) -> dict[tuple[i
                     carried[p] = weight
                     heapq.heappush(waiting, -p)
     return found
-
-
-def _descendants_among(graph: CausalGraph, bit: dict[int, int]) -> list[int]:
-    """For each id, a bit mask of its proper descendants among the keys of `bit`."""
-    below = [0] * (len(graph) + 1)
-    for v in range(len(graph), 0, -1) if bit else ():
-        for c in graph.arrays.children_of(v):
-            below[v] |= below[c] | bit.get(c, 0)
-    return below
 
 
 def path_between(graph: CausalGraph, u: int, v: int) -> tuple[str, ...]:
