@@ -184,7 +184,7 @@ def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
     source = io.StringIO(standard_input()) if file == "-" else file
     with opened(name, storage) as experiment:
         noted: list[str] = []
-        numbers = experiment.import_noted(source, noted.append)
+        numbers = experiment.log.import_noted(source, noted.append)
         rounds = experiment.rounds_in(numbers)
     for doubt in noted:
         warnings.warn(doubt, DobanditWarning, stacklevel=1)
