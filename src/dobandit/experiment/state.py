@@ -46,9 +46,12 @@ class LogState:
         self._then: ReplayedLearner | None = None  # as of the trial that was explained last
         self._diagnosed: tuple[int, Diagnosis] | None = None
 
-    def after_fork(self) -> None:
+    def before_fork(self) -> None:
+        """Nothing is waited for: an ask or an answer may take long."""
+
+    def after_fork(self, child: bool) -> None:
         """What another thread was at work on may be half done in the child, for ever."""
-        if was_left_locked(self.asking) or was_left_locked(self.answering):
+        if child and (was_left_locked(self.asking) or was_left_locked(self.answering)):
             self._forget()
 
     # -- the learner -----------------------------------------------------------------------------------------------

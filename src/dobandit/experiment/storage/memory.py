@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import islice
 from operator import attrgetter
 
-from dobandit.experiment.forks import remember_storage
+from dobandit.experiment.forks import remember
 from dobandit.experiment.storage.base import (
     CLOSING,
     EVERY,
@@ -183,7 +183,7 @@ class MemoryStorage(Storage):
         self.known_tokens: dict[int, StoredToken] = {}
         self.answers: dict[tuple[str, str], KeptAnswer] = {}
         self.lines: list[AuditLine] = []
-        remember_storage(self)
+        remember(self)
 
     def before_fork(self) -> None:
         """A child gets a copy of all that is in memory: no block is half done in it."""

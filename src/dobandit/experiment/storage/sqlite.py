@@ -14,7 +14,7 @@ from sqlalchemy import Connection, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from dobandit.errors import StorageError, listed
-from dobandit.experiment.forks import remember_storage
+from dobandit.experiment.forks import remember
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
 
 _POLL = 0.02  # seconds that SQLite waits by itself; its pauses grow, and whoever came first would wait longest
@@ -54,7 +54,7 @@ class SQLiteFile(Database):
             max_overflow=-1,  # readers need not wait for each other
             pool_use_lifo=True,
         )
-        remember_storage(self)
+        remember(self)
 
     def _connect(self) -> sqlite3.Connection:
         connection = connect(self.path)
