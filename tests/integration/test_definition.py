@@ -1,5 +1,8 @@
 """How often the parts of a definition are built."""
 
+import json
+
+from dobandit import CausalUCB
 from dobandit.experiment import definition
 from dobandit.graph.formats import files, json_format
 from dobandit.policy import learner
@@ -25,3 +28,10 @@ def test_an_experiment_is_built_once_when_it_is_created(monkeypatch):
     built.clear()
     again(experiment).ask()
     assert sorted(built) == ["Learner", "build", "problem_of"]
+
+
+def test_a_definition_is_the_same_when_it_is_opened_again():
+    experiment = make(policy=CausalUCB(), costs={"X4": 2.0, "X2": 1.5}, total_cost=3.0)
+    assert json.dumps(experiment.definition.document) == json.dumps(again(experiment).definition.document)
+    assert experiment.definition.problem == again(experiment).definition.problem
+    assert experiment.definition.policy == again(experiment).definition.policy

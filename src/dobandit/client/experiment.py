@@ -137,7 +137,7 @@ class RemoteExperiment(Connected):
         """
         rows = values.rounds(source, self.columns)
         said = self._post("/import", {"rows": rows}, once=True)
-        for doubt in said.get("warnings", []):  # an older service says none
+        for doubt in said["warnings"]:
             warnings.warn(doubt, DobanditWarning, stacklevel=2)
         return range(said["first"], said["last"] + 1)
 

@@ -239,7 +239,8 @@ def define(
         "lease": lease_seconds(lease),
         **{key: value for key, value in unusual.items() if value != _USUAL[key]},
     }
-    definition = Definition(document)
+    # The document is the same, in the same order, as when it is opened again.
+    definition = Definition(json.loads(Definition(document).to_text()))
     vars(definition).update(graph=graph, problem=problem, policy=chosen, learner=learner)  # the cached properties
     return definition
 

@@ -173,8 +173,8 @@ class TrialLog:
         return range(first, first + len(imported.trials))
 
     def _imported_before(self, imported: ImportedRows) -> range | None:
-        """The newest trials of the log that were imported and are just these; None where none are found. The same rows
-        in another order are the same trials."""
+        """The first recent trials of the log that were imported and are just these; None where there are none. The same
+        rows in another order are the same trials."""
         new, size = [(IMPORTED, *_content(trial)) for trial in imported.trials], len(imported.trials)
         if imported.rounds < _FEWEST:
             return None
@@ -182,7 +182,7 @@ class TrialLog:
             start = max(self.storage.counters(self.experiment)[1] - max(_NEWEST, 2 * size), 0)
             rows = self.storage.closed_fields(self.experiment, start, EVERY, ("number", "source", *_CONTENT))
             there = [row[1:] for row in rows]
-            for i in range(len(there) - size, -1, -1):
+            for i in range(len(there) - size + 1):
                 if there[i] == new[0] and there[i : i + size] == new:
                     return range(rows[i][0], rows[i][0] + size)
         return None

@@ -29,11 +29,12 @@ from dobandit.oracle.frontier import MOST_PARENTS
 from dobandit.oracle.pattern_tables import fill_tables, pattern_tables
 from dobandit.oracle.rules import Rules
 from dobandit.policy.answers import Worth
+from dobandit.policy.causal_engine import CausalEngine
 from dobandit.policy.engine import Interval, Rounds
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.learner import Learner
 from dobandit.policy.problem import Links, Problem
-from dobandit.policy.revising import RevisingEngine
+from dobandit.policy.revision import RevisedGraph
 
 
 class Fit:
@@ -61,9 +62,9 @@ class Fit:
         return self._replayed.learner
 
     @property
-    def engine(self) -> RevisingEngine:
+    def engine(self) -> CausalEngine:
         """The learner's policy at work, in ids and arrays."""
-        return cast(RevisingEngine, self.learner.engine)  # that of `CausalUCB`
+        return cast(CausalEngine, self.learner.engine)  # that of `CausalUCB`
 
     @cached_property
     def nodes(self) -> dict[str, NodeFit]:
@@ -129,9 +130,9 @@ class Fit:
     def model(self) -> TableModel:
         """What is believed, as a model: the probability of each node by the pattern of its causes, those included that
         the graph lacks and the rows prove. `expect`, `solve` and `simulate` take it."""
-        engine = self.engine.inner
-        graph = engine.problem.graph
-        if self.engine.revision.flags:
+        engine = self.engine
+        graph = engine.believed.graph
+        if engine.believed.flags:
             raise ModelError(
                 f"{self.warnings[0]} A model of the graph cannot say so. Ask `expect` and `rank`, which reckon with it."
             )
@@ -149,6 +150,11 @@ class Fit:
             name: tables.mean[ptr[i] : ptr[i + 1]].reshape((2,) * parents[i], order="F")
             for i, name in enumerate(graph.nodes)
         }
+        if isinstance(graph, RevisedGraph):
+            numbered, graph = graph, graph.canonical()
+            for name, table in by_node.items():
+                causes = numbered.parents(name)
+                by_node[name] = table.transpose([causes.index(parent) for parent in graph.parents(name)])
         return TableModel(graph, {name: np.clip(table, 0.0, 1.0) for name, table in by_node.items()})
 
     def to_document(self) -> dict[str, Any]:

@@ -168,10 +168,9 @@ class CausalGraph:
                 cycle = [*cycle[:10], f"... ({len(cycle) - 20} more)", *cycle[-10:]]
             path = " -> ".join(cycle)
             raise GraphError(f"a causal graph has no cycles, but {path} is one. Remove one of these edges.")
-        self.nodes = tuple(names[i] for i in order)
+        self.nodes = self._numbered(tuple(names[i] for i in order))
         self._index = {name: i for i, name in enumerate(self.nodes, start=1)}
-        position = np.empty(len(names), dtype=np.int64)
-        position[order] = np.arange(1, len(names) + 1)
+        position = np.array([self._index[name] for name in names], dtype=np.int64)
 
         self._take_roles(target, latent, controllable, bias, context)
 
@@ -189,6 +188,10 @@ class CausalGraph:
         self.arrays = GraphArrays(*lists, is_latent, settable, self._index[self.target], given)
         refuse_bad_context(self)
         self._refuse_bad_target()
+
+    def _numbered(self, ordered: tuple[str, ...]) -> tuple[str, ...]:
+        """The nodes in the order of their ids, given their topological order."""
+        return ordered
 
     def _take_roles(
         self, target: str, latent: Names, controllable: Names | None, bias: Names | None, context: Names

@@ -17,7 +17,7 @@ import numpy as np
 from dobandit.checks import listable, shown
 from dobandit.errors import GraphError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph, Edge
-from dobandit.graph.latent import Admissibility, Witness, admissible, path_between, projected_edges
+from dobandit.graph.latent import Admissibility, Witness, admissible, hidden_path_sums, path_between
 
 AUTO = "auto"
 _MOST_LOOKS = 1_000  # graphs that the search for a smallest set looks at
@@ -178,11 +178,17 @@ def reduced(graph: CausalGraph, beside: Sequence[str] = ()) -> CausalGraph:
     """
     if not graph.latent:
         return graph
-    tails, heads, biased = projected_edges(graph)
-    names = [*graph.observed, *beside]
-    started = [name for name, has in zip(graph.observed, biased, strict=True) if has]
-    return CausalGraph.from_arrays(
-        names, tails, heads, graph.target, (), graph.controllable, [*started, *beside], graph.context
+    names, arrays = ("", *graph.nodes), graph.arrays
+    paths = hidden_path_sums(graph, [1.0] * len(arrays.parent))
+    # A hidden node may be 1 by itself even where no bias is listed for it: the learner must allow for that.
+    started = {sink for source, sink in paths if source == 0}
+    started.update(graph.slot_child[arrays.latent[arrays.parent]].tolist())
+    return changed(
+        graph,
+        nodes=[*graph.observed, *beside],
+        edges=[(names[source], names[sink]) for source, sink in paths if source],
+        latent=(),
+        bias=[*(name for name in graph.observed if graph.index(name) in started), *beside],
     )
 
 

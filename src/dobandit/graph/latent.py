@@ -3,18 +3,17 @@
 A hidden path runs from one observed node (or the constant) to another through hidden nodes only.
 A graph is admissible when no hidden node has hidden-only paths to an observed X_i and to a descendant X_j of it.
 The Markovian graph G' has an edge X_i -> X_j wherever there is a hidden path; its weight is the sum over these
-paths of the product of their weights. Sums over paths are carried along the hidden nodes in topological order,
-so their number does not matter.
+paths of the product of their weights. Sums are carried along the hidden nodes in topological order, so the number of
+paths does not matter.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dobandit.errors import GraphError
 from dobandit.graph.causal_graph import CausalGraph
@@ -23,7 +22,6 @@ RULE = (
     "hidden variables can be removed only if none reaches an observed node and its descendant through hidden nodes "
     "alone"
 )
-_BLOCK = 1024  # columns carried at once: bounds the memory to hidden nodes x 1024 numbers
 
 
 @dataclass(frozen=True)
@@ -113,100 +111,31 @@ def project_graph(graph: CausalGraph) -> CausalGraph:
     return reduced(graph)
 
 
-def projected_edges(graph: CausalGraph) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Edges of G' as positions in `graph.observed`, and which observed nodes have the constant as a parent."""
-    reached = hidden_path_sums(graph, np.ones(len(graph.arrays.parent), dtype=bool))
-    # A hidden node may be 1 by itself even where no bias is listed for it: the learner must allow for that.
-    fed = np.zeros(len(graph) + 1, dtype=bool)
-    child = graph.slot_child
-    fed[child[graph.arrays.latent[graph.arrays.parent]]] = True
-    position = np.full(len(graph) + 1, -1, dtype=np.int64)
-    observed = np.flatnonzero(~graph.arrays.latent)[1:]
-    position[observed] = np.arange(len(observed))
-    named = reached.sources > 0
-    biased = fed[observed]
-    biased[position[reached.sinks[~named]]] = True
-    return position[reached.sources[named]], position[reached.sinks[named]], biased
+def hidden_path_sums(graph: CausalGraph, theta: Sequence[float]) -> dict[tuple[int, int], float]:
+    """By (source, sink): the sum over the hidden paths between them of the product of their weights.
 
+    theta  a weight per slot of `graph.arrays.parent`
 
-@dataclass(frozen=True)
-class PathSums:
-    """total[k]: sum over the hidden paths from sources[k] (0: the constant) to the observed sinks[k]."""
-
-    sources: NDArray[np.int64]
-    sinks: NDArray[np.int64]
-    total: NDArray[Any]
-
-
-def hidden_path_sums(graph: CausalGraph, theta: NDArray[Any]) -> PathSums:
-    """Sums over hidden paths; with boolean `theta`: whether there is one. Ids as in `graph.arrays`."""
+    Sources and sinks are ids of observed nodes; a source may be 0, the constant. A pair is there if it has a path.
+    """
     arrays = graph.arrays
-    ptr, parent, latent = arrays.parent_ptr, arrays.parent, arrays.latent
-    child = graph.slot_child
-    direct = ~latent[parent] & ~latent[child]
-    pieces = [PathSums(parent[direct].astype(np.int64), child[direct], theta[direct])]
-    starts = np.unique(parent[~latent[parent] & latent[child]])
-    ends = np.unique(child[latent[parent] & ~latent[child]])
-    # Carry whichever side is smaller: columns are sources (downwards) or sinks (upwards).
-    if len(starts) <= len(ends):
-        pieces += _carried(starts, ends, ptr, parent, theta, np.flatnonzero(latent), latent)
-    else:
-        order = np.argsort(parent, kind="stable")
-        flipped = _carried(
-            ends, starts, arrays.child_ptr, child[order], theta[order], np.flatnonzero(latent)[::-1], latent
-        )
-        pieces += [PathSums(piece.sinks, piece.sources, piece.total) for piece in flipped]
-    return _merged(pieces, len(ptr) - 1)
-
-
-def _carried(
-    starts: NDArray[Any],
-    ends: NDArray[Any],
-    ptr: NDArray[np.int64],
-    flat: NDArray[Any],
-    theta: NDArray[Any],
-    hidden: NDArray[np.intp],
-    latent: NDArray[np.bool_],
-) -> Sequence[PathSums]:
-    """Path sums from each start over `hidden` (in path order) to each end; (ptr, flat) lists what comes before."""
-    row = np.full(len(latent), -1, dtype=np.int64)
-    row[hidden] = np.arange(len(hidden))
-    pieces = []
-    for first in range(0, len(starts), _BLOCK):
-        block = starts[first : first + _BLOCK]
-        column = np.full(len(latent), -1, dtype=np.int64)
-        column[block] = np.arange(len(block))
-        sums = np.zeros((len(hidden), len(block)), dtype=theta.dtype)
-
-        def arriving(
-            v: int, inner_only: bool, sums: NDArray[Any] = sums, column: NDArray[np.int64] = column
-        ) -> NDArray[Any]:
-            before, weight = flat[ptr[v] : ptr[v + 1]], theta[ptr[v] : ptr[v + 1]]
-            inner = latent[before]
-            total: NDArray[Any] = weight[inner] @ sums[row[before[inner]]]
-            if not inner_only:
-                outer = ~inner & (column[before] >= 0)
-                total[column[before[outer]]] += weight[outer]
-            return total
-
-        for v in hidden:
-            sums[row[v]] = arriving(v, inner_only=False)
-        for v in ends:
-            total = arriving(v, inner_only=True)
-            found = np.flatnonzero(total)
-            pieces.append(PathSums(block[found].astype(np.int64), np.full(len(found), v), total[found]))
-    return pieces
-
-
-def _merged(pieces: Sequence[PathSums], size: int) -> PathSums:
-    """Add up what belongs to one (source, sink) pair."""
-    sources = np.concatenate([piece.sources for piece in pieces])
-    sinks = np.concatenate([piece.sinks for piece in pieces])
-    total = np.concatenate([piece.total for piece in pieces])
-    codes, where = np.unique(sinks * size + sources, return_inverse=True)
-    merged = np.zeros(len(codes), dtype=total.dtype)
-    np.add.at(merged, where, total)
-    return PathSums(codes % size, codes // size, merged)
+    ptr, parent, latent = arrays.parent_ptr.tolist(), arrays.parent.tolist(), arrays.latent.tolist()
+    found: dict[tuple[int, int], float] = {}
+    for sink in np.flatnonzero(~arrays.latent)[1:].tolist():
+        # Backwards from the sink. The lowest node comes first, so that all paths from it are summed up by then.
+        carried, waiting = {sink: 1.0}, [-sink]
+        while waiting:
+            v = -heapq.heappop(waiting)
+            for slot in range(ptr[v], ptr[v + 1]):
+                p, weight = parent[slot], carried[v] * theta[slot]
+                if not latent[p]:
+                    found[p, sink] = found.get((p, sink), 0.0) + weight
+                elif p in carried:
+                    carried[p] += weight
+                else:
+                    carried[p] = weight
+                    heapq.heappush(waiting, -p)
+    return found
 
 
 def _descendants_among(graph: CausalGraph, bit: dict[int, int]) -> list[int]:

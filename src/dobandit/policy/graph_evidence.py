@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import PolicyError, listed
-from dobandit.estimation.evidence import Alternative, count_rounds, kept_of, watch_of, weigh
+from dobandit.estimation.evidence import Alternative, count_rounds, watch_of, weigh
 from dobandit.estimation.statistics import layout_of
 from dobandit.policy.engine import Rounds, copied
 from dobandit.policy.problem import Problem
@@ -53,7 +53,6 @@ class GraphEvidence:
     experiment, looked at after every round, whatever made the learner choose its actions. Values that are missing must
     be missing for reasons that have nothing to do with them.
 
-    flags      ids of nodes that only say whether another one was set, with its id (`policy.revision`)
     unwatched  what is not looked at, and why
 
     >>> import dobandit as dob
@@ -61,14 +60,13 @@ class GraphEvidence:
     []
     """
 
-    def __init__(self, problem: Problem, flags: Mapping[int, int] | None = None) -> None:
-        self.problem, self.graph, self._flags = problem, problem.graph, dict(flags or {})
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.graph, self._flags = problem, problem.graph, dict(problem.flags)
         self._layout = layout_of(problem.graph)
         self._controllable = set(problem.graph.arrays.controllable.tolist())
         self.unwatched: tuple[str, ...] = ()
         self.alternatives = tuple(self._alternatives())
         self.watch, self.state = watch_of(self._layout, self.alternatives)
-        self._kept = kept_of(self.watch, self.state)
         self._total = np.zeros(len(self.watch.nodes))
         self._single = np.zeros(len(self.alternatives))
 
@@ -86,7 +84,7 @@ class GraphEvidence:
         if not self.alternatives:
             return []
         least = math.log(len(self.watch.nodes) / alpha)
-        weigh(self.watch, self.state, self._kept, least, self._total, self._single)
+        weigh(self.watch, self.state, least, self._total, self._single)
         return [self._finding(i) for i in np.flatnonzero(self._total >= least).tolist()]
 
     def loudest_cause(self, alpha: float, by_set: bool = True) -> Finding | None:
@@ -109,9 +107,7 @@ class GraphEvidence:
     def copy(self) -> GraphEvidence:
         """One that has seen the same, and counts by itself from now on."""
         twin = copy.copy(self)
-        twin.state, twin._kept = copied(self.state), kept_of(self.watch, self.state)
-        twin.watch = self.watch._replace(row=self.watch.row.copy(), sums=self.watch.sums.copy())  # scratch is its own:
-        twin._total, twin._single = self._total.copy(), self._single.copy()  # another thread may look meanwhile
+        twin.state, twin._total, twin._single = copied(self.state), self._total.copy(), self._single.copy()
         return twin
 
     def _finding(self, i: int, a: int | None = None) -> Finding:
@@ -173,9 +169,9 @@ class GraphEvidence:
 
     @cached_property
     def _below(self) -> list[int]:
-        """Of every id a bit mask of its descendants; ids are in topological order."""
+        """Of every id a bit mask of its descendants."""
         arrays, below = self.graph.arrays, [0] * (len(self.graph) + 1)
-        for v in range(len(self.graph), 0, -1):
+        for v in map(self.graph.index, reversed(self.graph.topological_order)):
             for c in arrays.child[arrays.child_ptr[v] : arrays.child_ptr[v + 1]].tolist():
                 below[v] |= below[c] | 1 << c
         return below
