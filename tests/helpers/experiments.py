@@ -281,7 +281,7 @@ def refused(kind, call, *words):
 
 
 def whole_log(experiment):
-    return list(experiment.stored_trials())
+    return list(experiment.log.stored_trials())
 
 
 def played(name, rounds=30, storage=None, **more):

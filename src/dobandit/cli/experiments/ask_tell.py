@@ -148,7 +148,7 @@ def import_command(experiment: Experiment, file: str, as_json: bool) -> None:
       dobandit experiment export old - | dobandit experiment import new -
     """
     noted: list[str] = []
-    numbers = experiment.import_noted(io.StringIO(options.standard_input()) if file == "-" else file, noted.append)
+    numbers = experiment.log.import_noted(io.StringIO(options.standard_input()) if file == "-" else file, noted.append)
     rounds = experiment.rounds_in(numbers)
     for doubt in noted:
         warnings.warn(doubt, DobanditWarning, stacklevel=1)

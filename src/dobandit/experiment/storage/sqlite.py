@@ -15,7 +15,7 @@ from sqlalchemy import Connection, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from dobandit.errors import StorageError, listed
-from dobandit.experiment.forks import remember_storage
+from dobandit.experiment.forks import remember
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
 
 _POLL = 0.02  # seconds that SQLite waits by itself; its pauses grow, and whoever came first would wait longest
@@ -102,7 +102,7 @@ class SQLiteFile(SQLite):
             max_overflow=-1,  # readers need not wait for each other
             pool_use_lifo=True,
         )
-        remember_storage(self)
+        remember(self)
 
     def _connect(self) -> sqlite3.Connection:
         connection = connect(self.path)
@@ -166,7 +166,7 @@ class SQLiteMemory(SQLite):
         self.engine = self.reader = create_engine(
             "sqlite+pysqlite://", creator=self._connect, poolclass=QueuePool, pool_size=1, max_overflow=-1
         )
-        remember_storage(self)
+        remember(self)
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._address, uri=True, isolation_level=None, check_same_thread=False)
