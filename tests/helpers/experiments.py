@@ -68,7 +68,6 @@ CASES = {
     "closed-form": (paper.G5, 2, BLMLR(radius_scale=0.1), {}),
     "boxed": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed"), {}),
     "search": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"), {}),
-    "greedy": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"), {}),
     "lemma": (paper.G1, 3, BLMLR(radius="lemma", delta=0.1), {}),
     "linear-ofu": (paper.G4, 2, BGLMOFU(radius_scale=0.1, initial=20), {}),
     "logistic-ofu": (LOGISTIC, 2, BGLMOFU(radius_scale=0.1, initial=15), {}),

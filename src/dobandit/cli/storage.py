@@ -12,7 +12,7 @@ import click
 
 from dobandit.cli.output import answer, json_option, print_json, print_table
 from dobandit.errors import ExperimentError, MissingError, StorageError
-from dobandit.experiment.storage import DEFAULT_STORAGE, MemoryStorage, Storage, open_storage
+from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
 from dobandit.experiment.storage.books import AuditLine
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def usual_storage() -> str:
 def kept(url: str) -> Iterator[Storage]:
     """A storage for the time of a command."""
     storage = open_storage(url)
-    if isinstance(storage, MemoryStorage):
+    if storage.url == "memory":
         raise StorageError(
             f"A command's storage must outlive the command, but {url!r} does not. "
             f"Use a file, such as --storage {DEFAULT_STORAGE}."
