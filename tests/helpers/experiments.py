@@ -36,6 +36,11 @@ from dobandit.policy.problem import problem_of
 from helpers.worlds import PLAIN_LINKS
 
 
+def id_of(experiment):
+    """The id under which the storage keeps an experiment."""
+    return experiment.storage.find(experiment.name).id
+
+
 class Clock:
     def __init__(self, now=1_700_000_000.0):
         self.now = now
@@ -276,7 +281,7 @@ def refused(kind, call, *words):
 
 
 def whole_log(experiment):
-    return list(experiment.stored_trials())
+    return list(experiment.log.stored_trials())
 
 
 def played(name, rounds=30, storage=None, **more):

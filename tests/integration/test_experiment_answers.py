@@ -16,7 +16,7 @@ from dobandit.errors import (
     InterventionError,
     PolicyError,
 )
-from dobandit.experiment.replica import Replica
+from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.oracle.actions import Action
 from helpers.experiments import (
@@ -25,6 +25,7 @@ from helpers.experiments import (
     again,
     case,
     drawn,
+    id_of,
     knowledge,
     make,
     played,
@@ -274,8 +275,8 @@ def test_explanations(name):
     rows = whole_log(experiment)
     then = [experiment.explain(number) for number in range(trials)]
     for row, shown, said_ in zip(rows, then, experiment.trials(), strict=True):
-        replica = Replica(experiment.definition, experiment.columns)
-        replica.follow(experiment.storage.closed_since(experiment._id, 0)[: row.asked_after])
+        replica = ReplayedLearner(experiment.definition, experiment.columns)
+        replica.add(experiment.storage.closed_since(id_of(experiment), 0)[: row.asked_after])
         engine, learner = replica.learner.engine, replica.learner
         assert shown.do == said_["do"]
         assert shown.rounds == row.asked_after == learner.rounds

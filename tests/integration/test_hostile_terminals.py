@@ -88,7 +88,7 @@ def test_a_group_of_fewer_than_two_is_no_group(run, group):
 
 
 def test_markup_in_a_name_is_a_name(run):
-    assert "do([/x]=1)" in run("expect", "model.json", "--do", "[/x]=1")
+    assert "do([/x] = 1)" in run("expect", "model.json", "--do", "[/x]=1")
 
 
 def test_names_on_a_narrow_screen_are_not_cut_in_two(run, monkeypatch):

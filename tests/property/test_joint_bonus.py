@@ -11,9 +11,8 @@ import pytest
 from dobandit import CausalGraph, CausalUCB
 from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE
 from dobandit.oracle.actions import Action, actions_of
-from dobandit.oracle.joint_field import joint_field
-from dobandit.oracle.joint_means import joint_linear
 from dobandit.oracle.listing import listing_of
+from dobandit.oracle.mean_field import mean_field
 from dobandit.oracle.pattern_tables import fill_tables
 from dobandit.policy import causal_engine
 from dobandit.policy.engine import Rounds, Situation, no_context
@@ -141,7 +140,7 @@ def test_nodes_as_if_independent_are_exact_where_they_are(seed):
     graph = random_graph(rng, 7, tree=True)
     engine, now = told(rng, graph, 2)
     exact = engine.plan.oracle.listing
-    field = engine.plan._replace(oracle=joint_field(graph, exact, engine.plan.estimator))
+    field = engine.plan._replace(oracle=mean_field(graph, exact, engine.plan.estimator))
     for rounds in (-1, engine.rounds):
         score_actions(engine.plan, engine.state, now.context, rounds)
         expected = exact.values.copy()
@@ -170,7 +169,7 @@ def test_a_search_reports_the_index_of_an_allowed_action(rules, monkeypatch):
         found = searching.choose(now)
         assert searching.searches
         assert not found.proved
-        field = listed.plan._replace(oracle=joint_field(graph, listed.plan.oracle.listing, listed.plan.estimator))
+        field = listed.plan._replace(oracle=mean_field(graph, listed.plan.oracle.listing, listed.plan.estimator))
         score_actions(field, listed.state, now.context, listed.rounds)
         values = {listed.plan.oracle.listing.actions.row(i): v for i, v in enumerate(field.oracle.listing.values)}
         values = {
@@ -203,7 +202,7 @@ def test_a_search_that_settles_only_what_a_lever_reaches_ends_where_a_plain_one_
             action = Action(tuple(search.id[levers].tolist()), tuple(search.to[levers].tolist()))
             listing = listing_of(engine.problem.order, actions_of([action]))
             straight = engine.problem.is_linear
-            one = joint_linear(graph, listing) if straight else joint_field(graph, listing, engine.plan.estimator)
+            one = mean_field(graph, listing, None if straight else engine.plan.estimator)
             score_actions(engine.plan._replace(oracle=one), engine.state, now.context, engine.rounds)
             return float(listing.values[0])
 

@@ -84,7 +84,7 @@ def _id_of(name: str, storage: Storage) -> int:
 @click.group("storage")
 @group_storage_option
 def storage_group(storage: str) -> None:
-    """Look after the place where experiments are kept.
+    """Back up a storage, and read its audit log.
 
     \b
     Examples:
@@ -121,7 +121,7 @@ def backup_command(file: str, storage: str, as_json: bool) -> None:
 @storage_option
 @json_option
 def audit_command(after: int, experiment: str | None, storage: str, as_json: bool) -> None:
-    """Say who changed what over HTTP, and when, and who made and revoked tokens.
+    """List who changed what over HTTP, and when, and who made and revoked tokens.
 
     \b
     Examples:

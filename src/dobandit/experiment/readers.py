@@ -20,7 +20,7 @@ from dobandit.experiment.columns import Columns
 from dobandit.experiment.export import BOOKKEEPING, TRIAL, optional_package
 from dobandit.experiment.row_encoding import Row
 from dobandit.experiment.storage.base import TOLD
-from dobandit.experiment.table_columns import Entry, Header, count_of, meaning, trial_of, was_told
+from dobandit.experiment.table_columns import Entry, Header, count_of, key_of_cells, meaning, trial_of, was_told
 from dobandit.text_files import in_file, read_text, without_gz
 
 _DELIMITERS = ",;\t|"
@@ -138,11 +138,8 @@ def _read_each(source: _Rows, read: Callable[[int, Any], Sequence[Reading]]) -> 
     known: dict[Any, Sequence[Reading]] = {}
     for place, row in source.rows:
         try:
-            key = _hashable(source.key(row))
-            readings = known.get(key) if key is not None else None
-            if readings is None and key is not None:
-                key = _without_nan(key)
-                readings = known.get(key)
+            key = source.key(row)
+            readings = None if key is None else known.get(key)
             if readings is None:
                 readings = read(place, row)
                 if key is not None and len(known) < _MOST_KNOWN:
@@ -165,25 +162,11 @@ def _read_each(source: _Rows, read: Callable[[int, Any], Sequence[Reading]]) -> 
 
 def _key_of(row: Any) -> tuple[Any, ...] | None:
     """What is equal for equal rows in memory: mappings, and pairs of them. What is no row may have no end."""
+    if isinstance(row, Mapping):
+        return key_of_cells((*row, *row.values()))
     if isinstance(row, (list, tuple)):
-        return tuple(tuple(part.items()) if type(part) is dict else part for part in row)
-    return tuple(row.items()) if isinstance(row, Mapping) else None
-
-
-def _hashable(key: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    try:
-        hash(key)
-    except TypeError:  # a cell that is a list, or no value at all: for the reader to say
-        return None
-    return key
-
-
-def _without_nan(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The same key for rows with equal empty cells: NaN is not equal to itself."""
-    return tuple(
-        _without_nan(cell) if type(cell) is tuple else None if isinstance(cell, float) and cell != cell else cell
-        for cell in key
-    )
+        return key_of_cells([tuple(part.items()) if type(part) is dict else part for part in row])
+    return None
 
 
 # -- sources -------------------------------------------------------------------------------------------------------
@@ -193,9 +176,9 @@ def _rows_of(source: Any, columns: Columns, passed: list[str] | None) -> _Rows:
     if is_file(source) and not is_parquet(source):
         return _from_csv(text_of(source), columns, passed)
     if is_file(source) or is_frame(source):
-        cells = read_parquet(source) if is_file(source) else cells_of(source)
-        _refuse_index(source, cells.header, columns)
-        return _table(enumerate(cells.rows), "row", Header(cells.header, columns, passed))
+        header, rows = read_parquet(source) if is_file(source) else cells_of(source)
+        _refuse_index(source, header, columns)
+        return _table(enumerate(rows), "row", Header(header, columns, passed))
     single = isinstance(source, (Mapping, bytes)) or getattr(source, "ndim", None) == 0
     if single or not isinstance(source, Iterable):
         raise ExperimentError(
@@ -258,11 +241,7 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise ParseError(f"this is no CSV ({error}). Check the quotes.", line=line, where=f"line {line}") from None
 
 
-class Cells(NamedTuple):
-    """A table: its columns' names, and its rows as tuples."""
-
-    header: list[Any]
-    rows: Iterable[tuple[Any, ...]]
+Cells = tuple[list[Any], Iterable[tuple[Any, ...]]]  # of a table: its columns' names, and its rows
 
 
 def is_frame(source: Any) -> bool:
@@ -274,11 +253,11 @@ def is_frame(source: Any) -> bool:
 def cells_of(frame: Any) -> Cells:
     """The cells of a frame of pandas or polars, or of an Arrow table."""
     if hasattr(frame, "itertuples"):
-        return Cells(list(frame.columns), frame.itertuples(index=False, name=None))
+        return list(frame.columns), frame.itertuples(index=False, name=None)
     if hasattr(frame, "iter_rows"):
-        return Cells(list(frame.columns), frame.iter_rows())
+        return list(frame.columns), frame.iter_rows()
     columns: dict[str, list[Any]] = frame.to_pydict()
-    return Cells(list(columns), zip(*columns.values(), strict=True))
+    return list(columns), zip(*columns.values(), strict=True)
 
 
 def _refuse_index(frame: Any, header: list[Any], columns: Columns) -> None:
@@ -308,12 +287,8 @@ def read_parquet(path: str | os.PathLike[str]) -> Cells:
     parquet = optional_package("pyarrow.parquet", "dobandit[parquet]")
     try:
         with open(path, "rb") as file:
-            zipped = file.read(len(_GZIP)) == _GZIP
-        if zipped:  # whole, since Parquet is read from its end
-            with gzip.open(path) as unzipped:
-                table = parquet.read_table(arrow.BufferReader(unzipped.read()))
-        else:
-            table = parquet.read_table(os.fspath(path))
+            data = file.read()
+        table = parquet.read_table(arrow.BufferReader(gzip.decompress(data) if data.startswith(_GZIP) else data))
     except (OSError, EOFError, ValueError, zlib.error, arrow.ArrowException) as error:
         raise ParseError(f"this Parquet file cannot be read ({error!s:.200}). Check the path.") from None
     return cells_of(table)

@@ -83,7 +83,7 @@ class Header:
 
     def key(self, cells: Sequence[Any]) -> tuple[Any, ...] | None:
         """What is equal for rows that say the same, whatever trials they are of, and whatever other columns hold."""
-        return tuple([cells[i] for i in self._read]) if len(cells) == self.size else None
+        return key_of_cells([cells[i] for i in self._read]) if len(cells) == self.size else None
 
     def trial(self, cells: Sequence[Any]) -> Hashable:
         """What is equal for the rows of one trial: its number or, without one, the time at which it was closed."""
@@ -117,6 +117,16 @@ class Header:
             if value is not None:
                 found[name] = value
         return found
+
+
+def key_of_cells(cells: Sequence[Any]) -> tuple[Any, ...] | None:
+    """What is equal for equal cells, empty ones included, though NaN is not equal to itself; None: not known."""
+    try:
+        key = tuple([None if cell != cell else cell for cell in cells])
+        hash(key)
+    except (TypeError, ValueError):  # a cell that is a list or an array: for the reader to judge
+        return None
+    return key
 
 
 def meaning(name: object, columns: Columns) -> tuple[str, str] | None:

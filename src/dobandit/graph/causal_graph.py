@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dobandit.checks import listable, shown
 from dobandit.errors import DobanditWarning, GraphError, closest, listed
 from dobandit.graph.context import refuse_bad_context
-from dobandit.graph.ordering import csr, find_cycle, natural_key, refuse_loops_and_duplicates, topological_order
+from dobandit.graph.ordering import bad_edge, csr, find_cycle, natural_key, topological_order
 
 Edge = tuple[str, str]
 Names = Iterable[str]
@@ -98,13 +98,7 @@ class CausalGraph:
         number = {name: i for i, name in enumerate(names)}
         ends = np.array([(number[a], number[b]) for a, b in pairs], dtype=np.int64).reshape(-1, 2)
         self._build(list(names), ends[:, 0], ends[:, 1], target, latent, controllable, bias, context)
-        if self.irrelevant:
-            warnings.warn(
-                f"setting {listed(self.irrelevant)} cannot change {self.target!r}: there is no path to it. "
-                "Leave them out of controllable, or add the missing edges.",
-                DobanditWarning,
-                stacklevel=2,
-            )
+        warn_about_irrelevant(self, stacklevel=3)
 
     @classmethod
     def from_arrays(
@@ -160,7 +154,9 @@ class CausalGraph:
         rank = np.empty(len(names), dtype=np.int64)
         rank[by_name] = np.arange(len(names))
         names, sources, destinations = [names[i] for i in by_name], rank[sources], rank[destinations]
-        refuse_loops_and_duplicates(names, sources, destinations)
+        bad = bad_edge(names, sources, destinations)
+        if bad is not None:
+            raise GraphError(bad[1])
         order, leftover = topological_order(sources, destinations, len(names))
         if len(leftover):
             cycle = [repr(names[i]) for i in find_cycle(sources, destinations, leftover)]
@@ -370,6 +366,16 @@ class CausalGraph:
     def __repr__(self) -> str:
         hidden = f", {len(self.latent)} latent" if self.latent else ""
         return f"CausalGraph({len(self.nodes)} nodes{hidden}, {self.edge_count} edges, target={self.target!r})"
+
+
+def warn_about_irrelevant(graph: CausalGraph, stacklevel: int) -> None:
+    if graph.irrelevant:
+        warnings.warn(
+            f"setting {listed(graph.irrelevant)} cannot change {graph.target!r}: there is no path to it. "
+            "Leave them out of controllable, or add the missing edges.",
+            DobanditWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def _edge(edge: Sequence[str]) -> Edge:

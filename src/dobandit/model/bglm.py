@@ -18,7 +18,7 @@ from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import changed
-from dobandit.model.base import CausalModel, WeightedNode
+from dobandit.model.base import CausalModel, FreeNode
 from dobandit.model.links import Link, auto, exponential, identity, link_from_document
 from dobandit.model.weights import (
     Reach,
@@ -148,17 +148,20 @@ class WeightedModel(CausalModel):
         WeightedModel.__init__(made, graph, weights, tuple(map(self.link, graph.nodes)), noise)
         return made
 
-    def free_node(self, v: int, fixed: NDArray[np.float64]) -> WeightedNode:
-        slots = range(self.graph.arrays.parent_ptr[v], self.graph.arrays.parent_ptr[v + 1])
-        parent = self.graph.arrays.parent
-        free = [slot for slot in slots if math.isnan(fixed[parent[slot]])]
-        base = sum(self.theta[slot] * fixed[parent[slot]] for slot in slots if not math.isnan(fixed[parent[slot]]))
-        return WeightedNode(
-            float(base),
-            tuple(int(parent[slot]) for slot in free),
-            tuple(float(self.theta[slot]) for slot in free),
-            self.links[v - 1],
-        )
+    def free_node(self, v: int, fixed: NDArray[np.float64]) -> FreeNode:
+        slots = slice(self.graph.arrays.parent_ptr[v], self.graph.arrays.parent_ptr[v + 1])
+        parent, theta, link = self.graph.arrays.parent[slots], self.theta[slots], self.links[v - 1]
+        free = np.isnan(fixed[parent])
+        base = float(theta[~free] @ fixed[parent[~free]])
+        weights = tuple(theta[free].tolist())
+
+        def table() -> NDArray[np.float64]:
+            x = np.array(base)
+            for weight in weights:
+                x = np.stack([x, x + weight], axis=-1)
+            return link.probability(x)
+
+        return FreeNode(tuple(parent[free].tolist()), table, (base, weights) if link is identity else None)
 
     def node_arrays(self) -> NodeArrays:
         from dobandit.model.link_kernels import NodeArrays, link_arrays  # needs Numba

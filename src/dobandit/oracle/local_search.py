@@ -2,7 +2,7 @@
 
 A lever is a variable and a value. From what is required, the lever that raises the index most is taken until none does
 or the rules allow no more; then levers are exchanged for others while that raises it. Nothing is proved of the end.
-One lever more on the same action changes little of a pass over means (`joint_means.index_with`); other indices are
+One lever more on the same action changes little of a pass over means (`mean_field.index_with`); other indices are
 worked out anew.
 Every lever is looked at when one is taken. When one is exchanged, they are looked at in the order of what they gained
 when last looked at, until the next one would have to gain more than it did then, and no fewer than a few.
@@ -21,9 +21,8 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.actions import Actions, Allowed
 from dobandit.oracle.boxed import BoxedForm
 from dobandit.oracle.closed_form import ClosedForm
-from dobandit.oracle.joint_field import JointField
-from dobandit.oracle.joint_means import JointLinear, index_with
 from dobandit.oracle.listing import TIE, Listing, listing_of, prepare, propose, score_prepared
+from dobandit.oracle.mean_field import MeanField, index_with
 from dobandit.oracle.per_pattern import PerPattern
 
 EXCHANGES = 3  # rounds of exchanges at most
@@ -89,27 +88,19 @@ def local_search(
 
 
 @by_type
-def index_with_lever(
-    inner: Any, c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int, lever: int
-) -> Any:
-    """The index with a lever at a place of `taken`; the others, count - 1 of them, were evaluated last."""
+def index_with_lever(inner: Any, c: Any, layout: Any, state: Any, rho: Any, fixed: Any, count: int, lever: int) -> Any:
+    """The index of the first `count` levers taken, of which all but `lever` were evaluated last."""
 
 
-def index_by_means(
-    inner: Any, c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int, lever: int
-) -> float:
+@index_with_lever.of(MeanField)
+def index_by_means(inner: Any, c: Any, layout: Any, state: Any, rho: Any, fixed: Any, count: int, lever: int) -> float:
     return index_with(inner, layout, state, rho[layout.target], c.place[lever], c.to[lever])
 
 
-def index_anew(
-    inner: Any, c: Any, layout: Any, state: Any, rho: Any, fixed: Any, place: int, count: int, lever: int
-) -> float:
-    c.taken[place] = lever
+def index_anew(inner: Any, c: Any, layout: Any, state: Any, rho: Any, fixed: Any, count: int, lever: int) -> float:
     return evaluate(c, layout, state, rho, fixed, count)
 
 
-index_with_lever.of(JointLinear)(index_by_means)
-index_with_lever.of(JointField)(index_by_means)
 index_with_lever.of(ClosedForm)(index_anew)
 index_with_lever.of(BoxedForm)(index_anew)
 index_with_lever.of(PerPattern)(index_anew)
@@ -173,7 +164,8 @@ def best_at(
             break
         c.looked[lever] = True
         looks += 1
-        value = index_with_lever(c.inner, c, layout, state, rho, fixed, place, count, lever)
+        c.taken[place] = lever
+        value = index_with_lever(c.inner, c, layout, state, rho, fixed, count, lever)
         c.gain[lever] = value - without
         if found < 0 or value > best + TIE:
             best, found = value, lever

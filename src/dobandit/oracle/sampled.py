@@ -18,16 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
-from dobandit.estimation.estimators import Sums
 from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE, context_bits, segments_at
 from dobandit.estimation.statistics import Layout, factorise
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_value
-from dobandit.oracle.joint_field import JointField, fill_field
-from dobandit.oracle.joint_means import JointLinear, score_means
 from dobandit.oracle.joint_pattern import JointPattern, walk_patterns
 from dobandit.oracle.listing import IDLE, Listing, pick, propose, score
-from dobandit.oracle.pattern_tables import fill_tables
+from dobandit.oracle.mean_field import MeanField, StraightLines, fill_nodes, score_means
+from dobandit.oracle.pattern_tables import PatternTables, fill_tables
 
 _MOST_DRAWN = 64  # numbers per node: patterns beyond share them
 _TINY = 1e-12
@@ -37,11 +35,9 @@ class Sampled(NamedTuple):
     """The oracle: one with a joint bonus, and room for a sample."""
 
     listing: Listing
-    joint: Any  # JointLinear, JointPattern or JointField
+    joint: Any  # JointPattern or MeanField
     first: NDArray[np.int64]  # (depths,) where a node's numbers begin among the round's
     room: NDArray[np.int64]  # (depths,) how many there are, the first of which draws the member
-    theta: NDArray[np.float64]  # by slot: the sample of straight lines
-    still: NDArray[np.float64]  # (n + 1,) no optimism
     factor: NDArray[np.float64]  # (D * D,) scratch: L
     line: NDArray[np.float64]  # (D,) scratch
 
@@ -49,13 +45,11 @@ class Sampled(NamedTuple):
 def sampled(layout: Layout, joint: Any) -> Sampled:
     """The oracle around another."""
     sizes = np.diff(layout.ptr)[joint.listing.order]
-    cells = np.diff(joint.tables.table_ptr) if hasattr(joint, "tables") else np.zeros(len(sizes), dtype=np.int64)
-    room = 1 + np.maximum(sizes, np.minimum(cells, _MOST_DRAWN))
+    room = 1 + np.maximum(sizes, np.minimum(np.diff(joint.tables.table_ptr), _MOST_DRAWN))
     first = 1 + offsets(room)[:-1]
     widest = max(int(sizes.max(initial=1)), 1)
-    nodes = len(layout.ptr) - 1
     line, factor = np.zeros(widest), np.zeros(widest * widest)
-    return Sampled(joint.listing, joint, first, room, np.zeros(int(layout.ptr[-1])), np.zeros(nodes), factor, line)
+    return Sampled(joint.listing, joint, first, room, factor, line)
 
 
 def draws_of(oracle: Sampled) -> int:
@@ -96,8 +90,26 @@ def draw_line(s: Any, at: int, d: int, theta: Any, covariance: Any, draws: Any, 
         s.line[i] = total
 
 
+@by_type
+def draw_node(tables: Any, s: Any, layout: Any, state: Any, v: int, depth: int, draws: Any) -> None:
+    """Draw the mechanism of a node."""
+
+
+@draw_node.of(StraightLines)
+def draw_straight(tables: Any, s: Any, layout: Any, state: Any, v: int, depth: int, draws: Any) -> None:
+    """Weights into s.line."""
+    start, end = layout.ptr[v], layout.ptr[v + 1]
+    theta, first = state.theta[start:end], s.first[depth] + 1
+    draw_line(s, layout.square[v], end - start, theta, state.stats.inverse, draws, first)
+
+
+@draw_node.of(PatternTables)
+def draw_mixed(tables: Any, s: Any, layout: Any, state: Any, v: int, depth: int, draws: Any) -> None:
+    draw_patterns(s, layout, tables, state, v, depth, draws)
+
+
 @kernel
-def draw_node(s: Any, layout: Any, tables: Any, state: Any, v: int, depth: int, draws: Any) -> None:
+def draw_patterns(s: Any, layout: Any, tables: Any, state: Any, v: int, depth: int, draws: Any) -> None:
     """Put a sample of every pattern of v into tables.mean; s.line is that of the weights, where it is a line."""
     start, base, end = layout.ptr[v], tables.table_ptr[depth], tables.table_ptr[depth + 1]
     d, at = layout.ptr[v + 1] - start, layout.square[v]
@@ -157,21 +169,6 @@ def score_drawn(joint: Any, s: Any, layout: Any, state: Any, fixed: Any, draws: 
     """Draw a model, and leave E[Y] of every action under it in the list."""
 
 
-@score_drawn.of(JointLinear)
-def score_drawn_lines(joint: Any, s: Any, layout: Any, state: Any, fixed: Any, draws: Any) -> None:
-    """Weights of every node, and one pass."""
-    order = joint.listing.order
-    for depth in range(len(order)):
-        v = order[depth]
-        start = layout.ptr[v]
-        d = layout.ptr[v + 1] - start
-        mean = state.theta[start : start + d]
-        draw_line(s, layout.square[v], d, mean, state.stats.inverse, draws, s.first[depth] + 1)
-        for j in range(d):
-            s.theta[start + j] = s.line[j]
-    score(joint, layout, Sums(s.theta, state.stats, state.clock), s.still, fixed)
-
-
 @score_drawn.of(JointPattern)
 def score_drawn_patterns(joint: Any, s: Any, layout: Any, state: Any, fixed: Any, draws: Any) -> None:
     """Probabilities of every pattern, and one pass over the joint distribution."""
@@ -179,22 +176,22 @@ def score_drawn_patterns(joint: Any, s: Any, layout: Any, state: Any, fixed: Any
     fill_tables(layout, order, joint.tables, state)
     for depth in range(len(order)):
         if layout.ptr[order[depth] + 1] > layout.ptr[order[depth]]:
-            draw_node(s, layout, joint.tables, state, order[depth], depth, draws)
+            draw_patterns(s, layout, joint.tables, state, order[depth], depth, draws)
     walk_patterns(joint, layout, state, 0.0, fixed)
 
 
-@score_drawn.of(JointField)
+@score_drawn.of(MeanField)
 def score_drawn_field(joint: Any, s: Any, layout: Any, state: Any, fixed: Any, draws: Any) -> None:
-    """Probabilities of every pattern, weights of nodes with many parents, and one pass with nodes as if independent."""
-    order = joint.listing.order
-    fill_field(joint, layout, state)
+    """Probabilities of every pattern, weights of nodes without a table, and one pass with nodes as if independent."""
+    order, tables = joint.listing.order, joint.tables
+    fill_nodes(tables, joint, layout, state)
     for depth in range(len(order)):
         v = order[depth]
         start = layout.ptr[v]
         d = layout.ptr[v + 1] - start
         if d > 0:
-            draw_node(s, layout, joint.tables, state, v, depth, draws)
-            if joint.tables.table_ptr[depth + 1] == joint.tables.table_ptr[depth]:
+            draw_node(tables, s, layout, state, v, depth, draws)
+            if tables.table_ptr[depth + 1] == tables.table_ptr[depth]:
                 for j in range(d):
                     joint.line[start + j] = s.line[j]
     score_means(joint, layout, state, 0.0, fixed)

@@ -18,11 +18,10 @@ from dobandit.model.links import auto, identity
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
-from dobandit.oracle.joint_field import joint_field
-from dobandit.oracle.joint_means import joint_linear
 from dobandit.oracle.joint_pattern import joint_pattern
 from dobandit.oracle.listing import Listing, listing_of, write_row
 from dobandit.oracle.local_search import local_search
+from dobandit.oracle.mean_field import mean_field
 from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_intervals
 from dobandit.policy.engine import WORDS_APPROXIMATE, WORDS_NOW, Array, Chance, Estimate, Situation, words_always
 from dobandit.policy.model_engine import OracleMaker
@@ -73,16 +72,16 @@ def joint_oracle(estimator: Any) -> OracleMaker:
         many = listing is None and allowed.count() > MOST_ACTIONS
         if problem.is_linear:
             if many:
-                return local_search(graph, allowed, problem.order, lambda row: joint_linear(graph, row))
-            return joint_linear(graph, listing or listed(problem, available))
+                return local_search(graph, allowed, problem.order, lambda row: mean_field(graph, row))
+            return mean_field(graph, listing or listed(problem, available))
         order = np.array(problem.order, dtype=np.int64)
         frontier = frontier_of(graph, order, _MOST_STATES)
         rows = len(listing.values) if listing else allowed.count()
         work = math.inf if frontier is None else float(frontier.state_ptr[-1] * rows)
         if many:
-            return local_search(graph, allowed, problem.order, lambda row: joint_field(graph, row, estimator))
+            return local_search(graph, allowed, problem.order, lambda row: mean_field(graph, row, estimator))
         if frontier is None or work > _MOST_WORK:
-            return joint_field(graph, listing or listed(problem, available), estimator)
+            return mean_field(graph, listing or listed(problem, available), estimator)
         return joint_pattern(graph, listing or listed(problem, available), estimator, frontier)
 
     return make
