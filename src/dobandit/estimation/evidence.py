@@ -165,34 +165,25 @@ def ceiling(watch: Any, state: Any, i: int, a: int) -> float:
 
 @kernel
 def log_ratio(watch: Any, state: Any, i: int, a: int) -> float:
-    """log of the product over v of (1/2 + R_v / 2)."""
-    bent, first, table = watch.patterns[i] <= MOST_SHIFTED, watch.cell[a] // 2, 0.0
-    for k in range(first, first + watch.patterns[i]):
-        rows = state.seen[2 * k] + state.seen[2 * k + 1]
-        if rows != state.shared[k]:
-            work_out(watch, state, k, bent)
-            state.shared[k] = rows
-        table += state.shares[k, 0]
-    if not bent:
-        return table
-    shifts, together = len(watch.log_p) - 1, -math.inf
-    for shift in range(1, shifts + 1):
+    """log of the product over v of (1/2 + R_v / 2), half for the table and half for the shifts together."""
+    members, ratio = len(watch.log_p) if watch.patterns[i] <= MOST_SHIFTED else 1, -math.inf
+    first, last = watch.cell[a] // 2, watch.cell[a] // 2 + watch.patterns[i]
+    for k in range(first, last):
+        n0, s0, n1, s1 = state.seen[2 * k], state.ones[2 * k], state.seen[2 * k + 1], state.ones[2 * k + 1]
+        if n0 + n1 == state.shared[k]:
+            continue
+        null, state.shared[k] = largest(n0 + n1, s0 + s1), n0 + n1
+        state.shares[k, 0] = half_aside(jeffreys(n0, s0) + jeffreys(n1, s1) - null)
+        for shift in range(1, members):
+            evidence = shifted(watch.log_p, watch.log_q, shift, float(s0), float(n0 - s0), float(s1), float(n1 - s1))
+            state.shares[k, shift] = half_aside(evidence - null)
+    for member in range(members):
         total = 0.0
-        for k in range(first, first + watch.patterns[i]):
-            total += state.shares[k, shift]
-        together = log_add(together, total)
-    return log_add(table, together - math.log(shifts)) - math.log(2.0)
-
-
-@kernel
-def work_out(watch: Any, state: Any, k: int, bent: bool) -> None:
-    """The shares of one pattern, in which there are rows."""
-    n0, s0, n1, s1 = state.seen[2 * k], state.ones[2 * k], state.seen[2 * k + 1], state.ones[2 * k + 1]
-    null = largest(n0 + n1, s0 + s1)
-    state.shares[k, 0] = half_aside(jeffreys(n0, s0) + jeffreys(n1, s1) - null)
-    for shift in range(1, len(watch.log_p) if bent else 1):
-        evidence = shifted(watch.log_p, watch.log_q, shift, float(s0), float(n0 - s0), float(s1), float(n1 - s1))
-        state.shares[k, shift] = half_aside(evidence - null)
+        for k in range(first, last):
+            total += state.shares[k, member]
+        share = 1 if members == 1 else 2 if member == 0 else 2 * (members - 1)
+        ratio = log_add(ratio, total - math.log(share))
+    return ratio
 
 
 @kernel

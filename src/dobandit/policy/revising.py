@@ -128,7 +128,7 @@ class RevisingEngine(ModelEngine):
         fresh.__dict__.update(without_helpers(self.__dict__, type(self)))
         try:
             fresh._begin(with_cause(self.believed, found))
-            self._revises = fresh.searches == self.searches  # else more can matter now than can be listed
+            self._revises = fresh.searches <= self.searches  # else more can matter now than can be listed
         except PolicyError:  # there are more causes now than the policy can do with
             self._revises = False
         if self._revises:
@@ -143,29 +143,25 @@ class RevisingEngine(ModelEngine):
         if self.searches and not world.model.is_linear:  # what is not listed is valued by a linear pass there
             Engine.run(self, world, recorder, draws)
             return
-        done, rounds = 0, len(draws.world)
+        done, rounds, width = 0, len(draws.world), self._log.width
         while True:  # also without rounds, which only compiles
-            upto = next_look(self.rounds) - self.rounds
-            self._revises = self._keeps(upto)
-            upto = min(upto if self._revises else rounds, rounds - done)
-            self._run_to_look(world, recorder, Draws(*(part[done : done + upto] for part in draws)))
-            done += upto
+            look = next_look(self.rounds)
+            self._revises = self._keeps(look - self.rounds)
+            part = slice(done, min(done + look - self.rounds, rounds) if self._revises else rounds)
+            there, tape, numbers = self._staged(world, recorder)
+            kept = part.stop - part.start if self._revises else 0
+            codes: NDArray[np.int8] = np.zeros((kept, len(self.believed.graph) + 1), dtype=np.int8)
+            self.play(there, tape, Draws(draws.world[part], self.enough_draws(draws.policy[part])), codes)
+            recorder.count_plays(tape, numbers)
+            if kept:
+                once = np.ones(kept, dtype=np.int64)
+                self._log.add(np.ascontiguousarray(codes[:, :width]), once)
+                self._count(decoded(codes, once))
+            if kept and self.rounds >= look:
+                self._look()
+            done = part.stop
             if done >= rounds:
                 return
-
-    def _run_to_look(self, world: World, recorder: Recorder, draws: Draws) -> None:
-        """Compiled rounds up to the next look."""
-        there, tape, numbers = self._staged(world, recorder)
-        look, kept = next_look(self.rounds), len(draws.world) if self._revises else 0
-        codes: NDArray[np.int8] = np.zeros((kept, len(self.believed.graph) + 1), dtype=np.int8)
-        self.play(there, tape, Draws(draws.world, self.enough_draws(draws.policy)), codes)
-        recorder.count_plays(tape, numbers)
-        if kept:
-            once = np.ones(kept, dtype=np.int64)
-            self._log.add(np.ascontiguousarray(codes[:, : self._log.width]), once)
-            self._count(decoded(codes, once))
-        if self._revises and self.rounds >= look:
-            self._look()
 
     def _staged(self, world: World, recorder: Recorder) -> tuple[World, Tape, NDArray[np.int64]]:
         """The world with its flags, and a tape for the actions that are listed now."""

@@ -72,13 +72,13 @@ class RoundLog:
         return twin
 
     def add(self, codes: Codes, counts: NDArray[np.int64], sizes: Sizes = None) -> None:
-        """Keep rows, and how often each was seen; the arrays belong to the log from now on."""
+        """Keep rows, and how often each was seen; the array of codes belongs to the log from now on."""
         self.rows, last = self.rows + len(codes), self._blocks[-1] if self._blocks else None
         if last and (last.sizes is None) == (sizes is None) and (len(last.codes) + len(codes)) * self.width <= _BLOCK:
             codes, counts = np.concatenate([last.codes, codes]), np.concatenate([last.counts, counts])
             sizes = None if last.sizes is None or sizes is None else np.concatenate([last.sizes, sizes])
             self._blocks.pop()
-        self._blocks.append(_Block(codes, counts, sizes))
+        self._blocks.append(_Block(codes, counts.copy(), None if sizes is None else sizes.copy()))
 
     def told(self) -> Iterator[tuple[Rounds, Sizes]]:
         """All rounds, part by part."""
