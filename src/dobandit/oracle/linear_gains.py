@@ -17,7 +17,6 @@ from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
 from dobandit.model.bglm import WeightedModel
-from dobandit.oracle.actions import order_of
 
 # Means and gains are at most about 1: changes below this are rounding, and following them through a long chain would
 # visit every node (and crawl through subnormal numbers) for nothing.
@@ -43,7 +42,19 @@ class Passes(NamedTuple):
 
 def relevant_ids(graph: CausalGraph) -> NDArray[np.int64]:
     """Ids of the constant, the target's ancestors and the target: nodes here are numbered by their place in it."""
-    return np.array([0, *sorted(order_of(graph))], dtype=np.int64)
+    arrays, found = graph.arrays, np.zeros(len(graph) + 1, dtype=np.bool_)
+    found[[0, arrays.target]] = True
+    mark_ancestors(arrays.parent_ptr, arrays.parent, found)
+    return np.flatnonzero(found)
+
+
+@kernel
+def mark_ancestors(ptr: Any, parent: Any, found: Any) -> None:
+    """Mark everything with a path to what is marked."""
+    for v in range(len(found) - 1, 0, -1):
+        if found[v]:
+            for slot in range(ptr[v], ptr[v + 1]):
+                found[parent[slot]] = True
 
 
 def passes_of(model: WeightedModel) -> Passes:

@@ -177,9 +177,9 @@ class Task:
                 best.setdefault(options.action(steps.chosen), steps.value)
         listing = sorted(best.items(), key=lambda entry: -round(entry[1], 12))[: self.top]
         value = listing[0][1]
-        bound = min(bound, 1.0)
+        bound = max(value, min(bound, 1.0))
         proved = done or (self.top == 1 and bound <= value + TOLERANCE)
-        factor = None if proved else value / max(value, min(bound, 1.0)) if bound > 0.0 else 1.0
+        factor = None if proved else value / bound if bound > 0.0 else 1.0
         return self._certified(listing, bound, explored, proved, factor)
 
     def greedy(self) -> Answer:
