@@ -4,7 +4,8 @@ import json
 
 from dobandit import CausalUCB
 from dobandit.experiment import definition
-from dobandit.graph.formats import files, json_format
+from dobandit.graph import formats
+from dobandit.graph.formats import json_format
 from dobandit.policy import learner
 from helpers.experiments import again, make
 
@@ -16,7 +17,7 @@ def test_an_experiment_is_built_once_when_it_is_created(monkeypatch):
         (definition, "problem_of"),
         (json_format, "build"),
         (json_format, "text_of"),
-        (files, "build"),
+        (formats, "build"),
     ):
         plain = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, plain=plain, name=name, **b: built.append(name) or plain(*a, **b))

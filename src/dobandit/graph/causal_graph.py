@@ -143,13 +143,10 @@ class CausalGraph:
         names: list[str],
         sources: NDArray[np.int64],
         destinations: NDArray[np.int64],
-        target: str,
-        latent: Iterable[str],
-        controllable: Iterable[str] | None,
-        bias: Iterable[str] | None,
-        context: Iterable[str],
+        *roles: Any,
     ) -> None:
-        """`sources` and `destinations` are positions in `names`, which are put in their natural order first."""
+        """`sources` and `destinations` are positions in `names`, which are put in their natural order first; `roles`
+        are those of `_take_roles`."""
         by_name = sorted(range(len(names)), key=lambda i: natural_key(names[i]))
         rank = np.empty(len(names), dtype=np.int64)
         rank[by_name] = np.arange(len(names))
@@ -168,7 +165,7 @@ class CausalGraph:
         self._index = {name: i for i, name in enumerate(self.nodes, start=1)}
         position = np.array([self._index[name] for name in names], dtype=np.int64)
 
-        self._take_roles(target, latent, controllable, bias, context)
+        self._take_roles(*roles)
 
         def ids(names: Sequence[str]) -> NDArray[np.int32]:
             return np.array([self._index[name] for name in names], dtype=np.int32)

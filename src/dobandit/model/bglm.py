@@ -306,6 +306,61 @@ class BinaryGLM(WeightedModel):
         return cls(graph, weights, links=exponential)
 
 
+class LinearModel(WeightedModel):
+    """The continuous linear model on [0, 1] (paper, Appendix F): X = theta_X . parents + eps_X, with eps_X uniform on
+    +-noise * min(m, 1 - m) around the mean m. Its means are those of the BLM with the same weights.
+
+    graph    what causes what
+    weights  those of the BLM too: from -1 to 1, with means that stay within [0, 1] whatever the parents are
+    noise    0..1, one for all or by node: the share of the room min(m, 1 - m) around the mean m that the noise may use
+
+    >>> graph = CausalGraph([("share", "sales")], target="sales")
+    >>> model = LinearModel(graph, {"share": 0.2, "sales": 0.1, ("share", "sales"): 0.5})
+    >>> model.continuous
+    True
+    """
+
+    continuous = True
+
+    def __init__(
+        self,
+        graph: CausalGraph,
+        weights: Weights | NDArray[np.float64],
+        noise: float | Mapping[str, float] | None = 0.5,
+    ) -> None:
+        super().__init__(graph, weights, (identity,) * len(graph), noise)
+
+    @classmethod
+    def of_weights(
+        cls,
+        weights: Weights,
+        target: str,
+        latent: Iterable[str] = (),
+        controllable: Iterable[str] | None = None,
+        noise: float | Mapping[str, float] | None = 0.5,
+        context: Iterable[str] = (),
+    ) -> LinearModel:
+        """The model whose graph is read off the weights (a bias entry gives the node the constant).
+
+        weights                                       as in `LinearModel`
+        target, latent, controllable, noise, context  as in `CausalGraph` and `LinearModel`
+
+        >>> LinearModel.of_weights({"share": 0.2, ("share", "sales"): 0.5}, target="sales").graph.parents("sales")
+        ('share',)
+        """
+        return cls(graph_of_weights(weights, target, latent, controllable, context), weights, noise)
+
+    def _realise(
+        self,
+        out: NDArray[np.float64],
+        mean: NDArray[np.float64],
+        uniform: NDArray[np.float64],
+        jitter: NDArray[np.float64] | None,
+        noise: float,
+    ) -> None:
+        np.add(mean, (2.0 * uniform - 1.0) * noise * np.minimum(mean, 1.0 - mean), out=out)
+
+
 def graph_of_weights(
     weights: Weights,
     target: str,

@@ -14,8 +14,7 @@ from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import names_to_hide, with_hidden
 from dobandit.graph.latent import hidden_path_sums, project_graph
-from dobandit.model.bglm import BinaryGLM, WeightedModel
-from dobandit.model.linear import LinearModel
+from dobandit.model.bglm import BinaryGLM, LinearModel, WeightedModel
 from dobandit.model.links import identity
 from dobandit.model.weights import keys_in_order
 

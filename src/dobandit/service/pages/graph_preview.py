@@ -14,9 +14,8 @@ from starlette.datastructures import FormData
 
 from dobandit.errors import DobanditError, GraphError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
-from dobandit.graph.formats import load_json, parse_graph, sniff
+from dobandit.graph.formats import draft_of, load_json, parse_graph, plain_text, sniff
 from dobandit.graph.formats.draft import GraphDraft, usual_bias
-from dobandit.graph.formats.files import draft_of, plain_text
 from dobandit.graph.hiding import smallest_to_hide, unshared, ways_out, without_causes
 from dobandit.graph.latent import admissible
 from dobandit.model.base import CausalModel
