@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from dobandit import BLMLR, KLUCB, UCB, CausalTS, CausalUCB, EpsilonGreedy, Random, simulate
-from dobandit.estimation.mixture import TABLE
+from dobandit.estimation.mixture import MEMBERS, TABLE
 from dobandit.policy.base import Policy
 from dobandit.policy.causal_engine import CausalEngine, parts_of
 from dobandit.policy.engine import Engine, Rounds
@@ -57,7 +57,7 @@ class Tabular(Policy):
         return "CausalUCB of tables"
 
     def engine(self, problem: Problem) -> Engine:
-        has = np.zeros((len(problem.graph) + 1, 3), dtype=bool)
+        has = np.zeros((len(problem.graph) + 1, len(MEMBERS)), dtype=bool)
         has[1:, TABLE] = True
         engine = CausalEngine(problem, lambda believed: parts_of(believed, 2.0, has=has))
         engine.watches_graph = False
