@@ -47,20 +47,16 @@ def project(what: CausalGraph | BinaryGLM | LinearModel, hide: Hide = ()) -> Cau
     whole = with_hidden(what.graph, names_to_hide(what.graph, hide))
     if not whole.latent:
         return what
-    _require_linear(what, whole)
+    nonlinear = [name for name in whole.nodes if what.link(name) is not identity]
+    if nonlinear:
+        raise ModelError(
+            f"hidden variables can be removed from linear models only, but {listed(nonlinear)} "
+            f"({what.link(nonlinear[0]).name} link) is not linear. Use the identity link, or observe "
+            f"{listed(whole.latent)}."
+        )
     graph = project_graph(whole)
     names = ("", *whole.nodes)
     weights: dict[str | Edge, float] = dict.fromkeys(keys_in_order(graph), 0.0)  # G' may only allow for a bias
     for (source, sink), total in hidden_path_sums(whole, what.theta.tolist()).items():
         weights[(names[source], names[sink]) if source else names[sink]] = total
     return what.on(graph, weights)
-
-
-def _require_linear(model: WeightedModel, whole: CausalGraph) -> None:
-    nonlinear = [name for name in model.graph.nodes if model.link(name) is not identity]
-    if nonlinear:
-        raise ModelError(
-            f"hidden variables can be removed from linear models only, but {listed(nonlinear)} "
-            f"({model.link(nonlinear[0]).name} link) is not linear. Use the identity link, or observe "
-            f"{listed(whole.latent)}."
-        )
