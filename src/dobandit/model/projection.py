@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import overload
 
-from dobandit.errors import ModelError, listed
+from dobandit.errors import GraphError, ModelError, listed
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats.networkx_format import as_graph
-from dobandit.graph.hiding import names_to_hide, with_hidden
-from dobandit.graph.latent import hidden_path_sums, project_graph
+from dobandit.graph.hiding import names_to_hide, reduced, ways_out, with_hidden
+from dobandit.graph.latent import RULE, admissible, hidden_path_sums
 from dobandit.model.bglm import BinaryGLM, LinearModel, WeightedModel
 from dobandit.model.links import identity
 from dobandit.model.weights import keys_in_order
@@ -43,7 +43,7 @@ def project(what: CausalGraph | BinaryGLM | LinearModel, hide: Hide = ()) -> Cau
     """
     if not isinstance(what, WeightedModel):
         graph = as_graph(what, "a graph or a model can be projected", ModelError)
-        return project_graph(with_hidden(graph, names_to_hide(graph, hide)))
+        return _markovian(with_hidden(graph, names_to_hide(graph, hide)))
     whole = with_hidden(what.graph, names_to_hide(what.graph, hide))
     if not whole.latent:
         return what
@@ -54,9 +54,17 @@ def project(what: CausalGraph | BinaryGLM | LinearModel, hide: Hide = ()) -> Cau
             f"({what.link(nonlinear[0]).name} link) is not linear. Use the identity link, or observe "
             f"{listed(whole.latent)}."
         )
-    graph = project_graph(whole)
+    graph = _markovian(whole)
     names = ("", *whole.nodes)
     weights: dict[str | Edge, float] = dict.fromkeys(keys_in_order(graph), 0.0)  # G' may only allow for a bias
     for (source, sink), total in hidden_path_sums(whole, what.theta.tolist()).items():
         weights[(names[source], names[sink]) if source else names[sink]] = total
     return what.on(graph, weights)
+
+
+def _markovian(graph: CausalGraph) -> CausalGraph:
+    """G' over the observed nodes, which a graph without hidden ones is itself; an inadmissible graph is refused."""
+    witness = admissible(graph).witness
+    if witness is not None:
+        raise GraphError(f"{RULE}, but {witness}. {ways_out(graph, witness, learner=False)}")
+    return reduced(graph)
