@@ -22,15 +22,15 @@ from dobandit.estimation.confidence import delta_blm_lr, radius_blm_lr
 from dobandit.estimation.estimators import Sums
 from dobandit.estimation.statistics import add_round, layout_of, start_statistics
 from dobandit.graph.ordering import offsets
-from dobandit.oracle.actions import NOTHING, Allowed, order_of
+from dobandit.oracle.actions import Allowed, order_of
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.common_worlds import CommonWorlds
-from dobandit.oracle.greedy import take_steps
-from dobandit.oracle.lazy_greedy import lazy_greedy
+from dobandit.oracle.greedy import greedy
+from dobandit.oracle.linear_gains import Passes, full_pass, toggle
 from dobandit.oracle.listing import listing_of, score
-from dobandit.oracle.options import OptionArrays
-from dobandit.oracle.passes import Passes, full_pass
+from dobandit.oracle.options import Options
 from dobandit.oracle.rules import Rules
+from dobandit.oracle.solve import Limits
 from dobandit.policy.engine import Rounds, Situation, no_context
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -208,17 +208,20 @@ def large_greedy(nodes, edges):
     )  # fmt: skip
     graph_bytes = sum(array.nbytes for array in p[:7])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    node, none = np.arange(1, nodes, dtype=np.int32), np.zeros(0, dtype=np.int64)
-    cost, groups = np.ones(len(node)), np.zeros(n + 1, dtype=np.int64)
-    table = OptionArrays(node, np.ones(len(node)), cost, node.astype(np.int64), none.astype(np.int32), groups, none)
-    chosen = np.zeros(50, dtype=np.int32)
+    node = np.arange(1, nodes, dtype=np.int32)
 
-    def greedy(steps):
-        full_pass(p)
-        return take_steps(p, table, False, True, np.zeros(n, dtype=bool), np.full(1, 50.0), chosen, 0, steps)
+    def take(steps):
+        """The steps of `oracle.greedy` on a bare graph; `Options` of so many names would take longer."""
+        value, blocked = full_pass(p), np.zeros(len(node), dtype=bool)
+        for _ in range(steps):
+            best = int(np.argmax(np.where(blocked, -1.0, (1.0 - p.means[node]) * p.paths[node])))
+            blocked[best] = True
+            value = toggle(p, node[best])
+        return value
 
-    greedy(0)  # compile
-    _, seconds = timed(lambda: greedy(50), 1)
+    take(1)  # compile
+    p.is_set[:] = False
+    _, seconds = timed(lambda: take(50), 1)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     print(
         f"\ngreedy, {nodes:,} nodes, {edges:,} edges, K = 50: {seconds:.2f} s on one core (goal: 5 s); "
@@ -242,21 +245,21 @@ def lazy_table():
             linear = random_dag(nodes, 8, np.random.default_rng(4), local=60)
             model = dob.BinaryGLM(linear.graph, scale * linear.theta, links=link)
             allowed = Allowed(model.graph, Rules(5), monotone=True, relevant=set(order_of(model.graph)))
-            lazy_row(label, model, allowed)
+            lazy_row(label, model, Options(allowed))
     print("  ratio: plain / lazy; by expect: plain greedy with one `expect` a set (one timed x sets) / lazy")
 
 
-def lazy_row(label, model, allowed):
+def lazy_row(label, model, options):
     def run(lazy):
-        return lazy_greedy(CommonWorlds(model, NOTHING), allowed, lazy=lazy)
+        return greedy(CommonWorlds(model), options, Limits(), lazy)
 
     run(True)  # compile
-    (lazily, few), quick = timed(lambda: run(True))
-    (plainly, many), slow = timed(lambda: run(False))
-    _, one = timed(lambda: dob.expect(model, allowed.names[:1], "monte-carlo", samples=10_000))
-    start, end = CommonWorlds(model, NOTHING).start, CommonWorlds(model, lazily).start
-    same = "same set" if lazily == plainly else f"plain {CommonWorlds(model, plainly).start:.4f}"
-    counts = f"{len(model.graph):>6,}{start:>11.3f}{end:>6.2f}{few:>12,}{many:>7,}"
+    lazily, quick = timed(lambda: run(True))
+    plainly, slow = timed(lambda: run(False))
+    _, one = timed(lambda: dob.expect(model, options.allowed.names[:1], "monte-carlo", samples=10_000))
+    same = "same set" if sorted(lazily.chosen) == sorted(plainly.chosen) else f"plain {plainly.value:.4f}"
+    many = plainly.looked
+    counts = f"{len(model.graph):>6,}{lazily.start:>11.3f}{lazily.value:>6.2f}{lazily.looked:>12,}{many:>7,}"
     print(f"  {label:<20}{counts}{quick:>9.2f}{slow:>7.2f}{slow / quick:>7.1f}{one * many / quick:>11,.0f}  {same}")
 
 

@@ -8,7 +8,7 @@ import pytest
 import dobandit as dob
 from dobandit.errors import ExperimentError, InterventionError, ObservationError
 from dobandit.estimation.confidence import beta_binomial
-from dobandit.experiment.replica import batches_of, trial_draws
+from dobandit.experiment.replayed_learner import batches_of, trial_draws
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
 from dobandit.policy.model_engine import ModelEngine

@@ -110,13 +110,13 @@ def rounds(send, storage, worker, each):
 
 def check_every_ask(experiment):
     """What each of the processes was handed out follows from the log: what was closed, and what was under way."""
-    from dobandit.experiment.replica import Replica
+    from dobandit.experiment.replayed_learner import ReplayedLearner
 
-    columns, replica = experiment.columns, Replica(experiment.definition, experiment.columns)
-    trials, closed = list(experiment.stored_trials()), experiment.storage.closed_since(id_of(experiment), 0)
+    columns, replica = experiment.columns, ReplayedLearner(experiment.definition, experiment.columns)
+    trials, closed = list(experiment.log.stored_trials()), experiment.storage.closed_since(id_of(experiment), 0)
     others = 0
     for trial in trials:
-        replica.follow(closed[replica.position : trial.asked_after])
+        replica.add(closed[replica.position : trial.asked_after])
         pending = [replica.pending(t) for t in trials[: trial.number] if t.position >= trial.asked_after]
         now = replica.situation(trial.number, None, pending, replica.known(None))
         choice = replica.learner.engine.choose(now)

@@ -21,7 +21,7 @@ def test_create_says_what_was_made_and_what_comes_next(run):
     assert "experiment a b created in sqlite:///dobandit.db" in text
     assert "to set     at most 2 of coupon, email, visit\n" in text
     assert "sizes      sets of at most 2, nothing included: effects may do harm\n" in text
-    assert "auto for coupon, email, visit, buy" in text
+    assert "auto for buy, coupon, email, visit" in text
     assert "some cause may do harm" in text
     assert "causal-ucb" in text
     assert "30m" in text

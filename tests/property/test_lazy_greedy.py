@@ -1,18 +1,18 @@
 """Lazy greedy for any link: plain greedy where E[Y] is submodular, the rules kept, worlds that agree with the truth."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import dobandit as dob
 from dobandit.model.inference import expect
-from dobandit.oracle.actions import NOTHING, Action
 from dobandit.oracle.common_worlds import WORLDS, CommonWorlds, thresholds
-from dobandit.oracle.lazy_greedy import Exact, lazy_greedy, objective_of
+from dobandit.oracle.greedy import greedy
+from dobandit.oracle.objectives import ByExpectation, objective_of
+from dobandit.oracle.options import Options
 from dobandit.oracle.rules import Rules
-from dobandit.oracle.solve import allowed_actions
+from dobandit.oracle.solve import Limits, allowed_actions
 from helpers.worlds import ARCTAN, quietly, random_bglm
 
 
@@ -34,11 +34,17 @@ def random_cascade(rng, most=9):
     return dob.BinaryGLM(graph, weights, links=links)
 
 
-def plain_greedy(model, candidates, rules, value):
-    """Every candidate in every step; (chosen, evaluations). `value` is E[Y] of a set."""
-    costs, total = rules.get("costs", {}), rules.get("total_cost", math.inf)
-    chosen, now, looked, singles = list(rules.get("require", ())), None, 1, []
-    start = list(chosen)
+def plain_greedy(candidates, rules, value):
+    """Every candidate in every step, by gain per cost and with costs also by gain; (chosen, evaluations). `value` is
+    E[Y] of a set."""
+    runs = [steps_of(candidates, rules, value, by_rate) for by_rate in (True, False)[: 1 + ("total_cost" in rules)]]
+    best = max(runs, key=lambda run: round(run[1], 11))
+    return set(best[0]), sum(looked for _, _, looked in runs)
+
+
+def steps_of(candidates, rules, value, by_rate):
+    costs = rules.get("costs", {}) if by_rate and "total_cost" in rules else dict.fromkeys(candidates, 1.0)
+    chosen, looked = list(rules.get("require", ())), 0
     now = value(chosen)
     while True:
         best = None
@@ -47,18 +53,13 @@ def plain_greedy(model, candidates, rules, value):
                 continue
             new = value([*chosen, name])
             looked += 1
-            singles += [(round(new, 12), name)] if chosen == start else []
-            cost = costs.get(name, 1.0) if total < math.inf else 1.0
-            rate = round(new - now, 12) / cost if cost else round(new - now, 12) * 1e300
+            cost, gain = costs.get(name, 1.0), round(new - now, 12)
+            rate = (gain / cost if cost else gain * 1e300, gain)
             if best is None or rate > best[0]:
                 best = (rate, name, new)
-        if best is None:
-            break
+        if best is None or (best[0][1] <= 0.0 and "total_cost" in rules):
+            return chosen, now, looked
         chosen, now = [*chosen, best[1]], best[2]
-    for single, name in singles:
-        if single > round(now, 12):
-            chosen, now = [*start, name], single
-    return set(chosen), looked
 
 
 def keeps(rules, chosen):
@@ -100,7 +101,7 @@ def test_lazy_is_plain_greedy_where_gains_never_grow(seed):
         model = random_cascade(rng)
         rules = random_rules(rng, model)
         result = dob.solve(model, oracle="greedy", **rules)
-        chosen, looked = plain_greedy(model, useful(model, rules), rules, lambda s: expect(model, s).value)  # noqa: B023
+        chosen, looked = plain_greedy(useful(model, rules), rules, lambda s: expect(model, s).value)  # noqa: B023
         assert set(result.set) == chosen
         assert result.explored <= looked
         assert result.value == pytest.approx(expect(model, result.set).value, abs=1e-12)
@@ -113,30 +114,30 @@ def test_far_fewer_sets_are_looked_at_on_forty_nodes(seed):
     """As many variables as Y has causes: with more, all gains are 0 and each is looked at once more to see it."""
     model = dob.random_model("tree", 40, seed=seed, parents=4, link="exponential")
     budget = len(model.graph.parents("Y"))
-    assert isinstance(objective_of(model, allowed_actions(model, Rules(budget))), Exact)
+    assert isinstance(objective_of(model, Options(allowed_actions(model, Rules(budget)))), ByExpectation)
     result = dob.solve(model, budget, oracle="greedy")
     rules = {"budget": budget}
-    chosen, looked = plain_greedy(model, model.graph.controllable, rules, lambda s: expect(model, s).value)
+    chosen, looked = plain_greedy(model.graph.controllable, rules, lambda s: expect(model, s).value)
     assert set(result.set) == chosen
-    assert looked == 1 + sum(39 - step for step in range(budget))
-    first = 1 + 39  # nobody gets around the first step
+    assert looked == sum(39 - step for step in range(budget))
+    first = 39  # nobody gets around the first step
     assert 4 * (result.explored - first) <= looked - first
 
 
 @pytest.mark.parametrize("link", ["exponential", "logistic", {"name": "logistic", "shift": 3.0}])
 def test_large_graphs_are_solved_on_common_worlds_the_same_way_every_time(link):
     model = dob.random_model("scale-free", 70, seed=2, parents=8, link=link)
-    actions = allowed_actions(model, Rules(4))
-    assert isinstance(objective_of(model, actions), CommonWorlds)
+    options = Options(allowed_actions(model, Rules(4)))
+    assert isinstance(objective_of(model, options), CommonWorlds)
     first, again = (dob.solve(model, 4, oracle="greedy") for _ in range(2))
     assert (first.set, first.value, first.explored) == (again.set, again.value, again.explored)
     assert (first.status, first.factor) == ("approximate", None)
     assert first.value <= first.bound <= 1.0
-    plainly, looked = lazy_greedy(CommonWorlds(model, NOTHING), actions, lazy=False)
-    assert looked == 1 + sum(69 - step for step in range(4))
-    assert first.explored < looked / 1.5
+    plainly = greedy(CommonWorlds(model), options, Limits(), lazy=False)
+    assert plainly.looked == sum(69 - step for step in range(4))
+    assert first.explored < plainly.looked / 1.5
     if link == "exponential":
-        assert first.do == plainly.named(model.graph)
+        assert first.do == options.action(plainly.chosen).named(model.graph)
     # The reported value is a mean of numbers in [0, 1] over fresh worlds (Hoeffding, error 1e-9 twice).
     far = 2 * math.sqrt(math.log(2e9) / (2 * WORLDS))
     assert first.value == pytest.approx(expect(model, first.set, "monte-carlo", seed=7).value, abs=far)
@@ -147,33 +148,37 @@ def test_worlds_agree_with_exact_values(seed):
     rng = np.random.default_rng(seed)
     for _ in range(8):
         model = random_bglm(rng, int(rng.integers(4, 10)))
-        names = [name for name in model.graph.controllable if name not in model.graph.irrelevant]
-        order = rng.permutation(names).tolist()
-        worlds = CommonWorlds(model, Action((model.graph.index(order[0]),), (1.0,)))
-        for step in range(1, len(order)):
-            simulated = worlds.with_set(model.graph.index(order[step]))
+        worlds = CommonWorlds(model)
+        order = rng.permutation(np.arange(1, len(worlds.ids) - 1)).tolist()
+        names = [model.graph.nodes[worlds.ids[v] - 1] for v in order]
+        for step, v in enumerate(order):
+            simulated = worlds.value + worlds.gains([v], np.ones(1))[0]
             error = model.link(model.target).value(worlds.worlds.reach).std() / math.sqrt(worlds.count)
-            truth = expect(model, order[: step + 1], "enumeration").value
+            truth = expect(model, names[: step + 1], "enumeration").value
             assert abs(simulated - truth) <= 6 * error + 1e-9  # 2e-9 of normal errors are farther out
-            worlds.take(model.graph.index(order[step]))
+            worlds.set(v, 1.0)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_trial_leaves_no_trace_and_the_order_of_setting_does_not_matter(seed):
     rng = np.random.default_rng(seed)
     model = random_bglm(rng, 12)
-    ids = [model.graph.index(name) for name in model.graph.controllable if name not in model.graph.irrelevant]
-    worlds = CommonWorlds(model, NOTHING, worlds=500)
-    need, on = worlds.worlds.need.copy(), worlds.worlds.on.copy()
-    values = [worlds.with_set(v) for v in ids]
+    worlds, other = CommonWorlds(model, worlds=500), CommonWorlds(model, worlds=500)
+    ids = np.arange(1, len(worlds.ids) - 1)
+    need, on, start = worlds.worlds.need.copy(), worlds.worlds.on.copy(), worlds.value
+    assert np.all(worlds.gains(ids, np.ones(len(ids))) >= 0.0)
     np.testing.assert_array_equal(worlds.worlds.need, need)
     np.testing.assert_array_equal(worlds.worlds.on, on)
-    assert all(value >= worlds.start for value in values)
     chosen = rng.permutation(ids)[:4].tolist()
-    for v in chosen[:-1]:
-        worlds.take(v)
-    whole = CommonWorlds(model, Action(tuple(chosen[::-1]), (1.0,) * len(chosen)), worlds=500)
-    assert worlds.with_set(chosen[-1]) == pytest.approx(whole.start, abs=1e-12)
+    for v in chosen:
+        worlds.set(v, 1.0)
+    for v in chosen[::-1]:
+        other.set(v, 1.0)
+    assert worlds.value == pytest.approx(other.value, abs=1e-12)
+    for v in chosen:  # and setting them free leads back
+        worlds.free(v)
+    np.testing.assert_array_equal(worlds.worlds.on, on)
+    assert worlds.value == pytest.approx(start, abs=1e-12)
 
 
 @pytest.mark.parametrize("link", ["identity", "exponential", "logistic", "probit", "rational", ARCTAN])
@@ -188,11 +193,11 @@ def test_thresholds_invert_the_link(link):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("kind", [Exact, CommonWorlds])
+@pytest.mark.parametrize("kind", [ByExpectation, CommonWorlds])
 def test_every_rule_is_kept_for_any_link(seed, kind, monkeypatch):
     rng = np.random.default_rng(100 + seed)
     if kind is CommonWorlds:
-        monkeypatch.setattr("dobandit.oracle.lazy_greedy._EXACT_WORK", 0)
+        monkeypatch.setattr("dobandit.oracle.objectives.EXACT_WORK", 0)
         monkeypatch.setattr("dobandit.oracle.common_worlds.CommonWorlds.__init__.__defaults__", (300, 1))
     for _ in range(25):
         model = quietly(random_bglm, rng, int(rng.integers(4, 9)))
@@ -203,7 +208,7 @@ def test_every_rule_is_kept_for_any_link(seed, kind, monkeypatch):
         assert keeps(rules, result.set)
         assert list(result.set) == sorted(result.set, key=model.graph.index)
         assert result.value == pytest.approx(expect(model, result.set).value, abs=1e-12)
-        if kind is Exact:
+        if kind is ByExpectation:
             alone = [[*required, name] for name in candidates if keeps(rules, [*required, name])]
             assert result.value >= max([expect(model, s).value for s in alone], default=0.0) - 1e-9
         if "total_cost" not in rules:  # nothing that still fits is left out
@@ -221,6 +226,5 @@ def test_a_value_that_meets_the_bound_proves_a_greedy_answer(monkeypatch):
     result = dob.solve(model, 6, **rules)
     assert (result.status, result.value) == ("optimal", pytest.approx(best))
     assert dob.solve(model, 3, **rules).status == "approximate"
-    drawn = expect(model, result.do, "monte-carlo", samples=100)
-    monkeypatch.setattr("dobandit.oracle.lazy_greedy.final_means", lambda *_: replace(drawn, means={"Y": result.bound}))
+    monkeypatch.setattr("dobandit.oracle.objectives.fresh_value", lambda *_: (result.bound, False))
     assert dob.solve(model, 6, **rules).status == "approximate"  # a simulated value proves nothing

@@ -130,7 +130,7 @@ def test_other_links_are_looked_at_one_by_one_or_greedily(monkeypatch):
     budget = min(2, len(model.graph.controllable))
     exact = dob.solve(model, budget)
     assert exact.oracle == "exhaustive"
-    monkeypatch.setattr("dobandit.oracle.solve._SETS_BY_INFERENCE", 0)
+    monkeypatch.setattr("dobandit.oracle.solve.SETS_BY_INFERENCE", 0)
     greedy = dob.solve(model, budget)
     if not model.is_linear:
         assert (greedy.oracle, greedy.status) == ("greedy", "approximate")

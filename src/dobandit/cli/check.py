@@ -45,7 +45,7 @@ def check(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Say what is right and wrong with a graph or model FILE.
+    """Check a graph or model FILE: hidden causes, roles, sizes, and a model's assumptions.
 
     For a model also: which effects are harmful (have a negative weight), which of the paper's assumptions hold, what
     the algorithms are then guaranteed over the horizon, and how many rounds of pure observation BGLM-OFU begins with.

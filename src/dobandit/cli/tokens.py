@@ -19,7 +19,7 @@ from dobandit.experiment.tokens import create_token, revoke_token
 @click.group("token")
 @group_storage_option
 def token_group(storage: str) -> None:
-    """Say who may come in to `dobandit serve`.
+    """Create, list and revoke tokens for `dobandit serve`.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def create_command(
 @storage_option
 @json_option
 def list_command(storage: str, as_json: bool) -> None:
-    """List the tokens, without what opens the door.
+    """List the tokens, without their secrets.
 
     \b
     Example:

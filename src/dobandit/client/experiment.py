@@ -25,7 +25,7 @@ from dobandit.policy.answers import Recommendation
 from dobandit.text_files import write_atomically
 
 if TYPE_CHECKING:
-    from dobandit.experiment.tally import Progress
+    from dobandit.experiment.accumulator import Progress
     from dobandit.model.weights import Do
 
 _PAGE = 1000

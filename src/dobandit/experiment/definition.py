@@ -10,10 +10,10 @@ import secrets
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,35 +41,21 @@ _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErr
 LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
 
 
-class Parts(NamedTuple):
-    """What a document means, where it is at hand already."""
-
-    graph: CausalGraph
-    problem: Problem
-    policy: Policy
-    learner: Learner
-
-
 @dataclass(frozen=True)
 class Definition:
-    """The document, and what it means. made: its parts, where it was made of them rather than read"""
+    """The document, and what it means: read from it when it is first needed, unless `define` had it at hand."""
 
     document: Mapping[str, Any]
-    made: Parts | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def graph(self) -> CausalGraph:
         """As the user gave it, hidden variables included."""
-        if self.made is not None:
-            return self.made.graph
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DobanditWarning)  # whoever made the graph has been warned
             return graph_of_document(self.document["graph"])
 
     @cached_property
     def problem(self) -> Problem:
-        if self.made is not None:
-            return self.made.problem
         document = self.document
         problem = problem_of(
             self.graph,
@@ -87,8 +73,6 @@ class Definition:
     def policy(self) -> Policy:
         from dobandit.policy.registry import policy_class, policy_from_document
 
-        if self.made is not None:
-            return self.made.policy
         try:
             policy_class(self.document["policy"]["name"])  # what is not installed here says so itself
         except PolicyError as error:
@@ -103,7 +87,7 @@ class Definition:
         """The policy at work on the problem, before the first round. Take a copy of it to learn with."""
         from dobandit.policy.learner import Learner
 
-        return Learner(self.policy, self.problem) if self.made is None else self.made.learner
+        return Learner(self.policy, self.problem)
 
     @property
     def lease(self) -> float | None:
@@ -255,8 +239,10 @@ def define(
         "lease": lease_seconds(lease),
         **{key: value for key, value in unusual.items() if value != _USUAL[key]},
     }
-    as_read = json.loads(Definition(document).to_text())  # the same, in the same order, as when it is opened again
-    return Definition(as_read, Parts(graph, problem, chosen, learner))
+    # The document is the same, in the same order, as when it is opened again.
+    definition = Definition(json.loads(Definition(document).to_text()))
+    vars(definition).update(graph=graph, problem=problem, policy=chosen, learner=learner)  # the cached properties
+    return definition
 
 
 def warn_of_lines(definition: Definition) -> None:

@@ -17,7 +17,7 @@ from dobandit.experiment.advice import never_set
 from dobandit.experiment.batches import ImportedRows, prior_rows
 from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, define
-from dobandit.experiment.replica import Replica, batches_of
+from dobandit.experiment.replayed_learner import ReplayedLearner, batches_of
 from dobandit.fitting.held_out import TABLE
 from dobandit.fitting.nodes import NodeFit, fit_nodes, node_document
 from dobandit.graph.causal_graph import CausalGraph
@@ -50,8 +50,8 @@ class Fit:
         self.definition, self.data = definition, data
         problem = definition.problem
         self.columns = columns_of(definition)
-        self._replica = Replica(definition, self.columns)
-        self._replica.follow(data.closed())
+        self._replayed = ReplayedLearner(definition, self.columns)
+        self._replayed.add(data.closed())
         self.graph, self.rounds = problem.graph, data.rounds
         if problem.selective:
             self.rounds = int(self.rows.counts[problem.teaches(self.rows.was_set)].sum())
@@ -59,7 +59,7 @@ class Fit:
     @property
     def learner(self) -> Learner:
         """The learner that has taken in the data, as an experiment with this history has it."""
-        return self._replica.learner
+        return self._replayed.learner
 
     @property
     def engine(self) -> CausalEngine:
@@ -94,7 +94,7 @@ class Fit:
     def warnings(self) -> tuple[str, ...]:
         """What speaks against the graph or the links, in sentences."""
         problem = self.learner.problem
-        found = [f"The rows speak against the graph: {doubt}." for doubt in self._replica.doubts]
+        found = [f"The rows speak against the graph: {doubt}." for doubt in self._replayed.doubts]
         if problem.assumption is not None:
             found.append(f"Nobody promised it, but {problem.assumption}.")
         if never := self._never_set():

@@ -28,13 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
-from dobandit.oracle.greedy import rate_of
-from dobandit.oracle.options import Options, Steps
-from dobandit.oracle.passes import toggle
-from dobandit.oracle.solve import Limits
+from dobandit.oracle.greedy import Steps
+from dobandit.oracle.linear_gains import Passes, full_pass, toggle
+from dobandit.oracle.options import Options
+from dobandit.oracle.solve import TOLERANCE, Limits
 
-# Values must differ by more than rounding to count as better.
-TOLERANCE = 1e-12
+
+@kernel
+def rate_of(gain: float, cost: float) -> float:
+    """Gain per cost: what is free comes first, what gains nothing last."""
+    if gain <= 0.0:
+        return 0.0
+    return gain / cost if cost > 0.0 else math.inf
 
 
 @kernel
@@ -50,34 +55,17 @@ def better(s: Any, k: int, i: int, j: int) -> bool:
 
 
 @kernel
-def swap(s: Any, k: int, i: int, j: int) -> None:
-    s.candidate[k, i], s.candidate[k, j] = s.candidate[k, j], s.candidate[k, i]
-    s.gain[k, i], s.gain[k, j] = s.gain[k, j], s.gain[k, i]
-
-
-@kernel
 def sort_candidates(s: Any, k: int, count: int) -> None:
-    """Heapsort in place (no scratch, no allocation), best first."""
-    for root in range(count // 2 - 1, -1, -1):
-        sift(s, k, root, count)
-    for end in range(count - 1, 0, -1):
-        swap(s, k, 0, end)
-        sift(s, k, 0, end)
-
-
-@kernel
-def sift(s: Any, k: int, root: int, end: int) -> None:
-    """Keep the worst on top, so that the sorted order comes out best first."""
-    while True:
-        low = 2 * root + 1
-        if low >= end:
-            return
-        if low + 1 < end and better(s, k, low, low + 1):
-            low += 1
-        if not better(s, k, root, low):
-            return
-        swap(s, k, root, low)
-        root = low
+    """Best first, in place (Shell sort: quick on the nearly sorted candidates of the depth before)."""
+    gap = count // 2
+    while gap > 0:
+        for end in range(gap, count):
+            i = end
+            while i >= gap and better(s, k, i, i - gap):
+                s.candidate[k, i], s.candidate[k, i - gap] = s.candidate[k, i - gap], s.candidate[k, i]
+                s.gain[k, i], s.gain[k, i - gap] = s.gain[k, i - gap], s.gain[k, i]
+                i -= gap
+        gap //= 2
 
 
 @kernel
@@ -129,19 +117,19 @@ class Search(NamedTuple):
     top_set: NDArray[np.int32]  # (wanted, depth) options, -1 for none
 
 
-class Found(NamedTuple):
-    """What a search came to."""
+def search_options(
+    p: Passes, options: Options, wanted: int, exact: bool, limits: Limits, known: Steps | None
+) -> tuple[list[tuple[list[int], float]], float, bool, int]:
+    """(the best options, -1 for none, with their values; the bound of what was not looked at, -1 if nothing is left;
+    whether the search is done, and not stopped by a limit; actions looked at).
 
-    best: list[tuple[list[int], float]]  # options (-1: none) and value, best first
-    bound: float  # of what was not looked at; -1 if nothing is left
-    done: bool
-    explored: int
-
-
-def search_options(options: Options, wanted: int, exact: bool, limits: Limits, known: Steps | None) -> Found:
-    """Search until done, or until a limit is reached. exact: whether only full actions count. `known` is an action to
-    beat, for a list of one."""
-    s, p, t = start_search(options, wanted, options.depth + 1, exact), options.passes, options.table
+    exact: whether only full actions count. known: an action to beat, for a list of one.
+    """
+    p.is_set[:] = False
+    for v, to in options.given:
+        p.is_set[v], p.to[v] = True, to
+    full_pass(p)
+    s, t = start_search(p, options, wanted, options.depth + 1, exact), options.table
     if known is not None:
         s.top_set[0, : len(known.chosen)], s.top_value[0] = known.chosen, known.value
     block = max(1, min(_NODES_AT_ONCE, _WORK_AT_ONCE // max(len(p.parent) + len(t.node), 1)))
@@ -151,48 +139,38 @@ def search_options(options: Options, wanted: int, exact: bool, limits: Limits, k
         advance(p, t, s, int(min(block, limits.sets - int(s.explored[0]))))
     done = bool(s.depth[0] < 0)
     best = [(s.top_set[i].tolist(), float(s.top_value[i])) for i in range(wanted) if s.top_value[i] >= 0.0]
-    return Found(best, -1.0 if done else float(remaining_bound(t, s)), done, int(s.explored[0]))
+    return best, -1.0 if done else float(remaining_bound(t, s)), done, int(s.explored[0])
 
 
-def root_bound(options: Options) -> float:
-    """What no allowed action exceeds, by the bound at the root alone."""
-    options.restart()
-    return float(start_search(options, 1, 1, options.exact).ceiling[0])
+def bound_at(p: Passes, options: Options) -> float:
+    """What no allowed action exceeds, by the gains at what is set: required variables alone, or on a monotone problem
+    anything (f(O) <= f(O + S) <= f(S) + the gains of O at S)."""
+    bound = float(start_search(p, options, 1, 1, options.exact).ceiling[0])
+    if options.has_costs and options.allowed.monotone:  # the count alone, which with costs the search does not sort by
+        t = options.table
+        largest = np.zeros(len(options.members) + len(p.ids))  # by kind
+        np.maximum.at(largest, t.kind, (1.0 - p.means[t.node]) * p.paths[t.node])
+        bound = min(bound, float(p.means[-1] + np.sort(largest)[::-1][: options.room].sum()))
+    return bound
 
 
-def start_search(options: Options, wanted: int, rows: int, exact: bool) -> Search:
-    """A search at its root, with room for so many depths; -1.0 stands for no value."""
-    options.restart()
-    t, nodes, count = options.table, len(options.passes.ids), len(options.table.node)
-    columns = max(count, 1)
-    s = Search(
-        exact,
-        options.maximal,
-        options.has_costs,
-        options.monotone,
-        t.cost,
-        np.zeros(options.group_count + 1, dtype=np.bool_),
-        np.zeros(options.group_count + nodes + 1, dtype=np.int64),
-        np.zeros(nodes, dtype=np.bool_),
-        np.zeros(nodes),
-        np.zeros(nodes),
-        np.zeros((rows, columns), dtype=np.int32),
-        np.zeros((rows, columns)),
-        np.zeros((rows, columns)),
-        np.zeros(rows, dtype=np.int64),
-        np.zeros(rows, dtype=np.int64),
-        np.zeros(rows),
-        np.full(rows, options.money),
-        np.zeros(rows),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        np.full(wanted, -1.0),
-        np.full((wanted, max(options.depth, 1)), -1, dtype=np.int32),
-    )
+def start_search(p: Passes, options: Options, wanted: int, rows: int, exact: bool) -> Search:
+    """A search with what is set as its root, and room for so many depths; -1.0 stands for no value."""
+    t, nodes, count, monotone = options.table, len(p.ids), len(options.table.node), options.allowed.monotone
+    groups, columns = len(options.members), max(count, 1)
+    rules: Any = exact, options.maximal, options.has_costs, monotone, t.cost
+    taken, seen = np.zeros(groups + 1, dtype=np.bool_), np.zeros(groups + nodes + 1, dtype=np.int64)
+    scratch: Any = taken, seen, np.zeros(nodes, dtype=np.bool_), np.zeros(nodes), np.zeros(nodes)
+    candidate, sharp = np.zeros((rows, columns), dtype=np.int32), np.zeros((1 if monotone else rows, columns))
+    width, position = np.zeros((2, rows), dtype=np.int64)
+    by_depth: Any = width, position, np.zeros(rows), np.full(rows, options.money), np.zeros(rows)
+    counters: Any = np.zeros((3, 1), dtype=np.int64)
+    top: Any = np.full(wanted, -1.0), np.full((wanted, max(options.depth, 1)), -1, dtype=np.int32)
+    tables: Any = candidate, np.zeros((rows, columns)), sharp
+    s = Search(*rules, *scratch, *tables, *by_depth, *counters, *top)
     s.candidate[0, :count] = np.arange(count)
-    s.value[0] = options.passes.means[-1]
-    settle(options.passes, t, s, 0, count, options.depth)
+    s.value[0] = p.means[-1]
+    settle(p, t, s, 0, count, options.depth)
     return s
 
 

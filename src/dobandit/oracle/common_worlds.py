@@ -12,23 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.errors import InferenceError
-from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.inference import Expectation, expect
 from dobandit.model.links import Link
-from dobandit.oracle.actions import Action
-from dobandit.oracle.passes import passes_of
+from dobandit.oracle.linear_gains import passes_of
 
 Array = NDArray[np.float64]
 WORLDS = 10_000
 _FEWEST_WORLDS = 100
 _MOST_VALUES = 1 << 25  # worlds x nodes: 300 MB; larger graphs get fewer worlds
+_FREE = -1  # in place of a value
 SEED = 1  # not 0, the seed of `expect`: the value of the set that did best here is taken on other random numbers
 
 
 class Worlds(NamedTuple):
-    """The target's ancestors (as in `Passes`: the constant first, the target last) in every world."""
+    """The target's ancestors, numbered as in `linear_gains`, in every world."""
 
     child_ptr: NDArray[np.int64]
     child: NDArray[np.int32]
@@ -47,10 +44,11 @@ class CommonWorlds:
     """By simulation, for effects of any sign and variables set to 0 or 1: every action meets the same worlds, so that
     differences between actions are sharp."""
 
-    def __init__(self, model: WeightedModel, start: Action, worlds: int = WORLDS, seed: int = SEED) -> None:
+    at_once = False
+
+    def __init__(self, model: WeightedModel, worlds: int = WORLDS, seed: int = SEED) -> None:
         p = passes_of(model)
-        self.model = model
-        self.number = {int(v): here for here, v in enumerate(p.ids) if here}
+        self.ids, self.link = p.ids, model.link(model.target)
         nodes = len(p.ids)
         self.count = max(_FEWEST_WORLDS, min(worlds, _MOST_VALUES // nodes))
         need, rng = np.zeros((self.count, nodes)), np.random.default_rng(seed)
@@ -65,25 +63,25 @@ class CommonWorlds:
         scratch = stack, log, np.zeros(edges), np.zeros(nodes, dtype=np.bool_), np.zeros(nodes, dtype=np.bool_)
         self.worlds = Worlds(p.child_ptr, p.child, p.child_theta, need, on, reach, *scratch)
         settle(self.worlds)
-        for v, to in zip(start.ids, start.values, strict=True):
-            if v in self.number:
-                self.take(v, to)
-        self.start = self._mean()
+        self.value = self._mean()
 
     def _mean(self) -> float:
-        link = self.model.link(self.model.target)
-        return float(np.clip(link.value(self.worlds.reach), 0.0, 1.0).mean())
+        return float(np.clip(self.link.value(self.worlds.reach), 0.0, 1.0).mean())
 
-    def with_set(self, v: int, to: float = 1.0) -> float:
-        turn(self.worlds, self.number[v], to > 0.5, False)
+    def _after(self, v: int, to: int, keep: bool) -> float:
+        turn(self.worlds, v, to, keep)
         return self._mean()
 
-    def take(self, v: int, to: float = 1.0) -> None:
-        turn(self.worlds, self.number[v], to > 0.5, True)
-        self.worlds.held[self.number[v]] = True
+    def gains(self, nodes: NDArray[np.int32], to: Array) -> Array:
+        return np.array([self._after(v, int(x > 0.5), False) for v, x in zip(nodes, to, strict=True)]) - self.value
 
-    def final(self, action: Action) -> Expectation:
-        return final_means(self.model, action, self.count)
+    def set(self, v: int, to: float) -> None:
+        self.worlds.held[v] = True
+        self.value = self._after(v, int(to > 0.5), True)
+
+    def free(self, v: int) -> None:
+        self.worlds.held[v] = False
+        self.value = self._after(v, _FREE, True)
 
 
 def thresholds(link: Link, u: Array, reached: tuple[float, float]) -> Array:
@@ -126,19 +124,21 @@ def settle(p: Any) -> None:
 
 
 @kernel
-def turn(p: Any, start: int, to: bool, keep: bool) -> None:
-    """Set `start` in every world and follow what it changes, in topological order; take it back unless it is kept."""
+def turn(p: Any, start: int, to: int, keep: bool) -> None:
+    """Set `start` to 0 or 1 in every world, or free it (-1), and follow what that changes, in topological order; take
+    it back unless it is kept."""
     worlds, nodes = p.need.shape
     for w in range(worlds):
         logged, changed, waiting, v = 0, 0, 0, start
-        if p.on[w, start] != to:
+        first = to == 1 if to >= 0 else p.need[w, start] < 0.0
+        if p.on[w, start] != first:
             p.dirty[start] = True
             waiting = 1
         while waiting:
             if p.dirty[v]:
                 p.dirty[v] = False
                 waiting -= 1
-                new = to if v == start else p.need[w, v] < 0.0
+                new = first if v == start else p.need[w, v] < 0.0
                 if new != p.on[w, v]:
                     p.on[w, v] = new
                     p.stack[changed] = v
@@ -158,14 +158,3 @@ def turn(p: Any, start: int, to: bool, keep: bool) -> None:
                 p.on[w, p.stack[i]] = not p.on[w, p.stack[i]]
             for i in range(logged - 1, -1, -1):
                 p.need[w, p.log_node[i]] = p.log_need[i]
-
-
-def final_means(model: CausalModel, action: Action, samples: int) -> Expectation:
-    """Exact where that fits, else on fresh random numbers: on its own ones the best action looks too good."""
-    do = action.named(model.graph)
-    if model.is_linear:
-        return expect(model, do)
-    try:
-        return expect(model, do, "elimination")
-    except InferenceError:
-        return expect(model, do, "monte-carlo", samples=samples)

@@ -36,7 +36,7 @@ def best_by_enumeration(
     proved, looked = True, 0
     best: list[tuple[float, int, Action, float]] = []
     for action in worth_looking_at(allowed):
-        if limits.reached(looked):
+        if best and limits.reached(looked):
             proved = False
             break
         value, exact = value_of(action)
@@ -47,9 +47,6 @@ def best_by_enumeration(
             heapq.heappush(best, entry)
         else:
             heapq.heappushpop(best, entry)
-    if not best:  # stopped before the first
-        action = some_action(allowed)
-        best.append((0.0, 0, action, value_of(action)[0]))
     return [(action, value) for _, _, action, value in sorted(best, reverse=True)], proved, looked
 
 
@@ -58,16 +55,6 @@ def worth_looking_at(allowed: Allowed) -> Iterator[Action]:
     if allowed.rules.smaller is False and not allowed.budget_alone:
         return (action for action in allowed.every() if not allowed.can_grow(action))
     return allowed.every()
-
-
-def some_action(allowed: Allowed) -> Action:
-    """An allowed action: the required variables alone, or filled up where smaller actions do not count."""
-    chosen: list[int] = []
-    for v in allowed.candidates if allowed.full_only else ():
-        if allowed.allows([*chosen, v]):
-            chosen.append(v)
-    ids = tuple(sorted((*allowed.required, *chosen)))
-    return Action(ids, tuple(allowed.values[v][-1] for v in ids))
 
 
 def valuation(model: CausalModel) -> Callable[[Action], tuple[float, bool]]:

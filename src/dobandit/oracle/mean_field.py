@@ -77,9 +77,9 @@ def mean_field(graph: CausalGraph, listing: Listing, mix: Any = None) -> MeanFie
     means, spread, weight, kept_means, kept_spread = np.zeros((5, nodes))
     slope, line, kept_slope = np.zeros((3, len(parent)))
     means[0] = 1.0
-    edges = offsets(np.bincount(parent[slots], minlength=nodes)), child[slots], slots
-    passes = np.full(depths, math.nan), means, spread, weight, slope, line, np.zeros(2 << MOST_TABULATED)
-    trial = kept_means, kept_spread, kept_slope, np.zeros(nodes, dtype=np.bool_), np.zeros(depths, dtype=np.int64)
+    edges: Any = offsets(np.bincount(parent[slots], minlength=nodes)), child[slots], slots
+    passes: Any = np.full(depths, math.nan), means, spread, weight, slope, line, np.zeros(2 << MOST_TABULATED)
+    trial: Any = kept_means, kept_spread, kept_slope, np.zeros(nodes, dtype=np.bool_), np.zeros(depths, dtype=np.int64)
     return MeanField(listing, tables, *edges, *passes, *trial)
 
 

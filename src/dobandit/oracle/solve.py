@@ -6,8 +6,7 @@ auto        a handful of actions: exhaustive; a linear model: branch and bound, 
             in memory; other links: exhaustive where the actions can be looked at one by one, else greedy
 
 A problem is monotone if no edge has a negative weight and variables are only ever set to 1: then one more variable
-never lowers E[Y] (paper, Appendix G), and E[Y] of a linear model is submodular. `submodular` is asked for by whatever
-relies on it; all other problems take the general way.
+never lowers E[Y] (paper, Appendix G), and E[Y] of a linear model is submodular.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import math
 import time
 import warnings
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
 
 import numpy as np
@@ -30,7 +29,9 @@ from dobandit.oracle.exhaustive import best_by_enumeration
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 
 if TYPE_CHECKING:
-    from dobandit.oracle.options import Options, Steps
+    from dobandit.oracle.greedy import Steps
+    from dobandit.oracle.objectives import Objective
+    from dobandit.oracle.options import Options
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class OracleResult:
 
 _FEW_SETS = 2_000  # looked at one by one before Numba is loaded
 _SEARCH_MEMORY = 40_000_000  # candidates x depths that branch and bound may hold; also actions x variables of a list
-_SETS_BY_INFERENCE = 20_000
+SETS_BY_INFERENCE = 20_000
 TOLERANCE = 1e-12  # a bound this close to a value proves it
 
 
@@ -90,7 +91,7 @@ class Limits:
 
 
 class Answer(NamedTuple):
-    """What an oracle found: the best actions with their values, best first."""
+    """The best actions with their values, best first, and the certificate of `OracleResult`."""
 
     best: list[tuple[Action, float]]
     bound: float
@@ -116,22 +117,7 @@ class Task:
     def __init__(self, model: CausalModel, rules: Rules, top: int, limits: Limits) -> None:
         self.model, self.top, self.limits = model, top, limits
         self.allowed = allowed_actions(model, rules)
-        self.monotone = model.nonnegative and rules.at_one
-
-    @property
-    def weighted(self) -> WeightedModel:
-        """The model, for the oracles of linear ones: those have weights."""
-        return cast(WeightedModel, self.model)
-
-    @cached_property
-    def submodular(self) -> bool:
-        """Whether the oracles for monotone problems fit: they hold no variable in two exclusive groups, and do not ask
-        whether a set can grow."""
-        rules, names = self.allowed.rules, self.allowed.names
-        members = [name for group in rules.groups(names) for name in group]
-        overlapping = len(members) > len(set(members))
-        maximal = rules.smaller is False and not self.allowed.budget_alone
-        return self.model.is_linear and self.monotone and not overlapping and not maximal
+        self.monotone = self.allowed.monotone
 
     def fitting(self, oracle: str) -> str:
         """The oracle that "auto" stands for, or the one asked for."""
@@ -144,24 +130,30 @@ class Task:
             return oracle
         count = self.allowed.count()
         if not self.model.is_linear:
-            return "exhaustive" if count <= _SETS_BY_INFERENCE else "greedy"
+            return "exhaustive" if count <= SETS_BY_INFERENCE else "greedy"
         if count <= _FEW_SETS and self.model.graph.edge_count < 20_000:
             return "exhaustive"
         options = sum(map(len, self.allowed.values.values()))
         rows = self.allowed.most + len(self.allowed.required) + 1
-        fits = options * rows * (1 if self.submodular else 2) <= _SEARCH_MEMORY
+        fits = options * rows * (1 if self.monotone else 2) <= _SEARCH_MEMORY
         return "branch-and-bound" if fits else "greedy"
+
+    def _certified(
+        self, best: list[tuple[Action, float]], bound: float, explored: int, proved: bool, factor: float | None
+    ) -> Answer:
+        """The answer; once it is proved, its value is the bound."""
+        value = best[0][1]
+        return Answer(best, value if proved else max(value, min(bound, 1.0)), proved, factor, explored)
 
     def exhaustive(self) -> Answer:
         """Every action; where a limit comes first, with a bound from one interval pass."""
         best, proved, looked = best_by_enumeration(self.model, self.allowed, self.top, self.limits)
-        value = best[0][1]
-        bound = value if proved else max(value, self._interval_bound())
-        return Answer(best, bound, proved, None, looked)
+        return self._certified(best, 1.0 if proved else self._interval_bound(), looked, proved, None)
 
     def branch_and_bound(self) -> Answer:
         """A search that proves what it finds; where a limit comes first, the greedy action counts too."""
         from dobandit.oracle.branch_and_bound import search_options
+        from dobandit.oracle.linear_gains import LinearGains
         from dobandit.oracle.options import Options
 
         wanted = min(self.top, self.allowed.count())
@@ -169,57 +161,61 @@ class Task:
             raise InferenceError(
                 f"{wanted:,} sets of up to {self.allowed.most} variables are too many to list. Lower top."
             )
-        options = Options(self.weighted, self.allowed)
+        options = Options(self.allowed)
+        linear = cast(WeightedModel, self.model)
+        objective = LinearGains(linear)
         exact = options.exact and (self.top > 1 or self.allowed.rules.smaller is False)
-        quick = self._steps(options) if self.top == 1 and not self.submodular else None  # an action to beat
-        found = search_options(options, wanted, exact, self.limits, quick)
-        best, bound = {options.action(chosen): value for chosen, value in found.best}, found.bound
-        if not found.done:  # the greedy action may be better, and its bound lower
-            quick = quick or self._steps(options)
-            bound = min(bound, quick.bound)
-            if self.top > 1 or quick.value > max(best.values(), default=-1.0) + TOLERANCE:
-                best.setdefault(options.action(quick.chosen), quick.value)
+        steps = None
+        if self.top == 1 and not self.monotone:  # an action to beat
+            steps = self._steps(objective, options, Limits())
+        found, bound, done, explored = search_options(objective.passes, options, wanted, exact, self.limits, steps)
+        best = {options.action(chosen): value for chosen, value in found}
+        if not done:  # the greedy action may be better, and its bound lower
+            steps = steps or self._steps(LinearGains(linear), options, Limits())
+            bound = min(bound, steps.bound)
+            if self.top > 1 or steps.value > max(best.values(), default=-1.0) + TOLERANCE:
+                best.setdefault(options.action(steps.chosen), steps.value)
         listing = sorted(best.items(), key=lambda entry: -round(entry[1], 12))[: self.top]
         value = listing[0][1]
         bound = max(value, min(bound, 1.0))
-        optimal = found.done or (self.top == 1 and bound <= value + TOLERANCE)
-        factor = None if optimal else value / bound if bound > 0.0 else 1.0
-        return Answer(listing, bound, optimal, factor, found.explored)
+        proved = done or (self.top == 1 and bound <= value + TOLERANCE)
+        factor = None if proved else value / bound if bound > 0.0 else 1.0
+        return self._certified(listing, bound, explored, proved, factor)
 
     def greedy(self) -> Answer:
         """Step by step: with its factor where E[Y] is submodular, else with a bound that holds whatever the effects."""
-        if not self.model.is_linear:
-            from dobandit.oracle.lazy_greedy import lazy_greedy, objective_of
-
-            objective = objective_of(self.model, self.allowed)
-            action, looked = lazy_greedy(objective, self.allowed, lazy=self.monotone, limits=self.limits)
-            final = objective.final(action)
-            bound = max(final.value, self._interval_bound())
-            optimal = not final.samples and bound <= final.value + TOLERANCE  # a simulated value proves nothing
-            return Answer([(action, final.value)], bound, optimal, None, looked)
-        from dobandit.oracle.branch_and_bound import root_bound
+        from dobandit.oracle.greedy import proved_factor
+        from dobandit.oracle.objectives import fresh_value, objective_of
         from dobandit.oracle.options import Options
 
-        options = Options(self.weighted, self.allowed)
-        # Stopped half-way a submodular one would be a smaller set, which the rules may not allow.
-        limited = not self.submodular or self.allowed.rules.smaller is not False
-        found = self._steps(options, self.limits if limited else None)
-        bound = found.bound
-        if not self.submodular:
-            bound = max(found.value, min(root_bound(options), self._interval_bound()))
-        best, optimal = [(options.action(found.chosen), found.value)], bound <= found.value + TOLERANCE
-        return Answer(best, bound, optimal, found.factor, found.looked)
+        options = Options(self.allowed)
+        steps = self._steps(objective_of(self.model, options), options, self.limits)
+        action, value, bound, exact = options.action(steps.chosen), steps.value, steps.bound, True
+        if not self.model.is_linear:
+            value, exact = fresh_value(self.model, action)
+        if not self.model.is_linear or not self.monotone:
+            bound = min(bound, self._interval_bound())
+        factor = None
+        if self.model.is_linear and self.monotone and steps.finished:
+            factor = proved_factor(options)
+            if factor:  # it holds for what is gained beyond the required variables
+                bound = min(bound, steps.start + (value - steps.start) / factor)
+        proved = exact and bound <= value + TOLERANCE  # a simulated value proves nothing
+        return self._certified([(action, value)], bound, steps.looked, proved, factor)
 
-    def _steps(self, options: Options, limits: Limits | None = None) -> Steps:
-        """The greedy action of a linear model."""
-        from dobandit.oracle.greedy import greedy, signed_greedy
+    def _steps(self, objective: Objective, options: Options, limits: Limits) -> Steps:
+        """Greedy steps; on a linear model with the bound of the search."""
+        from dobandit.oracle.branch_and_bound import bound_at
+        from dobandit.oracle.greedy import greedy
+        from dobandit.oracle.linear_gains import LinearGains
 
-        return (greedy if self.submodular else signed_greedy)(options, limits)
+        bound = partial(bound_at, objective.passes, options) if isinstance(objective, LinearGains) else None
+        return greedy(objective, options, limits, self.monotone, bound)
 
     def _interval_bound(self) -> float:
         from dobandit.oracle.bounds import highest_mean
 
-        return min(highest_mean(self.model, self.allowed), 1.0)
+        return highest_mean(self.model, self.allowed)
 
 
 ORACLES = ("auto", "exhaustive", "branch-and-bound", "greedy")

@@ -234,4 +234,4 @@ def parts_of(
     has     the members of each node's belief (default: `members_of`)
     """
     estimator, state = beliefs_at_start(problem, has)
-    return Parts(estimator, state, Bonus(scale), oracle(estimator))
+    return estimator, state, Bonus(scale), oracle(estimator)

@@ -14,7 +14,7 @@ many rounds, of which a past can have thousands.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,29 +26,20 @@ from dobandit.policy.model_engine import ModelEngine, OracleMaker
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, Tape
 from dobandit.policy.revision import with_cause
-from dobandit.policy.round_log import RoundLog, decoded, encoded
+from dobandit.policy.round_log import RoundLog, Sizes, decoded, encoded
 from dobandit.policy.world import World
 
 ALPHA = 0.01
 _STEP = 8  # rounds between looks at first
 _SINGLE, _SUMMED = 7, 4  # later 2^7 looks while t doubles by rounds in their order, 2^4 by trials of many
 _NO_NUMBERS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-Sizes = NDArray[np.int64] | None
+Parts = tuple[Any, Any, Any, OracleMaker]  # estimator, its state before any round, index, maker of oracles
 
 
 def next_look(t: int, ordered: bool = True) -> int:
     """The first number of rounds above t at which the evidence is looked at."""
     step = max(_STEP, 1 << max(t.bit_length() - 1 - (_SINGLE if ordered else _SUMMED), 0))
     return (t // step + 1) * step
-
-
-class Parts(NamedTuple):
-    """What a model engine is made of, for one problem."""
-
-    estimator: Any
-    state: Any  # before any round
-    index: Any
-    make_oracle: OracleMaker
 
 
 class RevisingEngine(ModelEngine):
@@ -104,7 +95,7 @@ class RevisingEngine(ModelEngine):
             upto = upto if self._revises else len(ends)
             part, some = rounds.part(slice(start, int(ends[upto - 1]))), None if sizes is None else sizes[done:upto]
             if self._revises:
-                self._log.add(encoded(part, some), part.counts)
+                self._log.add(encoded(part), part.counts, some)
             self._relearn(part, some)
             start, done = int(ends[upto - 1]), upto
             if self._revises and self.rounds >= look:
@@ -123,6 +114,7 @@ class RevisingEngine(ModelEngine):
         super()._teach(self.believed.with_flags(rounds), sizes)
 
     def _count(self, rounds: Rounds) -> None:
+        """What rounds with flags say against the graph."""
         if self.watches_graph:
             self._evidence = self._evidence or GraphEvidence(self.believed)
             self._evidence.update(rounds)
@@ -136,16 +128,14 @@ class RevisingEngine(ModelEngine):
         fresh.__dict__.update(without_helpers(self.__dict__, type(self)))
         try:
             fresh._begin(with_cause(self.believed, found))
+            self._revises = fresh.searches <= self.searches  # else more can matter now than can be listed
         except PolicyError:  # there are more causes now than the policy can do with
             self._revises = False
-            return
-        if fresh.searches > self.searches:  # more can matter now than can be listed
-            self._revises = False
-            return
-        self.__dict__ = fresh.__dict__
-        self._revisions += (found,)
-        for rounds, sizes in self._log.told():
-            self._relearn(rounds, sizes)
+        if self._revises:
+            self.__dict__ = fresh.__dict__
+            self._revisions += (found,)
+            for rounds, sizes in self._log.told():
+                self._relearn(rounds, sizes)
 
     # -- simulation ----------------------------------------------------------------------------------------------
 
@@ -153,29 +143,25 @@ class RevisingEngine(ModelEngine):
         if self.searches and not world.model.is_linear:  # what is not listed is valued by a linear pass there
             Engine.run(self, world, recorder, draws)
             return
-        done, rounds = 0, len(draws.world)
+        done, rounds, width = 0, len(draws.world), self._log.width
         while True:  # also without rounds, which only compiles
-            upto = next_look(self.rounds) - self.rounds
-            self._revises = self._keeps(upto)
-            upto = min(upto if self._revises else rounds, rounds - done)
-            self._run_to_look(world, recorder, Draws(*(part[done : done + upto] for part in draws)))
-            done += upto
+            look = next_look(self.rounds)
+            self._revises = self._keeps(look - self.rounds)
+            part = slice(done, min(done + look - self.rounds, rounds) if self._revises else rounds)
+            there, tape, numbers = self._staged(world, recorder)
+            kept = part.stop - part.start if self._revises else 0
+            codes: NDArray[np.int8] = np.zeros((kept, len(self.believed.graph) + 1), dtype=np.int8)
+            self.play(there, tape, Draws(draws.world[part], self.enough_draws(draws.policy[part])), codes)
+            recorder.count_plays(tape, numbers)
+            if kept:
+                once = np.ones(kept, dtype=np.int64)
+                self._log.add(np.ascontiguousarray(codes[:, :width]), once)
+                self._count(decoded(codes, once))
+            if kept and self.rounds >= look:
+                self._look()
+            done = part.stop
             if done >= rounds:
                 return
-
-    def _run_to_look(self, world: World, recorder: Recorder, draws: Draws) -> None:
-        """Compiled rounds up to the next look."""
-        there, tape, numbers = self._staged(world, recorder)
-        look, kept = next_look(self.rounds), len(draws.world) if self._revises else 0
-        codes: NDArray[np.int8] = np.zeros((kept, len(self.believed.graph) + 1), dtype=np.int8)
-        self.play(there, tape, Draws(draws.world, self.enough_draws(draws.policy)), codes)
-        recorder.count_plays(tape, numbers)
-        if kept:
-            rounds = decoded(codes)
-            self._log.add(np.ascontiguousarray(codes[:, : self._log.width]), rounds.counts)
-            self._count(rounds)
-        if self._revises and self.rounds >= look:
-            self._look()
 
     def _staged(self, world: World, recorder: Recorder) -> tuple[World, Tape, NDArray[np.int64]]:
         """The world with its flags, and a tape for the actions that are listed now."""

@@ -58,14 +58,10 @@ def with_cause(problem: Problem, finding: Finding) -> Problem:
     if finding.kind == HIDDEN_CAUSE:
         of = graph.index(finding.extra)
         flag = next((flag for flag, variable in problem.flags if variable == of), 0)
-        cause = graph.nodes[flag - 1] if flag else _free_name(graph, f"{finding.extra} was set")
+        cause = graph.nodes[flag - 1] if flag else f"{finding.extra} was set"
+        while not flag and cause in graph:
+            cause += "'"
         new = [] if flag else [cause]
     revised = RevisedGraph(graph, [(cause, finding.node)], new)
     flags = (*problem.flags, *((revised.index(name), revised.index(finding.extra)) for name in new))
     return replace(problem, graph=revised, links=(*problem.links, *(identity for _ in new)), flags=flags)
-
-
-def _free_name(graph: CausalGraph, name: str) -> str:
-    while name in graph:
-        name += "'"
-    return name

@@ -142,7 +142,7 @@ def paper_name(model: CausalModel) -> str | None:
 
 def _whole_run(result: StudyResult, curves: dict[str, Curve], height: float) -> RegretPanel:
     rounds, top = result.study.rounds, _top(list(curves.values()))
-    kept = _nearest(result.grid, np.linspace(1, rounds, _POINTS))
+    kept = _places(result.grid, np.linspace(1, rounds, _POINTS))
     from_zero = {
         label: Curve(*(np.append(0.0, part) for part in curve)) for label, curve in _thinned(curves, kept).items()
     }
@@ -159,7 +159,7 @@ def _close_up(result: StudyResult, curves: dict[str, Curve], height: float) -> R
     top = _top([curves[label] for label in shown]) * (1.15 if bottom else 1.0)
     title = "Close-up of the lowest curves, rounds on a log scale" if bottom else "The same, rounds on a log scale"
     first, last = int(result.grid[0]), result.study.rounds
-    kept = _nearest(result.grid, np.geomspace(first, last, _POINTS))
+    kept = _places(result.grid, np.geomspace(first, last, _POINTS))
     ends = _end_labels(curves, shown, top, height)
     return RegretPanel(title, True, first, last, top, _thinned(curves, kept), ends)
 
@@ -169,17 +169,13 @@ def _top(curves: list[Curve]) -> float:
     return 1.04 * highest if highest > 1e-9 else 1.0
 
 
-def _nearest(grid: NDArray[np.int64], wanted: Numbers) -> list[int]:
-    """Positions in the grid nearest to the wanted rounds, and the last."""
-    after = np.clip(np.searchsorted(grid, wanted), 1, max(1, len(grid) - 1))
-    before = after - 1
-    after = np.minimum(after, len(grid) - 1)
-    near = np.where(wanted - grid[before] <= grid[after] - wanted, before, after)
-    kept: list[int] = np.union1d(near, [len(grid) - 1]).tolist()
-    return kept
+def _places(grid: NDArray[np.int64], wanted: Numbers) -> NDArray[np.intp]:
+    """Where in the grid the wanted rounds are, or the next ones after them, and the last."""
+    last = len(grid) - 1
+    return np.unique(np.append(np.minimum(np.searchsorted(grid, wanted), last), last))
 
 
-def _thinned(curves: dict[str, Curve], kept: list[int]) -> dict[str, Curve]:
+def _thinned(curves: dict[str, Curve], kept: NDArray[np.intp]) -> dict[str, Curve]:
     """The points that are kept. Regret is never negative, though its normal interval may be."""
     return {label: Curve(*(np.maximum(part[kept], 0.0) for part in curve)) for label, curve in curves.items()}
 

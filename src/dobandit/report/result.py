@@ -268,33 +268,19 @@ def study_rules(model: object, budget: int | Rules | None, words: Mapping[str, A
 def shown_progress(
     wanted: bool | Callable[[int], None], description: str, total: int
 ) -> Iterator[Callable[[int], None] | None]:
-    """What is to be called with a count: a bar's, a function that was given, or nothing."""
-    if not isinstance(wanted, bool):
-        if not callable(wanted):
+    """What is to be called with a count: a function that was given, nothing, or that of a bar on standard error, which
+    shows the time left and goes away when the work is done."""
+    if wanted is not True:
+        if wanted is not False and not callable(wanted):
             raise SimulationError(f"progress is True, False or a function of a count, but got {shown(wanted)}.")
-        yield wanted
-    elif not wanted:
-        yield None
-    else:
-        with progress_bar(description, total) as report:
-            yield report
-
-
-@contextmanager
-def progress_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar with the time left, on standard error; it goes away when the work is done."""
+        yield wanted or None
+        return
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
+    left = TimeRemainingColumn(elapsed_when_finished=True)
+    with Progress(*columns, left, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(escape(description), total=total)
         yield lambda count: bar.advance(task, count)

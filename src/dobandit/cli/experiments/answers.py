@@ -32,7 +32,7 @@ _SHOWN = 50  # trials in a table that nobody asked to be longer
 @options.context_option
 @common
 def recommend_command(experiment: Experiment, as_json: bool, **situation: Any) -> None:
-    """Say which set looks best.
+    """Recommend the set that looks best.
 
     By the model's estimate, beside doing nothing and what was observed; and, apart from that, by the data alone.
 
@@ -59,7 +59,7 @@ def recommend_command(experiment: Experiment, as_json: bool, **situation: Any) -
 def evaluate_command(
     experiment: Experiment, do: dict[str, float], context: dict[str, float] | None, as_json: bool
 ) -> None:
-    """Say what is known of a set of your choice.
+    """Evaluate a set of your choice.
 
     As for the recommended one: its value beside doing nothing, what was observed, how likely it is to be the best.
     Without --do, of doing nothing.
@@ -79,9 +79,9 @@ def evaluate_command(
 @options.context_option
 @common
 def best_observed_command(experiment: Experiment, as_json: bool, **situation: Any) -> None:
-    """Say which set the data alone speak for.
+    """Show the best set by the data alone, without the model.
 
-    The model has no part in it. With --context, only rounds in which these variables had these values count.
+    With --context, only rounds in which these variables had these values count.
 
     \b
     Examples:
@@ -135,7 +135,7 @@ def estimates_command(experiment: Experiment, as_json: bool) -> None:
 @of_experiment
 @common
 def diagnose_command(experiment: Experiment, as_json: bool) -> None:
-    """Say whether the data agree with the model.
+    """Check whether the data agree with the model.
 
     \b
     Example:
@@ -228,7 +228,7 @@ def export_command(experiment: Experiment, file: str, kind: str | None, force: b
 @click.option("--force", is_flag=True, help="Replace a file of that name.")
 @common
 def snapshot_command(experiment: Experiment, file: str | None, force: bool, as_json: bool) -> None:
-    """Write one HTML file that says everything about an experiment, to send by mail.
+    """Write an experiment's page as one HTML file, to send by mail.
 
     It opens in any browser, without a network.
 

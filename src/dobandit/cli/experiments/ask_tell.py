@@ -87,7 +87,7 @@ def tell_command(experiment: Experiment, trial: int, observation: Any, issued: i
 @click.argument("reason", default="")
 @common
 def fail_command(experiment: Experiment, trial: int, reason: str, as_json: bool) -> None:
-    """Say that a TRIAL was tried, but gave nothing.
+    """Mark a TRIAL as failed: it was tried, but gave no result.
 
     \b
     Example:
@@ -103,7 +103,7 @@ def fail_command(experiment: Experiment, trial: int, reason: str, as_json: bool)
 @click.argument("trial", type=int)
 @common
 def abandon_command(experiment: Experiment, trial: int, as_json: bool) -> None:
-    """Say that nobody will carry a TRIAL out.
+    """Abandon a TRIAL: nobody will carry it out.
 
     \b
     Example:
@@ -148,7 +148,7 @@ def import_command(experiment: Experiment, file: str, as_json: bool) -> None:
       dobandit experiment export old - | dobandit experiment import new -
     """
     noted: list[str] = []
-    numbers = experiment.import_noted(io.StringIO(options.standard_input()) if file == "-" else file, noted.append)
+    numbers = experiment.log.import_noted(io.StringIO(options.standard_input()) if file == "-" else file, noted.append)
     rounds = experiment.rounds_in(numbers)
     for doubt in noted:
         warnings.warn(doubt, DobanditWarning, stacklevel=1)

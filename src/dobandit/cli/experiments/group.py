@@ -27,21 +27,21 @@ _HOMES = {
     "experiments.ask_tell": {
         "ask": "Ask what to set in the next round.",
         "tell": "Tell what was seen in a TRIAL.",
-        "fail": "Say that a TRIAL was tried, but gave nothing.",
-        "abandon": "Say that nobody will carry a TRIAL out.",
+        "fail": "Mark a TRIAL as failed: it was tried, but gave no result.",
+        "abandon": "Abandon a TRIAL: nobody will carry it out.",
         "record": "Add a round that nobody asked for, or many with the same --do.",
         "import": "Add rounds that happened elsewhere from FILE (.csv, .csv.gz, .parquet).",
     },
     "experiments.answers": {
-        "recommend": "Say which set looks best.",
-        "evaluate": "Say what is known of a set of your choice.",
-        "best-observed": "Say which set the data alone speak for.",
+        "recommend": "Recommend the set that looks best.",
+        "evaluate": "Evaluate a set of your choice.",
+        "best-observed": "Show the best set by the data alone, without the model.",
         "explain": "Explain why a TRIAL sets what it sets.",
         "estimates": "List every edge's weight, with its interval.",
-        "diagnose": "Say whether the data agree with the model.",
+        "diagnose": "Check whether the data agree with the model.",
         "trials": "List the trials.",
         "export": "Write the whole log to a FILE.",
-        "snapshot": "Write one HTML file that says everything about an experiment, to send by mail.",
+        "snapshot": "Write an experiment's page as one HTML file, to send by mail.",
     },
 }
 

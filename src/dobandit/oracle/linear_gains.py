@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
+from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
 from dobandit.model.bglm import WeightedModel
 
@@ -39,48 +40,55 @@ class Passes(NamedTuple):
     dirty: NDArray[np.bool_]  # (n + 1,) scratch
 
 
-def passes_of(model: WeightedModel) -> Passes:
-    """The arrays of a linear model, restricted to what can reach the target."""
-    arrays = model.graph.arrays
-    relevant = _ancestors(arrays.parent_ptr, arrays.parent, arrays.target)
-    ids = np.concatenate([[0], np.flatnonzero(relevant)]).astype(np.int64)
-    number = np.zeros(len(relevant), dtype=np.int64)
-    number[ids] = np.arange(len(ids))
-    child = model.graph.slot_child
-    slots = np.flatnonzero(relevant[child])
-    heads, tails, theta = number[child[slots]], number[arrays.parent[slots]], model.theta[slots]
-    by_tail = np.argsort(tails, kind="stable")
-    n = len(ids)
-    return Passes(
-        ids,
-        offsets(np.bincount(heads, minlength=n)),
-        tails.astype(np.int32),
-        theta.copy(),
-        offsets(np.bincount(tails, minlength=n)),
-        heads[by_tail].astype(np.int32),
-        theta[by_tail],
-        np.zeros(n, dtype=np.bool_),
-        np.ones(n),
-        np.ones(n),
-        np.zeros(n),
-        np.zeros(n, dtype=np.bool_),
-    )
+def relevant_ids(graph: CausalGraph) -> NDArray[np.int64]:
+    """Ids of the constant, the target's ancestors and the target: nodes here are numbered by their place in it."""
+    arrays, found = graph.arrays, np.zeros(len(graph) + 1, dtype=np.bool_)
+    found[[0, arrays.target]] = True
+    mark_ancestors(arrays.parent_ptr, arrays.parent, found)
+    return np.flatnonzero(found)
 
 
-def _ancestors(ptr: NDArray[np.int64], parent: NDArray[np.int32], target: int) -> NDArray[np.bool_]:
-    """The target and everything with a path to it (without the constant)."""
-    found = np.zeros(len(ptr) - 1, dtype=np.bool_)
-    found[target] = True
-    kernel(_mark_ancestors)(ptr, parent, found)
-    found[0] = False
-    return found
-
-
-def _mark_ancestors(ptr: Any, parent: Any, found: Any) -> None:
+@kernel
+def mark_ancestors(ptr: Any, parent: Any, found: Any) -> None:
+    """Mark everything with a path to what is marked."""
     for v in range(len(found) - 1, 0, -1):
         if found[v]:
             for slot in range(ptr[v], ptr[v + 1]):
                 found[parent[slot]] = True
+
+
+def passes_of(model: WeightedModel) -> Passes:
+    """The arrays of a model, restricted to what can reach the target, with nothing set."""
+    ids, child = relevant_ids(model.graph), model.graph.slot_child
+    n, number = len(ids), np.zeros(len(model.graph) + 1, dtype=np.int64)
+    number[ids] = np.arange(n)
+    slots = np.flatnonzero(number[child])
+    heads, tails, theta = number[child[slots]], number[model.graph.arrays.parent[slots]], model.theta[slots]
+    by_tail = np.argsort(tails, kind="stable")
+    upwards = offsets(np.bincount(heads, minlength=n)), tails.astype(np.int32), theta.copy()
+    downwards = offsets(np.bincount(tails, minlength=n)), heads[by_tail].astype(np.int32), theta[by_tail]
+    is_set, dirty = np.zeros((2, n), dtype=np.bool_)
+    return Passes(ids, *upwards, *downwards, is_set, np.ones(n), np.ones(n), np.zeros(n), dirty)
+
+
+class LinearGains:
+    """E[Y] of a linear model, whatever the signs of its weights: the gains of all options come from two passes."""
+
+    at_once = True
+
+    def __init__(self, model: WeightedModel) -> None:
+        self.passes = passes_of(model)
+        self.value = float(full_pass(self.passes))
+
+    def gains(self, nodes: NDArray[np.int32], to: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (to - self.passes.means[nodes]) * self.passes.paths[nodes]
+
+    def set(self, v: int, to: float) -> None:
+        self.passes.to[v] = to
+        self.value = float(toggle(self.passes, v))
+
+    def free(self, v: int) -> None:
+        self.value = float(toggle(self.passes, v))
 
 
 @kernel
@@ -158,9 +166,3 @@ def toggle(p: Any, x: int) -> float:
                             waiting += 1
         v -= 1
     return p.means[last]
-
-
-@kernel
-def gain_of(p: Any, v: int) -> float:
-    """What setting v to 1 besides S adds to E[Y] where no weight is negative; rounding may leave a hair below 0."""
-    return max((1.0 - p.means[v]) * p.paths[v], 0.0)
