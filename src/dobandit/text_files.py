@@ -33,7 +33,10 @@ def read_text(path: str | os.PathLike[str], too_large: str = "Split the graph.")
             data = file.read(limits.MAX_BYTES + 1) if size <= limits.MAX_BYTES else b""
             if data.startswith(_GZIP):
                 file.seek(0)
-                data = _unpacked(file)
+                with gzip.GzipFile(fileobj=file) as packed:
+                    data = packed.read(limits.MAX_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ParseError(f"the compressed file is damaged ({error}). Compress it again.") from None
     except (OSError, ValueError) as error:
         raise ParseError(f"the file cannot be read ({_reason(error)}). Check the path.") from None
     if max(size, len(data)) > limits.MAX_BYTES:
@@ -64,14 +67,6 @@ def in_file(path: object) -> Iterator[None]:
         raise error if error.source else error.in_source(name) from None
     except (GraphError, ModelError) as error:
         raise type(error)(f"{name}: {error}") from None
-
-
-def _unpacked(file: BinaryIO) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=file) as packed:
-            return packed.read(limits.MAX_BYTES + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ParseError(f"the compressed file is damaged ({error}). Compress it again.") from None
 
 
 def without_gz(path: str | os.PathLike[str]) -> Path:

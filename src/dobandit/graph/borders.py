@@ -68,7 +68,7 @@ class Borders:
 
     def border(self, chosen: Mask) -> tuple[Mask, Mask]:
         """(border, territory) where the arrows into `chosen` are cut."""
-        here = self._relevant(chosen)
+        here = closed(self._target, lambda v: 0 if chosen >> v & 1 else self._seen_from[v][0])
         children: dict[int, Mask] = dict.fromkeys(bits(here), 0)
         for v in children:
             for p in bits(self._seen_from[v][0] & here if not chosen >> v & 1 else 0):
@@ -83,10 +83,6 @@ class Borders:
             related = sum(1 << w for w in bits(free & ~inside) if self._seen_from[w][1] & outer)
             new |= (children[v] | related) & ~inside
         return union(self._seen_from[v][0] for v in bits(inside)) & ~inside, inside
-
-    def _relevant(self, chosen: Mask) -> Mask:
-        """The target and its ancestors among the nodes that stay, where the arrows into `chosen` are cut."""
-        return closed(self._target, lambda v: 0 if chosen >> v & 1 else self._seen_from[v][0])
 
     def possibly_optimal(self) -> list[tuple[str, ...]]:
         """Every possibly optimal set, the smallest first.

@@ -134,7 +134,8 @@ def without_causes(graph: CausalGraph, names: Iterable[str]) -> CausalGraph:
 
 
 def reduced(graph: CausalGraph, beside: Sequence[str] = ()) -> CausalGraph:
-    """The graph over the observed nodes, with an edge wherever there is a hidden path; nothing is checked.
+    """The graph over the observed nodes, with an edge wherever there is a hidden path; nothing is checked. A node has
+    the constant as a parent if it had it before, or if a hidden node can turn it on.
 
     beside  hidden nodes that stay, without causes and effects: they are seen and kept, and nothing is learned from them
     """

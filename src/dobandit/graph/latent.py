@@ -96,27 +96,6 @@ def observed_ends(graph: CausalGraph) -> Iterator[tuple[int, set[int]]]:
         yield u, ends[u]
 
 
-def require_admissible(graph: CausalGraph) -> None:
-    """Refuse an inadmissible graph with its witness, and what can be done about it."""
-    answer = admissible(graph)
-    if answer.witness is not None:
-        from dobandit.graph.hiding import ways_out
-
-        raise GraphError(f"{RULE}, but {answer.witness}. {ways_out(graph, answer.witness, learner=False)}")
-
-
-def project_graph(graph: CausalGraph) -> CausalGraph:
-    """The Markovian graph G' over the observed nodes: what a learner needs to know.
-
-    A node has the constant as a parent in G' if it has in G, or if a hidden node can turn it on.
-    A graph without hidden variables is its own projection.
-    """
-    from dobandit.graph.hiding import reduced
-
-    require_admissible(graph)
-    return reduced(graph)
-
-
 def hidden_path_sums(graph: CausalGraph, theta: Sequence[float]) -> dict[tuple[int, int], float]:
     """By (source, sink): the sum over the hidden paths between them of the product of their weights.
 

@@ -27,7 +27,6 @@ from dobandit.model.weights import (
     keys_in_order,
     node_array,
     number,
-    reach_of,
     refuse_bad_weights,
     weight_array,
 )
@@ -93,8 +92,13 @@ class WeightedModel(CausalModel):
 
     @cached_property
     def reach(self) -> Reach:
-        """The least and the largest weighted sum of each node over all patterns of its parents, by id."""
-        return reach_of(self.graph, self.theta)
+        """From the bias and the negative weights to the bias and the positive ones; 0 for the constant itself."""
+        bias, child = self.graph.arrays.parent == 0, self.graph.slot_child
+        low, high = (
+            np.bincount(child, weights=np.where(counted | bias, self.theta, 0.0), minlength=len(self.graph) + 1)
+            for counted in (self.theta < 0, self.theta > 0)
+        )
+        return Reach(low.astype(float), high.astype(float))
 
     def link(self, name: str) -> Link:
         """The link of a node.

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dobandit.errors import ModelError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.states import Binarise, refuse_unknown, states_of_one
+from dobandit.graph.formats.draft import Binarise, refuse_unknown, states_of_one
 from dobandit.graph.hiding import changed
 from dobandit.model.tables import MOST_PARENTS, TableModel
 

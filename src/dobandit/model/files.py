@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,9 @@ from dobandit.errors import GraphError, ModelError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats import format_of_path, parse_graph, plain_text, sniff
 from dobandit.graph.formats.bif import network_of
-from dobandit.graph.formats.draft import usual_controllable
+from dobandit.graph.formats.draft import STRUCTURE, Binarise, ManyStatesError, usual_controllable
 from dobandit.graph.formats.json_format import graph_of_model_document
 from dobandit.graph.formats.json_text import fault_at, load_json
-from dobandit.graph.formats.states import STRUCTURE, Binarise, ManyStatesError
 from dobandit.model.bglm import BinaryGLM, LinearModel
 from dobandit.model.links import BUILDERS, Link, identity, link_from_document
 from dobandit.model.network import Network
@@ -73,20 +72,19 @@ def read_model(
     with in_file(path):
         text = read_text(path)
         kind = format or format_of_path(path)
-        if kind == "bif" or (kind is None and sniff(text) == "bif"):
+        with suppress(ParseError):  # it begins like nothing: what reads it says what is wrong
+            kind = kind or sniff(text)
+        if kind == "bif":
             return Network.from_bif(text).binary(**roles, binarise=binarise)
-        if target is not None or latent or controllable is not None or context or binarise:
-            raise GraphError("a model file says its target and the other roles itself; drop the options.")
-        if format is None and _begins_like_a_graph(text):
+        _refuse_roles(**roles, binarise=binarise)
+        if format is None and kind not in ("json", None):
             raise ParseError(f"this begins like a graph, which has no weights; {_MODEL}, in JSON.")
         return parse_model(text)
 
 
-def _begins_like_a_graph(text: str) -> bool:
-    try:
-        return sniff(text) not in ("json", "bif")
-    except ParseError:  # it begins like nothing: what reads it says what is wrong
-        return False
+def _refuse_roles(**roles: Any) -> None:
+    if any(said not in (None, (), [], {}) for said in roles.values()):
+        raise GraphError("a model file says its target and the other roles itself; drop the options.")
 
 
 def read_graph_or_model(
@@ -111,18 +109,13 @@ def read_graph_or_model(
         if kind == "json":
             document = load_json(text)
             if is_model_document(document):
-                if any(said not in (None, ()) for said in roles.values()):
-                    raise GraphError(
-                        "a model file says its target, latent, context and controllable variables itself; drop the "
-                        "options."
-                    )
+                _refuse_roles(**roles)
                 return model_from_document(document)
         if kind == "bif" and tables and not structure_only:
             said = network_of(plain_text(text))
             if said.tables:
-                whole = Network.of_text(said)
                 try:
-                    return whole.binary(**roles, binarise=binarise)
+                    return Network.of_text(said).binary(**roles, binarise=binarise)
                 except ManyStatesError as error:
                     raise ManyStatesError(f"{error}{STRUCTURE}") from None
         return parse_graph(text, kind, **roles, binarise=binarise, structure_only=structure_only)

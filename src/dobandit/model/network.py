@@ -17,8 +17,7 @@ from dobandit.errors import GraphError, ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import plain_text
 from dobandit.graph.formats.bif import NetworkText, network_of, tables_text
-from dobandit.graph.formats.draft import GraphDraft, build
-from dobandit.graph.formats.states import Binarise
+from dobandit.graph.formats.draft import Binarise, GraphDraft, build
 from dobandit.model.tables import TableModel
 from dobandit.text_files import in_file, read_text, write_atomically
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import overload
 
-from dobandit.errors import ModelError, listed
+from dobandit.errors import GraphError, ModelError, listed
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats.networkx_format import as_graph
-from dobandit.graph.hiding import names_to_hide, with_hidden
-from dobandit.graph.latent import hidden_path_sums, project_graph
+from dobandit.graph.hiding import names_to_hide, reduced, ways_out, with_hidden
+from dobandit.graph.latent import RULE, admissible, hidden_path_sums
 from dobandit.model.bglm import BinaryGLM, LinearModel, WeightedModel
 from dobandit.model.links import identity
 from dobandit.model.weights import keys_in_order
@@ -43,12 +43,18 @@ def project(what: CausalGraph | BinaryGLM | LinearModel, hide: Hide = ()) -> Cau
     """
     if not isinstance(what, WeightedModel):
         graph = as_graph(what, "a graph or a model can be projected", ModelError)
-        return project_graph(with_hidden(graph, names_to_hide(graph, hide)))
+        return _markovian(with_hidden(graph, names_to_hide(graph, hide)))
     whole = with_hidden(what.graph, names_to_hide(what.graph, hide))
     if not whole.latent:
         return what
-    _require_linear(what, whole)
-    graph = project_graph(whole)
+    nonlinear = [name for name in whole.nodes if what.link(name) is not identity]
+    if nonlinear:
+        raise ModelError(
+            f"hidden variables can be removed from linear models only, but {listed(nonlinear)} "
+            f"({what.link(nonlinear[0]).name} link) is not linear. Use the identity link, or observe "
+            f"{listed(whole.latent)}."
+        )
+    graph = _markovian(whole)
     names = ("", *whole.nodes)
     weights: dict[str | Edge, float] = dict.fromkeys(keys_in_order(graph), 0.0)  # G' may only allow for a bias
     for (source, sink), total in hidden_path_sums(whole, what.theta.tolist()).items():
@@ -56,11 +62,9 @@ def project(what: CausalGraph | BinaryGLM | LinearModel, hide: Hide = ()) -> Cau
     return what.on(graph, weights)
 
 
-def _require_linear(model: WeightedModel, whole: CausalGraph) -> None:
-    nonlinear = [name for name in model.graph.nodes if model.link(name) is not identity]
-    if nonlinear:
-        raise ModelError(
-            f"hidden variables can be removed from linear models only, but {listed(nonlinear)} "
-            f"({model.link(nonlinear[0]).name} link) is not linear. Use the identity link, or observe "
-            f"{listed(whole.latent)}."
-        )
+def _markovian(graph: CausalGraph) -> CausalGraph:
+    """G' over the observed nodes, which a graph without hidden ones is itself; an inadmissible graph is refused."""
+    witness = admissible(graph).witness
+    if witness is not None:
+        raise GraphError(f"{RULE}, but {witness}. {ways_out(graph, witness, learner=False)}")
+    return reduced(graph)

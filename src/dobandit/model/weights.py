@@ -162,19 +162,6 @@ class Reach(NamedTuple):
     high: NDArray[np.float64]  # (n + 1,)
 
 
-def reach_of(graph: CausalGraph, theta: NDArray[np.float64]) -> Reach:
-    """From the bias and the negative weights to the bias and the positive ones; 0 for the constant itself."""
-    ptr, parent = graph.arrays.parent_ptr, graph.arrays.parent
-    child = graph.slot_child
-    low, high = (
-        np.bincount(child, weights=np.where(counted | (parent == 0), theta, 0.0), minlength=len(ptr) - 1).astype(float)
-        for counted in (theta < 0, theta > 0)
-    )
-    for ends in (low, high):
-        ends.setflags(write=False)
-    return Reach(low, high)
-
-
 def refuse_bad_weights(model: WeightedModel) -> None:
     """Weights in their link's range, and probabilities in [0, 1] for every pattern of the parents."""
     child = model.graph.slot_child

@@ -15,12 +15,19 @@ from dobandit import limits
 from dobandit.errors import GraphError, ParseError, closest, located
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format
-from dobandit.graph.formats.draft import GraphDraft, build
+from dobandit.graph.formats.draft import (
+    STRUCTURE,
+    Binarise,
+    GraphDraft,
+    ManyStatesError,
+    build,
+    refuse_unknown,
+    states_of_one,
+)
 from dobandit.graph.formats.json_text import load_json as load_json
 from dobandit.graph.formats.networkx_format import as_graph as as_graph
 from dobandit.graph.formats.networkx_format import from_networkx as from_networkx
 from dobandit.graph.formats.networkx_format import to_networkx as to_networkx
-from dobandit.graph.formats.states import STRUCTURE, Binarise, ManyStatesError, refuse_unknown, states_of_one
 from dobandit.text_files import in_file, path_of, read_text, without_gz, write_atomically
 
 
@@ -155,10 +162,6 @@ def print_graph(graph: CausalGraph, format: str) -> str:
     True
     """
     text: str = _FORMATS[_known(format)].module.text_of(graph)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise GraphError("names are Unicode text, but one has half of a surrogate pair. Rename it.") from None
     return text
 
 

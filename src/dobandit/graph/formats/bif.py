@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 from dobandit import limits
 from dobandit.errors import closest
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.draft import ROLES, GraphDraft, marks
+from dobandit.graph.formats.draft import ROLES, GraphDraft, many_states, marks
 from dobandit.graph.formats.lexer import QUOTED, Tokens, quote, take_name, token_pattern, unquote
-from dobandit.graph.formats.states import many_states
 
 _TOKENS = token_pattern(
     skip=r"\s++|//[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/",

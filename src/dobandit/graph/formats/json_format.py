@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from dobandit.errors import GraphError, ParseError, closest, listed
+from dobandit.errors import ParseError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.draft import GraphDraft, build, isolated, listed_roles
 from dobandit.graph.formats.json_text import fault_at, json_path, load_json
@@ -172,11 +172,7 @@ def _parents(name: str, node: object, nodes: dict[str, Any]) -> Iterable[str]:
 
 
 def document_of(graph: CausalGraph) -> dict[str, Any]:
-    """The graph document; roles that are the default are left out. Raises GraphError where JSON has no such name."""
-    try:
-        "".join(graph.nodes).encode()
-    except UnicodeEncodeError:
-        raise GraphError("names are Unicode text, but one has half of a surrogate pair. Rename it.") from None
+    """The graph document; roles that are the default are left out."""
     said = {**listed_roles(graph), "nodes": tuple(isolated(graph)) or None}
     keys = ("latent", "context", "nodes", "controllable", "bias")
     lists = {key: list(names) for key in keys if (names := said.get(key)) is not None}
