@@ -211,7 +211,7 @@ def large_greedy(nodes, edges):
     node = np.arange(1, nodes, dtype=np.int32)
 
     def take(steps):
-        """The steps of `oracle.greedy` on a bare graph: to name a million options takes longer than to search them."""
+        """The steps of `oracle.greedy` on a bare graph; `Options` of so many names would take longer."""
         value, blocked = full_pass(p), np.zeros(len(node), dtype=bool)
         for _ in range(steps):
             best = int(np.argmax(np.where(blocked, -1.0, (1.0 - p.means[node]) * p.paths[node])))

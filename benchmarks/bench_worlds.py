@@ -24,7 +24,7 @@ import numpy as np
 from dobandit import BLMLR, KLUCB, UCB, CausalTS, CausalUCB, EpsilonGreedy, Random, simulate
 from dobandit.estimation.mixture import TABLE
 from dobandit.policy.base import Policy
-from dobandit.policy.causal_engine import causal_engine
+from dobandit.policy.causal_engine import CausalEngine, parts_of
 from dobandit.policy.engine import Engine, Rounds
 from dobandit.policy.problem import Problem
 from worlds import KINDS, Case, make
@@ -59,7 +59,9 @@ class Tabular(Policy):
     def engine(self, problem: Problem) -> Engine:
         has = np.zeros((len(problem.graph) + 1, 3), dtype=bool)
         has[1:, TABLE] = True
-        return causal_engine(problem, has, 2.0)
+        engine = CausalEngine(problem, lambda believed: parts_of(believed, 2.0, has=has))
+        engine.watches_graph = False
+        return engine
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _HOME = {
     "to_networkx": "dobandit.graph.formats",
     "admissible": "dobandit.graph.latent",
     "BinaryGLM": "dobandit.model.bglm",
-    "LinearModel": "dobandit.model.linear",
+    "LinearModel": "dobandit.model.bglm",
     "TableModel": "dobandit.model.tables",
     "Link": "dobandit.model.links",
     "Expectation": "dobandit.model.inference",
@@ -93,10 +93,10 @@ if TYPE_CHECKING:
     from dobandit.graph.latent import admissible as admissible
     from dobandit.model import links as links
     from dobandit.model.bglm import BinaryGLM as BinaryGLM
+    from dobandit.model.bglm import LinearModel as LinearModel
     from dobandit.model.files import read_model as read_model
     from dobandit.model.inference import Expectation as Expectation
     from dobandit.model.inference import expect as expect
-    from dobandit.model.linear import LinearModel as LinearModel
     from dobandit.model.links import Link as Link
     from dobandit.model.network import Network as Network
     from dobandit.model.projection import project as project

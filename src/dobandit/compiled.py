@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Unless it is said not to be, whatever a kernel calls that is merged into its callers is merged into them, too.
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, "forceinline": False}
 # The packages with kernels: an edit elsewhere leaves the compiled ones as they are.
-_WITH_KERNELS = ("graph", "model", "estimation", "oracle", "policy")
+_WITH_KERNELS = ("model", "estimation", "oracle", "policy")
 
 
 def kernel(function: F) -> F:
@@ -30,11 +30,6 @@ def kernel(function: F) -> F:
 def inlined(function: F) -> F:
     """A kernel that is merged into its callers: named tuples of many arrays are costly to hand over."""
     return _compiled(function, forceinline=True)
-
-
-def allocating(function: F) -> F:
-    """A kernel that may make lists and arrays of its own; not for hot loops."""
-    return _compiled(function, _nrt=True)
 
 
 def _compiled(function: F, **options: Any) -> F:

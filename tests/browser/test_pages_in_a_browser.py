@@ -20,7 +20,7 @@ import pytest
 
 import dobandit as dob
 from dobandit.experiment.storage import MemoryStorage
-from dobandit.report.html import study_page
+from dobandit.report.study_report import study_page
 from dobandit.service.pages.experiment import snapshot_of
 from helpers.page_faults import FAULTS, decent
 from helpers.worlds import THOROUGH

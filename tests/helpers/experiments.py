@@ -36,6 +36,11 @@ from dobandit.policy.problem import problem_of
 from helpers.worlds import PLAIN_LINKS
 
 
+def id_of(experiment):
+    """The id under which the storage keeps an experiment."""
+    return experiment.storage.find(experiment.name).id
+
+
 class Clock:
     def __init__(self, now=1_700_000_000.0):
         self.now = now
@@ -63,7 +68,6 @@ CASES = {
     "closed-form": (paper.G5, 2, BLMLR(radius_scale=0.1), {}),
     "boxed": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed"), {}),
     "search": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"), {}),
-    "greedy": (paper.G5, 2, BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"), {}),
     "lemma": (paper.G1, 3, BLMLR(radius="lemma", delta=0.1), {}),
     "linear-ofu": (paper.G4, 2, BGLMOFU(radius_scale=0.1, initial=20), {}),
     "logistic-ofu": (LOGISTIC, 2, BGLMOFU(radius_scale=0.1, initial=15), {}),
@@ -276,7 +280,7 @@ def refused(kind, call, *words):
 
 
 def whole_log(experiment):
-    return list(experiment.stored_trials())
+    return list(experiment.log.stored_trials())
 
 
 def played(name, rounds=30, storage=None, **more):

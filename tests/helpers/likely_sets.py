@@ -13,7 +13,7 @@ from dobandit.oracle.anytime_values import anytime_values, fill_intervals
 from dobandit.oracle.frontier import frontier_of
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.anytime_intervals import anytime_intervals
-from dobandit.policy.causal_engine import causal_engine
+from dobandit.policy.causal_engine import CausalEngine, parts_of
 from dobandit.policy.engine import Rounds, no_context
 from dobandit.policy.problem import problem_of
 
@@ -27,7 +27,9 @@ def engine_of(graph, link=identity, members=""):
         return CausalUCB().engine(problem)
     has = np.tile([letter in members for letter in "scto"], (len(graph) + 1, 1))
     has[0] = False
-    return causal_engine(problem, has, 2.0)
+    engine = CausalEngine(problem, lambda believed: parts_of(believed, 2.0, has=has))
+    engine.watches_graph = False
+    return engine
 
 
 def told(engine, values):

@@ -150,11 +150,6 @@ def test_a_context_variable_is_no_part_of_an_action():
             "causal-ucb",
             "='",
         ),
-        (
-            ["create", "x", "shop.json", "-k", 1, "--policy", "blm-lr:oracle=greedy"],
-            "oracle=greedy in --policy needs regions",
-            "='",
-        ),
         (["create", "x", "shop.json", "-k", 1, "--lease", "90000d"], "at most 11,574d", "timedelta"),
     ],
 )
@@ -180,7 +175,7 @@ def test_every_way_out_that_a_message_names_has_a_spelling():
                 texts = [n.value for n in ast.walk(raised) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
                 found |= set(re.findall(r"(?<![\w'\"`:,+-])([a-z][a-z_]+)=(?=['{\[<.]|\w|$)", " ".join(texts)))
     assert found - known - only_python == {"key"}  # key=value, of policies' settings
-    assert {"context", "effects", "region"} <= found
+    assert {"context", "effects"} <= found
 
 
 def test_ways_on_from_hidden_causes_are_spelled_as_commands():

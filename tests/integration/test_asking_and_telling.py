@@ -16,6 +16,7 @@ from dobandit.errors import (
     InterventionError,
     ObservationError,
 )
+from dobandit.policy.arms import ArmsEngine
 from helpers.experiments import CASES, G4, SMOOTH, TWINS, Clock, again, case, drawn, make, refused, said, whole_log
 
 # -- ask -----------------------------------------------------------------------------------------------------------
@@ -101,20 +102,19 @@ def test_refusals_store_nothing(storage):
     assert experiment.ask().number == 1
 
 
-def test_a_refused_ask_undoes_what_it_had_handed_out(storage):
+def test_a_refused_ask_undoes_what_it_had_handed_out(storage, monkeypatch):
     clock = Clock(0.0)
     experiment = make(storage, policy=dob.UCB(), clock=clock)
     experiment.ask(lease=10)
     clock.now = 20.0
     expired = whole_log(experiment)
-    engine = experiment._replica.learner.engine
 
     def fails(*_):
         raise InterventionError("no set")
 
-    engine.choose = fails  # the expired trial is handed out again, and then there is no other
-    refused(InterventionError, lambda: experiment.ask(n=2), "no set")
-    del engine.choose
+    with monkeypatch.context() as patched:  # the expired trial is handed out again, and then there is no other
+        patched.setattr(ArmsEngine, "choose", fails)
+        refused(InterventionError, lambda: experiment.ask(n=2), "no set")
     assert whole_log(experiment) == expired
     assert again(experiment, clock).ask().issued == 2
     assert experiment.tell(0, {"Y": 1}).late  # what was never handed out is not held

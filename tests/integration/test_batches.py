@@ -14,7 +14,7 @@ import dobandit as dob
 from dobandit.errors import ConflictError, DobanditError, ExperimentError, ObservationError, ParseError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.unordered import spread
-from helpers.experiments import CASES, knowledge, said
+from helpers.experiments import CASES, id_of, knowledge, said
 
 GRAPH = dob.CausalGraph([("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")], target="buy")
 ROWS = [{"email": 0, "coupon": 0, "visit": v, "buy": b} for v, b in [(0, 0), (1, 0), (1, 1), (0, 0), (1, 0), (0, 0)]]
@@ -47,7 +47,7 @@ def test_rows_of_every_make_are_the_same_content(storage, tmp_path):
     rows, summed = rows_after(trial.do), rows_after(trial.do, SUMMED)
     told = experiment.tell(trial, rows)
     assert (told.rounds, told.partial, told.repeated, told.missing) == (6, False, False, ())
-    stored = experiment.stored_trial(0)
+    stored = experiment.log.stored_trial(0)
     assert (stored.rounds, stored.size) == (6, 6)
     for same in itertools.chain(every_make(rows, tmp_path), every_make(summed, tmp_path)):
         again = experiment.tell(trial, same)
@@ -55,7 +55,7 @@ def test_rows_of_every_make_are_the_same_content(storage, tmp_path):
     for other in (rows[1:], [*rows, rows[0]], rows[0], summed[:2]):
         with pytest.raises(ConflictError, match="6 rounds"):
             experiment.tell(trial, other)
-    assert experiment.stored_trial(0) == stored
+    assert experiment.log.stored_trial(0) == stored
 
 
 def test_a_batch_of_one_is_a_round():
@@ -64,7 +64,7 @@ def test_a_batch_of_one_is_a_round():
     two.ask()
     one.tell(0, row)
     assert two.tell(0, [row]).rounds == 1
-    assert one.stored_trial(0).observation == two.stored_trial(0).observation
+    assert one.log.stored_trial(0).observation == two.log.stored_trial(0).observation
     assert one.tell(0, {**row, "count": 1}).repeated
     assert two.tell(0, row).repeated
 
@@ -119,7 +119,7 @@ def test_answers_weigh_by_counts():
 
 def stored(experiment):
     """What the told trials of a log have to teach."""
-    told = [trial for trial in experiment.stored_trials() if trial.state == "told"]
+    told = [trial for trial in experiment.log.stored_trials() if trial.state == "told"]
     return [(trial.do, trial.observation, trial.counts, trial.rounds, trial.partial) for trial in told]
 
 
@@ -223,8 +223,8 @@ def test_a_damaged_batch_says_so():
     for field, text in (("counts", "[1]"), ("counts", "[0,1]"), ("counts", "{}"), ("observation", "[[1,1,1,1]]")):
         storage = MemoryStorage()
         broken = make(storage)
-        with storage.writing(broken._id) as writer:
-            writer.add([experiment.stored_trial(0)._replace(**{field: text})])
+        with storage.writing(id_of(broken)) as writer:
+            writer.add([experiment.log.stored_trial(0)._replace(**{field: text})])
         with pytest.raises(dob.errors.StorageError, match="damaged"):
             broken.ask()
 

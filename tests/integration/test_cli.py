@@ -172,7 +172,7 @@ def test_names_are_never_markup(tmp_path):
 
 
 def test_import_is_light():
-    heavy = ("numba", "scipy", "networkx", "altair", "click")
+    heavy = ("numba", "scipy", "networkx", "vl_convert", "click")
     code = f"import dobandit, sys; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -8,7 +8,7 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 from dobandit.experiment.export import csv_parts
-from dobandit.experiment.replica import Replica
+from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.experiment.storage import open_storage
 from helpers import forked
 from helpers.experiments import again, make, numbered
@@ -21,7 +21,7 @@ class Thinking:
 
     def __init__(self, monkeypatch, meanwhile, times=1):
         self.calls, self.free = 0, []
-        plain = Replica.situation
+        plain = ReplayedLearner.situation
 
         def situation(replica, *arguments):
             self.calls += 1
@@ -29,7 +29,7 @@ class Thinking:
                 self.free.append(in_time(meanwhile))
             return plain(replica, *arguments)
 
-        monkeypatch.setattr(Replica, "situation", situation)
+        monkeypatch.setattr(ReplayedLearner, "situation", situation)
 
 
 def in_time(run):
@@ -48,7 +48,7 @@ def test_others_write_while_a_choice_is_made(storage, monkeypatch):
     thinking = Thinking(monkeypatch, lambda: worker.tell(held, {"Y": 1}))
     trial = asker.ask()
     assert (thinking.free, thinking.calls) == ([True], 1)
-    assert asker.stored_trial(trial.number).asked_after == 0
+    assert asker.log.stored_trial(trial.number).asked_after == 0
     explained = again(asker).explain(trial.number)
     assert (explained.pending, explained.rounds) == (1, 0)
     assert explained.predicted == trial.predicted
@@ -95,13 +95,13 @@ def test_an_answer_keeps_nobody_from_asking(storage, monkeypatch):
 FORK = """
 import os, signal, sys, threading, warnings
 import dobandit as dob
-from dobandit.experiment.replica import Replica
+from dobandit.experiment.replayed_learner import ReplayedLearner
 
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks where there are threads
 graph = dob.CausalGraph([("A", "Y"), ("B", "Y")], target="Y")
 experiment = dob.create_experiment("spring", graph, 1, dob.Random(), sys.argv[1], seed=1)
 experiment.ask()
-thinking, forked, plain = threading.Event(), threading.Event(), Replica.situation
+thinking, forked, plain = threading.Event(), threading.Event(), ReplayedLearner.situation
 
 def situation(replica, *arguments):
     if threading.current_thread() is not threading.main_thread():
@@ -109,7 +109,7 @@ def situation(replica, *arguments):
         forked.wait(30)
     return plain(replica, *arguments)
 
-Replica.situation = situation
+ReplayedLearner.situation = situation
 asking = threading.Thread(target=experiment.ask)
 asking.start()
 thinking.wait(30)
@@ -161,7 +161,7 @@ def test_an_export_is_written_bit_by_bit(tmp_path, monkeypatch):
     whole = experiment.to_csv()
     monkeypatch.setattr("dobandit.experiment.export._AT_ONCE", 1000)
     monkeypatch.setattr("dobandit.experiment.export._GROUP", 70)
-    parts = list(csv_parts(experiment.stored_trials(), experiment.columns))
+    parts = list(csv_parts(experiment.log.stored_trials(), experiment.columns))
     assert len(parts) > 10
     assert max(map(len, parts)) < 2000
     assert "".join(parts) == whole

@@ -8,10 +8,11 @@ import pytest
 import dobandit as dob
 from dobandit.errors import ExperimentError, InterventionError, ObservationError
 from dobandit.estimation.confidence import beta_binomial
-from dobandit.experiment.replica import batches_of, trial_draws
+from dobandit.experiment.replayed_learner import batches_of, trial_draws
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
-from helpers.experiments import CASES, Clock, knowledge, said, settings_of
+from dobandit.policy.model_engine import ModelEngine
+from helpers.experiments import CASES, Clock, id_of, knowledge, said, settings_of
 
 FUNNEL = dob.CausalGraph(
     [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("mobile", "visit")],
@@ -119,7 +120,8 @@ def test_shares_that_are_refused(share):
 
 def test_the_share_of_control_rounds_is_part_of_the_definition():
     plain, held = plain_policy(), plain_policy(control=0.1)
-    assert (plain.definition.document["control"], held.definition.document["control"]) == (0.0, 0.1)
+    assert "control" not in plain.definition.document
+    assert held.definition.document["control"] == 0.1
     with pytest.raises(ExperimentError, match="another control"):
         plain_policy(storage=held.storage, if_exists="open")
     assert plain_policy(storage=held.storage, if_exists="open", control=0.1).definition.control == 0.1
@@ -155,7 +157,7 @@ def test_seen_not_set():
     experiment = make(MOBILE)
     trial = experiment.ask(context={"mobile": 1})
     experiment.tell(trial, {"visit": 1, "buy": 0})
-    rounds, _ = batches_of(experiment.storage.closed_since(experiment._id, 0, 1), experiment.columns)
+    rounds, _ = batches_of(experiment.storage.closed_since(id_of(experiment), 0, 1), experiment.columns)
     names = ["", *experiment.columns.names]
     assert {names[i] for i in np.flatnonzero(rounds.was_set[0])} == set(trial.do)
     assert rounds.values[0, names.index("mobile")] == 1.0
@@ -163,11 +165,10 @@ def test_seen_not_set():
         experiment.record({"mobile": 1}, {"buy": 1})
 
 
-def test_the_engine_is_told_the_context():
+def test_the_engine_is_told_the_context(monkeypatch):
     experiment, seen = make(MOBILE, policy=dob.BLMLR(radius_scale=0.1)), []
-    engine = experiment._replica.learner.engine
-    plain = engine.choose
-    engine.choose = lambda now: seen.append(now) or plain(now)
+    plain = ModelEngine.choose
+    monkeypatch.setattr(ModelEngine, "choose", lambda self, now: seen.append(now) or plain(self, now))
     experiment.ask(context={"mobile": 0}, size=30)
     experiment.ask(context={"mobile": 1}, available=["email"])
     at = 1 + experiment.columns.names.index("mobile")

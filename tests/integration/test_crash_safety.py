@@ -11,6 +11,7 @@ import pytest
 import dobandit as dob
 from dobandit.errors import ConflictError
 from dobandit.experiment.storage import sqlite
+from helpers.experiments import id_of
 from helpers.worlds import THOROUGH
 from helpers.zygote import GRAPH, NAME, Child, create, intact, open_at, refused, some_observation, told, write_for_ever
 
@@ -109,13 +110,13 @@ def rounds(send, storage, worker, each):
 
 def check_every_ask(experiment):
     """What each of the processes was handed out follows from the log: what was closed, and what was under way."""
-    from dobandit.experiment.replica import Replica
+    from dobandit.experiment.replayed_learner import ReplayedLearner
 
-    columns, replica = experiment.columns, Replica(experiment.definition, experiment.columns)
-    trials, closed = list(experiment.stored_trials()), experiment.storage.closed_since(experiment._id, 0)
+    columns, replica = experiment.columns, ReplayedLearner(experiment.definition, experiment.columns)
+    trials, closed = list(experiment.log.stored_trials()), experiment.storage.closed_since(id_of(experiment), 0)
     others = 0
     for trial in trials:
-        replica.follow(closed[replica.position : trial.asked_after])
+        replica.add(closed[replica.position : trial.asked_after])
         pending = [replica.pending(t) for t in trials[: trial.number] if t.position >= trial.asked_after]
         now = replica.situation(trial.number, None, pending, replica.known(None))
         choice = replica.learner.engine.choose(now)
@@ -129,7 +130,7 @@ def check_every_ask(experiment):
 def asked_after_replay(experiment):
     """What is asked next by one process that lived through the log, a round at a time."""
     alone = create("memory")
-    for trial in experiment.storage.closed_since(experiment._id, 0):
+    for trial in experiment.storage.closed_since(id_of(experiment), 0):
         do, observation = map(alone.columns.decode, (trial.do, trial.observation))
         alone.record(do, observation)
         assert alone.learner.rounds == trial.position + 1

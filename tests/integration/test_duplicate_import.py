@@ -46,8 +46,7 @@ def test_the_same_rounds_twice(storage):
     sums = experiment.status().trials
     assert brought(experiment, [*ROWS[:-1], ROWS[0]]) == []  # one of them differs
     assert brought(experiment, ROWS) == [f"trials 0 to {size - 1}"]
-    newest = experiment.status().trials
-    assert brought(experiment, ROWS[::-1]) == [f"trials {newest - size} to {newest - 1}"]  # in another order
+    assert brought(experiment, ROWS[::-1]) == [f"trials 0 to {size - 1}"]  # in another order
     assert brought(experiment, SUMS) == [f"trials {size + 1} to {sums - 1}"]
     assert brought(experiment, ROWS[:9]) == brought(experiment, ROWS[:9]) == []  # so few may be equal by chance
     numbered = [{**row, "trial.number": 7} for row in SUMS[:2]]

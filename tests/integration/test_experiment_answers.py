@@ -16,7 +16,7 @@ from dobandit.errors import (
     InterventionError,
     PolicyError,
 )
-from dobandit.experiment.replica import Replica
+from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.oracle.actions import Action
 from helpers.experiments import (
@@ -25,6 +25,7 @@ from helpers.experiments import (
     again,
     case,
     drawn,
+    id_of,
     knowledge,
     make,
     played,
@@ -47,7 +48,7 @@ def test_recommend(name):
     assert experiment.recommend()[:3] == best[:3]
     assert again(experiment).recommend() == experiment.recommend()
     # By hand: no set of those that the policy compares has a larger estimate.
-    if name not in ("search", "greedy"):
+    if name != "search":
         values = [learner.expected(action.named(learner.graph)) for action in listed(learner.engine.actions())]
         tried = values if name not in ARMS else [v for v, n in zip(values, learner.engine.state.plays) if n]  # noqa: B905
         assert best.value == pytest.approx(max(tried), abs=1e-12)
@@ -274,8 +275,8 @@ def test_explanations(name):
     rows = whole_log(experiment)
     then = [experiment.explain(number) for number in range(trials)]
     for row, shown, said_ in zip(rows, then, experiment.trials(), strict=True):
-        replica = Replica(experiment.definition, experiment.columns)
-        replica.follow(experiment.storage.closed_since(experiment._id, 0)[: row.asked_after])
+        replica = ReplayedLearner(experiment.definition, experiment.columns)
+        replica.add(experiment.storage.closed_since(id_of(experiment), 0)[: row.asked_after])
         engine, learner = replica.learner.engine, replica.learner
         assert shown.do == said_["do"]
         assert shown.rounds == row.asked_after == learner.rounds
@@ -310,7 +311,7 @@ def test_explanations(name):
             assert all(path.names[-1] == "Y" for path in shown.paths)
         else:
             assert (shown.paths, shown.other_paths) == ((), None)
-        if row.optimistic is None or name == "greedy":
+        if row.optimistic is None:
             assert shown.runner_up is None
             continue
         names = json.loads(row.available) if row.available else None

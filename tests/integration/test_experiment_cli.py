@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from dobandit.cli.experiments import managing
-from dobandit.cli.options import lease_of
+from dobandit.cli.experiments import manage
+from dobandit.cli.options import seconds_of
 from dobandit.documents.live import trial_document
 from dobandit.experiment.trial import Trial
 from dobandit.policy.engine import Interval
@@ -93,7 +93,7 @@ def test_create_opens_what_exists_if_told_to(x):
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400)])
 def test_leases_have_units(text, seconds):
-    assert lease_of(text) == seconds
+    assert seconds_of(text) == seconds
 
 
 def test_list_and_show(x):
@@ -122,7 +122,7 @@ def test_rename(x):
 
 def test_delete_asks_and_refuses_where_nobody_can_answer(x, monkeypatch):
     assert "--yes" in refused(x("delete", "spring", code=2))
-    monkeypatch.setattr(managing, "at_a_terminal", lambda: True)
+    monkeypatch.setattr(manage, "at_a_terminal", lambda: True)
     declined = x("delete", "spring", code=1, stdin=b"n\n")
     assert declined.out == "nothing was deleted\n"
     assert "Delete experiment spring with its 0 trials" in declined.err
@@ -299,7 +299,7 @@ def test_record_and_import_and_export(x, tmp_path):
     assert x("import", "copy", "-", stdin=b"buy\n1\n").out == "imported 1 round as trial 4\n"
     x("create", "counted", "graph.txt", "-k", 1)
     counted = b"visit,buy,count\n1,1,30\n0,0,70\n"
-    assert x("import", "counted", "-", stdin=counted).out == "imported 100 rounds as trial 0\n"
+    assert x("import", "counted", "-", stdin=counted).out == "imported 100 rounds as trials 0 to 48\n"
     done = json_of(x("export", "copy", "log.out", "--format", "parquet", "--json"))
     assert done == {"file": "log.out", "format": "parquet", "trials": 5}
     assert (tmp_path / "log.out").read_bytes()[:4] == b"PAR1"
@@ -332,7 +332,8 @@ def test_an_export_replaces_nothing_unless_told_to_and_never_the_storage(x, tmp_
 
 
 def test_a_long_log_is_cut_in_the_table_only(x):
-    x("import", "spring", "-", stdin=b"buy\n" + b"1\n" * 60)
+    rows = "".join(f"{number},1\n" for number in range(60))
+    x("import", "spring", "-", stdin=f"trial.number,buy\n{rows}".encode())
     shown = x("trials", "spring")
     assert "the last 50 of 60" in shown.err
     assert len(json_of(x("trials", "spring", "--json"))) == 60

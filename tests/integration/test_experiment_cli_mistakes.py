@@ -112,19 +112,13 @@ def test_where_experiments_are_kept(run, tmp_path, monkeypatch):
     assert "--storage sqlite:///a.db" in run("experiment", "ask", "spring", "--storage", "a.db").out
 
 
-def test_storage_backup_and_upgrade(x, run, tmp_path):
+def test_storage_backup(x, run, tmp_path):
     assert "copied to copy.db" in run("storage", "backup", "copy.db").out
     refused(run("storage", "backup", "copy.db", code=2))
     assert json_of(run("storage", "backup", "two.db", "--json"))["file"] == "two.db"
     assert json_of(x("list", "--json", "--storage", "copy.db"))[0]["name"] == "spring"
-    assert "nothing was changed" in run("storage", "upgrade").out
-    assert "nothing was changed" in run("storage", "upgrade", "sqlite:///copy.db").out
-    versions = json_of(run("storage", "upgrade", "--storage", "copy.db", "--json"))
-    assert versions["from"] == versions["to"]
-    refused(run("storage", "upgrade", "absent.db", code=2))
-    refused(run("storage", "upgrade", "memory", code=2))
-    for command in ("upgrade", "backup"):
-        assert f"dobandit storage {command}" in run("storage", command, "--help").out
+    assert "dobandit storage backup" in run("storage", "backup", "--help").out
+    refused(run("storage", "upgrade", code=2))
 
 
 # -- start-up ----------------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import pytest
 from dobandit import CausalGraph, create_experiment
 from dobandit.errors import StorageError
 from dobandit.experiment.storage import MemoryStorage, open_storage
+from dobandit.experiment.stretches import Stretches
 from dobandit.policy.base import round_draws
 from dobandit.service.pages import words
-from dobandit.service.pages.course import Course
 from dobandit.service.pages.demo import NAME, Shop, begin, carried_out
 from helpers.pages import FUNNEL, HOSTILE, Visit, harmless
 
@@ -93,10 +93,10 @@ def test_a_snapshot_from_the_command_line(tmp_path, monkeypatch, capsys):
 
 
 def test_storage_trouble_on_the_list_is_said_for_its_line_alone(shop, monkeypatch):
-    def broken(course, most):
+    def broken(stretches, most):
         raise StorageError(f"{shop.storage.url}: the log is damaged")
 
-    monkeypatch.setattr(Course, "parts", broken)
+    monkeypatch.setattr(Stretches, "parts", broken)
     assert "the storage: the log is damaged" in shop.get("/").text
 
 

@@ -88,7 +88,7 @@ def test_a_group_of_fewer_than_two_is_no_group(run, group):
 
 
 def test_markup_in_a_name_is_a_name(run):
-    assert "do([/x]=1)" in run("expect", "model.json", "--do", "[/x]=1")
+    assert "do([/x] = 1)" in run("expect", "model.json", "--do", "[/x]=1")
 
 
 def test_names_on_a_narrow_screen_are_not_cut_in_two(run, monkeypatch):
@@ -162,8 +162,8 @@ def test_links_that_are_nearly_flat_end_in_words(link, causes):
     with pytest.raises(PolicyError, match=r"kappa = inf f' must be above 0|Eq. \(3\) asks for lambda_min >= inf"):
         dob.BGLMOFU().start(graph, 1, horizon=1000, links={"Y": link})
     if causes == 186:
-        assert dob.BGLMOFU(initial=5).start(graph, 1, horizon=1000, links={"Y": link}).propose() == {}
-        assert dob.BGLMOFU(initial="formula", zeta=1e-200).start(graph, 1, links={"Y": link}).propose() == {}
+        with pytest.raises(PolicyError, match=r"up to 12 causes.*Use CausalUCB"):
+            dob.BGLMOFU(initial=5).start(graph, 1, horizon=1000, links={"Y": link})
 
 
 # -- explain and export ------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def line(do, visit, buy, count):
 
 def stored(experiment):
     """What the told trials of a log have to teach."""
-    told = [trial for trial in experiment.stored_trials() if trial.state == "told"]
+    told = [trial for trial in experiment.log.stored_trials() if trial.state == "told"]
     return [(trial.do, trial.observation, trial.counts, trial.rounds, trial.partial) for trial in told]
 
 

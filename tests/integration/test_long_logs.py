@@ -9,14 +9,15 @@ import pytest
 
 from dobandit import UCB, CausalGraph
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment import known, replica
-from dobandit.experiment.replica import Replica
+from dobandit.experiment import accumulator, checkpoints
+from dobandit.experiment.replayed_learner import ReplayedLearner
+from dobandit.experiment.status_sums import StatusSums
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage.sql import SQLStorage
-from dobandit.experiment.tally import Tally
 from dobandit.policy import arms
-from dobandit.policy.engine import Action, Rounds
-from helpers.experiments import Clock, again, case, flat, make, numbered, played
+from dobandit.policy.engine import Action, Rounds, no_context
+from dobandit.policy.learner import Learner
+from helpers.experiments import Clock, again, case, flat, id_of, make, numbered, played
 
 
 def test_trials_in_pages():
@@ -82,7 +83,7 @@ ANSWERS = {
     "recommend": lambda e: e.recommend(),
     "diagnose": lambda e: e.diagnose(),
     "estimates": lambda e: e.estimates(),
-    "explain": lambda e: e.explain(e.storage.counters(e._id)[0] - 1),
+    "explain": lambda e: e.explain(e.storage.counters(id_of(e))[0] - 1),
 }
 
 
@@ -106,7 +107,7 @@ def test_an_answer_reads_what_is_new(tmp_path, read, name):
 
 
 def test_a_status_of_a_log_that_nobody_has_open_reads_little(tmp_path, read, monkeypatch):
-    monkeypatch.setattr("dobandit.experiment.known.EVERY", 20)
+    monkeypatch.setattr("dobandit.experiment.status_sums.EVERY", 20)
     storage = open_storage(str(tmp_path / "spring.db"))
     experiment = make(storage)
     experiment.import_history([({"X3": 1}, {"Y": i % 2}) for i in range(45)])
@@ -132,17 +133,17 @@ def test_a_log_that_is_read_in_parts_teaches_the_same(kind, tmp_path, request, m
         experiment.tell(second, {"Y": i % 2} if i != 5 else [{"Y": 1}, {"Y": 0}])
         experiment.tell(first, {"Y": i % 3 % 2})
     experiment.import_history(numbered(rounds))
-    one_by_one = Replica(experiment.definition, experiment.columns)
-    for trial in storage.closed_since(experiment._id, 0):
-        one_by_one.follow([trial])
+    one_by_one = ReplayedLearner(experiment.definition, experiment.columns)
+    for trial in storage.closed_since(id_of(experiment), 0):
+        one_by_one.add([trial])
     for part in (7, 16, 1000):
-        monkeypatch.setattr("dobandit.experiment.replica.PART", part)
-        replica = Replica(experiment.definition, experiment.columns)
-        replica.catch_up(storage, experiment._id, 100)
+        monkeypatch.setattr("dobandit.experiment.accumulator.PART", part)
+        replica = ReplayedLearner(experiment.definition, experiment.columns)
+        replica.follow(storage, id_of(experiment), 100)
         assert (replica.position, replica.doubts) == (100, one_by_one.doubts)
         assert flat(replica.learner.engine.state) == flat(one_by_one.learner.engine.state)
-    then = Replica(experiment.definition, experiment.columns)
-    then.catch_up(storage, experiment._id, 33)
+    then = ReplayedLearner(experiment.definition, experiment.columns)
+    then.follow(storage, id_of(experiment), 33)
     assert then.position == 33
     storage.delete("spring")
     experiment.close()
@@ -171,7 +172,7 @@ def row_rounds(row):
 @pytest.mark.parametrize("name", ["random", "continuous"])
 def test_the_sums_of_a_status(name, monkeypatch):
     """By hand from the rows, in this object, in one that is new, and in one that finds sums that were kept."""
-    monkeypatch.setattr("dobandit.experiment.known.EVERY", 7)
+    monkeypatch.setattr("dobandit.experiment.status_sums.EVERY", 7)
     clock = Clock()
     experiment = case(name, clock=clock, lease=5.0)
     for i in range(24):
@@ -190,9 +191,9 @@ def test_the_sums_of_a_status(name, monkeypatch):
             status, expected = experiment.status(), plain_status(experiment.trials(), clock.now)
             assert {key: getattr(status, key) for key in expected} == pytest.approx(expected, rel=1e-15)
             assert again(experiment, clock).status() == status
-    assert experiment.storage.tally(experiment._id)[0] >= 14
-    experiment.storage.keep_tally(experiment._id, 10**6, "{not what we wrote")
-    assert Tally.kept_in(experiment.storage, experiment._id, experiment.columns).position == 0
+    assert experiment.storage.tally(id_of(experiment))[0] >= 14
+    experiment.storage.keep_tally(id_of(experiment), 10**6, "{not what we wrote")
+    assert StatusSums.kept_in(experiment.storage, id_of(experiment), experiment.columns).position == 0
     assert again(experiment, clock).status() == experiment.status()
 
 
@@ -201,7 +202,7 @@ def test_a_status_says_how_far_it_is(storage, monkeypatch):
     experiment, seen = make(storage), []
     for i in range(25):
         experiment.record({}, {"Y": i % 2})
-    monkeypatch.setattr("dobandit.experiment.ledger.PART", 10)
+    monkeypatch.setattr("dobandit.experiment.accumulator.PART", 10)
     assert again(experiment).status(lambda *at: seen.append(at)) == experiment.status()
     assert seen == [(10, 25), (20, 25)]
 
@@ -210,7 +211,7 @@ def test_sums_that_may_not_be_kept_are_not_missed(tmp_path, monkeypatch):
     def refusing(*_):
         raise StorageError("no")
 
-    monkeypatch.setattr("dobandit.experiment.known.EVERY", 2)
+    monkeypatch.setattr("dobandit.experiment.status_sums.EVERY", 2)
     monkeypatch.setattr(SQLStorage, "keep_tally", refusing)
     experiment = make(open_storage(str(tmp_path / "spring.db")))
     for _ in range(5):
@@ -223,8 +224,8 @@ def test_a_tell_is_told_whatever_becomes_of_the_sums(monkeypatch):
     def failing(*_):
         raise StorageError("damaged")
 
-    monkeypatch.setattr("dobandit.experiment.known.EVERY", 1)
-    monkeypatch.setattr(Tally, "follow", failing)
+    monkeypatch.setattr("dobandit.experiment.status_sums.EVERY", 1)
+    monkeypatch.setattr(StatusSums, "follow", failing)
     experiment = make()
     assert experiment.tell(experiment.ask(), {"Y": 1}).repeated is False
     assert experiment.record({}, {"Y": 1}) == 1
@@ -250,16 +251,15 @@ def test_explaining_counts_what_was_under_way(tmp_path):
 
 @pytest.mark.parametrize("name", ["ucb", "causal-auto"])
 def test_explaining_goes_on_from_what_was_kept_on_the_way(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(known, "MOST", 4)
-    monkeypatch.setattr(known, "APART", 5)
-    monkeypatch.setattr(replica, "PART", 6)
+    monkeypatch.setattr(checkpoints, "MOST", 4)
+    monkeypatch.setattr(accumulator, "PART", 6)
     experiment = played(name, 50, open_storage(str(tmp_path / "spring.db")))
     learned = []
-    plain = Replica._learn
-    monkeypatch.setattr(Replica, "_learn", lambda self, *part: learned.append(len(part[2])) or plain(self, *part))
+    plain = Learner.take
+    monkeypatch.setattr(Learner, "take", lambda self, rounds: learned.append(len(rounds.counts)) or plain(self, rounds))
     reader = again(experiment)
     assert reader.recommend() == experiment.recommend()
-    kept = [position for position, _ in reader._milestones.kept]
+    kept = [one.position for one in reader.log.state.checkpoints.kept]
     assert 2 <= len(kept) <= 4
     apart = max(b - a for a, b in pairwise([0, *kept, 50]))
     for number in (49, 3, 30, 31, 12):
@@ -283,4 +283,5 @@ def test_each_action_of_a_log_is_read_once(monkeypatch):
     assert sorted(read) == sorted([((), ()), ((a,), (1.0,)), ((a, b), (1.0, 1.0))])
     for ids, rows in (((), values[1::2]), ((a,), values[2::4]), ((a, b), values[::4])):
         told = [reward for reward in rows[:, y].tolist() if not math.isnan(reward)]
-        assert engine._told_of(Action(ids, (1.0,) * len(ids))) == (len(told), [*accumulate(told)][-1])
+        estimate = engine.predict(Action(ids, (1.0,) * len(ids)), no_context(3))
+        assert estimate.value == [*accumulate(told)][-1] / len(told)

@@ -11,8 +11,8 @@ import pytest
 from dobandit import CausalGraph, create_experiment
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.tokens import create_token
+from dobandit.service.page_cache import PageCache
 from dobandit.service.pages import words
-from dobandit.service.pages.course import Course
 from dobandit.service.pages.demo import GRAPH, NAME, Shop, begin
 from dobandit.service.pages.graphs import edges_between
 from helpers.pages import Visit, harmless
@@ -350,7 +350,7 @@ def test_the_page_of_a_log_that_is_being_read_has_all_that_need_not_be_learned(m
     Shop(experiment, 0.0).play(6)
     over = threading.Event()
     request.addfinalizer(over.set)
-    monkeypatch.setattr(Course, "follow", lambda course: over.wait(60))  # a reader that gets nowhere
+    monkeypatch.setattr(PageCache, "follow", lambda cache: over.wait(60))  # a reader that gets nowhere
     text = visit.get("/experiments/1").text
     page = harmless(text)
     assert "The log is being read" in page.text

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from dobandit import CausalGraph, create_experiment
+from dobandit.experiment.stretches import CONTEXTS
+from dobandit.service.page_cache import PageCache
 from dobandit.service.pages import words
-from dobandit.service.pages.course import CONTEXTS
-from dobandit.service.pages.desks import Desk
 from dobandit.service.pages.experiment import snapshot_of, view
 from dobandit.service.settings import Settings
 from helpers.pages import HOSTILE, Visit, harmless
@@ -183,21 +183,21 @@ def wait_until(holds):
 def test_answers_for_many_contexts_that_take_long_come_later():
     visit = Visit()
     experiment = crowd(visit, 3, [(bits(i, 3), 9 - i) for i in range(8)])
-    desk, stored = Desk(experiment, 1, Settings(newer_seconds=0.0)), visit.storage.find("crowd")
-    assert desk.ready(stored)
-    shown = view(desk, stored, desk.usual, None, seconds=0.0)
+    cache, stored = PageCache(experiment, Settings(newer_seconds=0.0)), visit.storage.find("crowd")
+    assert cache.ready(stored)
+    shown = view(cache, stored, cache.usual, None, seconds=0.0)
     assert [one.answers is None for one in shown["segments"]] == [False, *[True] * 7]  # the headline's is there
-    wait_until(lambda: all(one.answers for one in desk.segments(seconds=0.0)))
-    before = desk.segments(seconds=0.0)
+    wait_until(lambda: all(one.answers for one in cache.segments(seconds=0.0)))
+    before = cache.segments(seconds=0.0)
     for one in before:
         told = experiment.recommend(context=one.context)
         assert one.answers.recommendation == told
-    trial = experiment.ask(context=desk.usual)
+    trial = experiment.ask(context=cache.usual)
     experiment.tell(trial, {"mail": 0, "post": 0, **trial.do, "y": 1})
-    assert desk.ready(stored)
-    other = view(desk, stored, desk.usual, None)  # one visit is enough for all of them, the headline's first
+    assert cache.ready(stored)
+    other = view(cache, stored, cache.usual, None)  # one visit is enough for all of them, the headline's first
     assert [one.answers.closed for one in other["segments"]] == [one.answers.closed for one in before]
-    wait_until(lambda: [one.answers.closed for one in desk.segments()] == [stored.closed + 1] * 8)
+    wait_until(lambda: [one.answers.closed for one in cache.segments()] == [stored.closed + 1] * 8)
 
 
 def test_a_page_says_what_is_being_worked_out_and_comes_again():

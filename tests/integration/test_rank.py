@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import math
+import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from dobandit.errors import (
     ObservationError,
     ParseError,
 )
+from dobandit.texts import action_words, with_interval
 
 EDGES = [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy"), ("price", "buy")]
 GRAPH = dob.CausalGraph(EDGES, target="buy", controllable=["email", "coupon", "price"])
@@ -213,7 +214,7 @@ def test_only_rounds_that_set_what_is_always_set_are_ranked():
     assert set(ranking.fit.nodes) == {"email", "coupon", "visit", "buy"}
     assert ranking.fit.nodes["buy"].rows <= 300
     assert (ranking.rounds, document["rounds"], ranking.fit.to_document()["rounds"]) == (300, 300, 300)
-    assert "from 300 rounds" in str(ranking.chart().chart.to_dict())
+    assert "from 300 rounds" in ranking.chart().caption
     with pytest.warns(dob.errors.DobanditWarning, match="are left out"):
         fit = dob.fit(graph, ROWS, always_set=["price"])
     assert fit.expect({"price": 0}).value == experiment.evaluate({"price": 0}).value
@@ -401,7 +402,12 @@ def test_bad_data_end_in_one_line_and_exit_code_2(files, change, what, tmp_path)
 
 
 def test_the_chart_has_a_dot_and_an_interval_for_each_set():
-    spec = dob.rank(GRAPH, ROWS, **RULES).chart(top=4).chart.to_dict()
-    rows = next(rows for rows in spec["datasets"].values() if len(rows) == 4)
-    assert all(row["low"] <= row["value"] <= row["high"] for row in rows)
-    assert all(math.isfinite(row["value"]) for row in rows)
+    ranking = dob.rank(GRAPH, ROWS, **RULES)
+    drawn = ElementTree.fromstring(ranking.chart(top=4).panels[0].wide.svg())
+    marks = [group for group in drawn.iter("g") if group.get("class", "").startswith("value")]
+    assert len(marks) == 4
+    for mark, action in zip(marks, ranking.actions, strict=False):
+        line, dot = mark.find(".//line"), mark.find(".//circle")
+        assert float(line.get("x1")) <= float(dot.get("cx")) <= float(line.get("x2"))
+        shown = with_interval(action.value, *action.interval)
+        assert mark.find(".//title").text == f"{action_words(action.do)}: {shown}"

@@ -190,9 +190,7 @@ def test_tags_change_with_the_answers(house):
         answer = house.call("GET", house.at + path, headers={"If-None-Match": tags[path]})
         same = house.call("GET", house.at + path).content == contents[path]
         assert answer.status_code == (304 if same else 200), path
-        assert same == (path in ("/trials/0", "/trials/2/explain", "/best-observed")), (
-            path
-        )  # another set stays the best
+        assert same == (path in ("/trials/0", "/trials/2/explain")), path
 
 
 def test_trials_come_in_pages(house):

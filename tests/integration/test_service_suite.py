@@ -32,6 +32,7 @@ ELSEWHERE = {
     "test_a_damaged_batch_says_so": "writes into the storage",
     "test_a_policy_never_sees_the_number_that_decides_on_control_rounds": "no experiment",
     "test_of_two_mistakes_in_an_ask_what_can_be_set_is_named": "a client looks at the lease before it sends anything",
+    "test_an_experiment_is_built_once_when_it_is_created": "watches how a local one is built",
     "test_a_graph_warns_only_when_it_is_made": "the service is warned in a thread of its own",
 }
 

@@ -3,6 +3,8 @@
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -61,9 +63,16 @@ def test_other_addresses_are_refused_without_telling_secrets(address):
 
 
 def test_sqlalchemy_is_imported_only_where_it_is_needed():
-    script = "assert 'sqlalchemy' not in sys.modules; open_storage('a.db'); assert 'sqlalchemy' in sys.modules"
-    script += "\nassert 'alembic' not in sys.modules and 'psycopg' not in sys.modules"
-    finish(start(script, "memory"))
+    script = """
+import sys
+import dobandit
+from dobandit.experiment.storage import open_storage
+assert "sqlalchemy" not in sys.modules
+open_storage("a.db")
+assert "sqlalchemy" in sys.modules
+assert "psycopg" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
 
 
 def test_odd_file_names(tmp_path):

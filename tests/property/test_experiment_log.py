@@ -235,7 +235,7 @@ class Session:
         return bool(self.graph.parents(name)) or name in self.graph.bias
 
     def check(self):
-        stored, plain = list(self.experiment.stored_trials()), self.plain
+        stored, plain = list(self.experiment.log.stored_trials()), self.plain
         assert [t.number for t in stored] == list(range(len(plain.trials)))
         decode = self.experiment.columns.decode
         for kept, trial in zip(stored, plain.trials, strict=True):

@@ -7,7 +7,6 @@ import pytest
 
 from dobandit import BinaryGLM, CausalGraph, LinearModel, expect
 from dobandit.errors import GraphError, ModelError
-from dobandit.graph import latent
 from dobandit.graph.latent import admissible, hidden_path_sums, require_admissible
 from dobandit.model.projection import project
 from helpers.plain_paths import hidden_paths, plain_descendants, plain_path_sums, plainly_admissible
@@ -27,13 +26,9 @@ SEEDS = pytest.mark.parametrize("seed", range(100))
 CONFOUNDED = {"U": 0.5, ("U", "X"): 1.0, ("U", "Y"): 0.8, ("X", "Y"): 0.1}
 
 
-def path_sums_by_name(graph: CausalGraph, theta) -> dict[tuple[str, str], object]:
-    sums = hidden_path_sums(graph, theta)
+def path_sums_by_name(graph: CausalGraph, theta) -> dict[tuple[str, str], float]:
     name = ("", *graph.nodes)
-    triples = zip(sums.sources.tolist(), sums.sinks.tolist(), sums.total.tolist(), strict=True)
-    found = [((name[a], name[b]), total) for a, b, total in triples]
-    assert len(dict(found)) == len(found), "a pair stands twice"
-    return dict(found)
+    return {(name[a], name[b]): total for (a, b), total in hidden_path_sums(graph, theta.tolist()).items()}
 
 
 # -- which graphs are admissible ------------------------------------------------------------------------------
@@ -101,11 +96,8 @@ def test_an_inadmissible_model_is_refused():
 # -- sums over hidden paths -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("block", [1, 2, 1024])
-def test_path_sums_are_sums_over_listed_paths(monkeypatch, block):
-    monkeypatch.setattr(latent, "_BLOCK", block)
+def test_path_sums_are_sums_over_listed_paths():
     rng = np.random.default_rng(2)
-    downwards = 0
     for _ in range(150):
         structure = hidden_structure(rng, size=int(rng.integers(4, 11)))
         graph = quietly(CausalGraph, **structure)
@@ -113,20 +105,11 @@ def test_path_sums_are_sums_over_listed_paths(monkeypatch, block):
         expected = plain_path_sums(weights, graph.latent)
         found = path_sums_by_name(graph, BinaryGLM(graph, weights).theta)
         assert {pair: found.get(pair, 0.0) for pair in expected} == pytest.approx(expected, abs=1e-14)
-        assert found.keys() <= expected.keys()
-        slots = np.ones(len(graph.arrays.parent), dtype=bool)
-        assert path_sums_by_name(graph, slots) == dict.fromkeys(expected, True)
-        edges = [*structure["edges"], *(("", b) for b in structure["bias"])]
-        starts = {a for a, b in edges if b in graph.latent and a not in graph.latent}
-        ends = {b for a, b in edges if a in graph.latent and b not in graph.latent}
-        downwards += len(starts) <= len(ends)
-    assert 30 < downwards < 120, "both directions must be met often"
+        assert found.keys() == expected.keys()
 
 
-@pytest.mark.parametrize("block", [2, 1024])
 @pytest.mark.parametrize(("sources", "sinks"), [(7, 2), (2, 7), (5, 5)])
-def test_path_sums_in_both_directions_through_two_hidden_layers(monkeypatch, block, sources, sinks):
-    monkeypatch.setattr(latent, "_BLOCK", block)
+def test_path_sums_through_two_hidden_layers(sources, sinks):
     layers = [[f"x{i}" for i in range(sources)], ["U0", "U1", "U2"], ["V0", "V1"], [f"y{i}" for i in range(sinks)]]
     edges = [(a, b) for one, other in pairwise(layers) for a in one for b in other]
     edges += [(y, "target") for y in layers[-1]]

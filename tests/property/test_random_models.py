@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from dobandit.errors import ModelError
 from dobandit.graph.latent import admissible
-from dobandit.model.bglm import BinaryGLM
+from dobandit.model.bglm import BinaryGLM, LinearModel
 from dobandit.model.inference import expect
-from dobandit.model.linear import LinearModel
 from dobandit.model.links import BUILDERS, custom, logistic
 from dobandit.model.projection import project
 from dobandit.model.random_models import SHAPES, random_model

@@ -15,7 +15,7 @@ from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, CausalUCB, Lin
 from dobandit.experiment.diagnosis import diagnose_rounds
 from dobandit.experiment.diagnosis.calibration import calibration_of, verdict_on
 from dobandit.experiment.diagnosis.parts import AGREES, CONTRADICTS, FAR, LEARNED, LEVEL, UNTESTED
-from dobandit.experiment.ledger import Foretold
+from dobandit.experiment.round_counts import Foretold
 from dobandit.experiment.storage.memory import MemoryStorage
 from dobandit.model.links import exponential, logistic, probit, rational
 from dobandit.policy.engine import Rounds

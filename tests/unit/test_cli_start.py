@@ -38,7 +38,7 @@ def test_an_answer_from_a_log_loads_no_statistics_package(tmp_path):
         "graph = dob.CausalGraph(edges=[('a', 'y')], target='y')\n"
         "experiment = dob.create_experiment('e', graph, budget=1, storage='memory')\n"
         "experiment.tell(experiment.ask().number, {'y': 1}); experiment.status(), experiment.best_observed()\n"
-        "heavy = {'scipy.stats', 'networkx', 'sqlalchemy'}\n"
+        "heavy = {'scipy.stats', 'networkx'}\n"
         "print(sorted({'scipy.optimize', 'scipy.special', *heavy} & set(sys.modules)))\n"
         "experiment.recommend()\n"
         "print(sorted(heavy & set(sys.modules)))"

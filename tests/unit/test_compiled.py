@@ -99,13 +99,12 @@ def many_parts(seed, order="C"):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("make", [compiled.kernel, compiled.allocating])
-def test_named_tuples_are_handed_from_kernel_to_kernel_as_they_are(monkeypatch, make, order):
+def test_named_tuples_are_handed_from_kernel_to_kernel_as_they_are(monkeypatch, order):
     plain = np.zeros((4, 6))
     for seed in range(4):
         weigh_all(many_parts(seed, order), plain[seed])
-    monkeypatch.setitem(globals(), "weigh", make(weigh))
-    whole, out = make(weigh_all), np.zeros((4, 6))
+    monkeypatch.setitem(globals(), "weigh", compiled.kernel(weigh))
+    whole, out = compiled.kernel(weigh_all), np.zeros((4, 6))
     given = [many_parts(seed, order) for seed in range(4)]
     with ThreadPoolExecutor(4) as threads:  # every call has its own place
         list(threads.map(whole, given, out))
@@ -201,7 +200,7 @@ def test_rounds_are_the_same_whether_choosing_is_merged_or_called_where_it_stand
 
 
 def test_a_deep_copy_of_an_engine_that_has_run_runs_by_itself():
-    engine = CausalUCB().engine(CausalUCB().start(paper.G4.graph, 2).problem).inner
+    engine = CausalUCB().engine(CausalUCB().start(paper.G4.graph, 2).problem)
     actions = engine.actions()
     tape = blank_tape(np.zeros((1, len(actions.ids) + 1)), np.ones(1), np.arange(1, 31))
     recorder = Recorder(tape, lambda *_: 0.0, np.zeros(0, np.int32), actions)
@@ -223,22 +222,6 @@ def test_every_module_with_kernels_counts_for_the_freshness_of_the_cache():
     assert with_kernels <= set(compiled._WITH_KERNELS)
 
 
-def test_errors_raised_in_kernels_that_others_call_arrive():
-    @compiled.allocating
-    def refuse(x):
-        if x < 0.0:
-            raise ValueError("negative")
-        return x
-
-    @compiled.allocating
-    def ask(x):
-        return refuse(x) + 1.0
-
-    assert ask(1.0) == 2.0
-    with pytest.raises(ValueError, match="negative"):
-        ask(-1.0)
-
-
 def test_a_kernel_that_is_made_where_it_is_called_is_one_kernel():
     """Loading compiled code takes milliseconds: a search that did it for each problem spent its time on that."""
 
@@ -246,8 +229,7 @@ def test_a_kernel_that_is_made_where_it_is_called_is_one_kernel():
         return 2.0 * x
 
     assert compiled.kernel(double) is compiled.kernel(double)
-    assert compiled.allocating(double) is compiled.allocating(double)
-    assert compiled.kernel(double) is not compiled.allocating(double)
+    assert compiled.kernel(double) is not compiled.inlined(double)
 
 
 def test_worlds_of_every_kind_run_in_the_same_compiled_code():

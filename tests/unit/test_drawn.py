@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from dobandit import UCB, CausalGraph, EpsilonGreedy, Random, paper, simulate
-from dobandit.report.curves import regret_figure
 from dobandit.report.drawn.axes import Frame, tick_text, ticks
-from dobandit.report.drawn.graph import Known, graph_svgs
-from dobandit.report.drawn.regret import regret_svgs
+from dobandit.report.drawn.graph import Known, graph_panel
 from dobandit.report.drawn.svg import breadth_of, element, number, text_of
 from dobandit.report.picture import picture_of
 
@@ -116,7 +114,7 @@ def test_arrows_tell_weight_and_doubt_and_link_to_their_numbers():
         ("visit", "basket"): Known(-0.4, -0.5, -0.3),
     }
     page = parsed(
-        graph_svgs(FUNNEL, {"coupon": 1}, label="what causes buy", weights=weights, link=lambda x: f"#{x}").markup
+        graph_panel(FUNNEL, {"coupon": 1}, label="what causes buy", weights=weights, link=lambda x: f"#{x}").markup()
     )
     assert [svg.get("aria-label") for svg in page.iter("svg")] == ["what causes buy"] * 2
     wide = next(page.iter("svg"))
@@ -137,14 +135,14 @@ def test_arrows_tell_weight_and_doubt_and_link_to_their_numbers():
 
 def test_lit_paths_stand_out():
     lit = {("coupon", "visit"), ("visit", "basket"), ("basket", "buy")}
-    page = parsed(graph_svgs(FUNNEL, label="x", lit=lit).markup)
+    page = parsed(graph_panel(FUNNEL, label="x", lit=lit).markup())
     classes = [group.get("class") for group in next(page.iter("svg")).iter("g") if "arrow" in group.get("class")]
     assert sorted(classes) == ["arrow lit"] * 3 + ["arrow unlit"] * (FUNNEL.edge_count - 3)
 
 
 def test_hostile_names_do_no_harm():
     graph = CausalGraph([(name, "y") for name in NASTY if "\x00" not in name], target="y")
-    markup = graph_svgs(graph, label=NASTY[0], link=lambda x: NASTY[1]).markup
+    markup = graph_panel(graph, label=NASTY[0], link=lambda x: NASTY[1]).markup()
     page = parsed(markup)
     assert {tag.tag for tag in page.iter()} == {"div", "svg", "a", "g", "title", "path", "rect", "text"}
     assert "\x1b" not in markup
@@ -154,7 +152,7 @@ def test_hostile_names_do_no_harm():
 
 @pytest.mark.parametrize("graph", [FUNNEL, paper.G2.graph, paper.G5.graph])
 def test_everything_drawn_is_inside_of_the_drawing(graph):
-    page = parsed(graph_svgs(graph, label="x").markup)
+    page = parsed(graph_panel(graph, label="x").markup())
     for svg in page.iter("svg"):
         width, height = map(float, svg.get("viewBox").split()[2:])
         moved = svg.find("./g[@transform]")
@@ -170,9 +168,8 @@ def test_everything_drawn_is_inside_of_the_drawing(graph):
 
 def test_names_at_the_ends_of_curves_stay_within_their_drawing():
     policies = {"BLM-OFU WITH CAPITALS": Random(), "WWWWMMMM": UCB(), "eps-greedy (0.01)": EpsilonGreedy(0.01)}
-    figure = regret_figure(simulate(paper.G4, policies, 40, 2))
-    for markup in regret_svgs(figure):
-        wide = next(parsed(markup).iter("svg"))
+    for panel in simulate(paper.G4, policies, 40, 2).chart().panels:
+        wide = next(parsed(panel.wide.svg()).iter("svg"))
         width = float(wide.get("viewBox").split()[2])
         labels = [text for text in wide.iter("text") if text.get("class") == "label"]
         assert labels

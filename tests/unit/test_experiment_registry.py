@@ -11,7 +11,6 @@ from dobandit import CausalGraph, create_experiment
 from dobandit.errors import MissingError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.service.house import House
-from dobandit.service.pages.desks import Desks
 from dobandit.service.settings import Settings
 from helpers.experiments import rounds_learned
 
@@ -44,24 +43,19 @@ def made(storage, name, rounds=0):
 def test_no_more_experiments_are_kept_than_there_is_room_for(storage):
     house = House(storage, Settings(most_kept=3))
     ids = [made(storage, f"one {i}") for i in range(5)]
-    desks = Desks(house)
     first = house.experiment(ids[0])
-    working = house.at_work(ids[0])
-    assert house.experiment(ids[0]) is first
-    assert house.at_work(ids[0]) is working
-    old, second = desks.of(ids[0]), desks.of(ids[1])
-    desks.of(ids[2])
+    assert house.experiment(ids[0]) is house.at_work(ids[0]) is first
+    old, second = house.pages(ids[0]), house.pages(ids[1])
+    house.pages(ids[2])
     assert house.experiment(ids[0]) is first  # it was used meanwhile
     for one in ids[3:]:
-        desks.of(one)
-    assert house.keeps(ids[0], first)
-    assert not house.keeps(ids[1], second.experiment)
-    assert desks.of(ids[0]) is old
-    assert desks.of(ids[1]) is not second
+        house.pages(one)
+    assert house.pages(ids[0]) is old
+    assert house.pages(ids[1]) is not second
     for one in ids[1:4]:
         house.at_work(one)
-    assert not house.keeps(ids[0], first)
-    assert desks.of(ids[0]) is not old
+    assert house.experiment(ids[0]) is not first
+    assert house.pages(ids[0]) is not old
     gone = weakref.ref(second)
     del second
     gc.collect()
@@ -87,11 +81,10 @@ def test_an_experiment_that_had_to_make_room_goes_on_where_it_was(storage):
 def test_what_was_deleted_is_not_kept(house, storage):
     one = made(storage, "one")
     house.at_work(one)
-    kept = house.experiment(one)
+    house.experiment(one)
     storage.delete("one")
     with pytest.raises(MissingError):
         house.experiment(one)
-    assert not house.keeps(one, kept)
     with pytest.raises(MissingError):
         house.counted(one)
 
@@ -101,22 +94,10 @@ def test_the_log_is_read_once_for_asking_and_for_answering(house, storage, monke
     learned = rounds_learned(monkeypatch)
     asked = house.at_work(one).ask()
     answer = house.experiment(one).recommend()
-    Desks(house).of(one).course.follow()
+    house.pages(one).follow()
     assert sum(learned) == 40
     monkeypatch.undo()
     same = create_experiment("same", GRAPH, budget=1, storage=MemoryStorage(), seed=3)
     told(same, 40)
     assert asked == same.ask()
     assert answer == same.recommend()
-
-
-def test_what_one_of_the_two_learns_the_other_learns_by_itself(house, storage):
-    """A copy: neither changes what the other knows."""
-    one = made(storage, "one", 10)
-    working, answering = house.at_work(one), house.experiment(one)
-    working.ask()
-    before = answering.estimates()
-    told(working, 5, seed=4)
-    assert answering.read_so_far == 10
-    assert answering.estimates() != before
-    assert answering.estimates() == House(storage, Settings()).experiment(one).estimates()

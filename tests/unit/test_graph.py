@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from dobandit import BinaryGLM, CausalGraph, LinearModel
 from dobandit.errors import DobanditError, DobanditWarning, GraphError
-from dobandit.graph import ordering
 from dobandit.graph.ordering import natural_key, topological_order
 from helpers.worlds import dag_edges, graphs, quietly, relaxed
 
@@ -75,7 +74,7 @@ def message(*args, **kwargs) -> str:
             ["latent and controllable", "'ad', 'visit'"],
         ),
         ({"edges": EDGES, "target": "buy", "controllable": ["ad", "buy"]}, ["target cannot be set", "'buy'"]),
-        ({"edges": [*EDGES, ("ad", "visit")], "target": "buy"}, ["once", "'ad' -> 'visit'", "2 times"]),
+        ({"edges": [*EDGES, ("ad", "visit")], "target": "buy"}, ["once", "'ad' -> 'visit'", "again"]),
         ({"edges": [*EDGES, ("ad", "ad")], "target": "buy"}, ["cause itself", "'ad' -> 'ad'"]),
         ({"edges": EDGES, "target": "ad"}, ["no effects", "'ad'", "'visit'"]),
         ({"edges": [("a", "b")], "nodes": ["Y"], "target": "Y"}, ["path to 'Y'", "none of 'a', 'b'"]),
@@ -120,9 +119,9 @@ def test_any_back_edge_is_reported_as_a_path_of_the_graph(drawn, data):
     assert set(itertools.pairwise(path)) <= set(edges)
 
 
-def test_the_count_of_a_duplicate_is_that_of_the_edge_named():
-    text = message([("a", "b"), ("a", "b"), ("c", "Y"), ("c", "Y"), ("c", "Y")], target="Y")
-    assert ("'a' -> 'b' is listed 2 times" in text) or ("'c' -> 'Y' is listed 3 times" in text), text
+def test_the_first_edge_that_is_listed_again_is_named():
+    text = message([("a", "b"), ("c", "Y"), ("c", "Y"), ("a", "b"), ("c", "Y")], target="Y")
+    assert "'c' -> 'Y' is listed again" in text
 
 
 def test_long_lists_of_names_are_cut():
@@ -303,7 +302,7 @@ def test_from_arrays_equals_the_constructor(graph, shuffler: random.Random):
         (["a", "Y"], [0.0], [1.0], "positions from 0 to 1"),
         (["a", "Y"], [], [], "path to 'Y'"),
         (["a", "a", "Y"], [0], [2], "twice"),
-        (["a", "Y"], [0, 0], [1, 1], "listed 2 times"),
+        (["a", "Y"], [0, 0], [1, 1], "listed again"),
         (["a", "Y"], [0, 1], [1, 1], "cause itself"),
         (["a", "b", "Y"], [0, 1, 1], [1, 0, 2], "'a' -> 'b' -> 'a'"),
         ([], [], [], "none"),
@@ -326,20 +325,18 @@ def test_numbers_in_names_sort_by_value():
 
 @relaxed(max_examples=30)
 @given(st.integers(1, 30), st.integers(0, 2**32 - 1))
-def test_compiled_and_interpreted_order_agree_on_dags_and_cycles(size, seed):
+def test_what_a_cycle_keeps_from_being_ordered_is_left_over(size, seed):
     rng = np.random.default_rng(seed)
     count = int(rng.integers(0, 3 * size))
     a, b = rng.integers(0, size, (2, count))
     if rng.random() < 0.6:  # a DAG
         a, b = np.minimum(a, b), np.maximum(a, b)
         a, b = a[a != b], b[a != b]
-    interpreted = topological_order(a, b, size)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordering, "_COMPILE_FROM", 0)
-        compiled = topological_order(a, b, size)
-    for one, other in zip(interpreted, compiled, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert sorted([*interpreted[0], *interpreted[1]]) == list(range(size))
+    order, leftover = topological_order(a, b, size)
+    assert sorted([*order, *leftover]) == list(range(size))
+    place = {v: i for i, v in enumerate(order)}
+    assert all(place[one] < place[other] for one, other in zip(a, b, strict=True) if other in place)
+    assert all(any(one in leftover for one in a[b == other]) for other in leftover)
 
 
 def test_a_long_chain_needs_no_recursion():

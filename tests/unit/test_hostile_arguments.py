@@ -65,7 +65,7 @@ DOORS |= {
     f"{kind.__name__}, {word}": lambda odd, kind=kind, word=word: kind(**{word: odd})
     for kind, words in {
         dob.BLMLR: ("radius_scale", "region", "oracle", "radius", "delta"),
-        dob.BGLMOFU: ("radius_scale", "initial", "kappa", "samples"),
+        dob.BGLMOFU: ("radius_scale", "initial", "kappa"),
         dob.UCB: ("scale",),
         dob.EpsilonGreedy: ("epsilon",),
         dob.BestSet: ("epsilon", "delta"),

@@ -1,15 +1,15 @@
-"""The course of an experiment: sums over the log agree with the log, and what was known then is known again."""
+"""The pages of an experiment: sums over the log agree with the log, and what was known then is known again."""
 
 import numpy as np
 import pytest
 
 from dobandit import CausalGraph, create_experiment, open_experiment
-from dobandit.experiment import known, ledger
+from dobandit.experiment import accumulator, checkpoints
+from dobandit.experiment import stretches as module
 from dobandit.experiment.answers import edge_estimates
-from dobandit.experiment.replica import Replica
+from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.experiment.storage import MemoryStorage
-from dobandit.service.pages import course as module
-from dobandit.service.pages.course import Course
+from dobandit.service.page_cache import PageCache
 from helpers.experiments import rounds_learned
 
 GRAPH = CausalGraph([("a", "c"), ("b", "c"), ("c", "y"), ("a", "y")], target="y")
@@ -51,7 +51,7 @@ def number_of(experiment):
 
 def direct(experiment, first, last):
     """Sums over the closed trials from position first up to last, from the rows of the log."""
-    rows = sorted((t for t in experiment.stored_trials() if t.position is not None), key=lambda t: t.position)[
+    rows = sorted((t for t in experiment.log.stored_trials() if t.position is not None), key=lambda t: t.position)[
         first:last
     ]
     rounds = total = predicted = foretold = 0.0
@@ -69,63 +69,63 @@ def direct(experiment, first, last):
     return len(rows), rounds, total, foretold, predicted
 
 
-def check(course, experiment):
-    for i, stretch in enumerate(course.stretches):
-        wanted = direct(experiment, i * course.width, (i + 1) * course.width)
+def check(cache, experiment):
+    for i, stretch in enumerate(cache.stretches.every):
+        wanted = direct(experiment, i * cache.stretches.width, (i + 1) * cache.stretches.width)
         found = (stretch.trials, stretch.rounds, stretch.total, stretch.foretold, stretch.predicted)
         assert found == pytest.approx(wanted)
         assert sum(stretch.tried.values()) == stretch.trials
 
 
 def test_stretches_are_sums_over_the_log(experiment, monkeypatch):
-    course = Course(experiment, number_of(experiment))
-    course.follow()
-    assert course.position == sum(t.position is not None for t in experiment.stored_trials())
-    check(course, experiment)
+    cache = PageCache(experiment)
+    cache.follow()
+    assert cache.position == sum(t.position is not None for t in experiment.log.stored_trials())
+    check(cache, experiment)
     for stretches, chunk in ((5, 7), (1, 1), (64, 50)):
         monkeypatch.setattr(module, "STRETCHES", stretches)
-        monkeypatch.setattr(ledger, "PART", chunk)
-        short = Course(experiment, number_of(experiment))
+        monkeypatch.setattr(accumulator, "PART", chunk)
+        short = PageCache(experiment)
         short.follow()
-        assert len(short.stretches) <= stretches
+        assert len(short.stretches.every) <= stretches
         check(short, experiment)
 
 
-def test_a_course_that_follows_in_steps_is_the_same():
+def test_pages_that_follows_in_steps_is_the_same():
     experiment = played(3)
-    course = Course(experiment, number_of(experiment))
+    cache = PageCache(experiment)
     for _ in range(20):
         trial = experiment.ask()
         experiment.tell(trial, {"a": 0, "b": 0, "c": 1, "y": 1} | trial.do)
-        course.follow()
-    again = course_of(experiment)
-    assert course.stretches == again.stretches
-    assert [(p.position, p.estimates) for p in course.history()] == [(p.position, p.estimates) for p in again.history()]
+        cache.follow()
+    again = cache_of(experiment)
+    assert cache.stretches.every == again.stretches.every
+    assert [(p.position, p.estimates) for p in cache.history] == [(p.position, p.estimates) for p in again.history]
 
 
-def course_of(experiment):
+def cache_of(experiment):
     """Read anew, by an object that knows nothing yet."""
-    fresh = Course(open_experiment("spring", experiment.storage), number_of(experiment))
+    fresh = PageCache(open_experiment("spring", experiment.storage))
     fresh.follow()
     return fresh
 
 
 @pytest.mark.parametrize("places", [4, 64])
 def test_what_was_known_then_is_known_again_at_every_round(experiment, places, monkeypatch):
-    monkeypatch.setattr(known, "MOST_SHOWN", places)
-    course = course_of(experiment)
+    monkeypatch.setattr(checkpoints, "MOST", places)
+    cache = cache_of(experiment)
     closed = experiment.storage.closed_since(number_of(experiment), 0)
     positions = range(len(closed) + 6) if places == 4 else (96, 1, 37, 0, len(closed) - 1, len(closed))
-    then = Replica(experiment.definition, experiment.columns)
+    then = ReplayedLearner(experiment.definition, experiment.columns)
     for position in positions:
         if position < then.position:
-            then = Replica(experiment.definition, experiment.columns)
-        then.follow(closed[then.position : position])
-        found = course.at(position)
+            then = ReplayedLearner(experiment.definition, experiment.columns)
+        then.add(closed[then.position : position])
+        found = cache.at(position)
         assert found.position == min(position, len(closed))
-        assert found.learner.rounds == then.learner.rounds
+        assert found.rounds == then.learner.rounds
         assert found.estimates == edge_estimates(then.learner)
-    kept = [one.position for one in course.history()]
+    kept = [one.position for one in cache.history]
     assert kept == sorted(set(kept))
     assert kept[0] == 0
     assert kept[-1] == len(closed)
@@ -134,20 +134,20 @@ def test_what_was_known_then_is_known_again_at_every_round(experiment, places, m
 
 def test_how_much_is_learned_anew_is_bounded(experiment, monkeypatch):
     """Between two places that are kept: the length of the log over half of their number."""
-    monkeypatch.setattr(known, "MOST_SHOWN", 8)
-    course = course_of(experiment)
+    monkeypatch.setattr(checkpoints, "MOST", 8)
+    cache = cache_of(experiment)
     learned = rounds_learned(monkeypatch)
-    for position in np.random.default_rng(0).permutation(course.position).tolist():
+    for position in np.random.default_rng(0).permutation(cache.position).tolist():
         learned.clear()
-        assert course.at(position).position == position
-        assert sum(learned) <= course.position / 4
+        assert cache.at(position).position == position
+        assert sum(learned) <= cache.position / 4
 
 
 def test_sets_are_counted_most_frequent_first(experiment):
-    course = course_of(experiment)
-    texts, different = course.sets(2)
+    cache = cache_of(experiment)
+    texts, different = cache.stretches.sets(2)
     counts = {}
-    for trial in experiment.stored_trials():
+    for trial in experiment.log.stored_trials():
         if trial.position is not None:
             counts[trial.do] = counts.get(trial.do, 0) + 1
     assert different == len(counts)
@@ -157,8 +157,8 @@ def test_sets_are_counted_most_frequent_first(experiment):
 def test_rounds_are_counted_by_context():
     graph = CausalGraph([("a", "y"), ("m", "y"), ("n", "y")], target="y", controllable=["a"], context=["m", "n"])
     experiment = create_experiment("spring", graph, budget=1, storage=MemoryStorage(), seed=0)
-    wanted, course = {}, Course(experiment, number_of(experiment))
-    assert course.contexts == ((), 0, 0)
+    wanted, cache = {}, PageCache(experiment)
+    assert cache.contexts == ((), 0, 0)
     for k in range(30):
         known, size = (k % 3 % 2, k % 5 % 2), 1 + k % 4
         trial = experiment.ask(context={"m": known[0], "n": known[1]}, size=size)
@@ -167,12 +167,12 @@ def test_rounds_are_counted_by_context():
             continue
         experiment.tell(trial, [{"a": 0, **trial.do, "y": 1, "count": size}, {"a": 0, **trial.do, "y": 0}])
         wanted[known] = wanted.get(known, 0) + size + 1
-        course.follow()
+        cache.follow()
     experiment.record({"a": 1}, {"m": 1, "y": 0})  # of which the context is not wholly known
-    course.follow()
-    found = {tuple(context.values()): rounds for context, rounds in course.contexts.most}
+    cache.follow()
+    found = {tuple(context.values()): rounds for context, rounds in cache.contexts.most}
     assert found == wanted
     assert list(found.values()) == sorted(wanted.values(), reverse=True)
-    assert course.contexts[1:] == (4, sum(wanted.values()) + 1)
-    assert course.rounds_in({"m": 1.0, "n": 0.0}) == wanted[1, 0]
-    assert course_of(experiment).contexts == course.contexts
+    assert cache.contexts[1:] == (4, sum(wanted.values()) + 1)
+    assert cache.stretches.rounds_in({"m": 1.0, "n": 0.0}) == wanted[1, 0]
+    assert cache_of(experiment).contexts == cache.contexts

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
@@ -160,26 +161,33 @@ def test_message(usual):
 
 def test_curves_are_means_with_their_intervals(usual):
     whole, close = regret_figure(usual).panels
-    assert {row["policy"] for row in whole.rows} == set(usual.labels)
-    last = next(row for row in whole.rows if row["policy"] == "UCB" and row["round"] == 1000)
-    sample = usual.regret("UCB")[:, -1]
-    assert last["mean"] == pytest.approx(sample.mean(), rel=1e-5)
-    assert last["high"] - last["low"] == pytest.approx(
+    assert list(whole.curves) == list(close.curves) == usual.labels
+    ucb, sample = whole.curves["UCB"], usual.regret("UCB")[:, -1]
+    assert ucb.rounds[-1] == 1000
+    assert ucb.mean[-1] == pytest.approx(sample.mean())
+    assert ucb.high[-1] - ucb.low[-1] == pytest.approx(
         2 * stats.t.ppf(0.975, 39) * sample.std(ddof=1) / np.sqrt(40), rel=1e-3
     )
-    assert whole.rows[0] == {"policy": "BLM-LR", "round": 0, "mean": 0.0, "low": 0.0, "high": 0.0}
+    assert [float(part[0]) for part in whole.curves["BLM-LR"]] == [0.0, 0.0, 0.0, 0.0]
     assert not whole.log
     assert close.log
     assert [label.policy for label in close.labels] == ["BLM-LR", "BLM-OFU"]
     assert close.top < whole.top / 4
 
 
-def test_curves_stop_where_they_leave_the_close_up(usual):
+def test_curves_are_cut_off_where_they_leave_the_close_up(usual):
     close = regret_figure(usual).panels[1]
-    assert all(row["high"] <= close.top * 1.00001 for row in close.rows)
-    means = [row["mean"] for row in close.rows if row["policy"] == "UCB" and row["mean"] is not None]
-    assert means[-1] == pytest.approx(close.top, rel=1e-4)
-    assert means == sorted(means)
+    assert close.curves["UCB"].mean[-1] > close.top
+    drawing = ElementTree.fromstring(usual.chart().panels[1].wide.svg())
+    plot = drawing.find("svg")  # an inner svg shows nothing beyond its sides
+    left, top, width, height = map(float, plot.get("viewBox").split())
+    assert [float(plot.get(side)) for side in ("x", "y", "width", "height")] == [left, top, width, height]
+    assert len(list(plot)) == 2 * len(usual.labels)
+    highest = min(float(y) for line in plot for y in re.findall(r",(-?[\d.]+)", line.get("d")))
+    assert highest < top
+    axis = next(line for line in drawing.iter("line") if line.get("class") == "axis")
+    assert (left, left + width) == pytest.approx((float(axis.get("x1")), float(axis.get("x2"))), abs=2)
+    assert top + height == pytest.approx(float(axis.get("y1")), abs=2)
 
 
 @pytest.mark.parametrize("count", [1, 2, 6, 12, 30])
@@ -190,8 +198,7 @@ def test_labels_never_overlap_and_no_two_curves_look_alike(count):
         assert all(b - a > 14 for a, b in itertools.pairwise(pixels))
         assert pixels[0] >= 0
         assert pixels[-1] <= figure.height
-    looks = list(zip(figure.colours, map(tuple, figure.dashes), strict=True))
-    assert len(set(looks)) == count
+    assert len(set(figure.looks.values())) == count
 
 
 def test_every_number_recorded_is_thinned():
@@ -201,5 +208,5 @@ def test_every_number_recorded_is_thinned():
     counts = (result.best_plays, result.all_plays, result.seconds)
     every = SimulationResult(study, 0.7, ("X2",), curves, curves, *counts, 1.0)
     for panel in regret_figure(every).panels:
-        assert len(panel.rows) < 200
-        assert panel.rows[-1]["round"] == 5000
+        assert len(panel.curves["UCB"].rounds) < 200
+        assert panel.curves["UCB"].rounds[-1] == 5000

@@ -70,10 +70,7 @@ PAGES = {
 }
 # Methods that the parts of an experiment have for each other.
 EXPERIMENT = "dobandit.experiment.experiment.Experiment"
-INSIDE = (
-    *("after_fork", "closed_numbers", "handed_out", "known_now", "known_on_the_way", "learn_from"),
-    *("pending_trials", "read_so_far", "remember_the_way", "replica_after", "stored_trial", "stored_trials"),
-)
+INSIDE = ("log",)
 ERRORS = (
     "DobanditError",
     "GraphError",

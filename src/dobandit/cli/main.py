@@ -19,8 +19,8 @@ from dobandit.errors import DobanditError, DobanditWarning
 from dobandit.texts import message as harmless
 
 _HOMES = {
-    "models": {
-        "check": "Say what is right and wrong with a graph or model FILE.",
+    "check": {
+        "check": "Check a graph or model FILE: hidden causes, roles, sizes, and a model's assumptions.",
         "project": "Remove the hidden variables of a graph or linear model FILE.",
     },
     "solve": {
@@ -29,19 +29,19 @@ _HOMES = {
         "solve": "The best action on a model FILE (JSON, or BIF with tables): what to set, and to what, so that the "
         "target becomes most likely.",
     },
-    "ranking": {"rank": "What every allowed set would bring, from DATA (.csv, .csv.gz, .parquet), best first."},
-    "studies": {
+    "rank": {"rank": "Rank every allowed set by what it would bring, from DATA (.csv, .csv.gz, .parquet)."},
+    "simulate": {
         "simulate": "Compare policies on a model FILE (JSON, or BIF with tables) over many simulated runs.",
         "report": "Make the figures and tables of a saved study again.",
         "reproduce": "Run the paper's experiments: five models, six policies, 600 runs of each.",
     },
     "experiments.group": {"experiment": "Run an experiment: ask what to set, carry it out, tell what was seen."},
-    "storage": {"storage": "Look after the place where experiments are kept."},
-    "serving": {
-        "serve": "Let browsers and programs in: pages for people, and an API at /api/v1.",
-        "demo": "Show the pages with an experiment that runs while you look.",
+    "storage": {"storage": "Back up a storage, and read its audit log."},
+    "serve": {
+        "serve": "Serve the dashboard, and the REST API at /api/v1.",
+        "demo": "Show the dashboard with a simulated experiment that runs while you look.",
     },
-    "tokens": {"token": "Say who may come in to `dobandit serve`."},
+    "tokens": {"token": "Create, list and revoke tokens for `dobandit serve`."},
 }
 
 

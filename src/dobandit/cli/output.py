@@ -101,7 +101,7 @@ def screen_width() -> int | None:
     return shutil.get_terminal_size((0, 0)).columns or None
 
 
-def names(items: Sequence[str], most: int = 12) -> str:
+def names(items: Sequence[str], most: int = 10) -> str:
     """Names for a table cell, cut where there are too many to read."""
     if not items:
         return "none"

@@ -7,24 +7,24 @@ from typing import Any
 
 import click
 
-from dobandit.cli.options import network_options, parse_settings, read_world, rule_options, rule_words, shown_action
-from dobandit.cli.output import json_option, print_json, print_table, several
+from dobandit.cli import options
+from dobandit.cli.output import json_option, print_json, print_table
 from dobandit.model.inference import METHODS, expect
 from dobandit.oracle.rules import rules_of
 from dobandit.oracle.solve import MOST_LISTED, ORACLES, sizes_in_words, solve
-from dobandit.texts import counted
+from dobandit.texts import action_words, counted, setting_words
 
 
 @click.command("expect")
 @click.argument("file", type=click.Path())
-@network_options
-@several("--do", "settings", metavar="NAME=VALUE", help="Set a variable; may be repeated.")
+@options.network_options
+@options.do_option("Set a variable")
 @click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True)
 @click.option("--samples", type=click.IntRange(min=2), default=100_000, show_default=True, help="For Monte Carlo.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For Monte Carlo.")
 @json_option
 def expect_command(
-    file: str, settings: tuple[str, ...], method: str, samples: int, seed: int, as_json: bool, **network: Any
+    file: str, do: dict[str, float], method: str, samples: int, seed: int, as_json: bool, **network: Any
 ) -> None:
     """Means of every variable of a model FILE (JSON, or BIF with tables) under an intervention.
 
@@ -34,8 +34,8 @@ def expect_command(
       dobandit expect model.json --do coupon=1 --do email=0 --json
       dobandit expect asia.bif.gz --target dysp --do smoke=1
     """
-    model = read_world(file, network)
-    answer = expect(model, parse_settings(settings), method, samples=samples, seed=seed)
+    model = options.read_world(file, network)
+    answer = expect(model, do, method, samples=samples, seed=seed)
     if as_json:
         document = {"means": answer.means, "method": answer.method, "standard_error": answer.standard_error}
         if answer.samples:
@@ -48,10 +48,9 @@ def expect_command(
         + ((f"{errors[name]:.6f}",) if errors else ())
         for name, mean in answer.means.items()
     ]
-    done = ", ".join(settings) or "nothing set"
     how = f"Monte Carlo, {answer.samples:,} samples" if answer.samples else f"exact, {answer.method}"
     columns = ["variable", "mean", "standard error"] if errors else ["variable", "mean"]
-    print_table(columns, rows, title=f"do({done}): {how}", right=[1, 2])
+    print_table(columns, rows, title=f"do({setting_words(do)}): {how}", right=[1, 2])
 
 
 @click.command("paper")
@@ -64,14 +63,13 @@ def paper_command(as_json: bool) -> None:
       dobandit paper --json
     """
     from dobandit import paper
-    from dobandit.oracle.solve import solve
 
     rows, document = [], {}
     for name, model in paper.MODELS.items():
         graph, budget = model.graph, paper.BUDGETS[name]
         best, arms = solve(model, budget), math.comb(len(graph.controllable), budget)
         sizes = map(str, (len(graph) + 1, len(graph.arrays.parent), budget, arms))
-        rows.append((name, *sizes, shown_action(best.do), f"{best.value:.4f}", f"{expect(model).value:.4f}"))
+        rows.append((name, *sizes, action_words(best.do), f"{best.value:.4f}", f"{expect(model).value:.4f}"))
         document[name] = {"budget": budget, "arms": arms, "set": list(best.set), "value": best.value}
     if as_json:
         print_json({"graphs": document})
@@ -82,8 +80,8 @@ def paper_command(as_json: bool) -> None:
 
 @click.command("solve")
 @click.argument("file", type=click.Path())
-@network_options
-@rule_options
+@options.network_options
+@options.rule_options
 @click.option("--oracle", type=click.Choice(ORACLES), default="auto", show_default=True)
 @click.option(
     "--top", type=click.IntRange(1, MOST_LISTED), default=1, show_default=True, help="How many of the best to list."
@@ -108,16 +106,16 @@ def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as
       dobandit solve model.json --total-cost 5 --cost coupon=2 --forbid email --top 5 --json
       dobandit solve survey.bif.gz --target T -k 1 --binarise A=adult,old --binarise T=car
     """
-    words = rule_words(given)
+    words = options.rule_words(given)
     rules = rules_of(words.pop("budget"), words)
-    model = read_world(file, given)
+    model = options.read_world(file, given)
     result = solve(model, rules, oracle=oracle, top=top, time_limit=time_limit)
     if as_json:
         best = [{"set": list(do), "do": do, "value": value} for do, value in result.top]
         certificate = {key: value for key, value in vars(result).items() if key != "top"}
         print_json({"set": list(result.set), **certificate, **({"top": best} if top > 1 else {})})
         return
-    rows = [(str(i), shown_action(do), f"{value:.6f}") for i, (do, value) in enumerate(result.top, 1)]
+    rows = [(str(i), action_words(do), f"{value:.6f}") for i, (do, value) in enumerate(result.top, 1)]
     print_table(["", "set", f"E[{model.graph.target}]"], rows, right=[0, 2])
     proof = "proved optimal" if result.status == "optimal" else f"no set is worth more than {result.bound:.6f}"
     click.echo(f"{proof}; {result.oracle}, {counted(result.explored, 'set')} looked at, {result.seconds:.3f} s")

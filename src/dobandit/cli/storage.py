@@ -12,7 +12,7 @@ import click
 
 from dobandit.cli.output import answer, json_option, print_json, print_table
 from dobandit.errors import ExperimentError, MissingError, StorageError
-from dobandit.experiment.storage import DEFAULT_STORAGE, MemoryStorage, Storage, open_storage
+from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
 from dobandit.experiment.storage.books import AuditLine
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def usual_storage() -> str:
 def kept(url: str) -> Iterator[Storage]:
     """A storage for the time of a command."""
     storage = open_storage(url)
-    if isinstance(storage, MemoryStorage):
+    if storage.url == "memory":
         raise StorageError(
             f"A command's storage must outlive the command, but {url!r} does not. "
             f"Use a file, such as --storage {DEFAULT_STORAGE}."
@@ -84,7 +84,7 @@ def _id_of(name: str, storage: Storage) -> int:
 @click.group("storage")
 @group_storage_option
 def storage_group(storage: str) -> None:
-    """Look after the place where experiments are kept.
+    """Back up a storage, and read its audit log.
 
     \b
     Examples:
@@ -121,7 +121,7 @@ def backup_command(file: str, storage: str, as_json: bool) -> None:
 @storage_option
 @json_option
 def audit_command(after: int, experiment: str | None, storage: str, as_json: bool) -> None:
-    """Say who changed what over HTTP, and when, and who made and revoked tokens.
+    """List who changed what over HTTP, and when, and who made and revoked tokens.
 
     \b
     Examples:

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from dobandit.cli.options import lease_of
+from dobandit.cli.options import seconds_of
 from dobandit.cli.output import answer, json_option, print_json, print_table
 from dobandit.cli.storage import group_storage_option, kept, storage_option
 from dobandit.documents.live import token_document
@@ -19,7 +19,7 @@ from dobandit.experiment.tokens import create_token, revoke_token
 @click.group("token")
 @group_storage_option
 def token_group(storage: str) -> None:
-    """Say who may come in to `dobandit serve`.
+    """Create, list and revoke tokens for `dobandit serve`.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ def create_command(
       dobandit token create --scope read
       dobandit token create --scope work --experiment spring --expires 30d --name "the shop" --json
     """
-    now, seconds = time.time(), lease_of(expires, "the time that a token is valid")
+    now, seconds = time.time(), seconds_of(expires, "the time that a token is valid")
     until = None if seconds is None else now + seconds
     with kept(storage) as place:
         text, token = create_token(place, name or scope, scope, now, _me(), experiment, until)
@@ -63,7 +63,7 @@ def create_command(
 @storage_option
 @json_option
 def list_command(storage: str, as_json: bool) -> None:
-    """List the tokens, without what opens the door.
+    """List the tokens, without their secrets.
 
     \b
     Example:

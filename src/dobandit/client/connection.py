@@ -55,13 +55,7 @@ class Connection:
         return self.send("POST", path, document=document, once=once).json()
 
     def send(
-        self,
-        method: str,
-        path: str,
-        *,
-        parameters: Any = None,
-        document: Any = None,
-        once: bool = False,
+        self, method: str, path: str, *, parameters: Any = None, document: Any = None, once: bool = False
     ) -> httpx.Response:
         """The answer to a request, which is repeated for `patience` seconds where it may not have arrived. Every
         request can be: reading changes nothing, the rest has a key, or changes nothing the second time."""

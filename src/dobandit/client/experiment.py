@@ -25,7 +25,7 @@ from dobandit.policy.answers import Recommendation
 from dobandit.text_files import write_atomically
 
 if TYPE_CHECKING:
-    from dobandit.experiment.tally import Progress
+    from dobandit.experiment.accumulator import Progress
     from dobandit.model.weights import Do
 
 _PAGE = 1000
@@ -137,7 +137,7 @@ class RemoteExperiment(Connected):
         """
         rows = values.rounds(source, self.columns)
         said = self._post("/import", {"rows": rows}, once=True)
-        for doubt in said.get("warnings", []):  # an older service says none
+        for doubt in said["warnings"]:
             warnings.warn(doubt, DobanditWarning, stacklevel=2)
         return range(said["first"], said["last"] + 1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +19,6 @@ from dobandit.experiment.storage.errors import storable
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, print_graph
 from dobandit.model.base import CausalModel
-from dobandit.model.links import Link
 from dobandit.oracle.rules import RULE_WORDS, Rules, rules_of
 from dobandit.policy.base import Policy
 
@@ -75,15 +75,10 @@ class Service(Connected):
         words                                               its other arguments, but for storage and clock
         """
         allowed = rules_of(budget, {word: words.pop(word) for word in list(words) if word in RULE_WORDS})
-        said = {"name": name, **_graph(graph), **_rules(allowed), **words}
-        if policy is not None:
-            said["policy"] = _policy(policy)
-        if lease is not None:
-            said["lease"] = lease_seconds(lease)
-        if links is not None:
-            said["links"] = _links(links)
-        if history is not None:
-            said["history"] = values.history(history)
+        said = {"name": name, "graph": _graph(graph), **_rules(allowed), **words}
+        given = {"policy": policy, "lease": lease, "links": links, "history": history}
+        read: dict[str, Callable[[Any], Any]] = {"policy": _policy, "lease": lease_seconds, "history": values.history}
+        said |= {word: read.get(word, values.plain)(value) for word, value in given.items() if value is not None}
         made = self._connection.post("/experiments", values.plain(said), once=True)
         if made.get("created"):
             warn_of_lines(Definition(made["definition"]))
@@ -142,25 +137,17 @@ def _rules(rules: Rules) -> dict[str, Any]:
     return said if rules.budget is None else {**said, "budget": rules.budget}  # as it came: the service checks it
 
 
-def _graph(graph: Any) -> dict[str, Any]:
+def _graph(graph: Any) -> Any:
     if isinstance(graph, CausalModel):
         from dobandit.model.files import model_to_document
 
-        return {"graph": model_to_document(graph)}
-    return {"graph": json.loads(print_graph(as_graph(graph, "the graph must be a CausalGraph", GraphError), "json"))}
+        return model_to_document(graph)
+    return json.loads(print_graph(as_graph(graph, "the graph must be a CausalGraph", GraphError), "json"))
 
 
-def _policy(policy: Policy | str) -> Any:
+def _policy(policy: Any) -> Any:
     if isinstance(policy, Policy):
         from dobandit.policy.registry import policy_to_document
 
         return policy_to_document(policy)
     return policy
-
-
-def _links(links: Any) -> Any:
-    if isinstance(links, Link):
-        return links.to_document()
-    if isinstance(links, dict):
-        return {name: _links(link) for name, link in links.items()}
-    return links

@@ -13,6 +13,7 @@ from dobandit.errors import ExperimentError, ObservationError
 from dobandit.experiment.batches import import_rows
 from dobandit.experiment.columns import Columns
 from dobandit.experiment.readers import cells_of, is_file, is_frame, is_parquet, named, read_parquet, text_of
+from dobandit.model.links import Link
 
 
 def plain(value: Any, what: str = "a number") -> Any:
@@ -22,6 +23,8 @@ def plain(value: Any, what: str = "a number") -> Any:
     """
     if isinstance(value, Mapping):
         return {str(key): plain(inner, f"the value of {str(key)!r}") for key, inner in value.items()}
+    if isinstance(value, Link):
+        return value.to_document()
     if isinstance(value, np.generic):
         value = value.item()
     if absent(value):

@@ -30,8 +30,7 @@ from dobandit.checks import shown
 from dobandit.errors import GraphError, ModelError, listed
 from dobandit.estimation import confidence
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.bglm import BinaryGLM, WeightedModel
-from dobandit.model.linear import LinearModel
+from dobandit.model.bglm import BinaryGLM, LinearModel, WeightedModel
 from dobandit.model.links import LinkBounds
 from dobandit.model.projection import project
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.model.bglm import BinaryGLM
-from dobandit.model.linear import LinearModel
+from dobandit.model.bglm import BinaryGLM, LinearModel
 from dobandit.model.projection import project
 
 Array = NDArray[np.float64]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
+from dobandit.experiment.answers import observed_of
 from dobandit.experiment.diagnosis.parts import AGREES
+from dobandit.experiment.reasons import is_reached
 from dobandit.texts import decimals, fixed
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
+    from dobandit.experiment.state import LogState
+    from dobandit.model.weights import Do
     from dobandit.policy.answers import Observed, Recommendation
     from dobandit.policy.engine import Interval
     from dobandit.policy.learner import Learner
@@ -59,6 +63,23 @@ def verdict_of(diagnosis: Diagnosis, learner: Learner) -> Verdict:
         return Verdict(CONTRADICTED, tuple(reasons))
     tested = diagnosis.verdict == "calibrated" or any(n.verdict == AGREES for n in diagnosis.nodes if n.name in matters)
     return Verdict(FITS if tested else UNKNOWN)
+
+
+def advised(
+    state: LogState, do: Do | None, available: Iterable[str] | None, context: Mapping[str, object] | None
+) -> Recommendation:
+    """What the model says of an action, or of the best one where `do` is None, with what was observed, the verdict,
+    warnings and doubts."""
+    row = state.columns.context_row(context)  # in the words of an ask
+    given = None if row is None else state.columns.decode(state.columns.encode(row))
+    with state.answering:
+        now = state.now()
+        told, counts = now.learner.assess(do, available, given), state.counts(now.position)
+        told = told._replace(observed=observed_of(counts, told.do, row))
+        verdict = TOO_LONG  # to look into, unless one might stop
+        if now.learner.rounds <= MOST_DIAGNOSED or is_reached(told.gap, state.definition.stop_within):
+            verdict = verdict_of(state.diagnosis(now), now.learner)
+        return advice(told, verdict, now.learner, now.doubts, counts.tried())
 
 
 def advice(

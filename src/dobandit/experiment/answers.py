@@ -1,11 +1,11 @@
-"""What an experiment's log says: what the data alone speak for, what the edges weigh, whether the model fits."""
+"""What an experiment's log says: what the data alone speak for, and what the edges weigh."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from dobandit.experiment.ledger import Ledger
+from dobandit.experiment.round_counts import RoundCounts
 from dobandit.experiment.row_encoding import Row
 from dobandit.experiment.status import anytime_mean
 from dobandit.model.weights import fixed_values
@@ -13,7 +13,6 @@ from dobandit.oracle.actions import action_of
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
-    from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Observed
     from dobandit.policy.learner import Learner
@@ -63,17 +62,17 @@ class EdgeEstimate(NamedTuple):
 
 
 def best_observed(
-    ledger: Ledger, problem: Problem, available: tuple[int, ...] | None = None, context: Row | None = None
+    counted: RoundCounts, problem: Problem, available: tuple[int, ...] | None = None, context: Row | None = None
 ) -> BestObserved | None:
     """The set with the largest lower end of its 95% interval, of those that can be chosen: one lucky round does not
     win. Of equals the one whose text comes first.
 
     context  only rounds that saw these values
     """
-    columns, sets = ledger.columns, ledger.sets_tried
+    columns, sets = counted.columns, len(counted.actions)
     found = [
         BestObserved(columns.decode(do), *anytime_mean(total, rounds, sets))
-        for do, (rounds, total) in sorted(ledger.sums(context).items())
+        for do, (rounds, total) in sorted(counted.sums(context).items())
     ]
     found.sort(key=lambda best: (best.interval.low, best.mean), reverse=True)
     for best in found:
@@ -83,16 +82,16 @@ def best_observed(
     return None
 
 
-def observed_of(ledger: Ledger, do: Do, context: Row | None) -> Observed | None:
+def observed_of(counted: RoundCounts, do: Do, context: Row | None) -> Observed | None:
     """What the rounds with exactly this action say; None where there are none that saw the target."""
-    columns = ledger.columns
+    columns = counted.columns
     text = columns.encode(columns.do_row(do))
-    rounds, total = ledger.sums(context, text).get(text, (0, 0.0))
+    rounds, total = counted.sums(context, text).get(text, (0, 0.0))
     if not rounds:
         return None
     from dobandit.policy.answers import Observed
 
-    mean = anytime_mean(total, rounds, ledger.sets_tried)
+    mean = anytime_mean(total, rounds, len(counted.actions))
     return Observed(mean.value, mean.rounds, mean.interval)
 
 
@@ -107,14 +106,3 @@ def edge_estimates(learner: Learner) -> list[EdgeEstimate]:
             for cause, weight in [*weights, *node.parents.items()]
         ]
     return rows
-
-
-def diagnosis_of(learner: Learner, ledger: Ledger) -> Diagnosis:
-    """Of a learner and the rounds that it has taken in."""
-    from dobandit.experiment.diagnosis import diagnose_rounds  # which needs Numba, and a status does not
-
-    actions = {do for do, _ in ledger.counts}
-    if learner.problem.selective and learner.keeps_model:
-        taught = learner.problem.teaches(ledger.columns.masks([*actions]))
-        actions = {do for do, counted in zip(actions, taught, strict=True) if counted}
-    return diagnose_rounds(learner, ledger.rounds(), ledger.predictions(actions))

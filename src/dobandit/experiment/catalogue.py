@@ -108,7 +108,7 @@ def create_experiment(
             "Open it as it is, or take another name."
         )
     if past is not None:
-        experiment.begin_with(past)
+        experiment.log.begin_with(past)
     return experiment
 
 

@@ -101,19 +101,14 @@ class Columns(LoggedRows):
         for i in self._idle:
             if row[i] is None:
                 row[i] = 0
-        self._refuse_uncaused(row, do_row)
-        return row
-
-    def _refuse_uncaused(self, row: Row, do_row: Row) -> None:
-        """A variable without any cause that happened, though nobody set it, contradicts the graph."""
-        for i in self._idle:
-            if row[i] and do_row[i] is None:
+            elif row[i] and do_row[i] is None:
                 raise ObservationError(
                     f"by the graph {self.names[i]!r} can only be other than 0 where it is set, having neither a cause "
                     f"nor a bias, but it is said to have been {row[i]} in a round that did not set it. If it was set, "
                     f"say so: record the round with it in do, or import it with a column 'do:{self.names[i]}'. If it "
                     "can happen by itself, begin an experiment on a graph that gives it a bias."
                 )
+        return row
 
     def missing(self, row: Row) -> list[str]:
         """The variables whose values would have taught more."""

@@ -10,10 +10,10 @@ import secrets
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,39 +34,28 @@ if TYPE_CHECKING:
     from dobandit.policy.learner import Learner
 
 VERSION = 1
+# Keys that a document has only where their values are others than these. lines: "assumed" where hidden causes leave no
+# choice about the links, and nobody promised that they are straight lines.
+_USUAL: Mapping[str, Any] = {"control": 0.0, "stop_within": None, "hide": [], "effects": "nonnegative", "lines": None}
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
 
 
-class Parts(NamedTuple):
-    """What a document means, where it is at hand already."""
-
-    graph: CausalGraph
-    problem: Problem
-    policy: Policy
-    learner: Learner
-
-
 @dataclass(frozen=True)
 class Definition:
-    """The document, and what it means. made: its parts, where it was made of them rather than read"""
+    """The document, and what it means: read from it when it is first needed, unless `define` had it at hand."""
 
     document: Mapping[str, Any]
-    made: Parts | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def graph(self) -> CausalGraph:
         """As the user gave it, hidden variables included."""
-        if self.made is not None:
-            return self.made.graph
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DobanditWarning)  # whoever made the graph has been warned
             return graph_of_document(self.document["graph"])
 
     @cached_property
     def problem(self) -> Problem:
-        if self.made is not None:
-            return self.made.problem
         document = self.document
         problem = problem_of(
             self.graph,
@@ -75,17 +64,15 @@ class Definition:
             document["seed"],
             document["links"],
             document["continuous"],
-            document["effects"],
-            document["hide"],
+            self._said("effects"),
+            self._said("hide"),
         )
-        return replace(problem, assumed_lines=document["assumed_lines"])
+        return replace(problem, assumed_lines=self._said("lines") == "assumed")
 
     @cached_property
     def policy(self) -> Policy:
         from dobandit.policy.registry import policy_class, policy_from_document
 
-        if self.made is not None:
-            return self.made.policy
         try:
             policy_class(self.document["policy"]["name"])  # what is not installed here says so itself
         except PolicyError as error:
@@ -100,7 +87,7 @@ class Definition:
         """The policy at work on the problem, before the first round. Take a copy of it to learn with."""
         from dobandit.policy.learner import Learner
 
-        return Learner(self.policy, self.problem) if self.made is None else self.made.learner
+        return Learner(self.policy, self.problem)
 
     @property
     def lease(self) -> float | None:
@@ -114,12 +101,12 @@ class Definition:
     @property
     def control(self) -> float:
         """The share of rounds in which nothing is set."""
-        return float(self.document["control"])
+        return float(self._said("control"))
 
     @property
     def stop_within(self) -> float | None:
         """The experiment may stop when no allowed action can be better than the recommended one by more than this."""
-        within: float | None = self.document["stop_within"]
+        within: float | None = self._said("stop_within")
         return within
 
     @property
@@ -134,8 +121,12 @@ class Definition:
 
     def differences(self, other: Definition) -> list[str]:
         """The parts in which two definitions differ."""
-        different = [key for key in sorted(self.document) if self.document[key] != other.document.get(key)]
+        keys = sorted({*self.document, *other.document})
+        different = [key for key in keys if self.document.get(key) != other.document.get(key)]
         return [key for key in different if key != "policy" or not self._same_policy(other)]
+
+    def _said(self, key: str) -> Any:
+        return self.document.get(key, _USUAL[key])
 
     def _same_policy(self, other: Definition) -> bool:
         """Whether two documents that differ mean the same policy."""
@@ -158,8 +149,8 @@ def definition_from_text(text: str) -> Definition:
         if list(definition.problem.graph.nodes) != document["columns"]:
             raise StorageError("the order of an experiment's variables is not the one its log was written in.")
         lease_seconds(document["lease"])
-        checked_share(document["control"])
-        checked_within(document["stop_within"])
+        checked_share(definition.control)
+        checked_within(definition.stop_within)
         if not isinstance(document["policy"]["name"], str):
             raise TypeError("the policy has no name")
     except StorageError:
@@ -228,24 +219,30 @@ def define(
             f"stop_within needs intervals that hold at every round for every allowed action, and {learner.label} has "
             "none here. Use CausalUCB with variables of 0 and 1 and fewer than 20,000 actions, or leave it out."
         )
+    unusual = {
+        "control": share,
+        "stop_within": within,
+        "hide": list(problem.hidden),
+        "effects": promised,
+        "lines": "assumed" if problem.assumed_lines else None,
+    }
     document = {
         "version": VERSION,
         "graph": document_of(graph),
         "columns": list(problem.graph.nodes),
         "links": kept_links,
         "continuous": problem.continuous,
-        "effects": promised,
-        "hide": list(problem.hidden),
-        "assumed_lines": problem.assumed_lines,
         "rules": rules.to_document(),
         "policy": policy_to_document(chosen),
         "horizon": problem.horizon,
         "seed": problem.seed,
         "lease": lease_seconds(lease),
-        "control": share,
-        "stop_within": within,
+        **{key: value for key, value in unusual.items() if value != _USUAL[key]},
     }
-    return Definition(document, Parts(graph, problem, chosen, learner))
+    # The document is the same, in the same order, as when it is opened again.
+    definition = Definition(json.loads(Definition(document).to_text()))
+    vars(definition).update(graph=graph, problem=problem, policy=chosen, learner=learner)  # the cached properties
+    return definition
 
 
 def warn_of_lines(definition: Definition) -> None:

@@ -6,45 +6,36 @@ processes and threads may hold one of the same experiment.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from dobandit.checks import is_whole, shown
-from dobandit.errors import ExperimentError
-from dobandit.experiment.answers import (
-    BestObserved,
-    EdgeEstimate,
-    best_observed,
-    diagnosis_of,
-    edge_estimates,
-    observed_of,
-)
-from dobandit.experiment.batches import Batch, Seen, batch_of
-from dobandit.experiment.choosing import Asked, ChoosingLog
-from dobandit.experiment.definition import lease_seconds
-from dobandit.experiment.known import View
-from dobandit.experiment.log import number_of
+from dobandit.errors import DobanditWarning
+from dobandit.experiment.accumulator import Progress
+from dobandit.experiment.answers import BestObserved, EdgeEstimate, best_observed, edge_estimates
+from dobandit.experiment.ask import ask_of, asked
+from dobandit.experiment.batches import Seen
+from dobandit.experiment.columns import columns_of
+from dobandit.experiment.definition import Definition, definition_from_text
+from dobandit.experiment.log import TrialLog
+from dobandit.experiment.log_tables import LogTables
 from dobandit.experiment.reasons import is_reached
+from dobandit.experiment.state import LogState
 from dobandit.experiment.status import Status, status_of
-from dobandit.experiment.storage.base import PENDING, TOLD, StoredTrial
-from dobandit.experiment.table_columns import MOST_ROUNDS
-from dobandit.experiment.tally import Progress
-from dobandit.experiment.trial import Told, Trial
+from dobandit.experiment.storage.base import ABANDONED, FAILED, Storage, StoredExperiment
+from dobandit.experiment.trial import Told, Trial, trial_of
 
 if TYPE_CHECKING:
-    from dobandit.experiment.advice import Verdict
     from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.experiment.explanation import Explanation
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Recommendation
     from dobandit.policy.learner import Learner
 
-_MOST_AT_ONCE = 10_000
 
-
-class Experiment(ChoosingLog):
+class Experiment(LogTables):
     """A live experiment. Made by `create_experiment` or `open_experiment`; `close` it, or use it in a `with` block.
 
     >>> import dobandit as dob
@@ -63,9 +54,28 @@ class Experiment(ChoosingLog):
     >>> experiment.close()
     """
 
-    _diagnosed: tuple[int, Diagnosis] | None = None  # the position in the log, and the diagnosis there
+    def __init__(
+        self,
+        storage: Storage,
+        stored: StoredExperiment,
+        clock: Callable[[], float] = time.time,
+        definition: Definition | None = None,
+    ) -> None:
+        self.storage = storage
+        self.definition = definition_from_text(stored.document) if definition is None else definition
+        self.graph, self.columns = self.definition.graph, columns_of(self.definition)
+        self._state = LogState(storage, stored.id, self.definition, self.columns)
+        self.log = TrialLog(stored, self._state, clock)
 
-    # -- ask -----------------------------------------------------------------------------------------------------
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.definition.policy_text}, {self.storage.url})"
+
+    @property
+    def name(self) -> str:
+        """How it is called."""
+        return self.log.name
+
+    # -- ask and tell --------------------------------------------------------------------------------------------
 
     @overload
     def ask(
@@ -121,27 +131,10 @@ class Experiment(ChoosingLog):
         >>> [trial.number for trial in experiment.ask(n=2)]
         [0, 1]
         """
-        if not is_whole(n) or not 1 <= n <= _MOST_AT_ONCE:
-            raise ExperimentError(f"n must be a whole number from 1 to {_MOST_AT_ONCE:,}, but got {shown(n)}.")
-        if not is_whole(size) or not 1 <= size <= MOST_ROUNDS:
-            raise ExperimentError(
-                f"size is how many rounds a trial is planned for, a whole number from 1 to {MOST_ROUNDS:,}, but got "
-                f"{shown(size)}."
-            )
-        if control is not None and not isinstance(control, bool):
-            raise ExperimentError(f"control is True, False or None, but got {shown(control)}.")
-        known = self.columns.context_row(context)
-        with self._lock:
-            names = self._names(available)
-            seconds = self.definition.lease if lease is None else lease_seconds(lease)
-            now = self._clock()
-            expires = None if seconds is None else max(now + seconds, math.nextafter(now, math.inf))
-            told = None if known is None else self.columns.encode(known)
-            trials = self._asked(Asked(names, int(size), control, told, int(n), now, expires))
-            self._held.update({trial.number: trial.issued for trial in trials})
+        wanted = ask_of(self._state, available, n, lease, size, control, context, self.log.clock())
+        trials = [trial_of(trial, self.columns) for trial in asked(self._state, wanted)]
+        self.log.held.update({trial.number: trial.issued for trial in trials})
         return trials[0] if n == 1 else trials
-
-    # -- tell ----------------------------------------------------------------------------------------------------
 
     def tell(self, number: int | Trial, observation: Seen, issued: int | None = None) -> Told:
         """What was seen in a trial.
@@ -168,40 +161,80 @@ class Experiment(ChoosingLog):
         >>> experiment.tell(experiment.ask(size=50), [{"buy": 1, "count": 20}, {"buy": 0, "count": 30}]).rounds
         50
         """
-        if isinstance(number, Trial):
-            issued, number = number.issued if issued is None else issued, number.number
-        if issued is not None and (not is_whole(issued) or issued < 1):
-            raise ExperimentError(f"issued is a whole number from 1, as the trial says, but got {shown(issued)}.")
-        # Rows may take long to read, which is done before others are kept out.
-        ahead = None if isinstance(observation, Mapping) else self._seen_ahead(number, observation)
-        with self.storage.writing(self._id) as writer:
-            trial = self._trial(writer, number)
-            seen = self._seen_in(trial, observation) if ahead is None else ahead
-            if trial.state == TOLD and (trial.observation, trial.counts) == (seen.observation, seen.counts):
-                return Told(trial.number, trial.late, trial.partial, True, seen.rounds, seen.missing, seen.untaught)
-            if trial.state != PENDING:
-                wanted = f"told {self._seen_text(seen.observation, seen.counts, seen.rounds)}"
-                raise self._conflict(trial, wanted)
-            if issued is not None and issued > trial.issued:
-                raise ExperimentError(
-                    f"trial {trial.number} was handed out {trial.issued} times, but the tell is said to be of hand-out "
-                    f"{issued}. Give issued=... as the trial says."
-                )
-            now = self._clock()
-            holder = issued or self._held.get(trial.number, 1)
-            late = trial.issued > holder or (trial.lease_expires is not None and now >= trial.lease_expires)
-            position = writer.close(trial._replace(state=TOLD, closed_at=now, late=late, **seen.stored()))
-        self._closed(trial.number, position)
-        return Told(trial.number, late, seen.partial, False, seen.rounds, seen.missing, seen.untaught)
+        return self.log.tell(number, observation, issued)
 
-    def _seen_in(self, trial: StoredTrial, observation: Seen) -> Batch:
-        context = None if trial.context is None else self.columns.values(trial.context)
-        return batch_of(observation, self.columns, self.columns.values(trial.do), context)
+    def tell_failed(self, number: int | Trial, reason: str = "") -> None:
+        """The trial was tried, but gave no valid observation. The learner takes nothing from it.
 
-    def _seen_ahead(self, number: int, observation: Seen) -> Batch | None:
-        """What was seen; None where there is no such trial. What a trial sets, and its context, never change."""
-        trial = self.storage.trial(self._id, number_of(number))
-        return None if trial is None else self._seen_in(trial, observation)
+        number  the trial's, or the trial itself
+        reason  why, for whoever reads the log
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("failed", graph, budget=1, storage="memory", policy="random")
+        >>> experiment.tell_failed(experiment.ask().number, "the page was down")
+        >>> experiment.status().failed
+        1
+        """
+        self.log.close(number, FAILED, reason)
+
+    def abandon(self, number: int | Trial) -> None:
+        """Nobody will carry the trial out. The learner takes nothing from it.
+
+        number  the trial's, or the trial itself
+        """
+        self.log.close(number, ABANDONED, None)
+
+    def record(self, do: Do | None, observation: Seen) -> int:
+        """A round that nobody asked for. Returns its number.
+
+        do           what was set: {"coupon": 1}, names that were set to 1, or None for nothing
+        observation  what was seen, as in `tell`: a mapping, with a `count` where it was seen more than once, or rows
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("recorded", graph, budget=1, storage="memory")
+        >>> experiment.record({"ad": 1}, {"buy": 1}), experiment.record(None, {"buy": 0, "count": 20})
+        (0, 1)
+        """
+        return self.log.record(do, observation)
+
+    def import_history(self, source: Any) -> range:
+        """Many rounds that nobody asked for: all of them, or none if one is wrong. Returns the numbers of their trials.
+
+        source  the path of a CSV or Parquet file, a frame, or rows
+
+        CSV: a column per variable, blank where it was not seen, columns `do:NAME` with the value that NAME was set to,
+        and perhaps a column `count`, how often the row was seen (see docs/experiments.md). Rows: (do, observation)
+        pairs, or mappings like the rows of the CSV or those of `trials`.
+
+        Rows are summed up, as with `history=`: their order does not matter, and a million of them are some hundreds of
+        trials. Rows that have one trial.number, as in a table that `to_csv` wrote, are one trial, and such trials keep
+        their order; so do rows with one trial.closed_at that set the same and stand together.
+
+        Ten rounds or more that were imported before, the same ones as a whole, are imported again with a warning: they
+        then count twice. They are looked for among the last few thousand trials.
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("imported", graph, budget=1, storage="memory")
+        >>> experiment.import_history([({"ad": 1}, {"buy": 1}), ({}, {"ad": 0, "buy": 0})])
+        range(0, 2)
+        """
+        return self.log.import_noted(source, lambda doubt: warnings.warn(doubt, DobanditWarning, stacklevel=4))
+
+    def rounds_in(self, numbers: range) -> int:
+        """How many rounds an import brought, counts included.
+
+        numbers  those of its trials, as `import_history` returned them
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("counted", graph, budget=1, storage="memory")
+        >>> experiment.rounds_in(experiment.import_history([{"ad": 1, "buy": 1, "count": 30}]))
+        30
+        """
+        return self.log.rounds_in(numbers)
 
     # -- answers -------------------------------------------------------------------------------------------------
 
@@ -224,7 +257,9 @@ class Experiment(ChoosingLog):
         >>> experiment.recommend().do
         {'ad': 1}
         """
-        return self._assessed(None, available, context)
+        from dobandit.experiment.advice import advised  # needs Numba, and a tell does not
+
+        return advised(self._state, None, available, context)
 
     def evaluate(self, do: Do | None, *, context: Mapping[str, object] | None = None) -> Recommendation:
         """All that `recommend` says, of an action of your choice, whether the rules allow it or not.
@@ -239,39 +274,9 @@ class Experiment(ChoosingLog):
         >>> experiment.evaluate({"ad": 1}).observed.mean
         0.5
         """
-        return self._assessed({} if do is None else do, None, context)
+        from dobandit.experiment.advice import advised
 
-    def _assessed(
-        self, do: Do | None, available: Iterable[str] | None, context: Mapping[str, object] | None
-    ) -> Recommendation:
-        from dobandit.experiment.advice import advice
-
-        known = self.columns.context_row(context)  # in the words of an ask
-        given = None if known is None else self.columns.decode(self.columns.encode(known))
-        with self._reading:
-            view = self._view()
-            told = view.learner.assess(do, available, given)
-            ledger = self._followed_ledger(view.position)
-            told = told._replace(observed=observed_of(ledger, told.do, known))
-            reached = is_reached(told.gap, self.definition.stop_within)
-            return advice(told, self._verdict(view, reached), view.learner, view.doubts, ledger.tried())
-
-    def _verdict(self, view: View, reached: bool) -> Verdict:
-        """Whether the rounds bear the model out, if they are not too many to look into, or one might stop."""
-        from dobandit.experiment.advice import MOST_DIAGNOSED, TOO_LONG, verdict_of
-
-        if view.learner.rounds > MOST_DIAGNOSED and not reached:
-            return TOO_LONG
-        return verdict_of(self._diagnosis(view), view.learner)
-
-    def _diagnosis(self, view: View) -> Diagnosis:
-        """Worked out once for each state of the log."""
-        if self._diagnosed is None or self._diagnosed[0] != view.position:
-            self._diagnosed = (
-                view.position,
-                diagnosis_of(view.learner, self._followed_ledger(view.position, predictions=True)),
-            )
-        return self._diagnosed[1]
+        return advised(self._state, {} if do is None else do, None, context)
 
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
@@ -290,9 +295,9 @@ class Experiment(ChoosingLog):
         ({'ad': 1}, 1.0)
         """
         known = self.columns.context_row(context, whole=False)
-        with self._reading:
+        with self._state.answering:
             problem = self.definition.problem
-            return best_observed(self._followed_ledger(), problem, problem.settable(available), known)
+            return best_observed(self._state.counts(), problem, problem.settable(available), known)
 
     def explain(self, number: int | Trial) -> Explanation:
         """Why a trial set what it set, by what was known when it was asked.
@@ -310,8 +315,8 @@ class Experiment(ChoosingLog):
         """
         from dobandit.experiment.explanation import explain
 
-        with self._reading:
-            return explain(self, number)
+        with self._state.answering:
+            return explain(self.log, number)
 
     def estimates(self) -> list[EdgeEstimate]:
         """Every edge's weight with its confidence interval, and every bias: see `EdgeEstimate`.
@@ -322,8 +327,8 @@ class Experiment(ChoosingLog):
         >>> [(edge.cause, edge.effect, edge.rows) for edge in experiment.estimates()]
         [(None, 'buy', 0), ('ad', 'buy', 0)]
         """
-        with self._reading:
-            return edge_estimates(self._view().learner)
+        with self._state.answering:
+            return edge_estimates(self._state.now().learner)
 
     def status(self, progress: Progress | None = None) -> Status:
         """How far the experiment is: trials by state, rounds, and the mean of the target. See `Status`.
@@ -339,13 +344,13 @@ class Experiment(ChoosingLog):
         """
         gap: float | None = None
         doubts: tuple[str, ...] = ()
-        with self._reading:
+        with self._state.answering:
             if self.definition.stop_within is not None and not self.definition.problem.graph.context:
-                gap = self._view().learner.gap()
+                gap = self._state.now().learner.gap()
                 doubts = self.recommend().doubts if is_reached(gap, self.definition.stop_within) else ()
-            tally, trials = self._followed_tally(progress)
-            pending = self.storage.pending(self._id)
-            return status_of(self, tally, trials, pending, self._created_at, self._clock(), gap, doubts)
+            sums, trials = self._state.sums(progress)
+            pending = self.storage.pending(self._state.experiment)
+            return status_of(self, sums, trials, pending, gap, doubts)
 
     def diagnose(self) -> Diagnosis:
         """Whether the data agree with the model: calibration, links, assumptions, the graph. See `Diagnosis`.
@@ -355,13 +360,39 @@ class Experiment(ChoosingLog):
         >>> dob.create_experiment("diagnosed", graph, budget=1, storage="memory").diagnose().lines()
         ['0 rounds with CausalUCB.', 'There are no rounds yet.']
         """
-        with self._reading:
-            return self._diagnosis(self._view())
-
-    # -- what is known -------------------------------------------------------------------------------------------
+        with self._state.answering:
+            return self._state.diagnosis(self._state.now())
 
     @property
     def learner(self) -> Learner:
         """A copy of the policy at work, up to the last closed trial: to look at, and to play with."""
-        with self._reading:
-            return self._view().learner.copy()
+        with self._state.answering:
+            return self._state.now().learner.copy()
+
+    @property
+    def interval_words(self) -> str:
+        """What the intervals of values promise: that they hold at every round one looks, or at this round only."""
+        with self._state.asking:
+            return self._state.learner.learner.engine.interval_words
+
+    @property
+    def delta(self) -> float:
+        """With what probability a guaranteed gap is wrong at some round."""
+        with self._state.asking:
+            return self._state.learner.learner.engine.delta
+
+    @property
+    def told_rounds(self) -> int:
+        """How many rounds were told, counts included."""
+        with self._state.answering:
+            return self._state.sums()[0].rounds
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the storage's connections."""
+        self.storage.close()

@@ -12,17 +12,18 @@ import numpy as np
 
 from dobandit.errors import ExperimentError
 from dobandit.experiment.paths import Path, path_product, top_paths
-from dobandit.experiment.replica import Replica
+from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.experiment.storage.base import ASKED, StoredTrial
 from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Array, Interval, Pending
 from dobandit.texts import setting_words
 
 if TYPE_CHECKING:
-    from dobandit.experiment.experiment import Experiment
+    from dobandit.experiment.log import TrialLog
     from dobandit.experiment.trial import Trial
 
 _PATHS = 10
+_FEW = 1000  # closed trials that are looked at together
 _ROUNDING = 1e-9
 
 
@@ -71,16 +72,16 @@ class Explanation(NamedTuple):
     context: dict[str, float] = {}  # noqa: RUF012 (a default that nobody writes to)
 
 
-def explain(experiment: Experiment, number: int | Trial) -> Explanation:
-    trial = experiment.stored_trial(number)
+def explain(log: TrialLog, number: int | Trial) -> Explanation:
+    trial = log.stored_trial(number)
     if trial.source != ASKED:
         raise ExperimentError(
             f"trial {trial.number} was {trial.source}, not asked for: nobody chose it, so nothing explains it."
         )
-    then = experiment.replica_after(trial.asked_after)
-    columns, context = experiment.columns, then.known(trial.context)
+    then = log.state.then(trial.asked_after)
+    columns, context = log.columns, then.known(trial.context)
     action = then.action(trial)
-    pending = [then.pending(other) for other in _under_way(experiment, trial)]
+    pending = [then.pending(other) for other in _under_way(log, trial)]
     predicted, low, high = then.predict(action, context)
     paths, rest = _paths(then, action, context, predicted)
     shares = _shares(then, action, context, predicted) if then.learner.keeps_model else {}
@@ -121,21 +122,21 @@ def _why(said: str, better: RunnerUp | None, margin: float | None) -> str:
     )
 
 
-def _under_way(experiment: Experiment, trial: StoredTrial) -> list[StoredTrial]:
+def _under_way(log: TrialLog, trial: StoredTrial) -> list[StoredTrial]:
     """The trials that were under way when this one was asked, by number: all before it, but for the closed ones.
 
     So their number is known, and the log is read no further than to the last of them.
     """
-    few = [other for other in experiment.pending_trials() if other.number < trial.number]
+    few = [other for other in log.storage.pending(log.experiment) if other.number < trial.number]
     missing, position = trial.number - trial.asked_after - len(few), trial.asked_after
-    while missing > 0 and (numbers := experiment.closed_numbers(position)):
-        found = [experiment.stored_trial(number) for number in numbers if number < trial.number]
+    while missing > 0 and (numbers := log.storage.closed_fields(log.experiment, position, _FEW, ("number",))):
+        found = [log.stored_trial(number) for (number,) in numbers if number < trial.number]
         few += found
         missing, position = missing - len(found), position + len(numbers)
     return sorted(few, key=lambda other: other.number)
 
 
-def _shares(then: Replica, action: Action, context: Array, whole: float) -> dict[str, float]:
+def _shares(then: ReplayedLearner, action: Action, context: Array, whole: float) -> dict[str, float]:
     """By how much the estimate would fall without each variable that was set; they need not add up."""
     shares = {}
     for k, v in enumerate(action.ids):
@@ -144,7 +145,7 @@ def _shares(then: Replica, action: Action, context: Array, whole: float) -> dict
     return shares
 
 
-def _paths(then: Replica, action: Action, context: Array, predicted: float) -> tuple[list[Path], float | None]:
+def _paths(then: ReplayedLearner, action: Action, context: Array, predicted: float) -> tuple[list[Path], float | None]:
     beliefs = then.learner.engine.beliefs()
     if beliefs is None or not then.learner.problem.is_linear or then.learner.engine.revisions:
         return [], None
@@ -156,7 +157,7 @@ def _paths(then: Replica, action: Action, context: Array, predicted: float) -> t
 
 
 def _runner_up(
-    then: Replica, trial: StoredTrial, action: Action, pending: Sequence[Pending], context: Array
+    then: ReplayedLearner, trial: StoredTrial, action: Action, pending: Sequence[Pending], context: Array
 ) -> RunnerUp | None:
     """The best of the other actions that the policy compared; a control round was compared with nothing."""
     if trial.control:

@@ -12,35 +12,22 @@ import weakref
 from typing import Protocol
 
 
-class ForkedStorage(Protocol):
-    """An owner of connections, or of locks that are held for short blocks only."""
+class Forked(Protocol):
+    """An owner of connections or locks."""
 
     def before_fork(self) -> None:
-        """Called in the thread that forks."""
+        """Called in the thread that forks. Locks that are held for long are not waited for here."""
 
     def after_fork(self, child: bool) -> None:
         """Called in the same thread, in the parent and in the child."""
 
 
-class ForkedExperiment(Protocol):
-    """An owner of locks that may be held for long."""
-
-    def after_fork(self) -> None:
-        """Called in the child."""
+_owners: weakref.WeakSet[Forked] = weakref.WeakSet()
 
 
-_storages: weakref.WeakSet[ForkedStorage] = weakref.WeakSet()
-_experiments: weakref.WeakSet[ForkedExperiment] = weakref.WeakSet()
-
-
-def remember_storage(storage: ForkedStorage) -> None:
-    """From now on the storage is told of every fork."""
-    _storages.add(storage)
-
-
-def remember(experiment: ForkedExperiment) -> None:
-    """From now on the experiment is told in every child."""
-    _experiments.add(experiment)
+def remember(owner: Forked) -> None:
+    """From now on it is told of every fork."""
+    _owners.add(owner)
 
 
 def was_left_locked(lock: threading.RLock) -> bool:
@@ -52,15 +39,13 @@ def was_left_locked(lock: threading.RLock) -> bool:
 
 
 def _before() -> None:
-    for storage in list(_storages):
-        storage.before_fork()
+    for owner in list(_owners):
+        owner.before_fork()
 
 
 def _after(child: bool) -> None:
-    for storage in list(_storages):
-        storage.after_fork(child)
-    for experiment in list(_experiments) if child else ():
-        experiment.after_fork()
+    for owner in list(_owners):
+        owner.after_fork(child)
 
 
 if hasattr(os, "register_at_fork"):

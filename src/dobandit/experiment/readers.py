@@ -20,7 +20,7 @@ from dobandit.experiment.columns import Columns
 from dobandit.experiment.export import BOOKKEEPING, TRIAL, optional_package
 from dobandit.experiment.row_encoding import Row
 from dobandit.experiment.storage.base import TOLD
-from dobandit.experiment.table_columns import Entry, Header, count_of, meaning, trial_of, was_told
+from dobandit.experiment.table_columns import Entry, Header, count_of, key_of_cells, meaning, trial_of, was_told
 from dobandit.text_files import in_file, read_text, without_gz
 
 _DELIMITERS = ",;\t|"
@@ -59,16 +59,12 @@ class _Rows(NamedTuple):
     """Rows with their places in a source.
 
     unit   what the places count: lines of a file from 1, or rows from 0
-    entry  reads a row; None for one that is to be passed over
-    key    what is equal for rows that say the same, but for their trials; None where that is not known
-    trial  the trial of a row, where `key` leaves it out
+    table  reads a row: what it says, what is equal for rows that say the same, and the trial that it names
     """
 
     rows: Iterable[tuple[int, Any]]
     unit: str
-    entry: Callable[[Any], Entry | None]
-    key: Callable[[Any], tuple[Any, ...] | None]
-    trial: Callable[[Any], Hashable] | None = None
+    table: Header | _Mappings
 
 
 def read_rows(
@@ -82,10 +78,10 @@ def read_rows(
     given   the trial whose rows these are; None: the rows say themselves what was set
     """
     with named(source):
-        rows = _rows_of(source, columns, passed)
+        rows = _rows_of(source, columns, passed, of_trial=given is not None)
         if given is not None:
             return _read_each(rows, lambda place, row: _told(rows, row, columns, given))
-        return _read_each(rows, lambda place, row: _imported(rows.entry(row), f"{rows.unit} {place}", columns))
+        return _read_each(rows, lambda place, row: _imported(rows.table.entry(row), f"{rows.unit} {place}", columns))
 
 
 def named(source: Any) -> AbstractContextManager[None]:
@@ -95,11 +91,9 @@ def named(source: Any) -> AbstractContextManager[None]:
 
 def _told(rows: _Rows, row: Any, columns: Columns, given: Given) -> tuple[Reading, ...]:
     """A row of a trial."""
-    entry = _plain_entry(row, columns)  # the common case
-    if entry is None:
-        if not isinstance(row, (Mapping, tuple)) and rows.unit == "row":
-            raise ObservationError(f"a row of what was seen maps names to values, but got {shown(row)}.")
-        entry = rows.entry(row)
+    if not isinstance(row, (Mapping, tuple)) and rows.unit == "row":
+        raise ObservationError(f"a row of what was seen maps names to values, but got {shown(row)}.")
+    entry = rows.table.entry(row)
     if entry is None:
         return ()
     if entry.do and columns.do_row(entry.do) != given.do:
@@ -119,8 +113,7 @@ def _imported(entry: Entry | None, place: str, columns: Columns) -> tuple[Readin
     do = columns.do_row(entry.do)
     rows, trial, summed = [entry], entry.trial, entry.summed
     if isinstance(entry.observation, list):
-        nested = _Mappings(columns)
-        told = (_plain_entry(row, columns) or nested.entry(row) for row in entry.observation)
+        told = map(_Mappings(columns, of_trial=True).entry, entry.observation)
         rows = [row._replace(times=row.times * entry.times) for row in told if row is not None]
         trial, summed = place if trial is None else trial, True
     text = columns.encode(do)
@@ -138,17 +131,14 @@ def _read_each(source: _Rows, read: Callable[[int, Any], Sequence[Reading]]) -> 
     known: dict[Any, Sequence[Reading]] = {}
     for place, row in source.rows:
         try:
-            key = _hashable(source.key(row))
-            readings = known.get(key) if key is not None else None
-            if readings is None and key is not None:
-                key = _without_nan(key)
-                readings = known.get(key)
+            key = source.table.key(row)
+            readings = None if key is None else known.get(key)
             if readings is None:
                 readings = read(place, row)
                 if key is not None and len(known) < _MOST_KNOWN:
                     known[key] = readings
-            elif source.trial is not None:
-                trial = source.trial(row)
+            elif source.table.names_trials:
+                trial = source.table.trial(row)
                 readings = [reading._replace(trial=trial) for reading in readings]
             found += readings
         except (InterventionError, ObservationError, ParseError) as error:
@@ -163,50 +153,23 @@ def _read_each(source: _Rows, read: Callable[[int, Any], Sequence[Reading]]) -> 
     return found
 
 
-def _key_of(row: Any) -> tuple[Any, ...] | None:
-    """What is equal for equal rows in memory: mappings, and pairs of them. What is no row may have no end."""
-    if isinstance(row, (list, tuple)):
-        return tuple(tuple(part.items()) if type(part) is dict else part for part in row)
-    return tuple(row.items()) if isinstance(row, Mapping) else None
-
-
-def _hashable(key: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    try:
-        hash(key)
-    except TypeError:  # a cell that is a list, or no value at all: for the reader to say
-        return None
-    return key
-
-
-def _without_nan(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The same key for rows with equal empty cells: NaN is not equal to itself."""
-    return tuple(
-        _without_nan(cell) if type(cell) is tuple else None if isinstance(cell, float) and cell != cell else cell
-        for cell in key
-    )
-
-
 # -- sources -------------------------------------------------------------------------------------------------------
 
 
-def _rows_of(source: Any, columns: Columns, passed: list[str] | None) -> _Rows:
+def _rows_of(source: Any, columns: Columns, passed: list[str] | None, *, of_trial: bool) -> _Rows:
     if is_file(source) and not is_parquet(source):
         return _from_csv(text_of(source), columns, passed)
     if is_file(source) or is_frame(source):
-        cells = read_parquet(source) if is_file(source) else cells_of(source)
-        _refuse_index(source, cells.header, columns)
-        return _table(enumerate(cells.rows), "row", Header(cells.header, columns, passed))
+        header, rows = read_parquet(source) if is_file(source) else cells_of(source)
+        _refuse_index(source, header, columns)
+        return _Rows(enumerate(rows), "row", Header(header, columns, passed))
     single = isinstance(source, (Mapping, bytes)) or getattr(source, "ndim", None) == 0
     if single or not isinstance(source, Iterable):
         raise ExperimentError(
             "rounds come as the path of a CSV or Parquet file, an open text file, a DataFrame or a list of rows, but "
             f"got {type(source).__name__}."
         )
-    return _Rows(enumerate(source), "row", _Mappings(columns, passed).entry, _key_of)
-
-
-def _table(rows: Iterable[tuple[int, Any]], unit: str, header: Header) -> _Rows:
-    return _Rows(rows, unit, header.entry, header.key, header.trial if header.names_trials else None)
+    return _Rows(enumerate(source), "row", _Mappings(columns, passed, of_trial=of_trial))
 
 
 def is_file(source: Any) -> bool:
@@ -234,7 +197,7 @@ def _from_csv(text: str, columns: Columns, passed: list[str] | None) -> _Rows:
         means = Header(header, columns, passed)
     except ParseError as error:
         raise ParseError(error.message, line=line, where=f"line {line}") from None
-    return _table(records, "line", means)
+    return _Rows(records, "line", means)
 
 
 def _known_names(text: str, delimiter: str, columns: Columns) -> int:
@@ -258,11 +221,7 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise ParseError(f"this is no CSV ({error}). Check the quotes.", line=line, where=f"line {line}") from None
 
 
-class Cells(NamedTuple):
-    """A table: its columns' names, and its rows as tuples."""
-
-    header: list[Any]
-    rows: Iterable[tuple[Any, ...]]
+Cells = tuple[list[Any], Iterable[tuple[Any, ...]]]  # of a table: its columns' names, and its rows
 
 
 def is_frame(source: Any) -> bool:
@@ -274,11 +233,11 @@ def is_frame(source: Any) -> bool:
 def cells_of(frame: Any) -> Cells:
     """The cells of a frame of pandas or polars, or of an Arrow table."""
     if hasattr(frame, "itertuples"):
-        return Cells(list(frame.columns), frame.itertuples(index=False, name=None))
+        return list(frame.columns), frame.itertuples(index=False, name=None)
     if hasattr(frame, "iter_rows"):
-        return Cells(list(frame.columns), frame.iter_rows())
+        return list(frame.columns), frame.iter_rows()
     columns: dict[str, list[Any]] = frame.to_pydict()
-    return Cells(list(columns), zip(*columns.values(), strict=True))
+    return list(columns), zip(*columns.values(), strict=True)
 
 
 def _refuse_index(frame: Any, header: list[Any], columns: Columns) -> None:
@@ -308,12 +267,8 @@ def read_parquet(path: str | os.PathLike[str]) -> Cells:
     parquet = optional_package("pyarrow.parquet", "dobandit[parquet]")
     try:
         with open(path, "rb") as file:
-            zipped = file.read(len(_GZIP)) == _GZIP
-        if zipped:  # whole, since Parquet is read from its end
-            with gzip.open(path) as unzipped:
-                table = parquet.read_table(arrow.BufferReader(unzipped.read()))
-        else:
-            table = parquet.read_table(os.fspath(path))
+            data = file.read()
+        table = parquet.read_table(arrow.BufferReader(gzip.decompress(data) if data.startswith(_GZIP) else data))
     except (OSError, EOFError, ValueError, zlib.error, arrow.ArrowException) as error:
         raise ParseError(f"this Parquet file cannot be read ({error!s:.200}). Check the path.") from None
     return cells_of(table)
@@ -323,13 +278,33 @@ def read_parquet(path: str | os.PathLike[str]) -> Cells:
 
 
 class _Mappings:
-    """Rows of any kind: pairs, mappings with do and observation, and flat mappings."""
+    """Rows of any kind: pairs, mappings with do and observation, and flat mappings.
 
-    def __init__(self, columns: Columns, passed: list[str] | None = None) -> None:
-        self.columns, self.passed = columns, passed
+    of_trial  whether they are what was seen in one trial, and need not say what was set
+    """
+
+    names_trials = False  # the key of a row holds all of it
+
+    def __init__(self, columns: Columns, passed: list[str] | None = None, *, of_trial: bool) -> None:
+        self.columns, self.passed, self.of_trial = columns, passed, of_trial
         self._headers: dict[tuple[Any, ...], Header] = {}  # rows of one source mostly have the same keys
 
+    def key(self, row: Any) -> tuple[Any, ...] | None:
+        """What is equal for equal rows. What is no row may have no end."""
+        if isinstance(row, Mapping):
+            return key_of_cells((*row, *row.values()))
+        if isinstance(row, (list, tuple)):
+            return key_of_cells([tuple(part.items()) if type(part) is dict else part for part in row])
+        return None
+
+    def trial(self, row: Any) -> Hashable:
+        return None
+
     def entry(self, row: Any) -> Entry | None:
+        if self.of_trial and type(row) is dict:  # variables, whatever they are called, and a count
+            seen = {name: value for name, value in row.items() if name != self.columns.count_key}
+            if self.columns.holds(seen):
+                return Entry(None, seen, count_of(row.get(self.columns.count_key, 1)))
         if isinstance(row, (tuple, list)) and len(row) == 2:
             if isinstance(row[1], Mapping) and "count" in row[1] and "count" not in self.columns.graph:
                 way = '{"do": {...}, "observation": {...}, "count": 3}'
@@ -356,11 +331,3 @@ class _Mappings:
         if not isinstance(row.get("do"), Mapping):
             return not isinstance(row.get("observation"), (Mapping, list))
         return "observation" not in row and any(name in self.columns.graph for name in row if name not in _KEYS)
-
-
-def _plain_entry(row: Any, columns: Columns) -> Entry | None:
-    """A row of variables, as `tell` takes it, whatever they are called; None for any other row."""
-    if type(row) is not dict:
-        return None
-    seen = {name: value for name, value in row.items() if name != columns.count_key}
-    return Entry(None, seen, count_of(row.get(columns.count_key, 1))) if columns.holds(seen) else None

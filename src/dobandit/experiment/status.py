@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.estimation.confidence import beta_binomial, hoeffding, wilson
 from dobandit.experiment.reasons import is_reached
+from dobandit.experiment.status_sums import CONTROL, TREATED, StatusSums
 from dobandit.experiment.storage.base import StoredTrial
-from dobandit.experiment.tally import CONTROL, TREATED, Tally
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
@@ -93,16 +93,14 @@ def mean_of(total: float, rounds: int, continuous: bool) -> Mean:
 
 def status_of(
     experiment: Experiment,
-    tally: Tally,
+    sums: StatusSums,
     trials: int,
     pending: Sequence[StoredTrial],
-    created_at: float,
-    now: float,
     gap: float | None = None,
     doubts: tuple[str, ...] = (),
 ) -> Status:
-    definition = experiment.definition
-    means = [tally.mean(*of) for of in ((), (CONTROL,), (TREATED,))]
+    definition, now = experiment.definition, experiment.log.clock()
+    means = [sums.mean(*of) for of in ((), (CONTROL,), (TREATED,))]
     mean, control, treated = (None if one is None else anytime_mean(*one) for one in means)
     return Status(
         name=experiment.name,
@@ -112,17 +110,17 @@ def status_of(
         horizon=definition.problem.horizon,
         seed=definition.seed,
         trials=trials,
-        pending=trials - tally.position,
-        **tally.states,
-        late=tally.late,
-        partial=tally.partial,
+        pending=trials - sums.position,
+        **sums.states,
+        late=sums.late,
+        partial=sums.partial,
         expired=sum(trial.lease_expires is not None and trial.lease_expires <= now for trial in pending),
         mean_target=None if mean is None else mean.value,
-        created_at=created_at,
-        last_told_at=tally.last_told_at,
+        created_at=experiment.log.created_at,
+        last_told_at=sums.last_told_at,
         storage=experiment.storage.url,
-        rounds=tally.rounds,
-        untaught={name: rounds for name, rounds in tally.untaught.items() if rounds},
+        rounds=sums.rounds,
+        untaught={name: rounds for name, rounds in sums.untaught.items() if rounds},
         control=control,
         treated=treated,
         stop_within=definition.stop_within,

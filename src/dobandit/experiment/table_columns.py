@@ -1,26 +1,32 @@
 """What the columns of a table mean, and what its cells say.
 
 NAME is what was seen of a variable, do:NAME what it was set to, `intervention_targets` or `do` which variables were set
-(see `do_cell`), `count` how often the row was seen (trial.count where a variable has that name, and in exports). An
-empty cell of a variable means that it was not seen. Of the other columns of an export (see `export`), trial.state says
-which rows are rounds that were told, trial.number (or, without it, trial.closed_at) which rows are of one trial, and
-trial.summed whether the rounds of that trial have lost their order; the rest do not matter.
+(see `read_do_cell`), `count` how often the row was seen (trial.count where a variable has that name, and in exports).
+An empty cell of a variable means that it was not seen. Of the other columns of an export (see `export`), trial.state
+says which rows are rounds that were told, trial.number (or, without it, trial.closed_at) which rows are of one trial,
+and trial.summed whether the rounds of that trial have lost their order; the rest do not matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import ast
+import json
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dobandit.checks import absent, is_whole, shown
 from dobandit.errors import ParseError, closest, listed
 from dobandit.experiment.columns import Columns
-from dobandit.experiment.do_cell import DO_COLUMNS, read_do_cell
 from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
 from dobandit.experiment.storage.base import STATES, TOLD
 
 MOST_ROUNDS = 10_000_000  # in one trial: a slip of the finger should not make a log that takes hours to replay
+DO_COLUMNS = ("intervention_targets", "do")
+_SEPARATORS = r"[,;\s]+"
+_NOTHING = ("none", "nothing", "na", "nan", "observational")
 _DO_CELL = "do cell"  # the kind of a column that names what was set
 _STATE, _COUNT, _NUMBER = TRIAL + "state", TRIAL + "count", TRIAL + "number"
 _TIME, _SUMMED = TRIAL + "closed_at", TRIAL + "summed"
@@ -83,7 +89,7 @@ class Header:
 
     def key(self, cells: Sequence[Any]) -> tuple[Any, ...] | None:
         """What is equal for rows that say the same, whatever trials they are of, and whatever other columns hold."""
-        return tuple([cells[i] for i in self._read]) if len(cells) == self.size else None
+        return key_of_cells([cells[i] for i in self._read]) if len(cells) == self.size else None
 
     def trial(self, cells: Sequence[Any]) -> Hashable:
         """What is equal for the rows of one trial: its number or, without one, the time at which it was closed."""
@@ -117,6 +123,16 @@ class Header:
             if value is not None:
                 found[name] = value
         return found
+
+
+def key_of_cells(cells: Sequence[Any]) -> tuple[Any, ...] | None:
+    """What is equal for equal cells, empty ones included, though NaN is not equal to itself; None: not known."""
+    try:
+        key = tuple([None if cell != cell else cell for cell in cells])
+        hash(key)
+    except (TypeError, ValueError):  # a cell that is a list or an array: for the reader to judge
+        return None
+    return key
 
 
 def meaning(name: object, columns: Columns) -> tuple[str, str] | None:
@@ -241,4 +257,87 @@ def _cell(cell: Any, column: str) -> Any:
 def _no_cell(cell: str, column: str) -> ParseError:
     return ParseError(
         f"a cell is 0 or 1 (or true and false, yes and no), a number, or empty, but {column!r} has {shown(cell)}."
+    )
+
+
+# -- cells that say what was set ---------------------------------------------------------------------------------------
+
+
+def read_do_cell(cell: Any, column: str, known: Collection[str], value_of: Callable[[str], Any]) -> dict[str, Any]:
+    """What was set, by name, from a cell of `column`.
+
+    Names are separated by commas, semicolons or spaces, or come as a list; what a variable was set to stands in its own
+    column then. A mapping (in a file: a JSON object, or price=0) says the values itself: {"price": 0}. Lists and
+    mappings may be spelled as Python prints them, which is how frames write them. An empty cell: nothing was set.
+
+    known     the variables, one of which may be called like the words for nothing, or hold a space
+    value_of  the value that the row has for a variable; None where it has none
+    """
+    said = _do_said(cell, column, known)
+    if isinstance(said, Mapping):
+        return {str(name): value for name, value in said.items()}
+    found = {}
+    for name in said:
+        value = value_of(name) if name in known else 1  # an unknown name is for the columns to refuse
+        if value is None:
+            raise ParseError(
+                f"{column!r} says that {name!r} was set, but the row does not say to what. Fill in its column, or "
+                f'write {{"{name}": 1}} into {column!r}.'
+            )
+        found[name] = value
+    return found
+
+
+def _do_said(cell: Any, column: str, known: Collection[str]) -> Mapping[Any, Any] | list[str]:
+    if isinstance(cell, Mapping):
+        return cell
+    if isinstance(cell, str):
+        return _do_text(cell.strip(), column, tuple(known))
+    if absent(cell):
+        return []
+    tolist = getattr(cell, "tolist", None)  # an array, as Parquet gives lists
+    listed = tolist() if tolist is not None else cell
+    names: list[Any] = list(listed) if isinstance(listed, Iterable) else [None]
+    if all(isinstance(name, str) for name in names):
+        return names
+    raise _no_do_cell(cell, column)
+
+
+@lru_cache(maxsize=4096)  # few of thousands of rows differ in what was set
+def _do_text(text: str, column: str, known: tuple[str, ...]) -> Mapping[Any, Any] | list[str]:
+    if text in known:
+        return [text]
+    if not text or text.lower() in _NOTHING:
+        return []
+    if text[0] in "{[(":
+        said = _literal(text)
+        if isinstance(said, Mapping):
+            return said
+        if isinstance(said, list) and all(isinstance(name, str) for name in said):
+            return said
+        raise _no_do_cell(text, column)
+    parts = [part for part in re.split(_SEPARATORS, text) if part]
+    pairs = [part.rpartition("=") for part in parts]
+    if all(name in known and value in ("0", "1") for name, _, value in pairs):
+        return {name: int(value) for name, _, value in pairs}
+    return parts
+
+
+def _literal(text: str) -> Any:
+    """What a text in brackets says, as JSON or as Python prints it: a mapping or a list; None where it says nothing."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        said = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return sorted(said, key=str) if isinstance(said, set) else list(said) if isinstance(said, tuple) else said
+
+
+def _no_do_cell(cell: object, column: str) -> ParseError:
+    return ParseError(
+        f'{column!r} names the variables that were set, such as "email, price", or has a JSON object with their '
+        f'values, such as {{"price": 0}}, but got {shown(cell)}.'
     )

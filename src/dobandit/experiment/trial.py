@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.storage.base import StoredTrial
 from dobandit.policy.engine import Interval
 
 
@@ -50,3 +53,20 @@ class Told(NamedTuple):
     rounds: int = 1
     missing: tuple[str, ...] = ()
     untaught: tuple[str, ...] = ()
+
+
+def trial_of(stored: StoredTrial, columns: Columns) -> Trial:
+    """A trial of the log, as `ask` gives it to somebody."""
+    low, high = (0.0, 1.0) if stored.low is None or stored.high is None else (stored.low, stored.high)
+    return Trial(
+        number=stored.number,
+        do=columns.decode(stored.do),
+        predicted=math.nan if stored.predicted is None else stored.predicted,
+        interval=Interval(low, high),
+        why=stored.why if stored.issued == 1 else f"handed out again, because its lease ran out; {stored.why}",
+        lease_expires=stored.lease_expires,
+        issued=stored.issued,
+        context={} if stored.context is None else columns.decode(stored.context),
+        size=stored.size,
+        control=stored.control,
+    )

@@ -17,7 +17,7 @@ from dobandit.experiment.advice import never_set
 from dobandit.experiment.batches import ImportedRows, prior_rows
 from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, define
-from dobandit.experiment.replica import Replica, batches_of
+from dobandit.experiment.replayed_learner import ReplayedLearner, batches_of
 from dobandit.fitting.held_out import TABLE
 from dobandit.fitting.nodes import NodeFit, fit_nodes, node_document
 from dobandit.graph.causal_graph import CausalGraph
@@ -29,11 +29,12 @@ from dobandit.oracle.frontier import MOST_PARENTS
 from dobandit.oracle.pattern_tables import fill_tables, pattern_tables
 from dobandit.oracle.rules import Rules
 from dobandit.policy.answers import Worth
+from dobandit.policy.causal_engine import CausalEngine
 from dobandit.policy.engine import Interval, Rounds
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.learner import Learner
 from dobandit.policy.problem import Links, Problem
-from dobandit.policy.revising import RevisingEngine
+from dobandit.policy.revision import RevisedGraph
 
 
 class Fit:
@@ -49,8 +50,8 @@ class Fit:
         self.definition, self.data = definition, data
         problem = definition.problem
         self.columns = columns_of(definition)
-        self._replica = Replica(definition, self.columns)
-        self._replica.follow(data.closed())
+        self._replayed = ReplayedLearner(definition, self.columns)
+        self._replayed.add(data.closed())
         self.graph, self.rounds = problem.graph, data.rounds
         if problem.selective:
             self.rounds = int(self.rows.counts[problem.teaches(self.rows.was_set)].sum())
@@ -58,12 +59,12 @@ class Fit:
     @property
     def learner(self) -> Learner:
         """The learner that has taken in the data, as an experiment with this history has it."""
-        return self._replica.learner
+        return self._replayed.learner
 
     @property
-    def engine(self) -> RevisingEngine:
+    def engine(self) -> CausalEngine:
         """The learner's policy at work, in ids and arrays."""
-        return cast(RevisingEngine, self.learner.engine)  # that of `CausalUCB`
+        return cast(CausalEngine, self.learner.engine)  # that of `CausalUCB`
 
     @cached_property
     def nodes(self) -> dict[str, NodeFit]:
@@ -93,7 +94,7 @@ class Fit:
     def warnings(self) -> tuple[str, ...]:
         """What speaks against the graph or the links, in sentences."""
         problem = self.learner.problem
-        found = [f"The rows speak against the graph: {doubt}." for doubt in self._replica.doubts]
+        found = [f"The rows speak against the graph: {doubt}." for doubt in self._replayed.doubts]
         if problem.assumption is not None:
             found.append(f"Nobody promised it, but {problem.assumption}.")
         if never := self._never_set():
@@ -129,9 +130,9 @@ class Fit:
     def model(self) -> TableModel:
         """What is believed, as a model: the probability of each node by the pattern of its causes, those included that
         the graph lacks and the rows prove. `expect`, `solve` and `simulate` take it."""
-        engine = self.engine.inner
-        graph = engine.problem.graph
-        if self.engine.revision.flags:
+        engine = self.engine
+        graph = engine.believed.graph
+        if engine.believed.flags:
             raise ModelError(
                 f"{self.warnings[0]} A model of the graph cannot say so. Ask `expect` and `rank`, which reckon with it."
             )
@@ -149,6 +150,11 @@ class Fit:
             name: tables.mean[ptr[i] : ptr[i + 1]].reshape((2,) * parents[i], order="F")
             for i, name in enumerate(graph.nodes)
         }
+        if isinstance(graph, RevisedGraph):
+            numbered, graph = graph, graph.canonical()
+            for name, table in by_node.items():
+                causes = numbered.parents(name)
+                by_node[name] = table.transpose([causes.index(parent) for parent in graph.parents(name)])
         return TableModel(graph, {name: np.clip(table, 0.0, 1.0) for name, table in by_node.items()})
 
     def to_document(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dobandit.checks import listable, shown
 from dobandit.errors import DobanditWarning, GraphError, closest, listed
 from dobandit.graph.context import refuse_bad_context
-from dobandit.graph.ordering import csr, find_cycle, natural_key, refuse_loops_and_duplicates, topological_order
+from dobandit.graph.ordering import bad_edge, csr, find_cycle, natural_key, topological_order
 
 Edge = tuple[str, str]
 Names = Iterable[str]
@@ -98,13 +98,7 @@ class CausalGraph:
         number = {name: i for i, name in enumerate(names)}
         ends = np.array([(number[a], number[b]) for a, b in pairs], dtype=np.int64).reshape(-1, 2)
         self._build(list(names), ends[:, 0], ends[:, 1], target, latent, controllable, bias, context)
-        if self.irrelevant:
-            warnings.warn(
-                f"setting {listed(self.irrelevant)} cannot change {self.target!r}: there is no path to it. "
-                "Leave them out of controllable, or add the missing edges.",
-                DobanditWarning,
-                stacklevel=2,
-            )
+        warn_about_irrelevant(self, stacklevel=3)
 
     @classmethod
     def from_arrays(
@@ -149,18 +143,17 @@ class CausalGraph:
         names: list[str],
         sources: NDArray[np.int64],
         destinations: NDArray[np.int64],
-        target: str,
-        latent: Iterable[str],
-        controllable: Iterable[str] | None,
-        bias: Iterable[str] | None,
-        context: Iterable[str],
+        *roles: Any,
     ) -> None:
-        """`sources` and `destinations` are positions in `names`, which are put in their natural order first."""
+        """`sources` and `destinations` are positions in `names`, which are put in their natural order first; `roles`
+        are those of `_take_roles`."""
         by_name = sorted(range(len(names)), key=lambda i: natural_key(names[i]))
         rank = np.empty(len(names), dtype=np.int64)
         rank[by_name] = np.arange(len(names))
         names, sources, destinations = [names[i] for i in by_name], rank[sources], rank[destinations]
-        refuse_loops_and_duplicates(names, sources, destinations)
+        bad = bad_edge(names, sources, destinations)
+        if bad is not None:
+            raise GraphError(bad[1])
         order, leftover = topological_order(sources, destinations, len(names))
         if len(leftover):
             cycle = [repr(names[i]) for i in find_cycle(sources, destinations, leftover)]
@@ -168,12 +161,11 @@ class CausalGraph:
                 cycle = [*cycle[:10], f"... ({len(cycle) - 20} more)", *cycle[-10:]]
             path = " -> ".join(cycle)
             raise GraphError(f"a causal graph has no cycles, but {path} is one. Remove one of these edges.")
-        self.nodes = tuple(names[i] for i in order)
+        self.nodes = self._numbered(tuple(names[i] for i in order))
         self._index = {name: i for i, name in enumerate(self.nodes, start=1)}
-        position = np.empty(len(names), dtype=np.int64)
-        position[order] = np.arange(1, len(names) + 1)
+        position = np.array([self._index[name] for name in names], dtype=np.int64)
 
-        self._take_roles(target, latent, controllable, bias, context)
+        self._take_roles(*roles)
 
         def ids(names: Sequence[str]) -> NDArray[np.int32]:
             return np.array([self._index[name] for name in names], dtype=np.int32)
@@ -189,6 +181,10 @@ class CausalGraph:
         self.arrays = GraphArrays(*lists, is_latent, settable, self._index[self.target], given)
         refuse_bad_context(self)
         self._refuse_bad_target()
+
+    def _numbered(self, ordered: tuple[str, ...]) -> tuple[str, ...]:
+        """The nodes in the order of their ids, given their topological order."""
+        return ordered
 
     def _take_roles(
         self, target: str, latent: Names, controllable: Names | None, bias: Names | None, context: Names
@@ -367,6 +363,16 @@ class CausalGraph:
     def __repr__(self) -> str:
         hidden = f", {len(self.latent)} latent" if self.latent else ""
         return f"CausalGraph({len(self.nodes)} nodes{hidden}, {self.edge_count} edges, target={self.target!r})"
+
+
+def warn_about_irrelevant(graph: CausalGraph, stacklevel: int) -> None:
+    if graph.irrelevant:
+        warnings.warn(
+            f"setting {listed(graph.irrelevant)} cannot change {graph.target!r}: there is no path to it. "
+            "Leave them out of controllable, or add the missing edges.",
+            DobanditWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def _edge(edge: Sequence[str]) -> Edge:

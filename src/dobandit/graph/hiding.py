@@ -10,14 +10,13 @@ node that reaches one observed node only is a part of that node's randomness.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import count
 
 import numpy as np
 
 from dobandit.checks import listable, shown
 from dobandit.errors import GraphError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph, Edge
-from dobandit.graph.latent import Admissibility, Witness, admissible, path_between, projected_edges
+from dobandit.graph.latent import Admissibility, Witness, admissible, hidden_path_sums, observed_ends, path_between
 
 AUTO = "auto"
 _MOST_LOOKS = 1_000  # graphs that the search for a smallest set looks at
@@ -39,15 +38,10 @@ def unshared(graph: CausalGraph) -> Admissibility:
     Then the observed variables have a causal model without hidden ones, whatever the links, in which a node's
     probabilities are a table over its parents in the reduced graph.
     """
-    arrays = graph.arrays
-    matter = {graph.index(name) for name in graph.ancestors(graph.target)} | {arrays.target}
-    near: dict[int, set[int]] = {}
-    for u in np.flatnonzero(arrays.latent)[::-1].tolist():
-        near[u] = set()
-        for c in arrays.children_of(u):
-            near[u] |= near[c] if c in near else {c} & matter
-        if len(near[u]) > 1:
-            first, second = sorted(near[u])[:2]
+    matter = {graph.index(name) for name in (*graph.ancestors(graph.target), graph.target)}
+    for u, ends in observed_ends(graph):
+        if len(ends & matter) > 1:
+            first, second = sorted(ends & matter)[:2]
             paths = (path_between(graph, u, first), path_between(graph, u, second))
             return Admissibility(False, Shared(graph.nodes[u - 1], paths))
     return Admissibility(True)
@@ -57,8 +51,8 @@ def smallest_to_hide(graph: CausalGraph, rule: Rule = admissible) -> tuple[str, 
     """The smallest set of observed variables that cannot be set which, once hidden, makes `rule` hold; None: there is
     none.
 
-    A witness stays one until an end of its paths is hidden, whatever else is: a search that hides one end or the other
-    finds every smallest set.
+    A witness stays one until an end of its paths is hidden, whatever else is: a search that hides one end or the other,
+    breadth first, finds a smallest set.
 
     >>> graph = CausalGraph(
     ...     [("email", "visit"), ("visit", "buy"), ("season", "visit"), ("season", "buy")],
@@ -67,63 +61,31 @@ def smallest_to_hide(graph: CausalGraph, rule: Rule = admissible) -> tuple[str, 
     >>> smallest_to_hide(graph)
     ('visit',)
     """
-    search = _Search(graph, rule)
-    start = search.forced(frozenset())
-    for size in count():
-        cut_short, found = search.within(start, size)
-        if found is not None:
-            return tuple(name for name in graph.nodes if name in found)
-        if not cut_short:
-            return None
-    return None
-
-
-class _Search:
-    """Depth-first, a witness at a time."""
-
-    def __init__(self, graph: CausalGraph, rule: Rule) -> None:
-        self.graph, self.rule, self.looks = graph, rule, 0
-        self.hideable = set(graph.observed) - {graph.target, *graph.controllable, *graph.context}
-
-    def ends(self, hidden: frozenset[str]) -> list[str] | None:
-        """Of which variables one more has to be hidden; None: the rule holds."""
-        self.looks += 1
-        if self.looks > _MOST_LOOKS:
+    waiting = [frozenset[str]()]
+    for looks, hidden in enumerate(waiting):
+        if looks == _MOST_LOOKS:
             raise GraphError(
                 f"the smallest set of variables to hide was not found after {_MOST_LOOKS:,} steps: too many hidden "
                 "causes have to be dealt with. Name what is to be hidden: hide=[...]."
             )
-        witness = self.rule(with_hidden(self.graph, hidden)).witness
-        return None if witness is None else [path[-1] for path in witness.paths if path[-1] in self.hideable]
+        witness = rule(with_hidden(graph, hidden)).witness
+        if witness is None:
+            return tuple(name for name in graph.nodes if name in hidden)
+        waiting += [more for end in _hideable_ends(graph, witness) if (more := hidden | {end}) not in waiting]
+    return None
 
-    def forced(self, hidden: frozenset[str]) -> frozenset[str]:
-        """With everything hidden that every answer has to hide."""
-        while (ends := self.ends(hidden)) is not None and len(ends) == 1:
-            hidden |= {ends[0]}
-        return hidden
 
-    def within(self, hidden: frozenset[str], left: int) -> tuple[bool, frozenset[str] | None]:
-        """(whether more than `left` would have to be hidden somewhere, what is to be hidden)."""
-        ends = self.ends(hidden)
-        if ends is None:
-            return False, hidden
-        if left == 0:
-            return bool(ends), None
-        cut_short = False
-        for end in ends:
-            more, found = self.within(hidden | {end}, left - 1)
-            if found is not None:
-                return False, found
-            cut_short = cut_short or more
-        return cut_short, None
+def _hideable_ends(graph: CausalGraph, witness: Witness) -> list[str]:
+    """The ends of a witness that may be hidden, of which one has to be."""
+    kept = {graph.target, *graph.controllable, *graph.context}
+    return [path[-1] for path in witness.paths if path[-1] not in kept]
 
 
 def why_none(graph: CausalGraph, rule: Rule = admissible) -> str:
     """Why no set of variables that could be hidden makes `rule` hold: what is left to hide in the end must stay."""
-    search, hidden = _Search(graph, rule), frozenset[str]()
-    while ends := search.ends(hidden):
-        hidden |= {ends[0]}
-    witness = rule(with_hidden(graph, hidden)).witness
+    hidden = set[str]()
+    while (witness := rule(with_hidden(graph, hidden)).witness) and (ends := _hideable_ends(graph, witness)):
+        hidden.add(ends[0])
     if witness is None:
         return ""
     roles = {graph.target: "is the target"} | dict.fromkeys(graph.context, "is context, known before acting")
@@ -178,11 +140,17 @@ def reduced(graph: CausalGraph, beside: Sequence[str] = ()) -> CausalGraph:
     """
     if not graph.latent:
         return graph
-    tails, heads, biased = projected_edges(graph)
-    names = [*graph.observed, *beside]
-    started = [name for name, has in zip(graph.observed, biased, strict=True) if has]
-    return CausalGraph.from_arrays(
-        names, tails, heads, graph.target, (), graph.controllable, [*started, *beside], graph.context
+    names, arrays = ("", *graph.nodes), graph.arrays
+    paths = hidden_path_sums(graph, [1.0] * len(arrays.parent))
+    # A hidden node may be 1 by itself even where no bias is listed for it: the learner must allow for that.
+    started = {sink for source, sink in paths if source == 0}
+    started.update(graph.slot_child[arrays.latent[arrays.parent]].tolist())
+    return changed(
+        graph,
+        nodes=[*graph.observed, *beside],
+        edges=[(names[source], names[sink]) for source, sink in paths if source],
+        latent=(),
+        bias=[*(name for name in graph.observed if graph.index(name) in started), *beside],
     )
 
 

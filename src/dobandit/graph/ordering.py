@@ -13,11 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import GraphError
-
 _DIGITS = re.compile(r"([0-9]+)")
-# Beyond this many edges compiling pays for itself; below it the same function runs interpreted.
-_COMPILE_FROM = 200_000
 
 
 def natural_key(name: str) -> tuple[object, ...]:
@@ -42,54 +38,34 @@ def csr(keys: NDArray[np.int64], values: NDArray[np.int64], size: int) -> tuple[
     return offsets(np.bincount(keys, minlength=size)), values[order].astype(np.int32)
 
 
-def _kahn(child_ptr: Any, child: Any, waiting: Any, order: Any) -> int:
-    """Kahn's algorithm, always taking the smallest free id; fills `order`, returns how many were ordered.
+def topological_order(
+    sources: NDArray[np.int64], destinations: NDArray[np.int64], size: int
+) -> tuple[list[int], list[int]]:
+    """(order, leftover): ids in canonical topological order, and the ids that a cycle keeps from being ordered.
 
-    `waiting[v]` is the number of parents of v not yet ordered (overwritten).
+    Kahn's algorithm, which always takes the smallest free id.
     """
-    free = [v for v in range(len(waiting)) if waiting[v] == 0]
-    done = 0
-    while len(free) > 0:
+    child_ptr, child = (array.tolist() for array in csr(sources, destinations, size))
+    waiting = np.bincount(destinations, minlength=size).tolist()  # parents that are not yet ordered
+    free = [v for v in range(size) if waiting[v] == 0]
+    order = []
+    while free:
         v = heapq.heappop(free)
-        order[done] = v
-        done += 1
-        for slot in range(child_ptr[v], child_ptr[v + 1]):
-            w = child[slot]
+        order.append(v)
+        for w in child[child_ptr[v] : child_ptr[v + 1]]:
             waiting[w] -= 1
             if waiting[w] == 0:
                 heapq.heappush(free, w)
-    return done
+    return order, [v for v in range(size) if waiting[v]]
 
 
-def topological_order(
-    sources: NDArray[np.int64], destinations: NDArray[np.int64], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(order, leftover): ids in canonical topological order, and the ids that a cycle keeps from being ordered."""
-    child_ptr, child = csr(sources, destinations, size)
-    waiting = np.bincount(destinations, minlength=size).astype(np.int64)
-    order = np.full(size, -1, dtype=np.int64)
-    if len(sources) >= _COMPILE_FROM:
-        from dobandit.compiled import allocating
-
-        done = allocating(_kahn)(child_ptr, child.astype(np.int64), waiting, order)
-    else:
-        as_list: list[int] = order.tolist()
-        done = _kahn(child_ptr.tolist(), child.tolist(), waiting.tolist(), as_list)
-        order = np.array(as_list, dtype=np.int64)
-    kept = np.ones(size, dtype=np.bool_)
-    kept[order[:done]] = False  # np.setdiff1d would load numpy.ma, a tenth of what every command takes
-    return order[:done], np.flatnonzero(kept)
-
-
-def find_cycle(
-    sources: NDArray[np.int64], destinations: NDArray[np.int64], leftover: Sequence[int] | NDArray[np.int64]
-) -> list[int]:
+def find_cycle(sources: NDArray[np.int64], destinations: NDArray[np.int64], leftover: Sequence[int]) -> list[int]:
     """A cycle among `leftover`, first node repeated at the end; every leftover node has a leftover parent."""
     inside = np.isin(sources, leftover) & np.isin(destinations, leftover)
     some_parent = dict(zip(destinations[inside].tolist(), sources[inside].tolist(), strict=True))
     seen: dict[int, int] = {}
     walk: list[int] = []
-    v = int(min(leftover))
+    v = min(leftover)
     while v not in seen:
         seen[v] = len(walk)
         walk.append(v)
@@ -100,15 +76,19 @@ def find_cycle(
     return [*cycle, cycle[0]]
 
 
-def refuse_loops_and_duplicates(names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]) -> None:
-    """Raises GraphError where an edge leads from a node to itself, or is listed twice."""
+def bad_edge(
+    names: Sequence[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]
+) -> tuple[int, str] | None:
+    """(number, what is wrong) of the first edge that leads from a node to itself, or else that was listed before."""
     loops = np.flatnonzero(sources == destinations)
     if len(loops):
         name = names[sources[loops[0]]]
-        raise GraphError(f"a node does not cause itself, but {name!r} -> {name!r} is an edge. Remove it.")
-    codes, first, counts = np.unique(sources * len(names) + destinations, return_index=True, return_counts=True)
-    if len(codes) < len(sources):
-        twice = first[counts > 1].min()
-        edge = f"{names[sources[twice]]!r} -> {names[destinations[twice]]!r}"
-        times = counts[first == twice][0]
-        raise GraphError(f"each edge is listed once, but {edge} is listed {times} times. Keep one.")
+        return int(loops[0]), f"a node does not cause itself, but {name!r} -> {name!r} is an edge. Remove it."
+    _, first = np.unique(sources * len(names) + destinations, return_index=True)
+    if len(first) == len(sources):
+        return None
+    again = np.ones(len(sources), dtype=np.bool_)
+    again[first] = False  # np.setdiff1d would load numpy.ma, a tenth of what every command takes
+    at = int(np.argmax(again))
+    edge = f"{names[sources[at]]!r} -> {names[destinations[at]]!r}"
+    return at, f"each edge is listed once, but {edge} is listed again. Keep one."

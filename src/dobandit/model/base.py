@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dobandit.checks import is_whole
 from dobandit.errors import ModelError, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model import elimination
-from dobandit.model.links import Link, identity
+from dobandit.model.links import Link
 from dobandit.model.weights import Do, fixed_values
 
 if TYPE_CHECKING:
@@ -37,30 +36,33 @@ _MOST_VALUES = 1 << 32
 _MOST_AT_ONCE = 1 << 22  # values per block, for graphs with very many nodes
 
 
-class FreeNode(ABC):
-    """A node that is not set, with the values of its set parents folded in. parents: ids of those that are free too"""
+@dataclass(frozen=True)
+class FreeNode:
+    """A node that is not set, with the values of its set parents folded in.
+
+    parents  the ids of those that are free too
+    table    P(node = 1 | free parents), one axis of length 2 per free parent: worked out when asked, as it may be large
+    linear   (base, weight by parent) where the node's mean is base + weights . parents
+    """
 
     parents: tuple[int, ...]
+    table: Callable[[], Array]
+    linear: tuple[float, tuple[float, ...]] | None = None
 
     @property
     def affine(self) -> bool:
         """Whether its mean follows from its parents' means alone."""
-        return len(self.parents) <= 1
+        return self.linear is not None or len(self.parents) <= 1
 
     def mean(self, means: Array) -> float:
         """E[node] from the means of all nodes by id; right where the node is affine."""
+        if self.linear is not None:
+            base, weights = self.linear
+            return min(max(base + float(np.dot(weights, means[list(self.parents)])), 0.0), 1.0)
         if not self.parents:
             return float(self.table())
         at_zero, at_one = self.table().tolist()
         return float(at_zero + (at_one - at_zero) * means[self.parents[0]])
-
-    @abstractmethod
-    def table(self) -> Array:
-        """P(node = 1 | free parents): one axis of length 2 per free parent."""
-
-    @abstractmethod
-    def given(self, columns: list[Array]) -> Array:
-        """P(node = 1) in many worlds: a column of 0 and 1 per free parent."""
 
 
 class CausalModel(ABC):
@@ -245,46 +247,3 @@ def given(model: CausalModel, context: Mapping[str, float]) -> CausalModel:
         return model
     known = fixed_values(graph, context, continuous=model.continuous)
     return model.knowing({name: float(known[graph.index(name)]) for name in context})
-
-
-# -- nodes that are not set, for exact inference ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class WeightedNode(FreeNode):
-    """x = base + weights . free parents; the node is 1 with probability f(x)."""
-
-    base: float
-    parents: tuple[int, ...]
-    weights: tuple[float, ...]
-    link: Link
-
-    @property
-    def affine(self) -> bool:
-        return self.link is identity or super().affine
-
-    def mean(self, means: Array) -> float:
-        if self.link is identity:
-            return float(self.link.probability(self.base + np.dot(self.weights, means[list(self.parents)])))
-        return super().mean(means)
-
-    def table(self) -> Array:
-        return np.asarray(self.link.probability(elimination.conditional_table(self.base, self.weights)))
-
-    def given(self, columns: list[Array]) -> Array:
-        x = self.base + sum((w * column for w, column in zip(self.weights, columns, strict=True)), np.zeros(1))
-        return np.asarray(self.link.probability(x))
-
-
-@dataclass(frozen=True)
-class TableNode(FreeNode):
-    """P(node = 1) for each pattern of its free parents."""
-
-    parents: tuple[int, ...]
-    probabilities: Array
-
-    def table(self) -> Array:
-        return self.probabilities
-
-    def given(self, columns: list[Array]) -> Array:
-        return np.asarray(self.probabilities[tuple(column.astype(np.intp) for column in columns)])

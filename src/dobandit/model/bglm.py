@@ -18,7 +18,7 @@ from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import changed
-from dobandit.model.base import CausalModel, WeightedNode
+from dobandit.model.base import CausalModel, FreeNode
 from dobandit.model.links import Link, auto, exponential, identity, link_from_document
 from dobandit.model.weights import (
     Reach,
@@ -148,17 +148,20 @@ class WeightedModel(CausalModel):
         WeightedModel.__init__(made, graph, weights, tuple(map(self.link, graph.nodes)), noise)
         return made
 
-    def free_node(self, v: int, fixed: NDArray[np.float64]) -> WeightedNode:
-        slots = range(self.graph.arrays.parent_ptr[v], self.graph.arrays.parent_ptr[v + 1])
-        parent = self.graph.arrays.parent
-        free = [slot for slot in slots if math.isnan(fixed[parent[slot]])]
-        base = sum(self.theta[slot] * fixed[parent[slot]] for slot in slots if not math.isnan(fixed[parent[slot]]))
-        return WeightedNode(
-            float(base),
-            tuple(int(parent[slot]) for slot in free),
-            tuple(float(self.theta[slot]) for slot in free),
-            self.links[v - 1],
-        )
+    def free_node(self, v: int, fixed: NDArray[np.float64]) -> FreeNode:
+        slots = slice(self.graph.arrays.parent_ptr[v], self.graph.arrays.parent_ptr[v + 1])
+        parent, theta, link = self.graph.arrays.parent[slots], self.theta[slots], self.links[v - 1]
+        free = np.isnan(fixed[parent])
+        base = float(theta[~free] @ fixed[parent[~free]])
+        weights = tuple(theta[free].tolist())
+
+        def table() -> NDArray[np.float64]:
+            x = np.array(base)
+            for weight in weights:
+                x = np.stack([x, x + weight], axis=-1)
+            return link.probability(x)
+
+        return FreeNode(tuple(parent[free].tolist()), table, (base, weights) if link is identity else None)
 
     def node_arrays(self) -> NodeArrays:
         from dobandit.model.link_kernels import NodeArrays, link_arrays  # needs Numba
@@ -301,6 +304,61 @@ class BinaryGLM(WeightedModel):
                 )
             weights[key] = -math.log1p(-p)
         return cls(graph, weights, links=exponential)
+
+
+class LinearModel(WeightedModel):
+    """The continuous linear model on [0, 1] (paper, Appendix F): X = theta_X . parents + eps_X, with eps_X uniform on
+    +-noise * min(m, 1 - m) around the mean m. Its means are those of the BLM with the same weights.
+
+    graph    what causes what
+    weights  those of the BLM too: from -1 to 1, with means that stay within [0, 1] whatever the parents are
+    noise    0..1, one for all or by node: the share of the room min(m, 1 - m) around the mean m that the noise may use
+
+    >>> graph = CausalGraph([("share", "sales")], target="sales")
+    >>> model = LinearModel(graph, {"share": 0.2, "sales": 0.1, ("share", "sales"): 0.5})
+    >>> model.continuous
+    True
+    """
+
+    continuous = True
+
+    def __init__(
+        self,
+        graph: CausalGraph,
+        weights: Weights | NDArray[np.float64],
+        noise: float | Mapping[str, float] | None = 0.5,
+    ) -> None:
+        super().__init__(graph, weights, (identity,) * len(graph), noise)
+
+    @classmethod
+    def of_weights(
+        cls,
+        weights: Weights,
+        target: str,
+        latent: Iterable[str] = (),
+        controllable: Iterable[str] | None = None,
+        noise: float | Mapping[str, float] | None = 0.5,
+        context: Iterable[str] = (),
+    ) -> LinearModel:
+        """The model whose graph is read off the weights (a bias entry gives the node the constant).
+
+        weights                                       as in `LinearModel`
+        target, latent, controllable, noise, context  as in `CausalGraph` and `LinearModel`
+
+        >>> LinearModel.of_weights({"share": 0.2, ("share", "sales"): 0.5}, target="sales").graph.parents("sales")
+        ('share',)
+        """
+        return cls(graph_of_weights(weights, target, latent, controllable, context), weights, noise)
+
+    def _realise(
+        self,
+        out: NDArray[np.float64],
+        mean: NDArray[np.float64],
+        uniform: NDArray[np.float64],
+        jitter: NDArray[np.float64] | None,
+        noise: float,
+    ) -> None:
+        np.add(mean, (2.0 * uniform - 1.0) * noise * np.minimum(mean, 1.0 - mean), out=out)
 
 
 def graph_of_weights(

@@ -96,14 +96,6 @@ def _summed(table: Entries, variables: Sequence[int], onto: Sequence[int]) -> En
     return _aligned(out, [v for v in variables if v in wanted], onto)
 
 
-def conditional_table(base: float, weights: Sequence[float]) -> Entries:
-    """x = base + weights . parents for every pattern: one axis of length 2 a parent."""
-    x = np.array(base)
-    for weight in weights:
-        x = np.stack([x, x + weight], axis=-1)
-    return x
-
-
 def total_entries(cliques: Sequence[tuple[int, ...]]) -> int:
     """Table entries that `marginals` will hold."""
     return sum(1 << len(clique) for clique in cliques)

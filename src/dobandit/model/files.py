@@ -21,15 +21,13 @@ import numpy as np
 
 from dobandit.errors import GraphError, ModelError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
-from dobandit.graph.formats import format_of_path, parse_graph, sniff
+from dobandit.graph.formats import format_of_path, parse_graph, plain_text, sniff
 from dobandit.graph.formats.bif import network_of
 from dobandit.graph.formats.draft import usual_controllable
-from dobandit.graph.formats.files import plain_text
 from dobandit.graph.formats.json_format import graph_of_model_document
 from dobandit.graph.formats.json_text import fault_at, load_json
 from dobandit.graph.formats.states import STRUCTURE, Binarise, ManyStatesError
-from dobandit.model.bglm import BinaryGLM
-from dobandit.model.linear import LinearModel
+from dobandit.model.bglm import BinaryGLM, LinearModel
 from dobandit.model.links import BUILDERS, Link, identity, link_from_document
 from dobandit.model.network import Network
 from dobandit.model.tables import TableModel

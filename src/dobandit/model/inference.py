@@ -211,12 +211,11 @@ def _enumerated(model: CausalModel, fixed: Array) -> Array:
             "Use method='auto'."
         )
     probability = np.ones(1)
-    worlds: dict[int, Array] = {}
+    worlds: dict[int, NDArray[np.intp]] = {}
     for v, node in nodes.items():
-        p = np.broadcast_to(node.given([worlds[parent] for parent in node.parents]), probability.shape)
-        half = len(probability)
+        p = np.broadcast_to(node.table()[tuple(worlds[parent] for parent in node.parents)], probability.shape)
         worlds = {u: np.concatenate([value, value]) for u, value in worlds.items()}
-        worlds[v] = np.concatenate([np.zeros(half), np.ones(half)])
+        worlds[v] = np.repeat([0, 1], len(probability))
         probability = np.concatenate([probability * (1.0 - p), probability * p])
     means = fixed.copy()
     for v in nodes:

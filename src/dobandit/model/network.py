@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from dobandit.errors import GraphError, ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.formats import plain_text
 from dobandit.graph.formats.bif import NetworkText, network_of, tables_text
 from dobandit.graph.formats.draft import GraphDraft, build
-from dobandit.graph.formats.files import plain_text
 from dobandit.graph.formats.states import Binarise
 from dobandit.model.tables import TableModel
 from dobandit.text_files import in_file, read_text, write_atomically

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import overload
 
-import numpy as np
-
 from dobandit.errors import ModelError, listed
-from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import names_to_hide, with_hidden
 from dobandit.graph.latent import hidden_path_sums, project_graph
-from dobandit.model.bglm import BinaryGLM, WeightedModel
-from dobandit.model.linear import LinearModel
+from dobandit.model.bglm import BinaryGLM, LinearModel, WeightedModel
 from dobandit.model.links import identity
+from dobandit.model.weights import keys_in_order
 
 Hide = str | Iterable[str]
 
@@ -51,7 +49,11 @@ def project(what: CausalGraph | BinaryGLM | LinearModel, hide: Hide = ()) -> Cau
         return what
     _require_linear(what, whole)
     graph = project_graph(whole)
-    return what.on(graph, _projected_theta(what, whole, graph))
+    names = ("", *whole.nodes)
+    weights: dict[str | Edge, float] = dict.fromkeys(keys_in_order(graph), 0.0)  # G' may only allow for a bias
+    for (source, sink), total in hidden_path_sums(whole, what.theta.tolist()).items():
+        weights[(names[source], names[sink]) if source else names[sink]] = total
+    return what.on(graph, weights)
 
 
 def _require_linear(model: WeightedModel, whole: CausalGraph) -> None:
@@ -62,20 +64,3 @@ def _require_linear(model: WeightedModel, whole: CausalGraph) -> None:
             f"({model.link(nonlinear[0]).name} link) is not linear. Use the identity link, or observe "
             f"{listed(whole.latent)}."
         )
-
-
-def _projected_theta(
-    model: WeightedModel, whole: CausalGraph, graph: CausalGraph
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Weights of G' in the order of its slots; biases that G' only allows for are 0. `whole` is the model's graph, with
-    more of it hidden."""
-    sums = hidden_path_sums(whole, model.theta)
-    new_id = np.zeros(len(model.graph) + 1, dtype=np.int64)
-    for name in graph.nodes:
-        new_id[model.graph.index(name)] = graph.index(name)
-    size = len(graph) + 1
-    slots = graph.slot_child * size + graph.arrays.parent  # ascending, since parents are
-    codes = new_id[sums.sinks] * size + new_id[sums.sources]
-    theta = np.zeros(len(slots))
-    theta[np.searchsorted(slots, codes)] = sums.total
-    return theta

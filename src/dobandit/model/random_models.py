@@ -21,8 +21,7 @@ import numpy as np
 from dobandit.checks import whole_number
 from dobandit.errors import ModelError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph, Edge
-from dobandit.model.bglm import BinaryGLM, LinkLike
-from dobandit.model.linear import LinearModel
+from dobandit.model.bglm import BinaryGLM, LinearModel, LinkLike
 from dobandit.model.links import Link, identity, link_from_document
 
 Rng = np.random.Generator

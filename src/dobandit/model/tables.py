@@ -19,7 +19,7 @@ from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import changed
-from dobandit.model.base import CausalModel, TableNode
+from dobandit.model.base import CausalModel, FreeNode
 from dobandit.model.links import identity
 
 if TYPE_CHECKING:
@@ -184,11 +184,11 @@ class TableModel(CausalModel):
 
     # -- what inference and worlds ask for --------------------------------------------------------------------------
 
-    def free_node(self, v: int, fixed: Array) -> TableNode:
+    def free_node(self, v: int, fixed: Array) -> FreeNode:
         parents = self.graph.arrays.parents_of(v)
         at = tuple(slice(None) if math.isnan(fixed[p]) else int(fixed[p]) for p in parents)
         kept = tuple(p for p in parents if math.isnan(fixed[p]))
-        return TableNode(kept, np.asarray(self.tables[self.graph.nodes[v - 1]][at]))
+        return FreeNode(kept, lambda: np.asarray(self.tables[self.graph.nodes[v - 1]][at]))
 
     def node_arrays(self) -> NodeArrays:
         from dobandit.model.link_kernels import TABLE, NodeArrays, link_arrays  # needs Numba

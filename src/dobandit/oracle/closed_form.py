@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined
+from dobandit.compiled import inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
 from dobandit.oracle.columns import fill, whole_columns
@@ -69,7 +69,7 @@ def held_by_depth(listing: Listing, columns: int) -> Held:
     return Held(ptr, column, to)
 
 
-@inlined
+@kernel
 def hold_only_row(form: Any) -> None:
     """What the only action of a list sets, which may have been written anew (`listing.write_row`, `local_search`)."""
     listing, held, k = form.listing, form.held, 0

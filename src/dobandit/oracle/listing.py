@@ -8,6 +8,7 @@ again. A search has a list of one row, into which it writes what it finds.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +28,8 @@ class Listing(NamedTuple):
     order: NDArray[np.int64]  # (depths,) ids
     ids: NDArray[np.int32]  # (count, size) ids; 0 for none
     to: NDArray[np.float64]  # (count, size) the values they are set to
-    member: NDArray[np.int64]  # (count, size) where in `order` an action's variables stand, ascending; depths for none
-    member_to: NDArray[np.float64]  # (count, size) the values, in the order of `member`
+    member: NDArray[np.int64]  # (count, size + flags) depths in `order` of what it sets, ascending; `depths` for none
+    member_to: NDArray[np.float64]  # (count, size + flags) the values, in the order of `member`
     first: NDArray[np.int64]  # (count,) depth from which an action differs from the one before it
     rank: NDArray[np.int64]  # (count,) of actions with equal indices those of the largest rank are played
     values: NDArray[np.float64]  # (count,) scratch: the index of each action
@@ -38,17 +39,24 @@ class Listing(NamedTuple):
         return Actions(self.ids, self.to)
 
 
-def listing_of(order: list[int], actions: Actions, largest: bool = False) -> Listing:
+def listing_of(
+    order: list[int], actions: Actions, largest: bool = False, flags: Sequence[tuple[int, int]] = ()
+) -> Listing:
     """A list of given actions, reordered so that neighbours share the most work.
 
     largest  whether of equal actions those are played that set the most variables; otherwise chance alone decides
+    flags    (flag, variable) ids: an action that sets the variable sets the flag to 1, which is no part of the action
     """
     depths, (ids, to) = len(order), actions
-    place = np.full(max([*order, int(ids.max(initial=0))]) + 1, depths, dtype=np.int64)
+    sets, set_to = ids, to
+    for flag, of in flags:
+        held = (ids == of).any(axis=1)[:, None]
+        sets, set_to = np.hstack([sets, np.where(held, flag, 0)]), np.hstack([set_to, held])
+    place = np.full(max([*order, int(sets.max(initial=0))]) + 1, depths, dtype=np.int64)
     place[order] = np.arange(depths)
-    member = place[ids]
+    member = place[sets]
     inside = np.argsort(member, axis=1, kind="stable")
-    member, member_to = np.take_along_axis(member, inside, axis=1), np.take_along_axis(to, inside, axis=1)
+    member, member_to = np.take_along_axis(member, inside, axis=1), np.take_along_axis(set_to, inside, axis=1)
     member_to = np.where(member == depths, 0.0, member_to)
     keys = np.concatenate([member, member_to], axis=1)
     ranking = np.lexsort(keys.T[::-1]) if member.shape[1] else np.arange(len(ids))
@@ -64,7 +72,7 @@ def listing_of(order: list[int], actions: Actions, largest: bool = False) -> Lis
 
 
 def write_row(listing: Listing, action: Action) -> None:
-    """Make an action the only row of a list."""
+    """Make an action, with its flags, the only row of a list that has room for them."""
     place = {v: depth for depth, v in enumerate(listing.order.tolist())}
     depths = len(place)
     held = sorted((place.get(v, depths), to) for v, to in zip(action.ids, action.values, strict=True))

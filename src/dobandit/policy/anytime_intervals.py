@@ -69,7 +69,7 @@ class AnytimeIntervals:
 
     def interval(self, state: Mixed, action: Action, context: Array, delta: float) -> Interval:
         """The ends of E[target] of one action; context by id, NaN where nothing is known."""
-        fixed, nats = action.over(context), self._nats(delta)
+        fixed, nats = self.problem.flagged(action).over(context), self._nats(delta)
         target = self.problem.graph.arrays.target
         if not math.isnan(fixed[target]):
             return Interval(float(fixed[target]), float(fixed[target]))
@@ -112,7 +112,7 @@ class AnytimeIntervals:
         return self._kept[key][1]
 
     def _oracle(self, actions: Actions) -> AnytimeValues:
-        listing = listing_of(self.problem.order, actions)
+        listing = listing_of(self.problem.order, actions, flags=self.problem.flags)
         return anytime_values(listing, self._frontier, self._layout, self.estimator, None, self._shared)
 
     def _nats(self, delta: float) -> float:

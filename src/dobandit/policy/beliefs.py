@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 class NodeBelief(NamedTuple):
     """A node's weights and how well they are known: {theta: ||theta - estimate||_M <= radius}.
 
-    parents  ids, 0 for the constant
+    parents  ids, 0 for the constant; below 0: whether that variable was set (`policy.revision`)
     theta    the weights: of the curve where one was promised, else of the straight line
     gram     M (d, d), the sums of rows;  inverse: M^+, or the covariance of the curve's weights
     null     the projector on the directions that no row has shown, a prior being none
@@ -49,8 +49,10 @@ class NodeBelief(NamedTuple):
 class Beliefs:
     """What is known of every node."""
 
-    def __init__(self, plan: ModelPlan, state: State, links: tuple[Link, ...]) -> None:
-        self.layout, self.links = plan.layout, links
+    def __init__(
+        self, plan: ModelPlan, state: State, links: tuple[Link, ...], flags: Iterable[tuple[int, int]] = ()
+    ) -> None:
+        self.layout, self.links, self._flags = plan.layout, links, dict(flags)
         self._plan, self._state, self._rounds = plan, state, int(state.clock[0])
 
     @cached_property
@@ -91,7 +93,7 @@ class Beliefs:
         if is_curve(self._plan.estimator, v):
             theta, covariance = self._state.patterns.theta, self._state.covariance
         return NodeBelief(
-            layout.parent[slots].tolist(),
+            [-self._flags.get(p, -p) for p in layout.parent[slots].tolist()],
             theta[slots],
             stats.gram[square].reshape(d, d),
             covariance[square].reshape(d, d),

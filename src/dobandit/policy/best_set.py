@@ -98,6 +98,8 @@ class BestSetEngine(GuaranteedEngine):
     """A causal engine that lets two actions compete until it has the answer. Half of delta is for the nodes' intervals,
     half for the actions' own outcomes."""
 
+    watches_graph = False
+
     def __init__(self, problem: Problem, epsilon: float, delta: float) -> None:
         super().__init__(problem, delta / 2, _C)
         self.epsilon, self.delta = epsilon, delta
@@ -117,9 +119,9 @@ class BestSetEngine(GuaranteedEngine):
         twin._own, twin._contests = copied(self._own), {}
         return twin
 
-    def _learn(self, rounds: Rounds) -> None:
+    def _teach(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
         note_rounds(self._own, self._number, rounds)
-        super()._learn(rounds)
+        super()._teach(rounds, sizes)
 
     # -- choosing ------------------------------------------------------------------------------------------------
 

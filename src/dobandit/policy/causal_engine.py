@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,14 +24,14 @@ from dobandit.oracle.local_search import local_search
 from dobandit.oracle.mean_field import mean_field
 from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_intervals
 from dobandit.policy.engine import WORDS_APPROXIMATE, WORDS_NOW, Array, Chance, Estimate, Situation, words_always
-from dobandit.policy.model_engine import ModelEngine, OracleMaker
+from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.model_rounds import score_actions
 from dobandit.policy.oracles import listed
 from dobandit.policy.pending import expect_round
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
-from dobandit.policy.revision import Flags, with_flags
+from dobandit.policy.revising import Parts, RevisingEngine
 
 MOST_ACTIONS = 20_000  # looked at one by one
 _MOST_WORK = 4_000_000  # actions x states of the frontier
@@ -108,16 +109,16 @@ class Predictions(NamedTuple):
     high: Array
 
 
-class CausalEngine(ModelEngine):
-    """A model engine whose predictions are those of its own index; their intervals hold at every round where variables
+class CausalEngine(RevisingEngine):
+    """An engine whose predictions are those of its own index; their intervals hold at every round where variables
     are 0 or 1 and the graph is not too wide, and are by standard errors elsewhere."""
 
     delta = DELTA
 
     def predict(self, action: Action, context: NDArray[np.float64]) -> Estimate:
-        plan = self._single
+        plan, context = self._single, self.believed.known(context)
         listing = plan.oracle.listing
-        write_row(listing, action)
+        write_row(listing, self.believed.flagged(action))
         score_actions(plan, self.state, context, -1)
         value = min(max(float(listing.values[0]), 0.0), 1.0)
         if self.anytime is not None:  # a smoothed estimate may lie outside of a set of likely ones: then it is let in
@@ -131,8 +132,9 @@ class CausalEngine(ModelEngine):
 
     def predict_many(self, actions: Actions, context: NDArray[np.float64]) -> Predictions:
         """What `predict` says of each of many actions, whose common work is done once; in an order of its own."""
-        listing = listing_of(self.problem.order, actions)
-        plan = self.plan._replace(oracle=self._make_oracle(self.problem, listing, None))
+        believed, context = self.believed, self.believed.known(context)
+        listing = listing_of(believed.order, actions, flags=believed.flags)
+        plan = self.plan._replace(oracle=self._make_oracle(believed, listing, None))
         score_actions(plan, self.state, context, -1)
         middle = listing.values.copy()
         value = np.clip(middle, 0.0, 1.0)
@@ -156,7 +158,7 @@ class CausalEngine(ModelEngine):
     @cached_property
     def anytime(self) -> AnytimeIntervals | None:
         """The intervals that hold at every round; None for numbers between 0 and 1, and for wide graphs."""
-        return anytime_intervals(self.problem, self.plan.estimator)
+        return anytime_intervals(self.believed, self.plan.estimator)
 
     @property
     def has_gap(self) -> bool:
@@ -166,21 +168,21 @@ class CausalEngine(ModelEngine):
         if self.anytime is None or self.searches:
             return None
         actions = self._plan_for(now.available).oracle.listing.actions
-        return self.anytime.gap(self.state, action, actions, now.context, self.delta)
+        return self.anytime.gap(self.state, action, actions, self.believed.known(now.context), self.delta)
 
     def chance(self, action: Action, now: Situation) -> Chance | None:
         if self.searches or not self._posterior.possible:
             return None
-        plan = self._plan_for(now.available)
-        score_actions(plan, self.state, now.context, 0)
+        plan, context = self._plan_for(now.available), self.believed.known(now.context)
+        score_actions(plan, self.state, context, 0)
         listing, most = plan.oracle.listing, self._posterior.most_compared
         likely = np.argsort(-listing.values, kind="stable")[:most]  # the others would hardly ever be best
         others = [listing.actions.row(int(i)) for i in likely]
-        return self._posterior.chance(self.state, action, others, now.context)
+        return self._posterior.chance(self.state, action, others, context)
 
     @cached_property
     def _posterior(self) -> Posterior:
-        return Posterior(self.problem, self.plan.estimator, self.plan.layout)
+        return Posterior(self.believed, self.plan.estimator, self.plan.layout)
 
     def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
         """A batch of very many teaches what a few dozen would, as far as choosing goes: nearly all there is to know."""
@@ -189,16 +191,22 @@ class CausalEngine(ModelEngine):
         means, row = np.ones(len(plan.rho)), np.zeros(len(state.stats.row))
         squares, varies = self.state.stats.theta, not self.problem.continuous
         for _ in range(min(size, _MOST_EXPECTED)):
-            expect_round(plan.estimator, plan.layout, state, squares, fixed, was_set, means, row, varies)
+            expect_round(plan.estimator, plan.layout, self._order, state, squares, fixed, was_set, means, row, varies)
         return state
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        """Ids of all nodes, causes first."""
+        graph = self.believed.graph
+        return np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
 
     @cached_property
     def _single(self) -> Any:
         """A plan for one action, whichever: its list has room for every variable. Its optimism is that of a 95%
         interval."""
-        room = np.zeros((1, len(self.problem.graph)))
-        listing = listing_of(self.problem.order, Actions(room.astype(np.int32), room))
-        oracle = self._make_oracle(self.problem, listing, None)
+        room = np.zeros((1, len(self.believed.graph)))
+        listing = listing_of(self.believed.order, Actions(room.astype(np.int32), room))
+        oracle = self._make_oracle(self.believed, listing, None)
         return self.plan._replace(oracle=oracle, index=self.plan.index._replace(scale=Z95))
 
 
@@ -213,11 +221,17 @@ def beliefs_at_start(problem: Problem, has: NDArray[np.bool_] | None = None) -> 
     return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM, promised_shares(problem), context)
 
 
-def causal_engine(problem: Problem, has: NDArray[np.bool_], scale: float, flags: Flags | None = None) -> CausalEngine:
-    """The engine for beliefs with the given members (`members_of`).
+def parts_of(
+    problem: Problem,
+    scale: float,
+    oracle: Callable[[Any], OracleMaker] = optimistic_oracle,
+    has: NDArray[np.bool_] | None = None,
+) -> Parts:
+    """The parts of an engine before any round.
 
-    scale  how many standard errors the optimism reaches
-    flags  nodes that say whether another one was set (`policy.revision`)
+    scale   how many standard errors the optimism reaches
+    oracle  the maker of oracles for an estimator
+    has     the members of each node's belief (default: `members_of`)
     """
     estimator, state = beliefs_at_start(problem, has)
-    return CausalEngine(problem, estimator, state, Bonus(scale), with_flags(optimistic_oracle(estimator), flags))
+    return estimator, state, Bonus(scale), oracle(estimator)

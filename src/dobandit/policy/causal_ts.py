@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from dobandit.errors import PolicyError
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.listing import Listing
 from dobandit.oracle.sampled import draws_of, sampled
 from dobandit.policy.base import Policy
-from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle
-from dobandit.policy.engine import Engine
+from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, joint_oracle, parts_of
+from dobandit.policy.engine import Array, Engine, Situation
 from dobandit.policy.model_engine import OracleMaker
+from dobandit.policy.model_rounds import ModelPlan
 from dobandit.policy.problem import Problem
-from dobandit.policy.region import Bonus
-from dobandit.policy.revising import RevisingEngine
-from dobandit.policy.revision import Flags, with_flags
+from dobandit.policy.revising import Parts
 
 _C = 2.0  # standard errors, of the intervals of weights
 
@@ -42,18 +43,17 @@ class CausalTS(Policy):
         return "CausalTS"
 
     def engine(self, problem: Problem) -> Engine:
-        return RevisingEngine(problem, _sampling)
+        return SamplingEngine(problem, _sampling)
 
 
-def _sampling(problem: Problem, flags: Flags) -> SamplingEngine:
+def _sampling(problem: Problem) -> Parts:
     count = problem.allowed().count()
     if count > MOST_ACTIONS:
         raise PolicyError(
             f"CausalTS looks at every allowed action, up to {MOST_ACTIONS:,} of them, but there are {count:,}. "
             "Lower the budget, or use CausalUCB, which searches."
         )
-    estimator, state = beliefs_at_start(problem)
-    return SamplingEngine(problem, estimator, state, Bonus(_C), with_flags(sampled_oracle(estimator), flags))
+    return parts_of(problem, _C, sampled_oracle)
 
 
 def sampled_oracle(estimator: Any) -> OracleMaker:
@@ -67,8 +67,24 @@ def sampled_oracle(estimator: Any) -> OracleMaker:
 
 
 class SamplingEngine(CausalEngine):
-    """A causal engine whose index is E[Y] under a drawn model."""
+    """A causal engine whose index is E[Y] under a drawn model.
 
-    def __init__(self, problem: Problem, *parts: Any) -> None:
-        super().__init__(problem, *parts)
-        self.draws = max(draws_of(self.plan.oracle), Engine.draws)
+    draws   what a round brings, which is enough for the problem that it was started on
+    needed  what a drawn model of the revised problem takes
+    """
+
+    def _begin(self, believed: Problem) -> None:
+        super()._begin(believed)
+        self.needed = max(draws_of(self.plan.oracle), Engine.draws)
+        self.draws = self.needed if believed is self.problem else self.draws
+
+    def _proposed(self, now: Situation) -> tuple[ModelPlan, int]:
+        return super()._proposed(now._replace(draws=self.enough_draws(now.draws[None, :])[0]))
+
+    def enough_draws(self, draws: Array) -> Array:
+        """What is missing is drawn from the first number of the round."""
+        more = self.needed - draws.shape[1]
+        if more <= 0:
+            return draws
+        rest = [np.random.default_rng(int(u * 2.0**53)).random(more) for u in draws[:, 0]]
+        return np.hstack([draws, np.array(rest).reshape(len(draws), more)])

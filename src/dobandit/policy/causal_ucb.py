@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from dobandit.checks import shown
 from dobandit.errors import PolicyError
 from dobandit.policy.base import Policy, positive, require_bool
-from dobandit.policy.causal_engine import CausalEngine, causal_engine, members_of
+from dobandit.policy.causal_engine import CausalEngine, parts_of
 from dobandit.policy.engine import Engine
 from dobandit.policy.guaranteed_engine import guaranteed_engine
 from dobandit.policy.problem import Problem
-from dobandit.policy.revising import RevisingEngine
-from dobandit.policy.revision import Flags
 from dobandit.policy.safe_engine import safe_engine
 
 _C = 2.0  # standard errors
@@ -76,11 +75,8 @@ class CausalUCB(Policy):
         return "CausalUCB" + (" (guarantee)" if self.guarantee else " (safe)" if self.safe else "")
 
     def engine(self, problem: Problem) -> Engine:
-        return RevisingEngine(problem, self._on)
-
-    def _on(self, problem: Problem, flags: Flags) -> CausalEngine:
         if self.safe:
-            return safe_engine(problem, _C, flags)
+            return safe_engine(problem, _C)
         if self.leeway is not None:
-            return guaranteed_engine(problem, _C, self.leeway, flags)
-        return causal_engine(problem, members_of(problem), _C, flags)
+            return guaranteed_engine(problem, _C, self.leeway)
+        return CausalEngine(problem, partial(parts_of, scale=_C))

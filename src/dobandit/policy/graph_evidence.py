@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import PolicyError, listed
-from dobandit.estimation.evidence import Alternative, count_rounds, kept_of, watch_of, weigh
+from dobandit.estimation.evidence import Alternative, count_rounds, watch_of, weigh
 from dobandit.estimation.statistics import layout_of
 from dobandit.policy.engine import Rounds, copied
 from dobandit.policy.problem import Problem
@@ -53,7 +53,6 @@ class GraphEvidence:
     experiment, looked at after every round, whatever made the learner choose its actions. Values that are missing must
     be missing for reasons that have nothing to do with them.
 
-    flags      ids of nodes that only say whether another one was set, with its id (`policy.revision`)
     unwatched  what is not looked at, and why
 
     >>> import dobandit as dob
@@ -61,14 +60,13 @@ class GraphEvidence:
     []
     """
 
-    def __init__(self, problem: Problem, flags: Mapping[int, int] | None = None) -> None:
-        self.problem, self.graph, self._flags = problem, problem.graph, dict(flags or {})
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.graph, self._flags = problem, problem.graph, dict(problem.flags)
         self._layout = layout_of(problem.graph)
         self._controllable = set(problem.graph.arrays.controllable.tolist())
         self.unwatched: tuple[str, ...] = ()
         self.alternatives = tuple(self._alternatives())
         self.watch, self.state = watch_of(self._layout, self.alternatives)
-        self._kept = kept_of(self.watch, self.state)
         self._total = np.zeros(len(self.watch.nodes))
         self._single = np.zeros(len(self.alternatives))
 
@@ -86,7 +84,7 @@ class GraphEvidence:
         if not self.alternatives:
             return []
         least = math.log(len(self.watch.nodes) / alpha)
-        weigh(self.watch, self.state, self._kept, least, self._total, self._single)
+        weigh(self.watch, self.state, least, self._total, self._single)
         return [self._finding(i) for i in np.flatnonzero(self._total >= least).tolist()]
 
     def loudest_cause(self, alpha: float, by_set: bool = True) -> Finding | None:
@@ -97,7 +95,7 @@ class GraphEvidence:
         least = math.log(len(self.watch.nodes) / alpha) if self.findings(alpha) else math.inf
         for i in np.flatnonzero(self._total >= least).tolist():
             begin, end = self.watch.first[i : i + 2].tolist()
-            if not self._parents(int(self.watch.nodes[i])):
+            if not self.graph.arrays.parents_of(int(self.watch.nodes[i])):
                 continue
             for a in range(begin, end):
                 _, w, flag = self.alternatives[a]
@@ -109,9 +107,7 @@ class GraphEvidence:
     def copy(self) -> GraphEvidence:
         """One that has seen the same, and counts by itself from now on."""
         twin = copy.copy(self)
-        twin.state, twin._kept = copied(self.state), kept_of(self.watch, self.state)
-        twin.watch = self.watch._replace(row=self.watch.row.copy(), sums=self.watch.sums.copy())  # scratch is its own:
-        twin._total, twin._single = self._total.copy(), self._single.copy()  # another thread may look meanwhile
+        twin.state, twin._total, twin._single = copied(self.state), self._total.copy(), self._single.copy()
         return twin
 
     def _finding(self, i: int, a: int | None = None) -> Finding:
@@ -121,7 +117,7 @@ class GraphEvidence:
         node, extra = self.graph.nodes[v - 1], self.graph.nodes[w - 1]
         kind = HIDDEN_CAUSE if by_set else MISSING_EDGE
         log10, rows = float(self._total[i]) / math.log(10.0), int(self.state.rows[a])
-        advice = _advice(node, extra, kind, w in self._ancestors(v), w in self._controllable)
+        advice = _advice(node, extra, kind, bool(self._below[w] >> v & 1), w in self._controllable)
         return Finding(node, kind, extra, log10, rows, advice)
 
     # -- what is looked at ----------------------------------------------------------------------------------------
@@ -140,7 +136,7 @@ class GraphEvidence:
         wide: list[str] = []
         crowded: list[str] = []
         for v in nodes:
-            name, parents = self.graph.nodes[v - 1], self._parents(v)
+            name, parents = self.graph.nodes[v - 1], set(self.graph.arrays.parents_of(v))
             if len(parents) > MOST_PARENTS:
                 wide.append(name)
                 continue
@@ -159,33 +155,21 @@ class GraphEvidence:
         """Ids of what v might depend on besides its parents."""
         aside = [self.graph.index(name) for name in self.problem.hidden]  # they have hidden causes by choice
         out = np.array([0, v, *parents, *aside, *self._flags, *self._related(v)], dtype=np.int64)
-        free = ~self._effects(v)
+        octets = np.frombuffer(self._below[v].to_bytes(len(self.graph) // 8 + 1, "little"), dtype=np.uint8)
+        free = np.unpackbits(octets, bitorder="little", count=len(self.graph) + 1) == 0
         free[out] = False
         others = np.flatnonzero(free)
         only_seen = ~np.isin(others, self.graph.arrays.controllable)
         return others[np.lexsort((np.abs(others - v), only_seen))]
 
-    def _effects(self, v: int) -> NDArray[np.bool_]:
-        """(n + 1,) which ids are descendants of v."""
-        size = len(self.graph) // 8 + 1
-        octets = np.frombuffer(self._below[v].to_bytes(size, "little"), dtype=np.uint8)
-        return np.unpackbits(octets, bitorder="little", count=len(self.graph) + 1).astype(np.bool_)
-
     @cached_property
     def _below(self) -> list[int]:
-        """Of every id a bit mask of its descendants; ids are in topological order."""
-        arrays, below = self.graph.arrays, [0] * (len(self.graph) + 1)
-        for v in range(len(self.graph), 0, -1):
-            for c in arrays.child[arrays.child_ptr[v] : arrays.child_ptr[v + 1]].tolist():
+        """Of every id a bit mask of its descendants."""
+        graph, below = self.graph, [0] * (len(self.graph) + 1)
+        for v in map(graph.index, reversed(graph.topological_order)):
+            for c in graph.arrays.children_of(v):
                 below[v] |= below[c] | 1 << c
         return below
-
-    def _parents(self, v: int) -> set[int]:
-        ptr = self._layout.ptr
-        return {int(p) for p in self._layout.parent[ptr[v] : ptr[v + 1]] if p > 0}
-
-    def _ancestors(self, v: int) -> set[int]:
-        return {self.graph.index(name) for name in self.graph.ancestors(self.graph.nodes[v - 1])}
 
     def _related(self, v: int) -> set[int]:
         """What a hidden variable of the graph as it was given moves together with v: no graph is wrong for that."""

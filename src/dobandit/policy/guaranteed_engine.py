@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,15 +31,13 @@ from dobandit.policy.causal_engine import (
     DELTA,
     MOST_ACTIONS,
     CausalEngine,
-    beliefs_at_start,
     optimistic_oracle,
+    parts_of,
 )
-from dobandit.policy.engine import Array, Choice, Engine, Rounds, Situation
+from dobandit.policy.engine import Array, Choice, Rounds, Situation, batches
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.oracles import listed
 from dobandit.policy.problem import Problem
-from dobandit.policy.region import Bonus
-from dobandit.policy.revision import Flags, with_flags
 
 
 class Leeway(NamedTuple):
@@ -75,19 +74,18 @@ propose.of(Leeway)(pick_best)
 NEARLY = "of the actions whose intervals reach up far enough, estimate and standard errors speak most for this one"
 
 
-def guaranteed_engine(problem: Problem, scale: float, share: float, flags: Flags) -> GuaranteedEngine:
+def guaranteed_engine(problem: Problem, scale: float, share: float) -> GuaranteedEngine:
     """The engine of the policy.
 
     scale  how many standard errors the index adds that chooses within the leeway
     share  the leeway ; 0: the largest upper end alone counts
-    flags  nodes that say whether another one was set (`policy.revision`)
     """
     if problem.continuous:
         raise PolicyError(
             "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, or "
             "give continuous=False."
         )
-    return GuaranteedEngine(problem, DELTA, scale, flags, share)
+    return GuaranteedEngine(problem, DELTA, scale, share)
 
 
 def anytime_oracle(estimator: Any) -> OracleMaker:
@@ -125,29 +123,23 @@ class GuaranteedEngine(CausalEngine):
 
     delta  with what probability one of them fails
     scale  how many standard errors the optimism reaches, where it is by those
-    flags  variables that say what was set (`policy.revision`)
     share  the leeway, within which that optimism chooses; 0: the upper ends of the intervals alone choose
     """
 
     trusts_intervals = True
 
-    def __init__(
-        self,
-        problem: Problem,
-        delta: float,
-        scale: float,
-        flags: Flags | None = None,
-        share: float = 0.0,
-    ) -> None:
-        estimator, state = beliefs_at_start(problem)
-        make = leeway_oracle(estimator, share) if share > 0.0 else anytime_oracle(estimator)
-        layout, order = layout_of(problem.graph), np.array(problem.order, dtype=np.int64)
-        nats = math.log(len(order) / delta)
-        super().__init__(problem, estimator, state, Bonus(scale), with_flags(make, flags))
-        self._share = share
-        bounds = self.plan.oracle.bounds if share > 0.0 else self.plan.oracle
-        watch, self.state = watched(layout, estimator, state, order, bounds.frontier.table_ptr, nats)
-        self.plan = self.plan._replace(watch=watch)
+    def __init__(self, problem: Problem, delta: float, scale: float, share: float = 0.0) -> None:
+        self._delta, self._share = delta, share
+        make = partial(leeway_oracle, share=share) if share > 0.0 else anytime_oracle
+        super().__init__(problem, partial(parts_of, scale=scale, oracle=make))
+
+    def _begin(self, believed: Problem) -> None:
+        super()._begin(believed)
+        plan, order = self.plan, np.array(believed.order, dtype=np.int64)
+        bounds = plan.oracle.bounds if self._share > 0.0 else plan.oracle
+        nats = math.log(len(order) / self._delta)
+        watch, self.state = watched(plan.layout, plan.estimator, self.state, order, bounds.frontier.table_ptr, nats)
+        self.plan = plan._replace(watch=watch)
 
     def choose(self, now: Situation) -> Choice:
         choice = super().choose(now)
@@ -156,12 +148,13 @@ class GuaranteedEngine(CausalEngine):
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
         return [(action, index) for action, index in super().compared(now) if index > -math.inf]
 
-    def update_unordered(self, rounds: Rounds) -> None:
-        super().update_unordered(rounds)
-        look_again(self.plan.watch, self.plan.layout, self.state)
-
-    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
-        Engine.update_batches(self, rounds, sizes)  # the kept intervals are looked at after each batch
+    def _teach(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
+        if sizes is None:
+            super()._teach(rounds, None)
+            return
+        for rows in batches(sizes):  # the kept intervals are looked at after each batch
+            super()._teach(rounds.part(rows), np.array([rows.stop - rows.start]))
+            look_again(self.plan.watch, self.plan.layout, self.state)
 
     def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
         """What is expected was predicted by nobody: the tables' own code speaks for it (`estimation.anytime`)."""

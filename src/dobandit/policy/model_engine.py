@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -54,7 +54,7 @@ from dobandit.policy.pending import expect
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, Tape
 from dobandit.policy.region import initialising, words_of
-from dobandit.policy.unordered import spread_batch, spread_batches
+from dobandit.policy.unordered import spread_batches
 from dobandit.policy.world import World
 
 _NOT_KEPT: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
@@ -66,6 +66,7 @@ class ModelEngine(Engine):
     """An estimator, an index and an oracle at work.
 
     make_oracle  the oracle for the variables that can be set now, or for the actions of a given list
+    believed     the problem, with the causes that an engine found to be missing in its graph (`policy.revising`)
     """
 
     _borrowed = False
@@ -81,7 +82,8 @@ class ModelEngine(Engine):
         thresholds: NDArray[np.float64] | None = None,
     ) -> None:
         nodes, idle = len(problem.graph) + 1, actions_of([problem.idle()])
-        self.problem, self.state, self._make_oracle = problem, state, make_oracle
+        self.problem = self.believed = problem
+        self.state, self._make_oracle = state, make_oracle
         self.plan = ModelPlan(
             estimator,
             index,
@@ -135,7 +137,13 @@ class ModelEngine(Engine):
         if (rounds.counts > 1).any():
             self.update_unordered(rounds)
         else:
-            self._learn(rounds)
+            self._take(rounds, None)
+
+    def update_unordered(self, rounds: Rounds) -> None:
+        self._take(rounds, np.array([len(rounds.counts)]))
+
+    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+        self._take(rounds, sizes)
 
     @property
     def weighs_by_order(self) -> bool:
@@ -147,25 +155,19 @@ class ModelEngine(Engine):
         graph = self.problem.graph
         return [graph.index(name) for name in self.problem.hidden if name in graph]
 
-    def update_unordered(self, rounds: Rounds) -> None:
-        self._learn_unordered(spread_batch(rounds, self._hidden) if self.weighs_by_order else [rounds])
+    def _take(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
+        """Rounds in their order, or, with sizes, batches one after another whose own order is lost."""
+        self._teach(rounds, sizes)
 
-    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
-        if not self.weighs_by_order or max(sizes.max(initial=1), rounds.counts.max(initial=1)) == 1:
-            return self._learn_batches(rounds, sizes)
-        for part, each in spread_batches(rounds, sizes, self._hidden):
-            self._learn_batches(part, each)
-        return None
-
-    def _learn_unordered(self, parts: Iterable[Rounds]) -> None:
-        """A batch, part by part."""
-        balance = np.zeros(len(self.plan.rho))
-        if hasattr(self.state, "told"):
-            keep_order(self.state, balance, False)
-        for part in parts:
-            self._learn(part)
-        if hasattr(self.state, "told"):
-            keep_order(self.state, balance, True)
+    def _teach(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
+        """What such rounds say of the nodes."""
+        if sizes is None:
+            self._learn(rounds)
+        elif not self.weighs_by_order or max(sizes.max(initial=1), rounds.counts.max(initial=1)) == 1:
+            self._learn_batches(rounds, sizes)
+        else:
+            for part, each in spread_batches(rounds, sizes, self._hidden):
+                self._learn_batches(part, each)
 
     def _learn_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
         """As many batches at a time as there is room for."""
@@ -184,7 +186,9 @@ class ModelEngine(Engine):
                     ends[done:stop] - start, balance,
                 )  # fmt: skip
             else:  # a batch of more rounds than there is room for now
-                self._learn_unordered([rounds.part(slice(start, int(ends[done])))])
+                keep_order(self.state, balance, False)
+                self._learn(rounds.part(slice(start, int(ends[done]))))
+                keep_order(self.state, balance, True)
             done = max(stop, done + 1)
         return None
 
@@ -205,10 +209,10 @@ class ModelEngine(Engine):
         return self._choice(*self._proposed(now))
 
     def best(self, now: Situation) -> Choice:
-        plan = self._plan_now(now._replace(pending=()))
+        plan, context = self._plan_now(now._replace(pending=())), self.believed.known(now.context)
         if self.searches:
-            return self._choice(plan, int(propose_action(plan, self.state, now.context, np.zeros(self.draws), -1)))
-        score_actions(plan, self.state, now.context, -1)
+            return self._choice(plan, int(propose_action(plan, self.state, context, np.zeros(self.draws), -1)))
+        score_actions(plan, self.state, context, -1)
         return self._choice(plan, int(np.argmax(plan.oracle.listing.values)))
 
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
@@ -221,8 +225,8 @@ class ModelEngine(Engine):
 
     def _proposed(self, now: Situation) -> tuple[ModelPlan, int]:
         """The plan over the actions that can be chosen now, with the index of each, and the row to play."""
-        plan, state = self._plan_now(now), self._expecting(now.pending)
-        return plan, int(propose_action(plan, state, now.context, now.draws, int(state.clock[0])))
+        plan, state, context = self._plan_now(now), self._expecting(now.pending), self.believed.known(now.context)
+        return plan, int(propose_action(plan, state, context, now.draws, int(state.clock[0])))
 
     def _plan_now(self, now: Situation) -> ModelPlan:
         """The plan over the actions that can be chosen now."""
@@ -258,7 +262,7 @@ class ModelEngine(Engine):
         if available not in self._plans:
             if len(self._plans) >= KEPT_ORACLES:
                 self._plans.pop(next(iter(self._plans)))
-            self._plans[available] = self.plan._replace(oracle=self._make_oracle(self.problem, None, available))
+            self._plans[available] = self.plan._replace(oracle=self._make_oracle(self.believed, None, available))
         return self._plans[available]
 
     def _expecting(self, pending: tuple[Pending, ...]) -> State:
@@ -274,8 +278,9 @@ class ModelEngine(Engine):
             known, state = (), copied(self.state)
         for one in pending[len(known) :]:
             was_set = np.zeros(len(self.plan.rho), dtype=np.bool_)
-            was_set[list(one.action.ids)] = True
-            state = self._expect(state, one.action.over(one.context), was_set, one.size)
+            action = self.believed.flagged(one.action)
+            was_set[list(action.ids)] = True
+            state = self._expect(state, action.over(self.believed.known(one.context)), was_set, one.size)
         self._expected = (self.rounds, pending, state)
         return state
 
@@ -300,7 +305,7 @@ class ModelEngine(Engine):
         return words_of(self._plan.index)
 
     def beliefs(self) -> Beliefs:
-        return Beliefs(self.plan, self.state, self.problem.links)
+        return Beliefs(self.plan, self.state, self.believed.links, self.believed.flags)
 
     # -- simulation ----------------------------------------------------------------------------------------------
 
@@ -311,7 +316,7 @@ class ModelEngine(Engine):
         self.play(world, recorder.tape, draws, _NOT_KEPT)
 
     def play(self, world: World, tape: Tape, draws: Draws, codes: NDArray[np.int8]) -> None:
-        """Compiled rounds; what is seen goes into the rows of a diary, where there are any."""
+        """Compiled rounds; what is seen goes into `codes`, rows of a log (`policy.round_log`), where it has any."""
         done = 0
         while True:  # also without rounds, which only compiles
             self.state, room = rows_with_room(self.plan.estimator, self.plan.layout, self.state)

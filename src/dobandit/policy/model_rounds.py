@@ -21,11 +21,11 @@ from dobandit.kernel_parts import call_of, packed, parts_at, place_of
 from dobandit.oracle.closed_form import ClosedForm
 from dobandit.oracle.listing import IDLE, propose
 from dobandit.oracle.local_search import LocalSearch
-from dobandit.policy.diary import write_codes
 from dobandit.policy.insurance import Insured
 from dobandit.policy.own_outcomes import NOT_KEPT, OwnOutcomes, note_play
 from dobandit.policy.recording import record
 from dobandit.policy.region import end_round, initialising, set_radii
+from dobandit.policy.round_log import write_codes
 from dobandit.policy.world import WorldArrays, act, linear_value, see_context
 
 _NO_DRAWS = np.zeros(0)

@@ -27,7 +27,7 @@ MOST_BOXED = 20_000  # sets whose boxed values are worked out one by one in a ro
 
 def listed(problem: Problem, available: tuple[int, ...] | None) -> Listing:
     """Every action that can be chosen now, of the variables that can matter."""
-    return listing_of(problem.order, problem.allowed(available).rows())
+    return listing_of(problem.order, problem.allowed(available).rows(), flags=problem.flags)
 
 
 def tried(problem: Problem, available: tuple[int, ...] | None) -> Listing:

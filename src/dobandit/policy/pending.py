@@ -111,9 +111,13 @@ _RARE = 1e-3  # patterns less likely than this teach nothing worth the work
 
 @by_type
 def expect_round(
-    estimator: Any, layout: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any, varies: bool
-) -> None:
-    """Take the expectation of one round in. squares: the least-squares estimate, which stays; means, row: scratch."""
+    estimator: Any, layout: Any, order: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any,
+    varies: bool,
+) -> None:  # fmt: skip
+    """Take the expectation of one round in.
+
+    order: ids of all nodes, causes first. squares: the least-squares estimate, which stays. means, row: scratch.
+    """
 
 
 @inlined
@@ -125,11 +129,12 @@ def root_weight(mean: float, floor: float) -> float:
 
 @expect_round.of(WeightedSquares)
 def expect_straight(
-    estimator: Any, layout: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any, varies: bool
-) -> None:
+    estimator: Any, layout: Any, order: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any,
+    varies: bool,
+) -> None:  # fmt: skip
     """Straight lines only."""
     means[0] = 1.0
-    for v in range(1, len(layout.ptr) - 1):
+    for v in order:
         total = 0.0
         for slot in range(layout.ptr[v], layout.ptr[v + 1]):
             total += state.theta[slot] * means[layout.parent[slot]]
@@ -143,11 +148,12 @@ def expect_straight(
 
 @expect_round.of(Mixture)
 def expect_mixture(
-    mix: Any, layout: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any, varies: bool
-) -> None:
+    mix: Any, layout: Any, order: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any,
+    varies: bool,
+) -> None:  # fmt: skip
     """Lines, curves and tables."""
     means[0] = 1.0
-    for v in range(1, len(layout.ptr) - 1):
+    for v in order:
         start = layout.ptr[v]
         d = layout.ptr[v + 1] - start
         first = 1 if d > 0 and layout.parent[start] == 0 else 0

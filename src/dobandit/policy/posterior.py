@@ -69,7 +69,7 @@ class Posterior:
     def values(self, state: Any, actions: list[Action], context: Array, draws: int = DRAWS) -> Array:
         """(draws, actions) E[Y] of each action under each draw."""
         rng = np.random.default_rng([self.problem.seed, int(state.clock[0]), _STREAM])
-        listing = listing_of(self.problem.order, actions_of(actions))
+        listing = listing_of(self.problem.order, actions_of(actions), flags=self.problem.flags)
         out = np.zeros((draws, len(actions)))
         if self.frontier is None:
             theta = self._weights(state, rng, draws)

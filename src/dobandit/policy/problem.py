@@ -20,6 +20,7 @@ from dobandit.model.bglm import LinkLike, links_by_node
 from dobandit.model.links import Link, auto, identity, logistic
 from dobandit.oracle.actions import Action, Allowed, order_of
 from dobandit.oracle.rules import Rules
+from dobandit.policy.engine import Rounds
 from dobandit.policy.hidden_causes import Hide, visible
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Problem:
     hidden   observed variables that count as hidden: the log keeps them, and nothing is learned from them
     obstacle why hidden causes keep a model from being learned; policies that keep none do not mind
     assumed_lines  links are straight lines because hidden causes leave no other way, and nobody promised it
+    flags    (flag, variable) ids: nodes behind all others that are 1 where the variable was set (`policy.revision`)
     """
 
     graph: CausalGraph
@@ -51,6 +53,7 @@ class Problem:
     hidden: tuple[str, ...] = ()
     obstacle: DobanditError | None = None
     assumed_lines: bool = False
+    flags: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def is_linear(self) -> bool:
@@ -148,6 +151,22 @@ class Problem:
         """Setting nothing but what is required, each to its largest value."""
         ids = sorted(self.graph.index(name) for name in self.rules.require)
         return Action(tuple(ids), tuple(self.rules.values_of(self.graph.nodes[v - 1])[-1] for v in ids))
+
+    def flagged(self, action: Action) -> Action:
+        """An action with the flags of what it sets, at 1."""
+        more = [flag for flag, of in self.flags if of in action.ids]
+        return Action((*action.ids, *more), (*action.values, *(1.0 for _ in more)))
+
+    def known(self, context: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A context with columns for flags, which nobody knows before acting."""
+        return np.pad(context, (0, len(self.flags)), constant_values=np.nan) if self.flags else context
+
+    def with_flags(self, rounds: Rounds) -> Rounds:
+        """Rounds with columns for flags."""
+        if not self.flags:
+            return rounds
+        more = rounds.was_set[:, [of for _, of in self.flags]]
+        return rounds._replace(values=np.hstack([rounds.values, more]), was_set=np.hstack([rounds.was_set, more]))
 
     @property
     def selective(self) -> bool:

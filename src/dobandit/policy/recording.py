@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -61,35 +61,25 @@ class Recorder:
         """Count a round."""
         record(self.tape, self._pattern(context), self._number.get(action, -1), self._value(action, context), reward)
 
-    def tape_for(self, actions: Sequence[Action], context_ids: NDArray[np.int32], nodes: int) -> Tape:
-        """A tape for compiled rounds with another list of actions, that goes on where this one is; `count_plays` then
-        counts what was played.
+    def tape_for(self, actions: Actions | None, nodes: int) -> tuple[Tape, NDArray[np.int64]]:
+        """A tape for compiled rounds with another list of actions, that goes on where this one is, and where its
+        actions stand in the list of this one, for `count_plays`. nodes: how many the learner's graph has."""
+        if actions is None or not self.tape.expected.shape[1]:
+            return self.tape, np.zeros(0, dtype=np.int64)
+        rows = [actions.row(i) for i in range(len(actions.ids))]
+        numbers = np.array([*(self._number.get(action, -1) for action in rows), -1], dtype=np.int64)
+        expected = self.tape.expected[:, numbers]
+        for code in range(len(expected)):
+            context = no_context(nodes)
+            context[self._context_ids] = [float(code >> i & 1) for i in range(len(self._context_ids))]
+            for i in np.flatnonzero(numbers[:-1] < 0).tolist():
+                expected[code, i] = self._value(rows[i], context)
+        return self.tape._replace(expected=expected, plays=np.zeros(len(numbers), dtype=np.int64)), numbers
 
-        context_ids  the context variables in the order in which these rounds number their patterns
-        nodes        how many nodes the learner knows
-        """
-        tape, contexts = self.tape, []
-        for code in range(1 << len(context_ids)):
-            contexts.append(no_context(nodes))
-            contexts[-1][context_ids] = [float(code >> i & 1) for i in range(len(context_ids))]
-        best = tape.best[[self._pattern(context) for context in contexts]]
-        if not tape.expected.shape[1]:
-            return tape._replace(expected=np.zeros((len(contexts), 0)), best=best)
-        expected = np.zeros((len(contexts), len(actions) + 1))
-        for row, context in enumerate(contexts):
-            known = tape.expected[self._pattern(context)]
-            expected[row, -1] = known[-1]
-            for i, action in enumerate(actions):
-                number = self._number.get(action, -1)
-                expected[row, i] = known[number] if number >= 0 else self._value(action, context)
-        return tape._replace(expected=expected, best=best, plays=np.zeros(len(actions) + 1, dtype=np.int64))
-
-    def count_plays(self, tape: Tape, actions: Sequence[Action]) -> None:
+    def count_plays(self, tape: Tape, numbers: NDArray[np.int64]) -> None:
         """Add what was played on a tape of `tape_for`, and begin to count anew there."""
         if tape.plays is not self.tape.plays:
-            for i, action in enumerate(actions):
-                self.tape.plays[self._number.get(action, -1)] += tape.plays[i]
-            self.tape.plays[-1] += tape.plays[-1]
+            np.add.at(self.tape.plays, numbers, tape.plays)
             tape.plays[:] = 0
 
     def _pattern(self, context: Array) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,23 +10,27 @@ from numpy.typing import NDArray
 
 from dobandit.errors import PolicyError
 from dobandit.oracle.actions import Action
-from dobandit.oracle.listing import Listing
-from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, beliefs_at_start, joint_oracle
-from dobandit.policy.engine import Array, Choice, Engine, Estimate, Rounds, Situation, copied
+from dobandit.oracle.listing import Listing, listing_of
+from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, joint_oracle, parts_of
+from dobandit.policy.engine import Array, Choice, Estimate, Rounds, Situation, copied
 from dobandit.policy.insurance import by_own_outcomes, deviation, insured
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.model_rounds import ModelPlan
 from dobandit.policy.own_outcomes import OwnOutcomes, note_rounds, numbered, pattern_of
 from dobandit.policy.problem import Problem
-from dobandit.policy.region import Bonus
-from dobandit.policy.revision import Flags, with_flags
+from dobandit.policy.revising import Parts
 
 _MOST_CELLS = 1 << 22  # actions x contexts, each with its own outcomes
 OWN = "an insurance round, in which only the outcomes of each action itself count"
 
 
-def safe_engine(problem: Problem, scale: float, flags: Flags) -> SafeEngine:
+def safe_engine(problem: Problem, scale: float) -> SafeEngine:
     """The engine; scale: how many standard errors the optimism reaches."""
+    return SafeEngine(problem, partial(safe_parts, scale=scale))
+
+
+def safe_parts(problem: Problem, scale: float) -> Parts:
+    """What it is made of; refuses what has too many actions."""
     count = problem.allowed(relevant=False).count()
     if count > MOST_ACTIONS:
         raise PolicyError(
@@ -39,15 +43,17 @@ def safe_engine(problem: Problem, scale: float, flags: Flags) -> SafeEngine:
             f"{len(problem.context_ids)} context variables are too many. Leave safe out, or make fewer variables "
             "context."
         )
-    estimator, state = beliefs_at_start(problem)
-    make = with_flags(insured_oracle(joint_oracle(estimator)), flags, relevant=False)
-    return SafeEngine(problem, estimator, state, Bonus(scale), make)
+    return parts_of(problem, scale, insured_oracle)
 
 
-def insured_oracle(joint: OracleMaker) -> OracleMaker:
+def insured_oracle(estimator: Any) -> OracleMaker:
     """An oracle of all actions with what each did by itself; of the model alone for actions that are given."""
+    joint = joint_oracle(estimator)
 
     def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
+        if listing is None:
+            rows = problem.allowed(available, relevant=False).rows()
+            listing = listing_of(problem.order, rows, flags=problem.flags)
         target, nodes = problem.graph.arrays.target, len(problem.graph) + 1
         return insured(joint(problem, listing, available), problem.context_ids, target, nodes)
 
@@ -73,12 +79,9 @@ class SafeEngine(CausalEngine):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def _learn(self, rounds: Rounds) -> None:
+    def _teach(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
         note_rounds(self._own, self._number, rounds)
-        super()._learn(rounds)
-
-    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
-        Engine.update_batches(self, rounds, sizes)  # batch by batch, so that own outcomes are counted too
+        super()._teach(rounds, sizes)
 
     # -- choosing ------------------------------------------------------------------------------------------------
 

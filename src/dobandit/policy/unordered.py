@@ -66,13 +66,6 @@ def one_by_one(rounds: Rounds, order: NDArray[np.int64]) -> Rounds:
     return Rounds(rounds.values[order], rounds.was_set[order], np.ones(len(order), dtype=np.int64))
 
 
-def spread_batch(rounds: Rounds, hidden: Sequence[int]) -> Iterator[Rounds]:
-    """A batch in the order of learning, part by part."""
-    order = learning_order(rounds, None, hidden)
-    for start in range(0, len(order), _AT_ONCE):
-        yield one_by_one(rounds, order[start : start + _AT_ONCE])
-
-
 def spread_batches(
     rounds: Rounds, sizes: NDArray[np.int64], hidden: Sequence[int]
 ) -> Iterator[tuple[Rounds, NDArray[np.int64]]]:

@@ -7,7 +7,7 @@ depend on what is set, so that they can be drawn before an action is chosen and 
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ class WorldArrays(NamedTuple):
     noise: Array
     continuous: bool
     target: int
-    seen: NDArray[np.int64]  # (learner's n + 1,) world id of each of the learner's ids; 0: a flag, 1 when it is set
+    seen: NDArray[np.int64]  # (learner's n + 1,) world id of each of the learner's ids; -v: the flag "v was set"
     context: NDArray[np.int32]  # the learner's ids of the context variables
     drawn_first: NDArray[np.int64]  # world ids of the context variables, causes first
     drawn: Array  # (n + 1,) values of the round
@@ -54,14 +54,15 @@ class WorldArrays(NamedTuple):
 class World:
     """The world that a learner on `graph` (the model's own, its projection, or another on the same names) acts in.
 
-    flags  names of the graph that are no variables of the world: 1 in rounds in which they are set, else 0
+    flags  (flag, variable) ids of the graph, the last of its nodes: 1 in rounds in which the variable is set, else 0
     """
 
-    def __init__(self, model: CausalModel, graph: CausalGraph, flags: Container[str] = ()) -> None:
+    def __init__(self, model: CausalModel, graph: CausalGraph, flags: Sequence[tuple[int, int]] = ()) -> None:
         self.model, self.graph = model, graph
         arrays, nodes = model.graph.arrays, len(model.graph) + 1
         kept = model.node_arrays()
-        seen = np.array([0] + [0 if name in flags else model.graph.index(name) for name in graph.nodes], dtype=np.int64)
+        variables = graph.nodes[: len(graph) - len(flags)]
+        seen = np.array([0, *map(model.graph.index, variables), *(-of for _, of in flags)], dtype=np.int64)
         values, was_set = np.ones(len(graph) + 1), np.zeros(len(graph) + 1, dtype=np.bool_)
         self.arrays = WorldArrays(
             arrays.parent_ptr,
@@ -139,7 +140,7 @@ def draw_round(world: Any, ids: Any, to: Any, uniforms: Any) -> None:
     for i in range(len(ids)):
         drawn[seen[ids[i]]] = to[i]
         is_set[seen[ids[i]]] = True
-    drawn[0] = 1.0  # what has no id, and flags, which are no variables of the world, were put in the constant's place
+    drawn[0] = 1.0  # what has no id was put in the constant's place
     for v in range(1, len(drawn)):
         if not is_set[v]:
             drawn[v] = draw_node(world, v, uniforms[v - 1])
@@ -155,7 +156,11 @@ def act(world: Any, ids: Any, to: Any, uniforms: Any) -> None:
     for i in range(len(ids)):
         world.was_set[ids[i]] = ids[i] > 0
     for i in range(1, len(world.values)):
-        world.values[i] = world.drawn[world.seen[i]] if world.seen[i] > 0 or world.was_set[i] else 0.0
+        if world.seen[i] > 0:
+            world.values[i] = world.drawn[world.seen[i]]
+        else:
+            world.was_set[i] = world.was_set[-world.seen[i]]
+            world.values[i] = 1.0 if world.was_set[i] else 0.0
 
 
 @kernel

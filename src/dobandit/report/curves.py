@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,21 @@ from dobandit.simulation.study import Study
 from dobandit.simulation.summaries import curve_interval
 from dobandit.texts import amount, counted, headline_amount, shortened_apart
 
-# Safe for colour-blind readers, and neighbours in the list differ in lightness too.
-COLOURS = (
-    "#004488", "#e07b00", "#8a1c5a", "#009e73", "#4aa8e0", "#6e6e6e", "#c9a800", "#d0453e", "#111111", "#7a5230"
-)  # fmt: skip
-DASHES = ((1, 0), (9, 3), (2, 2), (9, 3, 2, 3), (5, 2), (14, 4))
+COLOURS = 10  # of curves: c0 to c9 of the style
+DASHES = ("", "9 3", "2 2", "9 3 2 3", "5 2", "14 4")
 LABEL_GAP = 16.0  # pixels
 _POINTS = 160
 _LONGEST_LABEL = 28
 _LOW = 0.25  # a final regret below this share of the largest one counts as "near the bottom"
+
+Numbers = NDArray[np.float64]
+
+
+class Curve(NamedTuple):
+    rounds: Numbers
+    mean: Numbers
+    low: Numbers
+    high: Numbers
 
 
 class EndLabel(NamedTuple):
@@ -34,13 +40,13 @@ class EndLabel(NamedTuple):
     place: float  # where the label stands
 
 
-class Panel(NamedTuple):
+class RegretPanel(NamedTuple):
     title: str
     log: bool  # whether rounds are on a log scale
     first: int  # the axis of rounds
     last: int
-    top: float  # the axis of regret, from 0
-    rows: list[dict[str, Any]]  # policy, round, mean (None beyond the top), low, high
+    top: float  # the axis of regret, from 0; curves may go beyond it
+    curves: dict[str, Curve]
     labels: list[EndLabel]
 
 
@@ -49,22 +55,22 @@ class RegretFigure(NamedTuple):
     subtitle: str
     policies: list[str]
     height: float
-    panels: list[Panel]
+    panels: list[RegretPanel]
 
     @property
-    def colours(self) -> list[str]:
-        return [COLOURS[i % len(COLOURS)] for i in range(len(self.policies))]
-
-    @property
-    def dashes(self) -> list[list[int]]:
-        """Shifted with each turn through the colours, so that no two of 60 policies look alike."""
-        return [list(DASHES[(i + i // len(COLOURS)) % len(DASHES)]) for i in range(len(self.policies))]
+    def looks(self) -> dict[str, tuple[int, str]]:
+        """Colour and dash of each policy. Dashes shift with each turn through the colours, so that no two of 60
+        policies look alike."""
+        return {
+            policy: (i % COLOURS, DASHES[(i + i // COLOURS) % len(DASHES)]) for i, policy in enumerate(self.policies)
+        }
 
 
 def regret_figure(result: StudyResult, *, title: str | None = None, subtitle: str | None = None) -> RegretFigure:
+    """The title is the study's message unless one is given; "" leaves it out."""
     labels = result.labels
     height = max(320.0, (LABEL_GAP + 2) * len(labels))
-    curves = {label: curve_interval(result.regret(label)) for label in labels}
+    curves = {label: Curve(result.grid.astype(float), *curve_interval(result.regret(label))) for label in labels}
     panels = [_whole_run(result, curves, height)]
     if result.study.rounds >= 20 and len(result.grid) >= 10:
         panels.append(_close_up(result, curves, height))
@@ -134,80 +140,49 @@ def paper_name(model: CausalModel) -> str | None:
     return next((name for name, known in paper.MODELS.items() if known == model), None)
 
 
-Curves = dict[str, tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]
-
-
-def _whole_run(result: StudyResult, curves: Curves, height: float) -> Panel:
-    rounds = result.study.rounds
-    kept = _nearest(result.grid, np.linspace(1, rounds, _POINTS))
-    start = [{"policy": label, "round": 0, "mean": 0.0, "low": 0.0, "high": 0.0} for label in curves]
-    top = _top(curves)
+def _whole_run(result: StudyResult, curves: dict[str, Curve], height: float) -> RegretPanel:
+    rounds, top = result.study.rounds, _top(list(curves.values()))
+    kept = _places(result.grid, np.linspace(1, rounds, _POINTS))
+    from_zero = {
+        label: Curve(*(np.append(0.0, part) for part in curve)) for label, curve in _thinned(curves, kept).items()
+    }
     ends = _end_labels(curves, list(curves), top, height)
-    rows = start + _rows(result, curves, kept, top)
-    return Panel("Cumulative regret (lost rewards)", False, 0, rounds, top, rows, ends)
+    return RegretPanel("Cumulative regret (lost rewards)", False, 0, rounds, top, from_zero, ends)
 
 
-def _close_up(result: StudyResult, curves: Curves, height: float) -> Panel:
+def _close_up(result: StudyResult, curves: dict[str, Curve], height: float) -> RegretPanel:
     """Rounds on a log scale; where some curves stay near the bottom, the scale of regret is theirs."""
-    finals = {label: float(mean[-1]) for label, (mean, _, _) in curves.items()}
+    finals = {label: float(curve.mean[-1]) for label, curve in curves.items()}
     bottom = [label for label, final in finals.items() if final <= _LOW * max(finals.values())]
     bottom = bottom if len(bottom) < len(curves) else []
     shown = bottom or list(curves)
-    top = _top({label: curves[label] for label in shown}) * (1.15 if bottom else 1.0)
+    top = _top([curves[label] for label in shown]) * (1.15 if bottom else 1.0)
     title = "Close-up of the lowest curves, rounds on a log scale" if bottom else "The same, rounds on a log scale"
-    first = int(result.grid[0])
-    kept = _nearest(result.grid, np.geomspace(first, result.study.rounds, _POINTS))
+    first, last = int(result.grid[0]), result.study.rounds
+    kept = _places(result.grid, np.geomspace(first, last, _POINTS))
     ends = _end_labels(curves, shown, top, height)
-    return Panel(title, True, first, result.study.rounds, top, _rows(result, curves, kept, top), ends)
+    return RegretPanel(title, True, first, last, top, _thinned(curves, kept), ends)
 
 
-def _top(curves: Curves) -> float:
-    highest = max(float(high.max()) for _, _, high in curves.values())
+def _top(curves: list[Curve]) -> float:
+    highest = max(float(curve.high.max()) for curve in curves)
     return 1.04 * highest if highest > 1e-9 else 1.0
 
 
-def _nearest(grid: NDArray[np.int64], wanted: NDArray[np.float64]) -> list[int]:
-    """Positions in the grid nearest to the wanted rounds, and the last."""
-    after = np.clip(np.searchsorted(grid, wanted), 1, max(1, len(grid) - 1))
-    before = after - 1
-    after = np.minimum(after, len(grid) - 1)
-    near = np.where(wanted - grid[before] <= grid[after] - wanted, before, after)
-    kept: list[int] = np.union1d(near, [len(grid) - 1]).tolist()
-    return kept
+def _places(grid: NDArray[np.int64], wanted: Numbers) -> NDArray[np.intp]:
+    """Where in the grid the wanted rounds are, or the next ones after them, and the last."""
+    last = len(grid) - 1
+    return np.unique(np.append(np.minimum(np.searchsorted(grid, wanted), last), last))
 
 
-def _rows(result: StudyResult, curves: Curves, kept: list[int], top: float) -> list[dict[str, Any]]:
-    """The curves up to the panel's top (they never come down again)."""
-    rounds = result.grid[kept].astype(float)
-    rows = []
-    for label, curve in curves.items():
-        mean, low, high = (part[kept] for part in curve)
-        at = rounds
-        if mean[-1] > top:  # add the point at which the curve leaves
-            leaves = float(np.interp(top, mean, rounds))
-            at = np.union1d(rounds, [leaves])
-            mean, low, high = (np.interp(at, rounds, part) for part in (mean, low, high))
-            mean[at == leaves] = top
-        rows += [
-            {
-                "policy": label,
-                "round": _rounded(t),
-                "mean": _rounded(m) if m <= top else None,
-                "low": _rounded(min(max(a, 0.0), top)),  # regret is never negative, its normal interval may be
-                "high": _rounded(min(b, top)),
-            }
-            for t, m, a, b in zip(at.tolist(), mean.tolist(), low.tolist(), high.tolist(), strict=True)
-        ]
-    return rows
+def _thinned(curves: dict[str, Curve], kept: NDArray[np.intp]) -> dict[str, Curve]:
+    """The points that are kept. Regret is never negative, though its normal interval may be."""
+    return {label: Curve(*(np.maximum(part[kept], 0.0) for part in curve)) for label, curve in curves.items()}
 
 
-def _rounded(x: float) -> float:
-    return float(f"{x:.6g}")
-
-
-def _end_labels(curves: Curves, shown: list[str], top: float, height: float) -> list[EndLabel]:
+def _end_labels(curves: dict[str, Curve], shown: list[str], top: float, height: float) -> list[EndLabel]:
     """Labels at the right ends, lowest first, kept apart."""
-    ends = sorted((float(curves[label][0][-1]), label) for label in shown)
+    ends = sorted((float(curves[label].mean[-1]), label) for label in shown)
     pixels = [height * end / top for end, _ in ends]
     short = shortened_apart(list(curves), _LONGEST_LABEL)
     places = spread(pixels, [LABEL_GAP] * (len(ends) - 1), 2.0, height - 2.0)

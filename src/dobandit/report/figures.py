@@ -1,146 +1,133 @@
-"""Charts to files: PNG, SVG, PDF, HTML or JSON, without a browser or a network.
+"""Figures: drawings with a title and a caption, shown on pages and in notebooks, and saved as PNG, SVG, PDF or HTML.
 
-Altair and vl-convert (the extra `plots`) load when first used.
+Everything is drawn as SVG by `report.drawn`. vl-convert (the extra `plots`) makes PNG and PDF of it.
 """
 
 from __future__ import annotations
 
-import json
+import math
 import os
+import textwrap
 from collections.abc import Callable
-from functools import cache
-from html import escape
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from dobandit.errors import ReportError
+from dobandit.report.drawn.svg import Panel, element, number, words
+from dobandit.report.html import Section, report_html
+from dobandit.report.style import file_style
 from dobandit.text_files import path_of, write_atomically
-from dobandit.texts import printable_lines
+from dobandit.texts import breadth, printable
 
 _SCALE = 2.0  # PNG pixels per unit
+_MARGIN, _APART, _LEAST_WIDTH = 18.0, 24.0, 560.0  # pixels
 
 
-def altair() -> Any:
-    """The package that builds charts."""
-    return _package("altair")
-
-
-def converter() -> Any:
-    """The package that turns charts into pictures."""
-    return _package("vl_convert")
-
-
-def _package(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ReportError(f"figures need the 'plots' extra, but {name} is missing. Install dobandit[plots].") from None
-
-
+@dataclass(frozen=True)
 class Figure:
-    """A chart that saves itself, and shows itself in a notebook. Made by `chart` of a result.
+    """A picture that saves itself, and shows itself in a notebook. Made by `chart` of a result.
 
-    chart  the Altair chart, for further work on it
+    title        what it says, in a sentence; may be empty
+    caption      what to know to read it
+    description  for those who cannot see it
     """
 
-    def __init__(self, chart: Any) -> None:
-        self.chart = chart
+    title: str
+    caption: str
+    description: str
+    panels: tuple[Panel, ...]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, dark: bool = False) -> None:
         """Write the picture, in the format of the path's suffix; the file appears whole or not at all.
 
-        path  ends in .png, .svg, .pdf, .html or .json
+        path  ends in .png, .svg, .pdf or .html
+        dark  whether it is for a dark background; a page (.html) follows its reader
 
+        >>> import dobandit as dob
         >>> import tempfile
-        >>> from pathlib import Path
+        >>> study = dob.simulate(dob.paper.G4, [dob.UCB()], rounds=20, replications=2)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     Figure(altair().Chart().mark_point()).save(f"{folder}/point.json")
+        ...     study.chart().save(f"{folder}/regret.svg")
         ...     [path.name for path in Path(folder).iterdir()]
-        ['point.json']
+        ['regret.svg']
         """
-        save_chart(self.chart, path)
+        suffix = Path(path_of(path)).suffix.lower()
+        if suffix not in _WRITERS:
+            raise ReportError(f"a figure's file ends in {', '.join(_WRITERS)}, but got {path_of(path)!r}.")
+        write_atomically(path, _WRITERS[suffix](self, dark))
 
-    def svg(self) -> str:
-        """The picture as SVG text."""
-        return svg_of(self.chart)
+    def svg(self, dark: bool = False) -> str:
+        """The picture as SVG text: title, caption, and the panels side by side.
+
+        dark  whether it is for a dark background
+        """
+        drawings = [panel.wide for panel in self.panels]
+        inner = max(_LEAST_WIDTH, sum(one.width for one in drawings) + _APART * (len(drawings) - 1))
+        lines: list[str] = []
+        y = _MARGIN
+        for text, kind, size in ((printable(self.title), "title", 18), (printable(self.caption), "caption", 13)):
+            y += 5.0 if lines else 0.0
+            letters = inner / (0.6 * size) * len(text) / max(breadth(text), 1.0)  # in a line
+            for line in textwrap.wrap(text, int(letters)) if text else []:
+                y += 1.3 * size
+                lines.append(words(_MARGIN, y - 7.0, line, class_=kind))
+        y += 12.0 if lines else 0.0
+        groups, x = [], _MARGIN
+        for one in drawings:
+            groups.append(element("g", one.content, transform=f"translate({number(x)} {number(y)})"))
+            x += one.width + _APART
+        width, height = math.ceil(inner + 2 * _MARGIN), math.ceil(y + max(one.height for one in drawings) + _MARGIN)
+        return element(
+            "svg",
+            element("style", file_style(dark))
+            + element("rect", class_="paper", width=width, height=height)
+            + "".join(lines + groups),
+            xmlns="http://www.w3.org/2000/svg",
+            class_="drawn",
+            viewBox=f"0 0 {width} {height}",
+            width=width,
+            height=height,
+            role="img",
+            aria_label=self.description,
+        )
+
+    def png(self, dark: bool = False) -> bytes:
+        return bytes(_converter().svg_to_png(self.svg(dark), scale=_SCALE))
+
+    def pdf(self, dark: bool = False) -> bytes:
+        return bytes(_converter().svg_to_pdf(self.svg(dark)))
+
+    def html(self) -> str:
+        """A page of its own: it opens offline, and follows light and dark and the width of its screen."""
+        return report_html([Section("", figures=[self])], self.title or self.description)
+
+    def markup(self) -> str:
+        """For a page with the style of `report.style`: the panels without title and caption."""
+        panels = [panel.markup() for panel in self.panels]
+        return panels[0] if len(panels) == 1 else f'<div class="panels"><div>{"</div><div>".join(panels)}</div></div>'
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def __repr__(self) -> str:
-        return "Figure(.save('figure.png') writes PNG, SVG, PDF, HTML or JSON; .chart is the Altair chart)"
+        return "Figure(.save('figure.png') writes PNG, SVG, PDF or HTML)"
 
 
-def save_chart(chart: Any, path: str | os.PathLike[str]) -> None:
-    """Write a chart in the format of the path's suffix; the file appears whole or not at all."""
-    suffix = Path(path_of(path)).suffix.lower()
-    if suffix not in _WRITERS:
-        raise ReportError(f"a figure's file ends in {', '.join(_WRITERS)}, but got {path_of(path)!r}.")
-    write_atomically(path, _WRITERS[suffix](getattr(chart, "chart", chart)))
-
-
-def specification(chart: Any) -> Any:
-    """The chart as Vega-Lite reads it: the one place where every text that reaches a picture is made printable. SVG
-    has no control characters, U+FFFE, U+FFFF or halves of surrogate pairs, and a converter that meets one aborts."""
-    rows = getattr(chart, "datasets", None)
-    if not isinstance(rows, dict):
-        return _printable(chart.to_dict(validate=False))
-    spec = chart.to_dict(validate=False, ignore=["datasets"])  # Altair would copy the rows three times
-    return _printable({**spec, "datasets": rows | spec.get("datasets", {})})
-
-
-def _printable(part: Any) -> Any:
-    if isinstance(part, str):
-        # A note may have several lines.
-        return part if part.isprintable() else printable_lines(part)
-    if isinstance(part, dict):
-        return {_printable(key): _printable(value) for key, value in part.items()}
-    return list(map(_printable, part)) if isinstance(part, (list, tuple)) else part
-
-
-def svg_of(chart: Any) -> str:
-    """The picture as SVG text."""
-    return str(converter().vegalite_to_svg(specification(chart), vl_version=_version(), allowed_base_urls=[]))
-
-
-def png_of_svg(svg: str) -> bytes:
-    return bytes(converter().svg_to_png(svg, scale=_SCALE))
-
-
-def _version() -> str | None:
-    """The version of Vega-Lite that Altair writes, if the converter has it; else the converter's newest."""
-    version: str = ".".join(altair().SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    return version if version in converter().get_vegalite_versions() else None
-
-
-@cache
-def _libraries() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
-    return str(converter().javascript_bundle(vl_version=_version()))
-
-
-def _html(chart: Any) -> str:
-    """A page that draws the chart by itself: the libraries are inside."""
-    spec = specification(chart)
-    title = spec.get("title", "")
-    heading = title.get("text", "") if isinstance(title, dict) else title
-    text = " ".join(heading) if isinstance(heading, list) else str(heading)
-    # No "<" in the data, so that no name can end the script.
-    data = json.dumps(spec).replace("<", "\\u003c")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width">\n<title>{escape(text)}</title>\n'
-        f"<script>{_libraries()}</script>\n</head>\n<body>\n"
-        f'<div id="chart"></div>\n<script>\nconst spec = {data};\n'
-        'vegaEmbed("#chart", spec, {renderer: "svg", actions: false});\n</script>\n</body>\n</html>\n'
-    )
-
-
-_WRITERS: dict[str, Callable[[Any], str | bytes]] = {
-    ".png": lambda chart: png_of_svg(svg_of(chart)),
-    ".svg": svg_of,
-    ".pdf": lambda chart: bytes(converter().svg_to_pdf(svg_of(chart))),
-    ".html": _html,
-    ".json": lambda chart: json.dumps(specification(chart), indent=2),
+_WRITERS: dict[str, Callable[[Figure, bool], str | bytes]] = {
+    ".png": Figure.png,
+    ".svg": Figure.svg,
+    ".pdf": Figure.pdf,
+    ".html": lambda figure, dark: figure.html(),
 }
+
+
+def _converter() -> Any:
+    """The package that makes PNG and PDF of SVG."""
+    try:
+        return import_module("vl_convert")
+    except ImportError:
+        raise ReportError(
+            "PNG and PDF need the 'plots' extra, but vl_convert is missing. Install dobandit[plots], or save .svg."
+        ) from None

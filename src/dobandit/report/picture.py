@@ -19,7 +19,7 @@ from dobandit.texts import breadth, columns, fitted, shortened, shortened_apart
 
 _MOST_NODES, _MOST_EDGES = 200, 1_000
 _MOST_WEIGHTS = 60  # with more edges than that, thickness alone tells the weight
-_STEP_DOWN = 84.0  # between a box and its effects below
+_LEAST_GAP, _STEP_DOWN = 130.0, 84.0  # pixels between a box and its effects, to its right or below
 
 
 class Picture(NamedTuple):
@@ -42,13 +42,11 @@ def picture_of(
     weights: Mapping[Edge, float] | None = None,
     notes: Mapping[str, str] | None = None,
     down: bool = False,
-    least_gap: float = 170.0,
 ) -> Picture:
     """chosen   variables to mark, or what each of them is set to
     weights  of some edges, where they do not come from a model
     notes    what stands beside a box, where it is not the model's bias and link
     down     effects below their causes, for narrow screens; otherwise to their right
-    least_gap  between a cause and its effect to the right, in pixels
     """
     graph = model if isinstance(model, CausalGraph) else model.graph
     if not drawable(graph):
@@ -66,7 +64,7 @@ def picture_of(
         name: box_of(graph, (notes or {}).get(name, ""), name, text, marked, down)
         for name, text in names_in_boxes(graph).items()
     }
-    x, y, width, height = _places_down(layers, drafts) if down else _places(layers, drafts, least_gap)
+    x, y, width, height = _places_down(layers, drafts) if down else _places(layers, drafts)
     boxes = {name: box._replace(x=x[name], y=y[name]) for name, box in drafts.items()}
     with_text = weights is not None and graph.edge_count <= _MOST_WEIGHTS
     arrows = arrows_of(layers, boxes, x, y, weights or {}, down)
@@ -98,9 +96,7 @@ def _places_down(
     return {vertex: place + 8.0 for vertex, place in x.items()}, y, width + 16.0, top - _STEP_DOWN + 6.0
 
 
-def _places(
-    layers: Layers, boxes: dict[str, Box], least_gap: float
-) -> tuple[dict[Vertex, float], dict[Vertex, float], float, float]:
+def _places(layers: Layers, boxes: dict[str, Box]) -> tuple[dict[Vertex, float], dict[Vertex, float], float, float]:
     """Horizontal and vertical places, and the size of the whole. Short layers are drawn wider apart."""
     tallest = max(sum(isinstance(vertex, str) for vertex in row) for row in layers.rows)
     roomy = min(92.0, 340.0 / tallest)
@@ -117,19 +113,17 @@ def _places(
     under = height - max(y[name] + box.height / 2 + (32.0 if box.side == "below" else 0) for name, box in boxes.items())
     over, under = max(0.0, over - 4.0), max(0.0, under)  # apart from each other, but not from the title
     y = {vertex: place - over for vertex, place in y.items()}
-    x, width = _across(layers, boxes, height, least_gap)
+    x, width = _across(layers, boxes, height)
     return x, y, width, height - over - under
 
 
-def _across(
-    layers: Layers, boxes: dict[str, Box], height: float, least_gap: float
-) -> tuple[dict[Vertex, float], float]:
+def _across(layers: Layers, boxes: dict[str, Box], height: float) -> tuple[dict[Vertex, float], float]:
     """Horizontal places, and the width of the whole: wide gaps in tall pictures, narrow ones between many layers."""
     columns = [[boxes[vertex] for vertex in row if isinstance(vertex, str)] for row in layers.rows]
     widths = [max((box.width for box in column), default=0.0) for column in columns]
     notes = [max((note_size(box)[0] + 8.0 for box in column if box.side == "left"), default=0.0) for column in columns]
     most = (1300.0 - sum(widths) - sum(notes)) / max(1, len(widths) - 1)
-    gap = max(76.0, min(360.0, max(least_gap, 0.55 * height), most))
+    gap = max(76.0, min(360.0, max(_LEAST_GAP, 0.55 * height), most))
     x: dict[Vertex, float] = {}
     left = 24.0
     for row, width, note in zip(layers.rows, widths, notes, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Unpack
 
 from dobandit.checks import whole_number
@@ -14,12 +15,10 @@ from dobandit.model.base import CausalModel
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
-from dobandit.report.charts import GRID, INK, SOFT, finished
-from dobandit.report.figures import Figure, altair
-from dobandit.texts import action_words, decimals, fixed, setting_words, shortened, shortened_apart
+from dobandit.report.drawn.bars import Scale, Value, values_panel
+from dobandit.report.figures import Figure
+from dobandit.texts import action_words, decimals, fixed, setting_words, shortened
 
-_BEST, _OTHER, _SEEN = "#004488", "#8a8a8a", "#bb5566"
-_ROW = 22  # pixels
 _MOST_LETTERS = 44
 MOST_RANKED = 200_000
 
@@ -42,10 +41,29 @@ class RankingResult(Ranking):
 
         >>> import dobandit as dob
         >>> rows = [{"ad": 1, "buy": 1, "count": 30}, {"ad": 0, "buy": 0, "count": 50}]
-        >>> dob.rank(dob.CausalGraph([("ad", "buy")], target="buy"), rows, budget=1).chart().chart.title.text
-        ['ad looks best for buy: +0.615 against doing nothing']
+        >>> dob.rank(dob.CausalGraph([("ad", "buy")], target="buy"), rows, budget=1).chart().title
+        'ad looks best for buy: +0.615 against doing nothing'
         """
-        return Figure(ranking_chart(self, top))
+        top = whole_number("top", top, 1, ReportError)
+        shown = list(self.actions[:top])
+        title = _title(self)
+        rows = [
+            Value(
+                action_words(action.do),
+                action.value,
+                *action.interval,
+                kind="other" if place else "model",
+                seen=None if action.observed is None else action.observed.mean,
+            )
+            for place, action in enumerate(shown)
+        ]
+        nothing = None if self.nothing is None else (self.nothing.value, "doing nothing")
+        marks = [x for row in rows for x in (row.low, row.high, row.value, row.seen) if x is not None and isfinite(x)]
+        marks += [] if nothing is None else [nothing[0]]
+        low, high = min(marks), max(marks)
+        room = 0.04 * (high - low) or 0.5
+        scale = Scale(low - room, high + room, f"E[{self.target}]", nothing)
+        return Figure(title, _legend(self, shown), title, (values_panel(rows, title, scale),))
 
 
 def rank(
@@ -79,61 +97,6 @@ def rank(
     {'ad': 1}
     """
     return RankingResult(fitted(graph, data, rules_of(budget, rules), links, MOST_RANKED, hide), context)
-
-
-def ranking_chart(ranking: Ranking, top: int = 20) -> Any:
-    """An Altair chart: a row per action, E[target] with its interval, and what was observed of just this action."""
-    top = whole_number("top", top, 1, ReportError)
-    alt = altair()
-    shown = list(ranking.actions[:top])
-    labels = shortened_apart([action_words(action.do) for action in shown], _MOST_LETTERS)
-    rows = [_row(place, action, labels[action_words(action.do)]) for place, action in enumerate(shown)]
-    y = alt.Y(
-        "place:O",
-        axis=alt.Axis(title=None, labels=False, ticks=False, domain=False, grid=False),
-        scale=alt.Scale(paddingInner=0.2),
-    )
-    x = {"scale": alt.Scale(zero=False, nice=True), "axis": alt.Axis(title=f"E[{ranking.target}]", gridColor=GRID)}
-    colour = alt.Color("colour:N", scale=None)
-    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
-    layers = [
-        *([] if ranking.nothing is None else _nothing_layers(alt, ranking.nothing.value, x)),
-        base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", **x), x2=alt.X2("high:Q"), color=colour),
-        base.mark_point(size=70, filled=True, opacity=1).encode(x=alt.X("value:Q", **x), color=colour),
-        base.mark_point(
-            shape="diamond", size=170, filled=False, strokeWidth=1.5, opacity=1, color=_SEEN
-        )  # around a dot
-        .encode(x=alt.X("seen:Q", **x))
-        .transform_filter("isValid(datum.seen)"),
-        base.mark_text(align="right", dx=-10, fontSize=12, color=INK, limit=320).encode(
-            x=alt.XValue(0), text=alt.Text("text:N")
-        ),
-    ]
-    chart = alt.layer(*layers, width=460, height=_ROW * len(rows))
-    return finished(alt, chart, _title(ranking), _legend(ranking, shown), 100)
-
-
-def _nothing_layers(alt: Any, value: float, x: dict[str, Any]) -> list[Any]:
-    """A line at what doing nothing brings."""
-    idle = alt.Chart(alt.InlineData(values=[{"value": value, "text": "nothing"}]))
-    return [
-        idle.mark_rule(strokeDash=[4, 3], color=SOFT).encode(x=alt.X("value:Q", **x)),
-        idle.mark_text(dy=-8, fontSize=11, color=SOFT, baseline="bottom").encode(
-            x=alt.X("value:Q", **x), y=alt.YValue(0), text=alt.TextValue("doing nothing")
-        ),
-    ]
-
-
-def _row(place: int, action: Ranked, label: str) -> dict[str, Any]:
-    return {
-        "place": place,
-        "text": label,
-        "value": action.value,
-        "low": action.interval.low,
-        "high": action.interval.high,
-        "seen": None if action.observed is None else action.observed.mean,
-        "colour": _BEST if not place else _OTHER,
-    }
 
 
 def _title(ranking: Ranking) -> str:

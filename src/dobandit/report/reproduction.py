@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dobandit.report.figures import png_of_svg, svg_of
-from dobandit.report.html import PageFigure, Section, report_folder, report_html, study_figures, study_section
-from dobandit.report.losses import losses_chart, losses_message
+from dobandit.report.html import Section, report_html, write_report
+from dobandit.report.losses import losses_figure
+from dobandit.report.study_report import figure_files, study_figures, study_section
 from dobandit.report.tables import Table, summary_document, summary_markdown, table_markdown
 from dobandit.simulation.reproduce import PUBLISHED, PUBLISHED_RUNS, compare
 from dobandit.simulation.result import StudyResult
-from dobandit.text_files import write_atomically
 from dobandit.texts import amount, counted, signed
 
 TITLE = "Combinatorial causal bandits: the paper's five experiments"
@@ -122,17 +121,15 @@ def write_reproduction(
     worlds      studies in worlds that are not the paper's, by name
     guaranteed  studies of learners with a guarantee, by the name of the experiment
     """
-    worlds = worlds or {}
-    home = report_folder(folder)
+    everything = {
+        **results,
+        **(worlds or {}),
+        **{f"{name}-guaranteed": one for name, one in (guaranteed or {}).items()},
+    }
     files: dict[str, str | bytes] = {}
-    everything = {**results, **worlds, **{f"{name}-guaranteed": one for name, one in (guaranteed or {}).items()}}
     for name, result in everything.items():
-        for kind, svg in study_figures(result).items():
-            files |= {f"{name}-{kind}.svg": svg, f"{name}-{kind}.png": png_of_svg(svg)}
+        files |= figure_files({f"{name}-{kind}": figure for kind, figure in study_figures(result).items()})
     beside = comparison_table(results, guaranteed)
-    if worlds:
-        losses = svg_of(losses_chart(worlds))
-        files |= {"worlds.svg": losses, "worlds.png": png_of_svg(losses)}
     parts = [summary_markdown(result) for result in everything.values()]
     files["summary.md"] = "\n".join(
         [f"# {TITLE}\n\n{lead(results)}\n", *parts, f"## Beside the published values\n\n{table_markdown(beside)}"]
@@ -141,9 +138,9 @@ def write_reproduction(
     files["summary.json"] = json.dumps(document, indent=2, allow_nan=False) + "\n"
     sections = [study_section(result, heading=name) for name, result in everything.items()]
     if worlds:
-        sections.append(
-            Section("Worlds that do not fit", losses_message(worlds), [PageFigure(losses, losses_message(worlds))])
-        )
+        losses = losses_figure(worlds)
+        files |= figure_files({"worlds": losses})
+        sections.append(Section("Worlds that do not fit", losses.title, [losses]))
     sections.append(
         Section(
             "Beside the published values",
@@ -154,9 +151,7 @@ def write_reproduction(
         )
     )
     files["report.html"] = report_html(sections, TITLE, lead(results))
-    for file, content in files.items():
-        write_atomically(home / file, content)
-    return [home / file for file in files]
+    return list(write_report(folder, files).values())
 
 
 def agrees(results: Mapping[str, StudyResult]) -> bool:

@@ -18,7 +18,7 @@ from dobandit.model.base import CausalModel
 from dobandit.oracle.rules import RULE_WORDS, Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
-from dobandit.report.curves import message, paper_name
+from dobandit.report.curves import message, paper_name, regret_figure
 from dobandit.report.tables import summary_cells, summary_document, summary_table, summary_text
 from dobandit.simulation.executors import Executor
 from dobandit.simulation.function_model import WorldFunction
@@ -112,17 +112,16 @@ class SimulationResult(StudyResult):
         title     over them; default: what the study found, in a sentence; "" leaves it out
         subtitle  below it; default: what the curves are
 
-        Returns a `Figure`; `.save("regret.png")` writes PNG, SVG, PDF, HTML or JSON.
+        Returns a `Figure`; `.save("regret.png")` writes PNG, SVG, PDF or HTML.
 
         >>> import dobandit as dob
         >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
-        >>> study.chart(title="A first look").chart.title.text
-        ['A first look']
+        >>> study.chart(title="A first look").title
+        'A first look'
         """
-        from dobandit.report.charts import regret_chart
-        from dobandit.report.figures import Figure
+        from dobandit.report.drawn.regret import regret_drawing
 
-        return Figure(regret_chart(self, title=title, subtitle=subtitle))
+        return regret_drawing(regret_figure(self, title=title, subtitle=subtitle))
 
     def report(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
         """Write figures (PNG, SVG), tables (Markdown, JSON) and report.html, a page that opens offline.
@@ -131,7 +130,7 @@ class SimulationResult(StudyResult):
 
         Returns the paths by file name.
         """
-        from dobandit.report.html import study_report
+        from dobandit.report.study_report import study_report
 
         return dict(study_report(self, folder))
 
@@ -269,33 +268,19 @@ def study_rules(model: object, budget: int | Rules | None, words: Mapping[str, A
 def shown_progress(
     wanted: bool | Callable[[int], None], description: str, total: int
 ) -> Iterator[Callable[[int], None] | None]:
-    """What is to be called with a count: a bar's, a function that was given, or nothing."""
-    if not isinstance(wanted, bool):
-        if not callable(wanted):
+    """What is to be called with a count: a function that was given, nothing, or that of a bar on standard error, which
+    shows the time left and goes away when the work is done."""
+    if wanted is not True:
+        if wanted is not False and not callable(wanted):
             raise SimulationError(f"progress is True, False or a function of a count, but got {shown(wanted)}.")
-        yield wanted
-    elif not wanted:
-        yield None
-    else:
-        with progress_bar(description, total) as report:
-            yield report
-
-
-@contextmanager
-def progress_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar with the time left, on standard error; it goes away when the work is done."""
+        yield wanted or None
+        return
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
+    left = TimeRemainingColumn(elapsed_when_finished=True)
+    with Progress(*columns, left, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(escape(description), total=total)
         yield lambda count: bar.advance(task, count)

@@ -1,14 +1,16 @@
-"""The look of a page: one column, light or dark as the reader has it, fit for phones and for print.
+"""The look of drawings and pages: light or dark as the reader has it, fit for phones and for print.
 
-TOKENS are the colours and sizes; DRAWN is the look of what `report.drawn` draws (`drawn.css`), and CSS that of a whole
-report (`report.css`). In `drawn.css` a shadow at an edge of what scrolls says that there is more beyond it; it goes
-when the end is reached.
+TOKENS are the colours and sizes; DRAWN is the look of what `report.drawn` draws (`drawn.css`) and how it stands on a
+page (`drawn_on_pages.css`); CSS is the look of a whole report (`report.css`). In `drawn_on_pages.css` a shadow at an
+edge of what scrolls says that there is more beyond it; it goes when the end is reached.
 """
 
+import re
 from pathlib import Path
 
 from dobandit.report.drawn.svg import FLOOR_STEP, LARGEST_FLOOR
 
+# c0 to c9 are safe for colour-blind readers, and neighbours differ in lightness too.
 _LIGHT = """--ink: #1b1d21; --soft: #5a5f66; --line: #dfe2e6; --grid: #e8eaed; --paper: #ffffff; --shade: #f5f6f8;
   --accent: #0b4f94; --accent-ink: #ffffff; --accent-faint: #e4edf7; --good: #1c7c54; --warn: #9a5b00;
   --warn-faint: #fdf3e1; --harm: #b3261e; --harm-faint: #fcebea; --chosen: #ffd9a0; --chosen-ink: #1b1d21;
@@ -31,6 +33,17 @@ TOKENS = f"""
 
 _HERE = Path(__file__).parent
 _FLOORS = "".join(f".least{floor}{{min-width:{floor}px}}" for floor in range(FLOOR_STEP, LARGEST_FLOOR + 1, FLOOR_STEP))
+_LOOK = (_HERE / "drawn.css").read_text(encoding="utf-8")
 
-DRAWN = _FLOORS + "\n" + (_HERE / "drawn.css").read_text(encoding="utf-8")
+DRAWN = _FLOORS + "\n" + _LOOK + (_HERE / "drawn_on_pages.css").read_text(encoding="utf-8")
 CSS = TOKENS + DRAWN + "\n" + (_HERE / "report.css").read_text(encoding="utf-8")
+
+# Fonts of a file: programs that show SVG know none of a page's names for the system's own font.
+_FILE_FONT = "--font: Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif;"
+
+
+def file_style(dark: bool) -> str:
+    """The look of a drawing in a file, with its colours written out: not every program that shows SVG knows variables
+    of CSS."""
+    tokens = dict(re.findall(r"--([\w-]+): ([^;]+);", (_DARK if dark else _LIGHT) + _FILE_FONT))
+    return re.sub(r"var\(--([\w-]+)\)", lambda found: tokens[found[1]], _LOOK)

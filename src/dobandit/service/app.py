@@ -15,7 +15,6 @@ from dobandit.experiment.storage import Storage
 from dobandit.service import api, health, login, pages, problems
 from dobandit.service.auth_middleware import AuthMiddleware
 from dobandit.service.house import House
-from dobandit.service.pages.desks import Desks
 from dobandit.service.pages.rendering import HERE
 from dobandit.service.settings import Settings
 from dobandit.service.visitors import LoginLink, Sessions, Tokens
@@ -37,7 +36,6 @@ def create_app(storage: Storage, settings: Settings) -> FastAPI:
     )
     state = app.state
     state.settings, state.house = settings, House(storage, settings)
-    state.desks = Desks(state.house)
     state.sessions, state.tokens = Sessions(settings), Tokens(storage, settings)
     state.login = LoginLink() if settings.login else None
     state.started = state.used_login = lambda: None  # `serve` prints a login link then

@@ -14,6 +14,7 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import Storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.service.audited import audited, dumped
+from dobandit.service.page_cache import PageCache
 from dobandit.service.settings import Settings
 from dobandit.service.visitors import Visitor
 
@@ -25,18 +26,13 @@ T = TypeVar("T")
 class _Kept:
     """Of one experiment."""
 
-    answering: Experiment
-    working: Experiment | None = None
+    experiment: Experiment
+    pages: PageCache
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)  # by question: closed trials then, and JSON
 
 
 class House:
-    """Experiments by id.
-
-    Each experiment has two objects: one that is asked and told, and one that answers questions. Each has a lock of its
-    own, so that a long answer never keeps an `ask` waiting. The log is read once, by the one that answers; the other
-    goes on from a copy of what that one knows.
-    """
+    """Experiments by id."""
 
     def __init__(self, storage: Storage, settings: Settings) -> None:
         self.storage, self.settings = audited(storage), settings
@@ -66,24 +62,15 @@ class House:
 
     def experiment(self, experiment: int, stored: StoredExperiment | None = None) -> Experiment:
         """To look at: recommend, estimates, status, diagnose, trials, explain, ... stored: as it is kept now"""
-        return self._of(stored or self.stored(experiment)).answering
+        return self._of(stored or self.stored(experiment)).experiment
 
     def at_work(self, experiment: int) -> Experiment:
         """To change: ask, tell, record, ... Whether it is still there, its storage says when it is written to."""
-        stored = self.counted(experiment)
-        kept = self._of(stored)
-        with self._lock:
-            if kept.working is None:
-                kept.working = self._object(stored)
-                kept.working.learn_from(kept.answering)
-            kept.working.name = stored.name
-            return kept.working
+        return self._of(self.counted(experiment)).experiment
 
-    def keeps(self, experiment: int, one: Experiment) -> bool:
-        """Whether this object is the one that answers, rather than one that had to make room."""
-        with self._lock:
-            kept = self._kept.get(experiment)
-            return kept is not None and kept.answering is one
+    def pages(self, experiment: int, stored: StoredExperiment | None = None) -> PageCache:
+        """What its pages show. Raises MissingError where there is no such experiment. stored: as it is kept now"""
+        return self._of(stored or self.stored(experiment)).pages
 
     def counted(self, experiment: int) -> StoredExperiment:
         """As `stored`, but some tenths of a second old: for the many who only look whether something happened."""
@@ -100,7 +87,7 @@ class House:
         answers = self._of(stored).answers
         closed, text = answers.get(question, (None, ""))
         if closed != stored.closed:
-            text = dumped(compute(self._of(stored).answering))
+            text = dumped(compute(self._of(stored).experiment))
             if self.stored(experiment).closed == stored.closed:  # otherwise it may be the answer of either state
                 if len(answers) >= _MOST_ANSWERS:
                     answers.clear()
@@ -117,14 +104,11 @@ class House:
         with self._lock:
             kept = self._kept.get(stored.id)
             if kept is None:
-                kept = _Kept(self._object(stored))
-                kept.answering.remember_the_way()
+                experiment = Experiment(self.storage, stored, self.settings.clock)
+                kept = _Kept(experiment, PageCache(experiment, self.settings))
             self._put(self._kept, stored.id, kept)
-            kept.answering.name = stored.name  # it may have been renamed
+            kept.experiment.log.name = stored.name  # it may have been renamed
             return kept
-
-    def _object(self, stored: StoredExperiment) -> Experiment:
-        return Experiment(self.storage, stored, self.settings.clock)
 
     def _put(self, kept: dict[int, T], experiment: int, one: T) -> None:
         """As the last one used; the first goes where there are too many."""

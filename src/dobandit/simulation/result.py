@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from dobandit.checks import shown
 from dobandit.errors import DobanditError, SimulationError, closest, listed
 from dobandit.estimation.assumptions import diagnose_assumptions
-from dobandit.model.bglm import BinaryGLM
-from dobandit.model.linear import LinearModel
+from dobandit.model.bglm import BinaryGLM, LinearModel
 from dobandit.simulation.checkpoint import UNREADABLE, read_arrays, remove_finished
 from dobandit.simulation.study import Study
 from dobandit.simulation.summaries import Difference, Summary, grouped_interval, paired_difference, summarise

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from dobandit.model.bglm import BinaryGLM, WeightedModel
-from dobandit.model.linear import LinearModel
+from dobandit.model.bglm import BinaryGLM, LinearModel, WeightedModel
 from dobandit.model.links import logistic
 from dobandit.model.weights import Weights
 from dobandit.oracle.rules import Rules

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Callable
+from typing import Any, get_type_hints
 
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import (
@@ -79,29 +80,16 @@ def _some_float(rng: random.Random) -> float | None:
 
 
 def _some_trial(rng: random.Random, number: int = 0) -> StoredTrial:
-    return StoredTrial(
-        number=number,
-        source=rng.choice([ASKED, RECORDED, IMPORTED]),
-        do=rng.choice(_WORDS),
-        asked_after=rng.randrange(100),
-        available=rng.choice([None, *_WORDS]),
-        predicted=_some_float(rng),
-        low=_some_float(rng),
-        high=_some_float(rng),
-        optimistic=_some_float(rng),
-        why=rng.choice(_WORDS),
-        asked_at=_some_float(rng),
-        lease_expires=_some_float(rng),
-        issued=rng.randrange(1, 5),
-        state=rng.choice([PENDING, PENDING, TOLD, FAILED, ABANDONED]),
-        observation=rng.choice([None, *_WORDS]),
-        closed_at=_some_float(rng),
-        late=rng.random() < 0.5,
-        partial=rng.random() < 0.5,
-        reason=rng.choice([None, *_WORDS]),
-        context=rng.choice([None, *_WORDS]),
-        size=rng.randrange(1, 1000),
-        control=rng.random() < 0.5,
-        counts=rng.choice([None, *_WORDS]),
-        rounds=rng.randrange(1, 1000),
-    )
+    """A trial with random values in every field."""
+    by_type: dict[Any, Callable[[], Any]] = {
+        int: lambda: rng.randrange(1, 1000),
+        bool: lambda: rng.random() < 0.5,
+        str: lambda: rng.choice(_WORDS),
+        str | None: lambda: rng.choice([None, *_WORDS]),
+        float | None: lambda: _some_float(rng),
+        int | None: lambda: None,  # the position, which the storage gives
+    }
+    fields = {name: by_type[kind]() for name, kind in get_type_hints(StoredTrial).items()}
+    states = PENDING, PENDING, TOLD, FAILED, ABANDONED
+    chosen = {"number": number, "source": rng.choice([ASKED, RECORDED, IMPORTED]), "state": rng.choice(states)}
+    return StoredTrial(**fields | chosen)

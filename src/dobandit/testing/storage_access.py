@@ -1,4 +1,4 @@
-"""What every storage must keep beside the log: a part of `StorageSuite`."""
+"""What every storage must keep beside the log: tokens, answers to requests, the audit. A part of `StorageSuite`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dobandit.errors import ConflictError, ExperimentError
 from dobandit.experiment.storage.base import Storage, StoredExperiment
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.testing.random_steps import UndoneError
-from dobandit.testing.stored import SEEN, refused
+from dobandit.testing.stored import SEEN, refused, spring_in, there
 
 _TOKEN = StoredToken(0, "Ünïcode '; 🎲", "work", None, "ab" * 32, 1700000000.25)
 _ANSWER = KeptAnswer("token 1", "a key", "cd" * 32, '{"trials": ["🎲"]}', 5.5)
 _LINE = AuditLine(0, 7.25, "token 1", "ask", 3, "spring", "trial 0")
 
 
-class AccessRecordsSuite:
+class AccessSuite:
     """Every method gets a storage without experiments; its books may hold what earlier ones entered."""
 
     def test_a_token_is_kept_until_it_is_revoked(self, storage: Storage) -> None:
@@ -33,7 +33,7 @@ class AccessRecordsSuite:
         assert storage.token(second + 1000) is None
 
     def test_an_answer_is_stored_with_the_deed_or_not_at_all(self, storage: Storage) -> None:
-        spring = storage.create("spring", "{}", 1.5).id
+        spring = spring_in(storage)
         key = f"key of {spring}"
         answer = _ANSWER._replace(key=key)
 
@@ -60,9 +60,7 @@ class AccessRecordsSuite:
         with refused(ConflictError), storage.writing(spring) as writer:
             writer.add([SEEN])
             writer.keep_answer(answer._replace(answer="another"))
-        found = storage.find("spring")
-        assert found is not None
-        assert found.trials == 1
+        assert there(storage.find("spring")).trials == 1
 
     def test_answers_are_forgotten_in_time(self, storage: Storage) -> None:
         with storage.booking() as books:
@@ -109,16 +107,15 @@ class AccessRecordsSuite:
 
     def test_the_audit_comes_in_pages(self, storage: Storage) -> None:
         before = storage.audit(most=10**9)
+        entered = [_LINE._replace(at=float(i), experiment=None, name=None) for i in range(7)]
         start = before[-1].number if before else 0
         with storage.booking() as books:
-            for i in range(7):
-                books.note(_LINE._replace(at=float(i), experiment=None, name=None))
+            for line in entered:
+                books.note(line)
         found: list[AuditLine] = []
         after = start
         while page := storage.audit(after, 3):
             assert len(page) <= 3
             found += page
             after = page[-1].number
-        assert [line._replace(number=0) for line in found] == [
-            _LINE._replace(at=float(i), experiment=None, name=None) for i in range(7)
-        ]
+        assert [line._replace(number=0) for line in found] == entered

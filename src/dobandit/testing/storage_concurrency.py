@@ -5,11 +5,7 @@ from __future__ import annotations
 import random
 import threading
 
-from dobandit.experiment.storage.base import (
-    FAILED,
-    TOLD,
-    Storage,
-)
+from dobandit.experiment.storage.base import FAILED, TOLD, Storage
 from dobandit.experiment.storage.memory import MemoryStorage
 from dobandit.testing.random_steps import contents, random_step
 from dobandit.testing.stored import ASK, SEEN, add, close, refused, spring_in, there
@@ -93,18 +89,14 @@ class ConcurrencySuite:
         assert not errors
         assert sorted(numbers) == list(range(200))
         assert [(trial.number, trial.position) for trial in storage.rows(spring)] == [(i, i) for i in range(200)]
-        found = storage.find("other")
-        assert found is not None
-        assert (found.trials, found.closed) == (4, 4)
+        assert storage.counters(other) == (4, 4)
 
     def test_a_storage_can_be_used_after_it_was_closed(self, storage: Storage) -> None:
         spring = spring_in(storage)
         storage.close()
         assert add(storage, spring, ASK) == 0
         storage.close()
-        found = storage.find("spring")
-        assert found is not None
-        assert found.trials == 1
+        assert there(storage.find("spring")).trials == 1
 
     def test_it_does_as_memory_does(self, storage: Storage) -> None:
         """Random calls, some of which are refused or undone, have the same outcome as in memory."""

@@ -5,17 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
-from dobandit.experiment.storage.base import (
-    ASKED,
-    FAILED,
-    IMPORTED,
-    RECORDED,
-    TOLD,
-    Storage,
-    StoredTrial,
-)
+from dobandit.experiment.storage.base import ASKED, FAILED, IMPORTED, RECORDED, TOLD, Storage, StoredTrial
 
+T = TypeVar("T")
 ASK = StoredTrial(0, ASKED, "[null,1]", why="because")
 SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
 BATCH = SEEN._replace(observation="[[0,0],[0,1]]", counts="[980,20]", rounds=1000)
@@ -64,9 +58,9 @@ def close(storage: Storage, experiment: int, number: int, **changes: object) -> 
         return writer.close(there(writer.trial(number))._replace(**{"state": TOLD, **changes}))  # type: ignore[arg-type]
 
 
-def there(trial: StoredTrial | None) -> StoredTrial:
-    assert trial is not None
-    return trial
+def there(found: T | None) -> T:
+    assert found is not None
+    return found
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dobandit.cli.lazy import LazyGroup
-from dobandit.cli.output import json_option, several
+from dobandit.cli.output import json_option
 from dobandit.cli.storage import group_storage_option, opened, storage_option
 
 if TYPE_CHECKING:
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HOMES = {
-    "experiments.managing": {
+    "experiments.manage": {
         "create": "Begin an experiment on a graph or model file.",
         "list": "List the experiments of a storage.",
         "show": "Show an experiment's settings and progress.",
         "rename": "Give an experiment another name.",
         "delete": "Delete an experiment with its whole log.",
     },
-    "experiments.rounds": {
+    "experiments.ask_tell": {
         "ask": "Ask what to set in the next round.",
         "tell": "Tell what was seen in a TRIAL.",
-        "fail": "Say that a TRIAL was tried, but gave nothing.",
-        "abandon": "Say that nobody will carry a TRIAL out.",
+        "fail": "Mark a TRIAL as failed: it was tried, but gave no result.",
+        "abandon": "Abandon a TRIAL: nobody will carry it out.",
         "record": "Add a round that nobody asked for, or many with the same --do.",
         "import": "Add rounds that happened elsewhere from FILE (.csv, .csv.gz, .parquet).",
     },
-    "experiments.reading": {
-        "recommend": "Say which set looks best.",
-        "evaluate": "Say what is known of a set of your choice.",
-        "best-observed": "Say which set the data alone speak for.",
+    "experiments.answers": {
+        "recommend": "Recommend the set that looks best.",
+        "evaluate": "Evaluate a set of your choice.",
+        "best-observed": "Show the best set by the data alone, without the model.",
         "explain": "Explain why a TRIAL sets what it sets.",
         "estimates": "List every edge's weight, with its interval.",
-        "diagnose": "Say whether the data agree with the model.",
+        "diagnose": "Check whether the data agree with the model.",
         "trials": "List the trials.",
         "export": "Write the whole log to a FILE.",
-        "snapshot": "Write one HTML file that says everything about an experiment, to send by mail.",
+        "snapshot": "Write an experiment's page as one HTML file, to send by mail.",
     },
 }
 
@@ -59,20 +59,6 @@ def of_experiment(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(experiment, **words)
 
     return click.argument("name")(with_experiment)
-
-
-available_option = several("--available", help="What can be set; may be repeated. Default: all.")
-context_option = several("--context", metavar="NAME=VALUE", help="What is known before the round; may be repeated.")
-
-
-def seen_options(command: F) -> F:
-    """--json-file and --rows: other ways to say what was seen."""
-    command = click.option(
-        "--rows", metavar="FILE.csv", help="A line per round, or per distinct row with a column count; - as above."
-    )(command)
-    return click.option(
-        "--json-file", metavar="FILE", help="What was seen as JSON, a row or a list of rows; - is standard input."
-    )(command)
 
 
 @click.group("experiment", cls=LazyGroup, homes=_HOMES)

@@ -14,7 +14,7 @@ import click
 from dobandit.cli.output import names, print_table, say
 from dobandit.cli.storage import VARIABLE, usual_storage
 from dobandit.experiment.reasons import gap_words, is_reached
-from dobandit.texts import counted, decimals, fixed, in_a_sentence
+from dobandit.texts import action_words, counted, decimals, fixed, in_a_sentence
 
 if TYPE_CHECKING:
     from dobandit.experiment.answers import BestObserved, EdgeEstimate
@@ -29,18 +29,19 @@ _VERDICTS = {
     "unknown": "was not checked against the rounds",
 }
 HIDDEN = "***"  # what stands in an address instead of a password
-MOST_ON_A_LINE = 10  # variables on one line
+Fact = tuple[str, Any]  # a label and its text
+_MOST_TYPED = 10  # values that a command to type has a place for
 
 
 def moment(at: float | None) -> str:
     return "never" if at is None else datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def print_facts(rows: Iterable[tuple[str, str]]) -> None:
-    """Two aligned columns."""
-    rows = list(rows)
-    width = max(len(what) for what, _ in rows)
-    for what, text in rows:
+def print_facts(rows: Iterable[Fact]) -> None:
+    """Two aligned columns; a row whose text is empty, None or False is left out."""
+    shown = [(what, text) for what, text in rows if text]
+    width = max(len(what) for what, _ in shown)
+    for what, text in shown:
         say(f"  {what:<{width}}  {text}")
 
 
@@ -51,23 +52,19 @@ def digits(value: float | None, places: int | None = None, sign: str = "") -> st
     return fixed(value, decimals(value) if places is None else places, sign)
 
 
-def span(interval: Sequence[float | None] | None, places: int | None = None) -> str:
-    places = decimals(interval) if places is None else places
+def span(interval: Sequence[float | None] | None, places: int) -> str:
     return "-" if interval is None else " .. ".join(digits(end, places) for end in interval)
 
 
 def estimated(value: float | None, interval: Sequence[float | None] | None, more: str = "", sign: str = "") -> str:
     """A number with its interval: 0.409  (0.324 .. 0.501). more: what else stands in the brackets."""
-    return f"{digits(value, decimals(interval), sign)}  ({span(interval)}{more})"
+    places = decimals(interval)
+    return f"{digits(value, places, sign)}  ({span(interval, places)}{more})"
 
 
 def chance(value: float) -> str:
     """A probability, which is never quite 0 or 1."""
     return "above 0.99" if value > 0.99 else "below 0.01" if value < 0.01 else f"{value:.2f}"
-
-
-def signed(value: float, places: int = 3) -> str:
-    return fixed(value, places, "+")
 
 
 def reach_words(far: str) -> str:
@@ -84,7 +81,7 @@ def duration(seconds: float) -> str:
 
 
 def values(row: Mapping[str, float], nothing: str = "nothing", equals: str = " = ") -> str:
-    return names([f"{name}{equals}{value:g}" for name, value in row.items()], MOST_ON_A_LINE) if row else nothing
+    return names([f"{name}{equals}{value:g}" for name, value in row.items()]) if row else nothing
 
 
 # -- ask ---------------------------------------------------------------------------------------------------------
@@ -110,12 +107,12 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
     if trial.size > 1:
         from dobandit.experiment.export import seen_column
 
-        table, count = names([*map(seen_column, unset)], MOST_ON_A_LINE), experiment.columns.count_key
+        table, count = names([*map(seen_column, unset)]), experiment.columns.count_key
         how = (
             f"write rows.csv with the columns {table}, a line per round (or per distinct row, with a column {count}), "
             "and type this:"
         )
-    elif len(unset) > MOST_ON_A_LINE:
+    elif len(unset) > _MOST_TYPED:
         how = f"write what was seen to seen.json, as {{NAME: {what}, ...}}, and type this:"
     click.echo()
     say(f"Carry it out, then {how}")
@@ -144,7 +141,7 @@ def tell_command(experiment: Experiment, trial: Trial, unset: Sequence[str]) -> 
     seen = [f"{name}=_" for name in unset]
     if trial.size > 1:
         options, seen = [*options, "--rows", "rows.csv"], []
-    elif len(seen) > MOST_ON_A_LINE:
+    elif len(seen) > _MOST_TYPED:
         options, seen = [*options, "--json-file", "seen.json"], []
     return command_line(experiment, "tell", [experiment.name, str(trial.number), *seen], options)
 
@@ -177,9 +174,6 @@ def print_trials(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) -> N
         batch = isinstance(row["observation"], list)
         told = {} if batch else row["observation"] or {}
         seen = {name: value for name, value in told.items() if name not in row["do"]}
-        settings = values(row["do"], "nothing", "=")
-        if set(row["do"].values()) == {1}:
-            settings = names(list(row["do"]), MOST_ON_A_LINE)
         outcome = f"{seen.pop(target):g}" if target in seen else ""
         if batch:
             outcome = digits(means[row["trial"]], of_means) if means[row["trial"]] is not None else ""
@@ -187,7 +181,7 @@ def print_trials(experiment: Experiment, rows: Sequence[Mapping[str, Any]]) -> N
             (
                 str(row["trial"]),
                 row["state"],
-                settings,
+                action_words(row["do"]),
                 outcome,
                 f"{row['rounds']:,} rounds" if batch else values(seen, "", "="),
                 "" if row["predicted"] is None else digits(row["predicted"], places),
@@ -227,36 +221,30 @@ def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
     causal = experiment.learner.keeps_model
     target, within = experiment.graph.target, experiment.definition.stop_within
     click.echo("what the model says" if causal else "what the policy says, which keeps averages and no model")
-    rows = [
-        ("set", values(told.do)),
-        (f"estimated E[{target}]", estimated(told.value, told.interval)),
-    ]
-    if told.nothing is not None:
-        rows.append(("doing nothing", estimated(*told.nothing)))
-    if told.uplift is not None:
-        rows.append(("uplift", estimated(*told.uplift, sign="+")))
-    rows.append(("each interval", told.interval_words))
-    if told.observed is None:
-        rows.append(("observed", f"no round with exactly this set saw {target}"))
-    else:
-        seen = observed_words(told.observed)
-        rows.append(("observed", f"{seen} in {counted(told.observed.rounds, 'round')} with exactly this set"))
-    if told.probability_best is not None:
-        rows.append(("best allowed set", f"with probability {chance(told.probability_best)}"))
-    if told.expected_loss is not None:
-        rows.append(("expected loss", f"{told.expected_loss:.3g} if another set is best"))
-    if told.gap is not None:
-        label = "if the model is right" if told.doubts else "guaranteed"
-        rows.append((label, gap_words(told.gap, experiment.delta)))
-        if is_reached(told.gap, within):
-            yes, no = (
-                "yes (threshold {0:g})",
-                "no (threshold {0:g}): see the notes below",
-            )
-            rows.append(("may stop", (no if told.doubts else yes).format(within)))
-    if causal and told.verdict is not None:
-        rows.append(("the model", _VERDICTS[told.verdict]))
-    print_facts(rows)
+    seen = f"no round with exactly this set saw {target}"
+    if told.observed is not None:
+        rounds = counted(told.observed.rounds, "round")
+        seen = f"{observed_words(told.observed)} in {rounds} with exactly this set"
+    best, loss, gap = told.probability_best, told.expected_loss, told.gap
+    stop = "no (threshold {:g}): see the notes below" if told.doubts else "yes (threshold {:g})"
+    print_facts(
+        [
+            ("set", values(told.do)),
+            (f"estimated E[{target}]", estimated(told.value, told.interval)),
+            ("doing nothing", told.nothing and estimated(*told.nothing)),
+            ("uplift", told.uplift and estimated(*told.uplift, sign="+")),
+            ("each interval", told.interval_words),
+            ("observed", seen),
+            ("best allowed set", best is not None and f"with probability {chance(best)}"),
+            ("expected loss", loss is not None and f"{loss:.3g} if another set is best"),
+            (
+                "if the model is right" if told.doubts else "guaranteed",
+                gap is not None and gap_words(gap, experiment.delta),
+            ),
+            ("may stop", is_reached(gap, within) and stop.format(within)),
+            ("the model", causal and told.verdict and _VERDICTS[told.verdict]),
+        ]
+    )
     for warning in told.warnings:
         say(f"  note: {warning}")
 
@@ -287,7 +275,7 @@ def print_explanation(target: str, told: Explanation, words: str) -> None:
     rows.append((f"estimated E[{target}]", estimated(told.predicted, told.interval, f"; {words}")))
     if told.bonus is not None and told.optimistic is not None and math.isfinite(told.bonus):
         beyond = "; above 1: too little is known to bound it" if told.optimistic > 1.0 else ""
-        rows.append(("with optimism", f"{digits(told.optimistic, places)}  ({signed(told.bonus, places)}{beyond})"))
+        rows.append(("with optimism", f"{digits(told.optimistic, places)}  ({fixed(told.bonus, places, '+')}{beyond})"))
     if told.runner_up is not None and told.margin is None:
         rows.append(("runner-up", f"{values(told.runner_up.do)}: at most {digits(told.runner_up.optimistic, places)}"))
     elif told.runner_up is not None and told.margin is not None:
@@ -303,13 +291,13 @@ def print_explanation(target: str, told: Explanation, words: str) -> None:
     print_facts(rows)
     if told.shares:
         places = decimals(*told.shares.values())
-        cells = [(name, signed(share, places)) for name, share in told.shares.items()]
+        cells = [(name, fixed(share, places, "+")) for name, share in told.shares.items()]
         print_table(["setting", "adds to the estimate"], cells, right=[1])
     if told.paths:
         places, other = decimals(*(path.contribution for path in told.paths)), told.other_paths or 0.0
         ways = [("1 -> " if path.from_bias else "") + " -> ".join(path.names) for path in told.paths]
-        paths = [(way, signed(path.contribution, places)) for way, path in zip(ways, told.paths, strict=True)]
-        rest = [("other paths", signed(other, places))] if abs(other) >= 0.5 * 0.1**places else []
+        paths = [(way, fixed(path.contribution, places, "+")) for way, path in zip(ways, told.paths, strict=True)]
+        rest = [("other paths", fixed(other, places, "+"))] if abs(other) >= 0.5 * 0.1**places else []
         print_table(["path (1: by itself)", "adds to the estimate"], paths + rest, right=[1])
 
 

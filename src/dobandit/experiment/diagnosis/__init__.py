@@ -13,7 +13,7 @@ from dobandit.experiment.diagnosis.link_test import RoundsByVariable
 from dobandit.experiment.diagnosis.nodes import corrected, diagnose_node, diagnose_variable
 from dobandit.experiment.diagnosis.parts import CONTRADICTS, Calibration, NodeDiagnosis, VariableDiagnosis
 from dobandit.experiment.export import document
-from dobandit.experiment.ledger import Foretold
+from dobandit.experiment.round_counts import Foretold
 from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import Finding, GraphEvidence
 from dobandit.policy.learner import Learner

@@ -21,6 +21,7 @@ class Database(ABC):
     engine: Engine
     reader: Engine  # the same connections, where a lone SELECT needs no transaction around it
     alone: threading.RLock | None = None  # where only one connection can write, threads queue here instead of polling
+    reads_alone: bool = False  # whether whoever reads has to queue there too
 
     # A child must not use its parent's connections. SQLite, moreover, counts its locks by process: a child that
     # inherits an open file believes that it holds locks which it does not, and the log beside the file could be removed

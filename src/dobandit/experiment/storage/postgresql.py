@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dobandit.errors import StorageError
-from dobandit.experiment.forks import remember_storage
+from dobandit.experiment.forks import remember
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
 
 _MAKING_TABLES = 0x0D0BA9D17  # any number, as long as all agree on it
@@ -49,7 +49,7 @@ class PostgreSQL(Database):
         )
         self.reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         event.listen(self.engine, "connect", _limit_waiting)
-        remember_storage(self)
+        remember(self)
 
     def make(self) -> None:
         """A server's databases are made by its owner."""

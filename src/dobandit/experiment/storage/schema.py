@@ -37,7 +37,7 @@ experiments = sa.Table(
     sa.Column("trials", sa.Integer, nullable=False),
     sa.Column("closed", sa.Integer, nullable=False),
     sa.Column("tallied", sa.Integer),  # closed trials that `tally` sums up
-    sa.Column("tally", sa.Text),  # as `experiment.tally` writes it: only to save reading these trials again
+    sa.Column("tally", sa.Text),  # as `experiment.status_sums` writes it: only to save reading these trials again
     sa.UniqueConstraint("name", name="experiments_name"),
     sa.CheckConstraint("closed >= 0 AND closed <= trials", name="experiments_counters"),
     sqlite_autoincrement=True,  # without it, SQLite gives the id of a deleted experiment to a new one

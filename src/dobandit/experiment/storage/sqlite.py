@@ -1,4 +1,4 @@
-"""SQLite files: one writer at a time, readers undisturbed, and a commit that has reached the disk."""
+"""SQLite, in a file (one writer at a time, readers undisturbed, a commit that has reached the disk) or in memory."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 from sqlalchemy import Connection, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from dobandit.errors import StorageError, listed
-from dobandit.experiment.forks import remember_storage
+from dobandit.experiment.forks import remember
 from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
 
 _POLL = 0.02  # seconds that SQLite waits by itself; its pauses grow, and whoever came first would wait longest
@@ -38,7 +39,54 @@ _TROUBLE = {
 }
 
 
-class SQLiteFile(Database):
+class SQLite(Database):
+    """What a file and memory have in common."""
+
+    def begin(self, connection: Connection) -> None:
+        started = time.monotonic()
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                return
+            except DBAPIError as error:
+                if not _waits(error.orig, time.monotonic() - started):
+                    raise
+
+    def keep_out(self, connection: Connection) -> None:
+        """Whoever writes is alone already."""
+
+    def table_names(self, connection: Connection) -> set[str]:
+        """We make no triggers. A file comes by mail more easily than a server."""
+        found = connection.exec_driver_sql("SELECT type, name FROM sqlite_master").fetchall()
+        triggers = [str(name)[:60] for kind, name in found if kind == "trigger"]
+        if triggers:
+            raise StorageError(
+                f"{self.url} must have no triggers, which would run whenever a round is stored, but has "
+                f"{listed(triggers)}. {NOTHING_STORED} If you trust them, drop them first; otherwise take a backup of "
+                "which you know where it comes from."
+            )
+        return {name for kind, name in found if kind == "table"}
+
+    def passes(self, error: DBAPIError, attempt: int, seconds: float) -> bool:
+        return _waits(error.orig, seconds)
+
+    def explain(self, error: Exception, committing: bool = False) -> StorageError:
+        cause = (error.orig if isinstance(error, DBAPIError) else None) or error
+        name = getattr(cause, "sqlite_errorname", None) or ""
+        if committing and name in ("SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"):  # all was written, and may be there
+            return StorageError(
+                f"{self.url}: the disk failed while this was being stored ({cause}), so it is not known whether it "
+                "was. Check the disk, then look at the experiment's last trials before repeating this."
+            )
+        if isinstance(cause, UnicodeDecodeError) or "decode to UTF-8" in str(cause):
+            name = "SQLITE_CORRUPT"
+        for code, words in _TROUBLE.items():
+            if name.startswith(code):
+                return StorageError(f"{self.url} " + words.format(error=cause, nothing=NOTHING_STORED))
+        return StorageError(f"{self.url} refused this ({cause}). {NOTHING_STORED}")
+
+
+class SQLiteFile(SQLite):
     """One file. It is made by `make` only: looking into a file that is not there leaves nothing behind."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -54,7 +102,7 @@ class SQLiteFile(Database):
             max_overflow=-1,  # readers need not wait for each other
             pool_use_lifo=True,
         )
-        remember_storage(self)
+        remember(self)
 
     def _connect(self) -> sqlite3.Connection:
         connection = connect(self.path)
@@ -99,48 +147,34 @@ class SQLiteFile(Database):
                 if not _waits(error, time.monotonic() - started):
                     raise self.explain(error) from None
 
-    def begin(self, connection: Connection) -> None:
-        started = time.monotonic()
-        while True:
-            try:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                return
-            except DBAPIError as error:
-                if not _waits(error.orig, time.monotonic() - started):
-                    raise
 
-    def keep_out(self, connection: Connection) -> None:
-        """Whoever writes is alone already."""
+class SQLiteMemory(SQLite):
+    """A database that lives as long as the process: for tests, notebooks and simulations.
 
-    def table_names(self, connection: Connection) -> set[str]:
-        """We make no triggers. A file comes by mail more easily than a server."""
-        found = connection.exec_driver_sql("SELECT type, name FROM sqlite_master").fetchall()
-        triggers = [str(name)[:60] for kind, name in found if kind == "trigger"]
-        if triggers:
-            raise StorageError(
-                f"{self.url} must have no triggers, which would run whenever a round is stored, but has "
-                f"{listed(triggers)}. {NOTHING_STORED} If you trust them, drop them first; otherwise take a backup of "
-                "which you know where it comes from."
-            )
-        return {name for kind, name in found if kind == "table"}
+    Its connections share one cache, which stays while one of them is open. There, whoever reads waits for whoever
+    writes: both are quick, and neither waits for a disk.
+    """
 
-    def passes(self, error: DBAPIError, attempt: int, seconds: float) -> bool:
-        return _waits(error.orig, seconds)
+    url = "memory"
+    reads_alone = True
+    _names = count()
 
-    def explain(self, error: Exception, committing: bool = False) -> StorageError:
-        cause = (error.orig if isinstance(error, DBAPIError) else None) or error
-        name = getattr(cause, "sqlite_errorname", None) or ""
-        if committing and name in ("SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"):  # all was written, and may be there
-            return StorageError(
-                f"{self.url}: the disk failed while this was being stored ({cause}), so it is not known whether it "
-                "was. Check the disk, then look at the experiment's last trials before repeating this."
-            )
-        if isinstance(cause, UnicodeDecodeError) or "decode to UTF-8" in str(cause):
-            name = "SQLITE_CORRUPT"
-        for code, words in _TROUBLE.items():
-            if name.startswith(code):
-                return StorageError(f"{self.url} " + words.format(error=cause, nothing=NOTHING_STORED))
-        return StorageError(f"{self.url} refused this ({cause}). {NOTHING_STORED}")
+    def __init__(self) -> None:
+        self.alone = threading.RLock()
+        self._address = f"file:dobandit-{next(self._names)}?mode=memory&cache=shared"
+        self._open = self._connect()
+        self.engine = self.reader = create_engine(
+            "sqlite+pysqlite://", creator=self._connect, poolclass=QueuePool, pool_size=1, max_overflow=-1
+        )
+        remember(self)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._address, uri=True, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA foreign_keys=ON")
+        return connection
+
+    def make(self) -> None:
+        """It is there."""
 
 
 def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:

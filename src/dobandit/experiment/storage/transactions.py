@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -52,7 +52,8 @@ class Transactions:
             with self.database.reader.connect() as connection:
                 return at(connection)
 
-        return self._first(look)
+        with self._alone() if self.database.reads_alone else nullcontext():
+            return self._first(look)
 
     def _read(self, statement: Executable, parameters: Parameters) -> Sequence[Any]:
         """All rows of one SELECT, of one moment; none where there is no database yet."""

@@ -7,6 +7,10 @@
     probability ( buy | mood ) { }
 
 Tables are passed over when a graph is read (`network_of` reads them). None is written: a graph has no probabilities.
+
+    probability ( buy | ad ) { (no) 0.9, 0.1; (yes) 0.6, 0.4; }      a row per pattern of the parents
+    probability ( buy | ad ) { table 0.9, 0.6, 0.1, 0.4; }           all at once, the last parent changing fastest
+    probability ( buy | ad ) { default 0.9, 0.1; (yes) 0.6, 0.4; }   for all patterns that have no row
 """
 
 from __future__ import annotations
@@ -35,31 +39,26 @@ _TOKENS = token_pattern(
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _ADVICE = "Put names with spaces or brackets in double quotes."
 _OPEN, _CLOSE = "({[", ")}]"
+Array = NDArray[np.float64]
+MOST_ENTRIES = 1 << 24  # of all tables together: 128 MB
+_BARE_STATE = re.compile(r"[A-Za-z0-9_.<>=+-]+")
 
 
 def draft_of(text: str) -> GraphDraft:
     """Read a network's variables and who is whose parent."""
-    reader = NetworkReader(tokens_of(text))
-    reader.read()
-    return reader.draft
+    return _NetworkReader(text).draft
 
 
-def tokens_of(text: str) -> Tokens:
-    return Tokens(text, _TOKENS, _ADVICE)
+class _NetworkReader:
+    """Reads a network's blocks one by one. Tables are passed over, and read by `tables` when all states are known."""
 
-
-class NetworkReader:
-    """Reads a network's blocks one by one; who wants the tables overrides `table`."""
-
-    def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
+    def __init__(self, text: str) -> None:
+        self.tokens = tokens = Tokens(text, _TOKENS, _ADVICE)
         self.draft = GraphDraft(lambda place, message: tokens.error(message, place))
-        self.conditioned: dict[str, int] = {}
-        self.parents_at: dict[str, int] = {}
+        self.named_at: dict[str, int] = {}  # where probabilities name variables
         self.parents: dict[str, list[str]] = {}  # in the order of the file, which is that of tables
-
-    def read(self) -> None:
-        tokens = self.tokens
+        self.table_at: dict[str, int] = {}
+        self.entries = 0
         blocks = {"network": self._network, "variable": self._variable, "probability": self._probability}
         while tokens.kind != "end":
             block = blocks.get(tokens.keyword)
@@ -67,7 +66,7 @@ class NetworkReader:
                 raise tokens.unexpected("'network', 'variable' or 'probability'")
             tokens.advance()
             block()
-        for name, place in {**self.conditioned, **self.parents_at}.items():
+        for name, place in self.named_at.items():
             if name not in self.draft.states:
                 hint = closest(name, self.draft.states)
                 raise tokens.error(f"a probability names variables, but {name[:40]!r} is none.{hint}", place)
@@ -150,28 +149,23 @@ class NetworkReader:
         tokens.take("(", "'('")
         at = tokens.at
         child = take_name(tokens)
-        if child in self.conditioned:
+        if child in self.parents:
             raise tokens.error(f"a variable has one probability, but {child[:40]!r} has one before.", at)
-        self.conditioned[child] = at
+        self.named_at.setdefault(child, at)
         self.parents[child] = []
         tokens.skip("|")
         while tokens.kind != ")":
             place = tokens.at
-            self._parent(take_name(tokens), child, place)
+            parent = take_name(tokens)
+            self.parents[child].append(parent)
+            self.named_at.setdefault(parent, place)
+            self.draft.edge(parent, child, place)
             tokens.skip(",")
         tokens.advance()
         if tokens.kind != "{":
             raise tokens.unexpected("'{'")
-        self.table(child)
-
-    def table(self, child: str) -> None:
-        """The table of a variable, from its opening brace on: here it is passed over."""
+        self.table_at[child] = tokens.at
         self._skip_brackets()
-
-    def _parent(self, parent: str, child: str, place: int) -> None:
-        self.parents[child].append(parent)
-        self.parents_at.setdefault(parent, place)
-        self.draft.edge(parent, child, place)
 
     def _skip_brackets(self) -> None:
         """Pass over a table, whose brackets must match."""
@@ -188,73 +182,19 @@ class NetworkReader:
             if not waiting:
                 return
 
+    # -- tables ----------------------------------------------------------------------------------------------
 
-def text_of(graph: CausalGraph) -> str:
-    """Print the variables and their parents, without tables."""
-    shown = {name: name if _BARE.fullmatch(name) else quote(name) for name in graph.nodes}
-    special = marks(graph)
-    lines = ["network graph {", f"  property target = {quote(graph.target)} ;", "}"]
-    for name in graph.nodes:
-        said = "".join(f" property {role} = {str(yes).lower()} ;" for role, yes in special.get(name, {}).items())
-        lines.append(f"variable {shown[name]} {{ type discrete [ 2 ] {{ 0, 1 }} ;{said} }}")
-    for name in graph.nodes:
-        given = ", ".join(shown[parent] for parent in graph.parents(name))
-        lines.append(f"probability ( {shown[name]}{' | ' if given else ''}{given} ) {{ }}")
-    return "\n".join(lines) + "\n"
-
-
-# -- tables: P(variable | parents) for variables with any number of states -------------------------------------------
-#
-# probability ( buy | ad ) { (no) 0.9, 0.1; (yes) 0.6, 0.4; }      a row per pattern of the parents
-# probability ( buy | ad ) { table 0.9, 0.6, 0.1, 0.4; }           all at once, the last parent changing fastest
-# probability ( buy | ad ) { default 0.9, 0.1; (yes) 0.6, 0.4; }   for all patterns that have no row
-
-Array = NDArray[np.float64]
-MOST_ENTRIES = 1 << 24  # of all tables together: 128 MB
-_BARE_STATE = re.compile(r"[A-Za-z0-9_.<>=+-]+")
-
-
-class NetworkText(NamedTuple):
-    """What a BIF text says: the graph's draft, and by variable its states, its parents in the order of the table, and
-    the table (one axis per parent, the last one for the variable's own states); no table where the text has none."""
-
-    draft: GraphDraft
-    states: dict[str, tuple[str, ...]]
-    parents: dict[str, tuple[str, ...]]
-    tables: dict[str, Array]
-
-
-def network_of(text: str) -> NetworkText:
-    """Read a network with its tables; rows that do not add up to 1 are left to the caller."""
-    reader = _TableReader(text)
-    reader.read()
-    reader.finish()
-    states = {name: states for name, (states, _) in reader.draft.states.items()}
-    parents = {name: tuple(reader.parents.get(name, ())) for name in states}
-    return NetworkText(reader.draft, states, parents, reader.tables)
-
-
-class _TableReader(NetworkReader):
-    """Keeps the places of the tables on the way, and reads them when all states are known."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(tokens_of(text))
-        self.starts: dict[str, int] = {}
-        self.tables: dict[str, Array] = {}
-        self.entries = 0
-
-    def table(self, child: str) -> None:
-        self.starts[child] = self.tokens.at
-        super().table(child)
-
-    def finish(self) -> None:
-        for child, start in self.starts.items():
+    def tables(self) -> dict[str, Array]:
+        """The tables that the text has: an axis per parent, and the last one for the variable's own states."""
+        found = {}
+        for child, start in self.table_at.items():
             self.tokens.jump(start)
             self.tokens.advance()  # the brace
             if self.tokens.kind != "}":
-                self.tables[child] = self._read(child)
+                found[child] = self._table(child)
+        return found
 
-    def _read(self, child: str) -> Array:
+    def _table(self, child: str) -> Array:
         tokens, states = self.tokens, self.draft.states
         parents = self.parents[child]
         shape = tuple(len(states[name][0]) for name in (*parents, child))
@@ -317,6 +257,38 @@ class _TableReader(NetworkReader):
         if len(found) != count:
             raise tokens.error(f"here {child[:40]!r} has {count} numbers, but {len(found)} are given.", at)
         return np.array(found)
+
+
+def text_of(graph: CausalGraph) -> str:
+    """Print the variables and their parents, without tables."""
+    shown = {name: name if _BARE.fullmatch(name) else quote(name) for name in graph.nodes}
+    special = marks(graph)
+    lines = ["network graph {", f"  property target = {quote(graph.target)} ;", "}"]
+    for name in graph.nodes:
+        said = "".join(f" property {role} = {str(yes).lower()} ;" for role, yes in special.get(name, {}).items())
+        lines.append(f"variable {shown[name]} {{ type discrete [ 2 ] {{ 0, 1 }} ;{said} }}")
+    for name in graph.nodes:
+        given = ", ".join(shown[parent] for parent in graph.parents(name))
+        lines.append(f"probability ( {shown[name]}{' | ' if given else ''}{given} ) {{ }}")
+    return "\n".join(lines) + "\n"
+
+
+class NetworkText(NamedTuple):
+    """What a BIF text says: the graph's draft, and by variable its states, its parents in the order of the table, and
+    the table (one axis per parent, the last one for the variable's own states); no table where the text has none."""
+
+    draft: GraphDraft
+    states: dict[str, tuple[str, ...]]
+    parents: dict[str, tuple[str, ...]]
+    tables: dict[str, Array]
+
+
+def network_of(text: str) -> NetworkText:
+    """Read a network with its tables; rows that do not add up to 1 are left to the caller."""
+    reader = _NetworkReader(text)
+    states = {name: states for name, (states, _) in reader.draft.states.items()}
+    parents = {name: tuple(reader.parents.get(name, ())) for name in states}
+    return NetworkText(reader.draft, states, parents, reader.tables())
 
 
 def tables_text(

@@ -39,6 +39,7 @@ class BraceParser:
     """Recursive descent, one method a rule; a format overrides the methods under "meaning"."""
 
     wanted: frozenset[str] = frozenset()  # keys of attributes; the others are style and fall away
+    keywords: frozenset[str] = frozenset()  # words of DOT, which name no node unless they are quoted
 
     def __init__(self, tokens: Tokens, draft: GraphDraft) -> None:
         self.tokens = tokens
@@ -64,14 +65,6 @@ class BraceParser:
         """One edge."""
         raise NotImplementedError
 
-    def special(self, scope: Scope) -> bool:
-        """Parse a statement that only this format has; False where the next one is none."""
-        return False
-
-    def at_group(self) -> bool:
-        """Whether a group comes next."""
-        return self.tokens.kind == "{"
-
     # -- rules -------------------------------------------------------------------------------------------
 
     def body(self, scope: Scope) -> None:
@@ -83,9 +76,26 @@ class BraceParser:
         while tokens.kind != "}":
             if tokens.kind == "end":
                 raise tokens.unexpected("'}'")
-            if not tokens.skip(";", ",") and not self.special(scope):
+            if tokens.keyword in self.keywords and tokens.keyword in ("graph", "node", "edge"):
+                self.defaults(scope)
+            elif not tokens.skip(";", ","):
                 self.statement(scope)
         tokens.advance()
+
+    def defaults(self, scope: Scope) -> None:
+        """`graph [...]`, `node [...]` and `edge [...]`: attributes of what follows in this scope."""
+        kind = self.tokens.keyword
+        self.tokens.advance()
+        if self.tokens.kind != "[":
+            raise self.tokens.unexpected(f"'[' (a node with the name {kind!r} is written in double quotes)")
+        attributes = self.attributes()
+        if kind == "node":
+            scope.node.update(attributes)
+        elif kind == "edge":
+            scope.edge.update(attributes)
+        elif scope.depth == 1:
+            for key, (value, place) in attributes.items():
+                self.setting(key, value, place)
 
     def statement(self, scope: Scope) -> None:
         tokens = self.tokens
@@ -125,16 +135,31 @@ class BraceParser:
                     self.connect(one, arrow, other, attributes, place)
 
     def operand(self, scope: Scope) -> list[str]:
-        """A node, or the nodes of a group."""
+        """A node, or the nodes of a group `{ ... }` or `subgraph name { ... }`."""
         if not self.at_group():
             return [self.node_name()]
+        if self.tokens.kind != "{":
+            self.tokens.advance()
+            if self.tokens.kind in NAMES:
+                self.name("a name")
         inner = Scope(scope)
         self.body(inner)
         scope.members.update(inner.members)
         return list(inner.members)
 
+    def at_group(self) -> bool:
+        return self.tokens.kind == "{" or ("subgraph" in self.keywords and self.tokens.keyword == "subgraph")
+
     def node_name(self) -> str:
-        return self.name("a node")
+        """A name and its port, which only says where an edge touches the picture."""
+        tokens = self.tokens
+        if tokens.keyword in self.keywords:
+            raise tokens.error(f"{tokens.value!r} is a keyword of DOT. Put a node's name in double quotes.")
+        name = self.name("a node, an edge or '}'")
+        for _ in range(2):
+            if tokens.skip(":"):
+                self.name("a port")
+        return name
 
     def seen(self, name: str, scope: Scope, place: int) -> None:
         """A node is named: a new one takes the attributes that hold here."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.braces import NAMES, Attributes, BraceParser, Scope, begin
+from dobandit.graph.formats.braces import Attributes, BraceParser, begin
 from dobandit.graph.formats.draft import ROLES, GraphDraft, isolated, marks
 from dobandit.graph.formats.lexer import QUOTED, Tokens, in_quotes, quoted, token_pattern
 
@@ -47,6 +47,7 @@ def draft_of(text: str) -> GraphDraft:
 
 class _DotParser(BraceParser):
     wanted = frozenset({*ROLES, "dir", "target"})
+    keywords = _KEYWORDS
 
     def setting(self, key: str, value: str, place: int) -> None:
         if key == "target":
@@ -66,44 +67,6 @@ class _DotParser(BraceParser):
         if way not in _ARROWS:
             raise self.tokens.error(f"dir is forward, back or both, but found {way[:40]!r}.", way_place)
         self.draft.connect(left, _ARROWS[way], right, place)
-
-    def special(self, scope: Scope) -> bool:
-        """`graph [...]`, `node [...]` and `edge [...]`: attributes of what follows in this scope."""
-        kind = self.tokens.keyword
-        if kind not in ("graph", "node", "edge"):
-            return False
-        self.tokens.advance()
-        if self.tokens.kind != "[":
-            raise self.tokens.unexpected(f"'[' (a node with the name {kind!r} is written in double quotes)")
-        attributes = self.attributes()
-        if kind == "node":
-            scope.node.update(attributes)
-        elif kind == "edge":
-            scope.edge.update(attributes)
-        elif "target" in attributes and scope.depth == 1:
-            self.draft.aim(*attributes["target"])
-        return True
-
-    def at_group(self) -> bool:
-        return super().at_group() or self.tokens.keyword == "subgraph"
-
-    def body(self, scope: Scope) -> None:
-        if self.tokens.keyword == "subgraph":
-            self.tokens.advance()
-            if self.tokens.kind in NAMES:
-                self.name("a name")
-        super().body(scope)
-
-    def node_name(self) -> str:
-        """A name and its port, which only says where an edge touches the picture."""
-        tokens = self.tokens
-        if tokens.keyword in _KEYWORDS:
-            raise tokens.error(f"{tokens.value!r} is a keyword of DOT. Put a node's name in double quotes.")
-        name = self.name("a node, an edge or '}'")
-        for _ in range(2):
-            if tokens.skip(":"):
-                self.name("a port")
-        return name
 
 
 def text_of(graph: CausalGraph) -> str:

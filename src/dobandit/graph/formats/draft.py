@@ -7,7 +7,6 @@ A place is a number that the format understands (an offset in the text, the numb
 from __future__ import annotations
 
 import re
-import warnings
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
 
@@ -15,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit import limits
-from dobandit.errors import DobanditError, DobanditWarning, GraphError, listed
-from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.ordering import natural_key
+from dobandit.errors import DobanditError, GraphError
+from dobandit.graph.causal_graph import CausalGraph, warn_about_irrelevant
+from dobandit.graph.ordering import bad_edge, natural_key
 
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -148,7 +147,7 @@ def build(
     started = _said_bias(draft, hidden) if bias is None else bias
     roles = (chosen, listed_latent, settable, started, listed_context)
     graph = CausalGraph.from_arrays(list(draft.ids), tails, heads, *roles)
-    _warn_about_irrelevant(graph)
+    warn_about_irrelevant(graph, stacklevel=4)
     return graph
 
 
@@ -194,21 +193,14 @@ def _chosen_target(draft: GraphDraft, hidden: Collection[str]) -> str:
 
 def _checked_edges(draft: GraphDraft) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Edges as arrays, a loop or a repetition refused at its place."""
-    tails, heads = (np.frombuffer(side, dtype=np.int64) for side in (draft.tails, draft.heads))
-    names = list(draft.ids) if len(tails) else []
-    loops = np.flatnonzero(tails == heads)
-    if len(loops):
-        name = names[tails[loops[0]]]
-        message = f"a node does not cause itself, but {name!r} -> {name!r} is an edge. Remove it."
-        raise draft.refuse(draft.places[int(loops[0])], message)
-    _, first = np.unique(tails * len(names) + heads, return_index=True)
-    if len(first) == len(tails):
-        return tails, heads
+    tails, heads, places = (np.frombuffer(one, dtype=np.int64) for one in (draft.tails, draft.heads, draft.places))
     if draft.merge:
-        return tails[first], heads[first]
-    again = int(np.setdiff1d(np.arange(len(tails)), first)[0])
-    edge = f"{names[tails[again]]!r} -> {names[heads[again]]!r}"
-    raise draft.refuse(draft.places[again], f"each edge is listed once, but {edge} is listed before. Keep one.")
+        first = np.unique(tails * len(draft.ids) + heads, return_index=True)[1]
+        tails, heads, places = tails[first], heads[first], places[first]
+    bad = bad_edge(list(draft.ids), tails, heads)
+    if bad is not None:
+        raise draft.refuse(int(places[bad[0]]), bad[1])
+    return tails, heads
 
 
 def _said_controllable(draft: GraphDraft, others: Collection[str]) -> Iterable[str] | None:
@@ -226,14 +218,6 @@ def _said_bias(draft: GraphDraft, hidden: Collection[str]) -> Iterable[str] | No
     if "bias" in draft.said or not marks:
         return draft.said.get("bias")
     return [name for name in draft.ids if marks.get(name, name not in hidden)]
-
-
-def _warn_about_irrelevant(graph: CausalGraph) -> None:
-    """The constructor's warning, which building from arrays leaves to the caller."""
-    if graph.irrelevant:
-        what = f"setting {listed(graph.irrelevant)} cannot change {graph.target!r}: there is no path to it."
-        how = "List the controllable variables, or add the missing edges."
-        warnings.warn(f"{what} {how}", DobanditWarning, stacklevel=4)
 
 
 # -- what a printed graph must say beyond the defaults of CausalGraph ------------------------------------------------

@@ -14,12 +14,14 @@ networkx is imported on first use: it takes a noticeable part of a second.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from dobandit import limits
 from dobandit.errors import ParseError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.draft import ROLES, GraphDraft, marks
+from dobandit.graph.formats.draft import GraphDraft
+from dobandit.graph.formats.networkx_format import draft_of_digraph, to_networkx
 
 if TYPE_CHECKING:
     import networkx
@@ -33,23 +35,18 @@ def draft_of(text: str) -> GraphDraft:
     digraph = _parsed(text)
     if not digraph.is_directed():
         raise ParseError("causes and effects need a direction, but `directed 1` is missing. Write it in the graph.")
-    draft = GraphDraft(lambda _, message: ParseError(message))
-    names: dict[object, str] = {}
-    for number, attributes in digraph.nodes(data=True):
-        name = names[number] = _single("label", attributes.get("label", number))
-        if name in draft.ids:
+    import networkx
+
+    names = {
+        number: _single("label", attributes.get("label", number)) for number, attributes in digraph.nodes(data=True)
+    }
+    for name, count in Counter(names.values()).items():
+        if count > 1:
             raise ParseError(f"labels differ, but {name[:40]!r} is the label of two nodes. Change one.")
-        draft.node(name, 0)
-        for role in ROLES:
-            if role in attributes:
-                draft.mark(role, name, _single(role, attributes[role]), 0)
-    for cause, effect in digraph.edges():
-        draft.edge(names[cause], names[effect], 0)
     if "target" in digraph.graph:
         target = digraph.graph["target"]
-        for name in target if isinstance(target, list) and target else [target]:
-            draft.aim(_single("target", name), 0)
-    return draft
+        digraph.graph["target"] = target if isinstance(target, list) and target else _single("target", target)
+    return draft_of_digraph(networkx.relabel_nodes(digraph, names), ParseError)
 
 
 def _parsed(text: str) -> networkx.Graph:
@@ -83,9 +80,4 @@ def text_of(graph: CausalGraph) -> str:
     """Print GML in ASCII: other characters become `&#233;`, as its specification asks."""
     import networkx
 
-    special = marks(graph)
-    digraph = networkx.DiGraph(target=graph.target)
-    for name in graph.nodes:
-        digraph.add_node(name, **special.get(name, {}))
-    digraph.add_edges_from(graph.edges)
-    return "\n".join(networkx.generate_gml(digraph)) + "\n"
+    return "\n".join(networkx.generate_gml(to_networkx(graph))) + "\n"

@@ -35,7 +35,12 @@ def from_networkx(
     ('ad',)
     """
     _refuse_other_kinds(digraph)
-    draft = GraphDraft(lambda _, message: GraphError(message))
+    return build(draft_of_digraph(digraph, GraphError), target, latent, controllable, bias, context)
+
+
+def draft_of_digraph(digraph: networkx.DiGraph, error: type[DobanditError]) -> GraphDraft:
+    """What a DiGraph says. error: what is wrong is said with it"""
+    draft = GraphDraft(lambda _, message: error(message))
     for name, attributes in digraph.nodes(data=True):
         draft.node(_named(name), 0)
         for role in ROLES:
@@ -45,9 +50,10 @@ def from_networkx(
         draft.edge(cause, effect, 0)
     for name in getattr(digraph, "latents", None) or ():  # as pgmpy's networks have them
         draft.mark("latent", _named(name), "true", 0)
-    if digraph.graph.get("target") is not None:
-        draft.aim(digraph.graph["target"], 0)
-    return build(draft, target, latent, controllable, bias, context)
+    targets = digraph.graph.get("target")
+    for name in targets if isinstance(targets, list) else [] if targets is None else [targets]:
+        draft.aim(name, 0)
+    return draft
 
 
 def as_graph(given: Any, rule: str, error: type[DobanditError]) -> CausalGraph:

@@ -6,17 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dobandit.report.drawn.axes import TITLED, Frame
-from dobandit.report.drawn.svg import (
-    LETTER,
-    breadth_of,
-    drawing,
-    element,
-    path_through,
-    text_of,
-    wide_and_narrow,
-    within,
-    words,
-)
+from dobandit.report.drawn.svg import LETTER, Drawing, Panel, breadth_of, element, path_through, titled, within, words
 from dobandit.texts import decimals, fixed, shortened_apart, with_interval
 
 _WIDE, _NARROW = 580.0, 350.0  # pixels
@@ -60,20 +50,18 @@ def sparkline(values: Sequence[float], label: str) -> str:
             element("path", class_="curve accent", d=path_through(points)),
             element("circle", class_="dot accent", cx=points[-1][0], cy=points[-1][1], r=3),
         ]
-    return drawing(width, height, "".join(parts), label, "spark")
+    return Drawing(width, height, "".join(parts), label, "spark").svg()
 
 
 def reward_chart(seen: Sequence[Stage], predicted: Sequence[Stage], target: str, label: str) -> str:
     """What was seen, as dots with their intervals, beside what had been predicted, as a line with its band."""
-    return wide_and_narrow(
-        _rewards(seen, predicted, target, label, _WIDE, 274.0),
-        _rewards(seen, predicted, target, label, _NARROW, 244.0),
-    )
+    sizes = (_WIDE, 274.0), (_NARROW, 244.0)
+    return Panel(*(_rewards(seen, predicted, target, label, *size) for size in sizes)).markup()
 
 
 def _rewards(
     seen: Sequence[Stage], predicted: Sequence[Stage], target: str, label: str, width: float, height: float
-) -> str:
+) -> Drawing:
     last = max([stage.last for stage in (*seen, *predicted)], default=1)
     tops = [stage.high for stage in (*seen, *predicted) if stage.high is not None]
     frame = Frame(
@@ -95,7 +83,7 @@ def _rewards(
             low, high = map(frame.y, ends)
             whisker = element("line", class_="whisker", x1=x, x2=x, y1=low, y2=high)
             dot = element("circle", class_="dot", cx=x, cy=frame.y(stage.mean), r=3.2)
-            parts.append(element("g", element("title", text_of(said)) + whisker + dot))
+            parts.append(titled(whisker + dot, said))
     left = frame.left_room
     name = f"{within(target, width - left - 250.0)} observed, 95%"
     beside = left + 13.0 + max(breadth_of(name) + 20.0, 150.0)
@@ -105,7 +93,7 @@ def _rewards(
         element("line", class_="curve c0", x1=beside, x2=beside + 18.0, y1=10, y2=10),
         words(beside + 24.0, 14, "predicted", class_="label"),
     ]
-    return drawing(width, height, "".join(parts), label, "chart")
+    return Drawing(width, height, "".join(parts), label)
 
 
 class Row(NamedTuple):
@@ -122,12 +110,13 @@ def tried_chart(rows: Sequence[Row], last: int, label: str, hrefs: Mapping[int, 
     last   how many trials the stretches cover
     hrefs  by stretch: where its dots lead
     """
-    return wide_and_narrow(
-        _tried(rows, last, label, _WIDE, 250.0, hrefs or {}), _tried(rows, last, label, _NARROW, 120.0, hrefs or {})
-    )
+    sizes = (_WIDE, 250.0), (_NARROW, 120.0)
+    return Panel(*(_tried(rows, last, label, *size, hrefs or {}) for size in sizes)).markup()
 
 
-def _tried(rows: Sequence[Row], last: int, label: str, width: float, longest: float, hrefs: Mapping[int, str]) -> str:
+def _tried(
+    rows: Sequence[Row], last: int, label: str, width: float, longest: float, hrefs: Mapping[int, str]
+) -> Drawing:
     apart = shortened_apart([row.name for row in rows], int(longest / LETTER))
     names = [within(apart[row.name], longest, row.marked) for row in rows]
     left = 16.0 + max((breadth_of(name, row.marked) for name, row in zip(names, rows, strict=True)), default=0.0)
@@ -142,21 +131,19 @@ def _tried(rows: Sequence[Row], last: int, label: str, width: float, longest: fl
         strong = " strong" if row.marked else ""
         parts.append(element("line", class_="grid", x1=left, x2=width - frame.right_room, y1=y, y2=y))
         said = words(left - 9.0, y + 4.0, name, class_=f"label end{strong}")
-        parts.append(said if name == row.name else element("g", element("title", text_of(row.name)) + said))
+        parts.append(said if name == row.name else titled(said, row.name))
         for i, share in enumerate(row.shares):
             if share > 0.0:
                 x = left + frame.inner_width * (i + 0.5) / stretches
                 mark = " accent" if row.marked else ""
                 dot = element("circle", class_=f"dot{mark}", cx=x, cy=y, r=max(1.2, largest * share**0.5))
-                title = element("title", text_of(f"{row.name}: {share:.0%} of these trials"))
-                parts.append(
-                    element("a", title + dot, href=hrefs[i], tabindex="-1") if i in hrefs else element("g", title + dot)
-                )
+                dot = titled(dot, f"{row.name}: {share:.0%} of these trials")
+                parts.append(element("a", dot, href=hrefs[i], tabindex="-1") if i in hrefs else dot)
     floor = height - 26.0
     parts.append(element("line", class_="axis", x1=left, x2=width - frame.right_room, y1=floor, y2=floor))
-    parts.append(words(frame.x(0.0), floor + 16, "first trial", class_="tick "))
+    parts.append(words(frame.x(0.0), floor + 16, "first trial", class_="tick"))
     parts.append(words(frame.x(max(last, 1)), floor + 16, f"{last:,} closed", class_="tick end"))
-    return drawing(width, height, "".join(parts), label, "chart", interactive=bool(hrefs))
+    return Drawing(width, height, "".join(parts), label, interactive=bool(hrefs))
 
 
 def interval_chart(points: Sequence[tuple[int, float, float, float]], label: str, reach: tuple[float, float]) -> str:
@@ -174,4 +161,4 @@ def interval_chart(points: Sequence[tuple[int, float, float, float]], label: str
         + element("path", class_="band c0", d=path_through(band, close=True))
         + element("path", class_="curve c0", d=path_through((frame.x(at), frame.y(v)) for at, v, _, _ in points))
     )
-    return drawing(width, height, content, label, "chart small")
+    return Drawing(width, height, content, label, "chart small").svg()

@@ -9,21 +9,14 @@ from typing import NamedTuple
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.weights import Do
-from dobandit.report.drawn.svg import drawing, element, path_through, text_of, wide_and_narrow, words
+from dobandit.report.drawn.svg import Drawing, Panel, element, path_through, text_of, words
+from dobandit.report.figures import Figure
 from dobandit.report.picture import Arrow, Box, Picture, note_place, picture_of
 from dobandit.texts import with_interval
 
 _HEAD = "M0,0L-11,4.6L-8.8,0L-11,-4.6Z"  # its tip is the point it stands at
 _FAINTEST = 0.28
-_GAP = 130.0  # pixels between a cause and its effect
 _MARGIN = 6.0  # pixels around arrows
-
-
-class GraphDrawing(NamedTuple):
-    """What a page puts in, and how wide it is by itself on a wide screen, in pixels."""
-
-    markup: str
-    width: float
 
 
 class Known(NamedTuple):
@@ -39,7 +32,7 @@ class Known(NamedTuple):
         return min(max(1.0 - (self.high - self.low), 0.0), 1.0)
 
 
-def graph_svgs(
+def graph_panel(
     model: WeightedModel | CausalGraph,
     chosen: Do = (),
     *,
@@ -48,8 +41,8 @@ def graph_svgs(
     notes: Mapping[str, str] | None = None,
     lit: Collection[Edge] | None = None,
     link: Callable[[str | Edge], str] | None = None,
-) -> GraphDrawing:
-    """The picture twice, for wide screens and for narrow ones (the page's style shows one of them).
+) -> Panel:
+    """The picture for wide screens, causes on the left, and for narrow ones, causes on top.
 
     chosen   variables to shade, or what each of them is set to
     weights  of some edges, with their intervals: arrows fade with their width
@@ -57,25 +50,59 @@ def graph_svgs(
     link     where the numbers of a node or an edge stand, as an address
     """
     values = None if weights is None else {edge: round(known.value, 2) for edge, known in weights.items()}
-    drawn = [
-        picture_of(model, chosen, weights=values, notes=notes, down=down, least_gap=_GAP) for down in (False, True)
-    ]
-    wide, narrow = map(_Look(label, weights or {}, lit, link).svg, drawn)
-    if drawn[0].width <= drawn[1].width:  # upright it would not be narrower, so it serves both
-        return GraphDrawing(f'<div class="scrolls">{wide}</div>', drawn[0].width)
-    return GraphDrawing(wide_and_narrow(wide, narrow), drawn[0].width)
+    look = _Look(label, weights or {}, lit, link)
+    return Panel(
+        *(look.drawing(picture_of(model, chosen, weights=values, notes=notes, down=down)) for down in (False, True))
+    )
+
+
+def graph_figure(
+    model: WeightedModel | CausalGraph, chosen: Do = (), *, title: str | None = None, caption: str | None = None
+) -> Figure:
+    """The picture of a causal graph, with weights and biases where the model has them.
+
+    chosen   variables to highlight, or what each of them is set to; the best action in most cases
+    caption  default: how to read the picture
+    """
+    graph = model if isinstance(model, CausalGraph) else model.graph
+    said = f"The causal graph: what causes {graph.target}" + ("." if model is graph else ", with weights.")
+    return Figure(
+        f"What causes {graph.target}" if title is None else title,
+        _legend(model, picture_of(model, chosen)) if caption is None else caption,
+        said,
+        (graph_panel(model, chosen, label=said),),
+    )
+
+
+def _legend(model: WeightedModel | CausalGraph, picture: Picture) -> str:
+    """How to read a graph's picture."""
+    kinds = {box.kind for box in picture.boxes}
+    parts = ["Filled: the target."]
+    if "chosen" in kinds:
+        parts.append("Shaded: the best set.")
+    if "latent" in kinds:
+        parts.append("Dashed: hidden.")
+    if "context" in kinds:
+        parts.append("Square: known before acting.")
+    if any(arrow.harmful for arrow in picture.arrows):
+        parts.append("Red: makes its effect less likely.")
+    if picture.weights_shown:
+        parts.append("On an arrow: its weight.")
+    elif isinstance(model, WeightedModel):
+        parts.append("The thicker an arrow, the larger its weight.")
+    return " ".join(parts)
 
 
 @dataclass(frozen=True)
 class _Look:
-    """How a picture is drawn: what `graph_svgs` is told."""
+    """How a picture is drawn: what `graph_panel` is told."""
 
     label: str
     weights: Mapping[Edge, Known]
     lit: Collection[Edge] | None
     link: Callable[[str | Edge], str] | None
 
-    def svg(self, picture: Picture) -> str:
+    def drawing(self, picture: Picture) -> Drawing:
         arrows = [self._arrow(arrow, picture) for arrow in picture.arrows]
         texts = [self._weight(arrow) for arrow in picture.arrows if arrow.text and picture.weights_shown]
         boxes = [self._box(box) for box in picture.boxes]
@@ -87,7 +114,7 @@ class _Look:
         content = "".join([*arrows, *texts, *boxes])
         if left or top:
             content = element("g", content, transform=f"translate({-left:.1f} {-top:.1f})")
-        return drawing(width, height, content, self.label, "graph", interactive=self.link is not None, least=0.62)
+        return Drawing(width, height, content, self.label, "graph", self.link is not None, 0.62)
 
     def _classes(self, arrow: Arrow) -> str:
         harm = " harm" if arrow.harmful else ""

@@ -18,6 +18,7 @@ from dobandit.documents.live import (
 )
 from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import StoredTrial
+from dobandit.experiment.trial import trial_of
 from dobandit.service.api import schemas
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
 
@@ -31,7 +32,7 @@ def ask(request: Request, experiment: int, body: Body) -> Response:
     given, found = said(request, body, *_ASK), house_of(request).at_work(experiment)
 
     def kept(written: list[StoredTrial]) -> dict[str, Any]:
-        return {"trials": [trial_document(found.handed_out(trial), found.interval_words) for trial in written]}
+        return {"trials": [trial_document(trial_of(trial, found.columns), found.interval_words) for trial in written]}
 
     return perform(request, "ask", lambda: found.ask(**given), body=body, name=found.name, kept=kept, status=201)
 
@@ -109,6 +110,6 @@ def import_rounds(request: Request, experiment: int, body: Body) -> Response:
         return imported_document(numbers, sum(trial.rounds for trial in written), noted)
 
     def act() -> range:
-        return found.import_noted(source, noted.append)
+        return found.log.import_noted(source, noted.append)
 
     return perform(request, "import", act, body=body, name=found.name, kept=kept, status=201)

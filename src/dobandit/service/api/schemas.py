@@ -109,7 +109,7 @@ _ROW = {
     "rounds": 1,
 }
 _STATUS = {"id": 1, "name": "spring", "policy": "causal-ucb", "target": "buy", "trials": 41, "pending": 1, "told": 40}
-_BEST = {"do": {"coupon": 1}, "mean": 0.2, "interval": [0.11, 0.34], "rounds": 40}
+_BEST = {"do": {"coupon": 1}, "mean": 0.2, "interval": [0.11, 0.34], "rounds": 40, "level": 0.95}
 _RECOMMENDED = {
     "do": {"coupon": 1},
     "value": 0.22,

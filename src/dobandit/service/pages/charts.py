@@ -11,12 +11,12 @@ from markupsafe import Markup
 
 from dobandit.experiment.answers import EdgeEstimate
 from dobandit.experiment.status import mean_of
+from dobandit.experiment.stretches import Stretches
 from dobandit.policy.answers import Recommendation
 from dobandit.report.drawn.bars import Value, values_chart
 from dobandit.report.drawn.course import Row, Stage, interval_chart, reward_chart, tried_chart
+from dobandit.service.page_cache import Answers, PageCache
 from dobandit.service.pages import graphs, words
-from dobandit.service.pages.course import Course, Known
-from dobandit.service.pages.desks import Answers, Desk
 from dobandit.service.pages.rendering import drawn
 from dobandit.texts import counted, with_interval
 
@@ -65,57 +65,56 @@ def values_picture(answers: Answers, target: str, teller: str) -> Markup | None:
     return drawn(values_chart(rows, f"{target}: {said}"))
 
 
-def rewards_picture(course: Course, target: str, continuous: bool) -> Markup | None:
-    stretches = course.stretches
-    if not any(stretch.rounds for stretch in stretches):
+def rewards_picture(stretches: Stretches, target: str, continuous: bool) -> Markup | None:
+    if not any(stretch.rounds for stretch in stretches.every):
         return None
     seen = []
-    for first, part in course.parts(_BINS):
+    for first, part in stretches.parts(_BINS):
         if part.rounds:
             mean = mean_of(part.total, part.rounds, continuous)
             seen.append(Stage(first, first + part.trials, mean.value, *mean.interval))
     predicted = [
         Stage(
-            i * course.width,
-            i * course.width + stretch.trials,
+            i * stretches.width,
+            i * stretches.width + stretch.trials,
             *(part / stretch.foretold for part in (stretch.predicted, stretch.low, stretch.high)),
         )
-        for i, stretch in enumerate(stretches)
+        for i, stretch in enumerate(stretches.every)
         if stretch.foretold
     ]
     return drawn(reward_chart(seen, predicted, target, f"{target} over time: observed, and as it had been predicted."))
 
 
-def tried_picture(desk: Desk, told: Recommendation | None, links: bool) -> Markup | None:
-    course, columns = desk.course, desk.experiment.columns
-    if not course.stretches:
+def tried_picture(cache: PageCache, told: Recommendation | None, links: bool) -> Markup | None:
+    stretches, columns = cache.stretches, cache.experiment.columns
+    if not stretches.every:
         return None
-    texts, different = course.sets(_SETS)
+    texts, different = stretches.sets(_SETS)
     rows = []
     for text in texts:
         do = columns.decode(text)
-        shares = [stretch.tried[text] / stretch.trials if stretch.trials else 0.0 for stretch in course.stretches]
+        shares = [stretch.tried[text] / stretch.trials if stretch.trials else 0.0 for stretch in stretches.every]
         rows.append(Row(words.sets(do), shares, told is not None and do == told.do))
     if different > len(texts):
         rest = [
             1.0 - sum(stretch.tried[text] for text in texts) / stretch.trials if stretch.trials else 0.0
-            for stretch in course.stretches
+            for stretch in stretches.every
         ]
         rows.append(Row(f"{different - len(texts):,} other sets", [max(share, 0.0) for share in rest]))
     hrefs = {}
-    if course.width == 1 and links:
-        hrefs = {i: f"/experiments/{desk.number}/trials?position={i}" for i in range(len(course.stretches))}
+    if stretches.width == 1 and links:
+        hrefs = {i: f"/experiments/{cache.number}/trials?position={i}" for i in range(len(stretches.every))}
     label = "Which sets were tried when; dot size shows the share of trials."
-    return drawn(tried_chart(rows, course.position, label, hrefs))
+    return drawn(tried_chart(rows, cache.position, label, hrefs))
 
 
-def node_views(desk: Desk, history: Sequence[Known]) -> list[NodeView]:
+def node_views(cache: PageCache) -> list[NodeView]:
     """Every effect that is learned, with the intervals of its causes on the way."""
-    now, shown = history[-1].estimates, graphs.shown_graph(desk.experiment)
+    now, shown = cache.history[-1].estimates, graphs.shown_graph(cache.experiment)
     drawn_edges = set(shown.edges)
     reach = (-1.0 if any(row.low < 0.0 for row in now) else 0.0, 1.0)
     tracks: dict[tuple[str | None, str], list[tuple[int, float, float, float]]] = {}
-    for known in history:
+    for known in cache.history:
         for row in known.estimates:
             value, low, high = (min(max(part, reach[0]), reach[1]) for part in (row.value, row.low, row.high))
             tracks.setdefault((row.cause, row.effect), []).append((known.position, value, low, high))

@@ -14,14 +14,13 @@ from starlette.datastructures import FormData
 
 from dobandit.errors import DobanditError, GraphError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
-from dobandit.graph.formats import load_json, parse_graph, sniff
+from dobandit.graph.formats import draft_of, load_json, parse_graph, plain_text, sniff
 from dobandit.graph.formats.draft import GraphDraft, usual_bias
-from dobandit.graph.formats.files import draft_of, plain_text
 from dobandit.graph.hiding import smallest_to_hide, unshared, ways_out, without_causes
 from dobandit.graph.latent import admissible
 from dobandit.model.base import CausalModel
 from dobandit.model.files import is_model_document, model_from_document
-from dobandit.report.drawn.graph import graph_svgs
+from dobandit.report.drawn.graph import graph_panel
 from dobandit.report.picture import drawable
 from dobandit.service.pages.rendering import drawn
 from dobandit.service.requests import text
@@ -199,7 +198,7 @@ def _picture(sketch: Sketch) -> Markup | None:
     lit: set[Edge] | None = None
     if sketch.hidden_paths:
         lit = {edge for path in sketch.hidden_paths for edge in pairwise(path)}
-    return drawn(graph_svgs(graph, (), label=f"The causal graph: what causes {graph.target}.", lit=lit).markup)
+    return drawn(graph_panel(graph, (), label=f"The causal graph: what causes {graph.target}.", lit=lit).markup())
 
 
 # -- the part that each variable plays ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dobandit.experiment.answers import EdgeEstimate
 from dobandit.experiment.experiment import Experiment
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.hiding import changed
-from dobandit.report.drawn.graph import Known, graph_svgs
+from dobandit.report.drawn.graph import Known, graph_panel
 from dobandit.report.picture import drawable
 from dobandit.service.pages import words
 from dobandit.service.pages.rendering import drawn
@@ -85,8 +85,8 @@ def picture(
     leads: Callable[[str | Edge], str] | None = None if page is None else link
     label = f"The causal graph: what causes {graph.target}."
     chosen = {name: value for name, value in do.items() if name in graph}
-    made = graph_svgs(graph, chosen, label=label, weights=weights or None, notes=notes, lit=lit, link=leads)
-    return Picture(drawn(made.markup), made.width > _COLUMN)
+    made = graph_panel(graph, chosen, label=label, weights=weights or None, notes=notes, lit=lit, link=leads)
+    return Picture(drawn(made.markup()), made.wide.width > _COLUMN)
 
 
 def legend(experiment: Experiment, weighted: bool, shaded: str, fading: bool = True) -> list[str]:

@@ -13,12 +13,13 @@ from starlette.responses import Response
 
 from dobandit.errors import DobanditError
 from dobandit.experiment.storage.base import StoredExperiment
+from dobandit.experiment.stretches import Contexts
 from dobandit.report.drawn.course import sparkline
-from dobandit.service.pages.course import Contexts
-from dobandit.service.pages.desks import Answers, Desk, Desks, Segment, desks_of
+from dobandit.service.house import House
+from dobandit.service.page_cache import Answers, PageCache, Segment
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
-from dobandit.service.requests import answering
+from dobandit.service.requests import answering, house_of
 from dobandit.texts import decimals, fixed
 
 router = APIRouter(include_in_schema=False)
@@ -64,8 +65,8 @@ class Line(NamedTuple):
 def experiments_page(request: Request, after: str | None = None, before: str | None = None) -> Response:
     """The experiments by name, a page at a time: those behind a name, or before one."""
     stored, earlier, later = _page_of(request, after, before)
-    desks, until = desks_of(request), time.monotonic() + _SECONDS
-    lines = [_line(desks, one, until) for one in stored]
+    house, until = house_of(request), time.monotonic() + _SECONDS
+    lines = [_line(house, one, until) for one in stored]
     waiting = any(line.waits for line in lines)
     within = after is not None or before is not None
     return page(request, "experiments.html", lines=lines, waiting=waiting, earlier=earlier, later=later, within=within)
@@ -84,22 +85,22 @@ def _page_of(
     return found, first if earlier else None, last if later else None
 
 
-def _line(desks: Desks, stored: StoredExperiment, until: float) -> Line:
+def _line(house: House, stored: StoredExperiment, until: float) -> Line:
     in_time = time.monotonic() < until
     target = _target_in(stored.document)
     if target and not (in_time and stored.closed):
         return Line(stored, target, told=None if stored.closed else 0)
     try:
-        desk = desks.of(stored.id)
-        target = desk.experiment.graph.target
-        if not in_time or not desk.ready(stored):
+        cache = house.pages(stored.id)
+        target = cache.experiment.graph.target
+        if not in_time or not cache.ready(stored):
             return Line(stored, target)
-        answers = desk.answers(desk.usual)
-        segments = desk.segments(_SEGMENTS, until - time.monotonic())
-        line = Line(stored, target, answers=answers, spark=_spark(desk), told=desk.course.told)
-        return line._replace(segments=segments, contexts=desk.course.contexts)
+        answers = cache.answers(cache.usual)
+        segments = cache.segments(_SEGMENTS, until - time.monotonic())
+        line = Line(stored, target, answers=answers, spark=_spark(cache), told=cache.stretches.told)
+        return line._replace(segments=segments, contexts=cache.contexts)
     except DobanditError as error:
-        return Line(stored, trouble=told_to_visitors(error, desks.storage))
+        return Line(stored, trouble=told_to_visitors(error, house.storage))
 
 
 def _target_in(document: str) -> str:
@@ -111,9 +112,9 @@ def _target_in(document: str) -> str:
     return target if isinstance(target, str) else ""
 
 
-def _spark(desk: Desk) -> Markup:
-    values = [part.total / part.rounds for _, part in desk.course.parts(_SMOOTH) if part.rounds]
-    target = desk.experiment.graph.target
+def _spark(cache: PageCache) -> Markup:
+    values = [part.total / part.rounds for _, part in cache.stretches.parts(_SMOOTH) if part.rounds]
+    target = cache.experiment.graph.target
     parts = f"the mean of {target} in {len(values)} parts of the log, one after the other"
     said = (
         f"{parts}: {', '.join(fixed(value, decimals(*values, usual=2)) for value in values)}"

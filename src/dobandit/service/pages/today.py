@@ -66,7 +66,7 @@ def tell(request: Request, number: int, trial: int, form: Form) -> Response:
     """First a look at what will be told; then, confirmed, it is told."""
     experiment = request.app.state.house.at_work(number)
     try:
-        row = experiment.stored_trial(trial)
+        row = experiment.log.stored_trial(trial)
         seen = _observation(experiment, row, form)
         if text(form, "step") != "tell":
             return _check_page(request, number, experiment, row, form)
@@ -100,7 +100,7 @@ def _to(number: int, **query: object) -> Response:
 
 def _closed_words(experiment: Experiment, number: int, again: bool) -> str:
     """What became of a trial, by the log: an address that somebody made up puts no words on the page."""
-    row = experiment.stored_trial(number)
+    row = experiment.log.stored_trial(number)
     if row.state == PENDING:
         return ""
     if row.state != TOLD:
@@ -178,7 +178,7 @@ def _form_page(
     pending = list(experiment.storage.rows(number, state=PENDING, limit=_SHOWN))
     row = None
     if trial is not None:
-        row = experiment.stored_trial(trial)
+        row = experiment.log.stored_trial(trial)
         if row.state != PENDING:
             done, row = done or ("" if trouble else f"Trial {trial} is {row.state} already."), None
     elif len(pending) == 1 and not done:

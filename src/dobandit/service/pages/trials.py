@@ -16,8 +16,8 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.storage.base import ASKED
 from dobandit.report.drawn.bars import Step, waterfall
+from dobandit.service.page_cache import PageCache
 from dobandit.service.pages import graphs
-from dobandit.service.pages.desks import Desk, desks_of
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
 from dobandit.service.requests import answering
@@ -38,18 +38,18 @@ def trials_page(
     position: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
     """The log, a page at a time; the newest page where none is asked for."""
-    stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    if position is not None and (closed := desk.experiment.storage.closed_since(number, position, most=1)):
+    stored, cache = request.app.state.house.stored(number), request.app.state.house.pages(number)
+    if position is not None and (closed := cache.experiment.storage.closed_since(number, position, most=1)):
         return RedirectResponse(f"/experiments/{number}/trials/{closed[0].number}", 303)
     newest = max(stored.trials - _PAGE, 0) - 1
     start = after if "after" in request.query_params else newest
-    rows = desk.experiment.trials(after=start, limit=_PAGE)
+    rows = cache.experiment.trials(after=start, limit=_PAGE)
     return page(
         request,
         "trials.html",
         stored=stored,
         rows=rows,
-        target=desk.experiment.graph.target,
+        target=cache.experiment.graph.target,
         earlier=max(min(start, stored.trials - 1) - _PAGE, -1) if start >= 0 else None,
         later=start + _PAGE if start + _PAGE < stored.trials - 1 else None,
     )
@@ -59,16 +59,16 @@ def trials_page(
 @answering
 def trial_page(request: Request, number: int, trial: int) -> Response:
     """One trial, and why it was chosen."""
-    stored, desk = request.app.state.house.stored(number), desks_of(request).of(number)
-    return page(request, "trial.html", stored=stored, **trial_view(desk, trial, desk.ready(stored)))
+    stored, cache = request.app.state.house.stored(number), request.app.state.house.pages(number)
+    return page(request, "trial.html", stored=stored, **trial_view(cache, trial, cache.ready(stored)))
 
 
-def trial_view(desk: Desk, number: int, ready: bool) -> dict[str, Any]:
+def trial_view(cache: PageCache, number: int, ready: bool) -> dict[str, Any]:
     """What the template shows. ready: whether the log is read, so that the weights are known as they were then."""
-    experiment = desk.experiment
+    experiment = cache.experiment
     row = experiment.trial(number)
-    explained, trouble = None, ""
-    reading = not ready and experiment.stored_trial(number).asked_after > _SHORT  # it would be read a second time
+    explained, trouble, asked_after = None, "", experiment.log.stored_trial(number).asked_after
+    reading = not ready and asked_after > _SHORT  # it would be read a second time
     if reading:
         pass
     elif row["source"] == ASKED:
@@ -80,16 +80,16 @@ def trial_view(desk: Desk, number: int, ready: bool) -> dict[str, Any]:
             trouble = told_to_visitors(error, experiment.storage)
     else:
         trouble = f"This trial was {row['source']}, not asked for: nobody chose it, so nothing explains it."
-    estimates = desk.course.at(experiment.stored_trial(number).asked_after).estimates if ready else ()
+    estimates = cache.at(asked_after).estimates if ready else ()
     return {
         "reading": reading,
-        "read": desk.course.read,
+        "read": cache.read,
         "experiment": experiment,
         "row": row,
         "explained": explained,
         "trouble": trouble,
         "target": experiment.graph.target,
-        "picture": _picture(desk, row, explained, estimates),
+        "picture": _picture(cache, row, explained, estimates),
         "fall": None if explained is None else _fall(explained, experiment.graph.target),
         "legend": _legend(experiment, bool(estimates), bool(row["do"])),
         "interval_words": experiment.interval_words,
@@ -104,16 +104,16 @@ def _legend(experiment: Experiment, weighted: bool, sets: bool) -> list[str]:
 
 
 def _picture(
-    desk: Desk, row: dict[str, Any], explained: Explanation | None, estimates: Sequence[EdgeEstimate]
+    cache: PageCache, row: dict[str, Any], explained: Explanation | None, estimates: Sequence[EdgeEstimate]
 ) -> graphs.Picture:
     """The graph with the paths lit by which the trial was expected to work; of all that was set, where no path says."""
-    experiment = desk.experiment
+    experiment = cache.experiment
     graph = graphs.shown_graph(experiment)
     lit = graphs.edges_between(graph, [name for name in row["do"] if name in graph])
     if explained is not None and explained.paths:
         listed = {edge for path in explained.paths if not path.from_bias for edge in pairwise(path.names)}
         lit = listed & set(graph.edges)
-    return graphs.picture(experiment, estimates, row["do"], lit=lit, page=f"/experiments/{desk.number}")
+    return graphs.picture(experiment, estimates, row["do"], lit=lit, page=f"/experiments/{cache.number}")
 
 
 def _fall(told: Explanation, target: str) -> Markup | None:

@@ -9,53 +9,50 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Self
 
+from dobandit.errors import StorageError
+from dobandit.experiment.accumulator import Accumulator
 from dobandit.experiment.columns import Columns
-from dobandit.experiment.ledger import closed_parts
 from dobandit.experiment.row_encoding import split_batch
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, TOLD, Storage
 
-FIELDS = ("state", "source", "control", "do", "observation", "counts", "late", "partial", "rounds")
 CONTROL, TREATED = "control", "treated"
-Progress = Callable[[int, int], None]  # how many closed trials were added up, and how many there are
 EVERY = 1000  # closed trials after which the sums are kept
 
 
-class Tally:
-    """Sums over the first `position` closed trials."""
+class StatusSums(Accumulator):
+    """Trials by state, rounds, and the sum of the target."""
+
+    fields = ("state", "source", "control", "do", "observation", "counts", "late", "partial", "rounds", "closed_at")
 
     def __init__(self, columns: Columns) -> None:
-        self.columns, self.position, self.kept = columns, 0, 0  # kept: the position that the storage has
+        super().__init__(columns)
+        self.kept = 0  # the position that the storage has
         self.states = dict.fromkeys((TOLD, FAILED, ABANDONED), 0)
         self.late = self.partial = self.rounds = 0
         self.last_told_at: float | None = None
         self.seen: dict[str, tuple[int, Fraction]] = {}  # by whose rounds they are: how many saw the target, its sum
         self.untaught = dict.fromkeys(columns.names, 0)
-        self._target = columns.names.index(columns.graph.target)
 
-    def follow(self, storage: Storage, experiment: int, until: int, progress: Progress | None = None) -> None:
-        """Take in the closed trials up to `until`. progress: called after each part of a long log"""
-        for part in closed_parts(storage, experiment, self.position, until, (*FIELDS, "closed_at")):
-            self._add(Counter(row[:-1] for row in part))
-            told_at = [row[-1] for row in part if row[0] == TOLD and row[-1] is not None]
-            self.last_told_at = max([*told_at, self.last_told_at or -math.inf]) if told_at else self.last_told_at
-            if progress is not None and self.position < until:
-                progress(self.position, until)
-
-    def _add(self, groups: Mapping[tuple[Any, ...], int]) -> None:
-        """Take in the next closed trials: their FIELDS, and how many are equal."""
-        for _, _, _, do, seen, counts, *_ in groups:  # one that cannot be read is refused before anything is taken in
+    def add(self, part: Sequence[Any]) -> None:
+        groups = Counter(row[:-1] for row in part)  # but for the time, trials repeat themselves
+        for _, _, _, do, seen, counts, *_ in groups:
             self.columns.values(do)
             for text in split_batch(seen, counts)[0] if seen is not None else ():
                 self.columns.values(text)
+        self._add(groups)
+        told_at = [row[-1] for row in part if row[0] == TOLD and row[-1] is not None]
+        self.last_told_at = max([*told_at, self.last_told_at or -math.inf]) if told_at else self.last_told_at
+
+    def _add(self, groups: Mapping[tuple[Any, ...], int]) -> None:
         for (state, source, control, do, seen, counts, late, partial, rounds), times in groups.items():
             self.states[state] += times
             self.late += late * times
             self.partial += partial * times
-            self.position += times
             if state == TOLD and seen is not None:
                 whose = source if source != ASKED else CONTROL if control else TREATED
                 for text, count in zip(*split_batch(seen, counts), strict=True):
@@ -64,7 +61,7 @@ class Tally:
 
     def _add_rounds(self, whose: str, do: str, text: str, times: int) -> None:
         row = self.columns.values(text)
-        value = row[self._target]
+        value = row[self.target]
         if value is not None:
             rounds, total = self.seen.get(whose, (0, Fraction(0)))
             exact = value if type(value) is int else Fraction(value)  # in whatever order it is added
@@ -79,8 +76,6 @@ class Tally:
         rounds = sum(rounds for rounds, _ in some)
         return (float(sum((total for _, total in some), Fraction(0))), rounds) if rounds else None
 
-    # -- as the storage keeps it -------------------------------------------------------------------------------------
-
     def to_text(self) -> str:
         sums = {name: getattr(self, name) for name in ("states", "late", "partial", "rounds", "last_told_at")}
         sums["untaught"] = {name: rounds for name, rounds in self.untaught.items() if rounds}
@@ -90,17 +85,29 @@ class Tally:
     @classmethod
     def kept_in(cls, storage: Storage, experiment: int, columns: Columns) -> Self:
         """What the storage has kept; nothing where that cannot be read: it can always be added up again."""
-        kept, tally = storage.tally(experiment), cls(columns)
+        kept, sums = storage.tally(experiment), cls(columns)
         if kept is None:
-            return tally
+            return sums
         try:
-            sums = json.loads(kept[1])
-            tally.seen = {whose: (int(n), Fraction(total)) for whose, (n, total) in sums["seen"].items()}
-            tally.states |= {state: int(n) for state, n in sums["states"].items() if state in tally.states}
-            tally.untaught |= {name: int(n) for name, n in sums["untaught"].items() if name in tally.untaught}
-            tally.late, tally.partial, tally.rounds = (int(sums[name]) for name in ("late", "partial", "rounds"))
-            tally.last_told_at = None if sums["last_told_at"] is None else float(sums["last_told_at"])
-            tally.position = tally.kept = int(kept[0])
+            said = json.loads(kept[1])
+            sums.seen = {whose: (int(n), Fraction(total)) for whose, (n, total) in said["seen"].items()}
+            sums.states |= {state: int(n) for state, n in said["states"].items() if state in sums.states}
+            sums.untaught |= {name: int(n) for name, n in said["untaught"].items() if name in sums.untaught}
+            sums.late, sums.partial, sums.rounds = (int(said[name]) for name in ("late", "partial", "rounds"))
+            sums.last_told_at = None if said["last_told_at"] is None else float(said["last_told_at"])
+            sums.position = sums.kept = int(kept[0])
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ZeroDivisionError):
             return cls(columns)
-        return tally if sum(tally.states.values()) == tally.position else cls(columns)
+        return sums if sum(sums.states.values()) == sums.position else cls(columns)
+
+    @staticmethod
+    def kept_at(position: int) -> bool:
+        """Whether whoever closes a trial keeps the sums here."""
+        return position % EVERY == 0
+
+    def keep(self, storage: Storage, experiment: int) -> None:
+        """Where it is worth it. What may not be written is not needed either: it only saves time."""
+        if self.position - self.kept >= EVERY:
+            with suppress(StorageError):
+                storage.keep_tally(experiment, self.position, self.to_text())
+            self.kept = self.position

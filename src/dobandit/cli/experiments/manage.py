@@ -7,22 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dobandit.cli import options
+from dobandit.cli.check import MEDIATORS
 from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.group import common, count_of
-from dobandit.cli.experiments.printing import MOST_ON_A_LINE, digits, duration, moment, print_facts, values
-from dobandit.cli.models import MEDIATORS
-from dobandit.cli.options import (
-    LEASE_HELP,
-    effects_option,
-    graph_options,
-    hide_of,
-    lease_of,
-    link_option,
-    links_of,
-    read_structure,
-    rule_options,
-    rule_words,
-)
+from dobandit.cli.experiments.printing import Fact, digits, duration, estimated, moment, print_facts, values
 from dobandit.cli.output import answer, names, print_json, print_table, say
 from dobandit.cli.storage import kept, opened
 from dobandit.documents import live as documents
@@ -42,10 +31,12 @@ if TYPE_CHECKING:
 @click.option("--policy", metavar="NAME[:KEY=VALUE,...]", help="Default: causal-ucb.")
 @click.option("--horizon", type=click.IntRange(min=1), help="How many rounds there will be, if that is known.")
 @click.option("--seed", type=click.IntRange(min=0), help="Default: drawn at random, and kept.")
-@click.option("--lease", metavar="TIME", help=LEASE_HELP + " Default: never.")
-@graph_options
-@link_option("How causes add up: auto, identity, logistic, ... Default, for other nodes too: auto with causal-ucb.")
-@effects_option("as the policy takes it")
+@options.lease_option("never")
+@options.graph_options
+@options.link_option(
+    "How causes add up: auto, identity, logistic, ... Default, for other nodes too: auto with causal-ucb."
+)
+@options.effects_option("as the policy takes it")
 @click.option("--continuous", is_flag=True, help="Values are numbers from 0 to 1, not only 0 and 1.")
 @click.option(
     "--control", type=float, default=0.0, metavar="SHARE", help="Share of rounds in which nothing is set, such as 0.1."
@@ -62,15 +53,13 @@ if TYPE_CHECKING:
     type=click.Path(),
     help="Begin with what is known from before: a .csv, .csv.gz or .parquet file, as `dobandit rank` takes it.",
 )
-@rule_options
+@options.rule_options
 @click.option("--if-exists", type=click.Choice(["error", "open"]), default="error", show_default=True)
 @common
 def create_command(
     name: str,
     file: str,
-    hide: tuple[str, ...],
     links: tuple[str, ...],
-    lease: str | None,
     storage: str,
     as_json: bool,
     history: str | None,
@@ -91,17 +80,15 @@ def create_command(
       dobandit experiment create spring funnel.txt -k 2 --history visits.csv
     """
     settable_said = bool(given["controllable"])
-    what = read_structure(file, given)
+    what = options.read_structure(file, given)
     with kept(storage) as place:
         found = if_exists == "open" and place.find(name) is not None
-        rules = rule_words(given)  # what is left of what was given, `create_experiment` takes as it is
+        rules = options.rule_words(given)  # what is left of what was given, `create_experiment` takes as it is
         experiment = create_experiment(
             name,
             what,
             storage=place,
-            lease=lease_of(lease),
-            links=links_of(links, what),
-            hide=hide_of(hide),
+            links=options.links_of(links, what),
             history=history,
             if_exists=if_exists,
             **rules,
@@ -112,7 +99,7 @@ def create_command(
         print_json(documents.created_document(experiment, not found))
         return
     say(f"experiment {name} {'opened' if found else 'created'} in {place.url}")
-    out.print_facts(definition_rows(experiment))
+    print_facts(definition_rows(experiment))
     if begun:
         say(f"it begins with {counted(begun, 'round')} from {history}")
     mediators = experiment.graph.settable_mediators
@@ -141,7 +128,7 @@ def list_command(storage: str, as_json: bool) -> None:
     elif not found:
         say(f"no experiments in {place.url}; dobandit experiment create begins one")
     else:
-        cells = [(e.name, f"{e.trials:,}", f"{e.trials - e.closed:,}", out.moment(e.created_at)) for e in found]
+        cells = [(e.name, f"{e.trials:,}", f"{e.trials - e.closed:,}", moment(e.created_at)) for e in found]
         print_table(["experiment", "trials", "pending", "created"], cells, right=[1, 2])
 
 
@@ -224,33 +211,24 @@ def print_status(experiment: Experiment, status: Status) -> None:
         *definition_rows(experiment),
         ("created", moment(status.created_at)),
         ("trials", ", ".join(words) or "none yet"),
+        ("to hand out again", status.expired and f"{status.expired} whose lease ran out"),
+        ("rounds", status.rounds != status.told and f"{status.rounds:,} in the trials that were told"),
+        (f"{status.target} so far", mean),
+        (f"{status.target} in control rounds", status.control and _mean(status.control)),
+        (f"{status.target} in the others", status.control and _mean(status.treated)),
+        ("may stop", status.stop_within is not None and _stopping(status, experiment.delta)),
     ]
-    if status.expired:
-        rows.append(("to hand out again", f"{status.expired} whose lease ran out"))
-    if status.rounds != status.told:
-        rows.append(("rounds", f"{status.rounds:,} in the trials that were told"))
-    rows.append((f"{status.target} so far", mean))
-    if status.control is not None:
-        rows.append((f"{status.target} in control rounds", _mean(status.control)))
-        rows.append((f"{status.target} in the others", _mean(status.treated)))
-    if status.stop_within is not None:
-        rows.append(("may stop", _stopping(status, experiment.delta)))
-    rows += [
-        (
-            f"nothing about {name}",
-            f"was learned from {counted(rounds, 'told round')}, because its value or a cause's value was missing",
-        )
-        for name, rounds in status.untaught.items()
-    ]
+    for name, rounds in status.untaught.items():
+        because = "because its value or a cause's value was missing"
+        rows.append((f"nothing about {name}", f"was learned from {counted(rounds, 'told round')}, {because}"))
     print_facts([*rows, ("last told", moment(status.last_told_at))])
 
 
 def _mean(mean: Mean | None) -> str:
     if mean is None:
         return "none seen yet"
-    return out.estimated(
-        mean.value, mean.interval, f", 95% confidence, valid at every look; {counted(mean.rounds, 'round')}"
-    )
+    how = f", 95% confidence, valid at every look; {counted(mean.rounds, 'round')}"
+    return estimated(mean.value, mean.interval, how)
 
 
 def _stopping(status: Status, delta: float) -> str:
@@ -263,51 +241,44 @@ def _stopping(status: Status, delta: float) -> str:
     return f"not yet: so far {gap_words(status.gap, delta)}; wanted {status.stop_within:g}"
 
 
-def definition_rows(experiment: Experiment) -> list[tuple[str, str]]:
+def definition_rows(experiment: Experiment) -> list[Fact]:
     graph, kept = experiment.graph, experiment.definition.document
-    rules, links, problem = kept["rules"], kept["links"], experiment.definition.problem
-    levers = problem.rules.levers
+    rules, problem = kept["rules"], experiment.definition.problem
+    levers, hidden, always_set = problem.rules.levers, problem.hidden, problem.rules.always_set
     settable = [
         name if levers.get(name, (1.0,)) == (1.0,) else f"{name} ({' or '.join(f'{to:g}' for to in levers[name])})"
         for name in graph.controllable
-        if name not in (*rules["forbid"], *problem.hidden) and name in rules.get("available", graph.controllable)
+        if name not in (*rules["forbid"], *hidden) and name in rules.get("available", graph.controllable)
     ]
     most = [] if rules["budget"] is None else [f"at most {rules['budget']}"]
     most += [] if rules["total_cost"] is None else [f"what costs at most {rules['total_cost']:g}"]
-    rows = [
+    by_link: dict[str, list[str]] = {}
+    for name, link in kept["links"].items():
+        if name not in hidden:
+            by_link.setdefault(_link(link), []).append(name)
+    control, stop = experiment.definition.control, experiment.definition.stop_within
+    return [
         ("target", graph.target + (", a number from 0 to 1" if kept["continuous"] else "")),
         ("variables", f"{len(graph)}, with {graph.edge_count} edges"),
-        ("to set", f"{', '.join(most)} of {names(settable, MOST_ON_A_LINE)}"),
+        ("to set", f"{', '.join(most)} of {names(settable)}"),
         ("sizes", problem.sets_in_words()),
-    ]
-    rows += [(key, names(rules[key], MOST_ON_A_LINE)) for key in ("require", "forbid") if rules[key]]
-    rows += [("exclusive", names(group, MOST_ON_A_LINE)) for group in rules["exclusive"]]
-    rows += [("costs", values(rules["costs"]) + ", others 1")] if rules["costs"] else []
-    rows += [("context", f"{names(graph.context, MOST_ON_A_LINE)}, known before acting")] if graph.context else []
-    rows += [("hidden", names(graph.latent, MOST_ON_A_LINE))] if graph.latent else []
-    if problem.hidden:
-        rows.append(("counts as hidden", f"{names(problem.hidden, MOST_ON_A_LINE)}: kept in the log, not learned from"))
-    if problem.rules.always_set:
-        rows.append(
-            ("always set", f"{names(problem.rules.always_set, MOST_ON_A_LINE)}: rounds without it teach nothing")
-        )
-    if problem.obstacle is not None:
-        rows.append(("hidden causes", "cannot be removed: sets are compared by their own rounds alone"))
-    by_link: dict[str, list[str]] = {}
-    for name, link in links.items():
-        if name not in problem.hidden:
-            by_link.setdefault(_link(link), []).append(name)
-    rows += [("link", f"{link} for {names(nodes, MOST_ON_A_LINE)}") for link, nodes in by_link.items()]
-    within = experiment.definition.stop_within
-    return [
-        *rows,
+        ("require", rules["require"] and names(rules["require"])),
+        ("forbid", rules["forbid"] and names(rules["forbid"])),
+        *(("exclusive", names(group)) for group in rules["exclusive"]),
+        ("costs", rules["costs"] and f"{values(rules['costs'])}, others 1"),
+        ("context", graph.context and f"{names(graph.context)}, known before acting"),
+        ("hidden", graph.latent and names(graph.latent)),
+        ("counts as hidden", hidden and f"{names(hidden)}: kept in the log, not learned from"),
+        ("always set", always_set and f"{names(always_set)}: rounds without it teach nothing"),
+        ("hidden causes", problem.obstacle and "cannot be removed: sets are compared by their own rounds alone"),
+        *(("link", f"{link} for {names(nodes)}") for link, nodes in by_link.items()),
         ("effects", "no cause does harm" if problem.effects == "nonnegative" else "some cause may do harm"),
         ("policy", experiment.definition.policy_text),
         ("horizon", "not known" if kept["horizon"] is None else f"{kept['horizon']:,} rounds"),
         ("seed", str(kept["seed"])),
         ("lease", "none" if kept["lease"] is None else duration(kept["lease"])),
-        *([("control", f"nothing is set in {kept['control']:.3g} of the rounds")] if kept["control"] else []),
-        *([("to stop", f"when {gap_words(within, experiment.delta)}")] if within is not None else []),
+        ("control", control and f"nothing is set in {control:.3g} of the rounds"),
+        ("to stop", stop is not None and f"when {gap_words(stop, experiment.delta)}"),
     ]
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
 from copy import copy
 from itertools import groupby
 from operator import attrgetter
@@ -13,90 +11,70 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.experiment.accumulator import Accumulator
+from dobandit.experiment.checkpoints import Checkpoints
 from dobandit.experiment.columns import Columns
 from dobandit.experiment.definition import Definition
-from dobandit.experiment.milestones import Milestones
 from dobandit.experiment.row_encoding import split_batch
 from dobandit.experiment.storage.base import TOLD, ClosedTrial, Storage, StoredTrial
-from dobandit.experiment.storage.errors import damaged
 from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import GraphEvidence
-from dobandit.policy.learner import Learner
 
-PART = 10_000  # closed trials in memory at a time
 RECKONED = ", which the learner now reckons with"
 
 
-class Replica:
-    """Knows the log up to `position`."""
+class ReplayedLearner(Accumulator):
+    """A learner that has taken in the first `position` closed trials.
 
-    def __init__(self, definition: Definition, columns: Columns) -> None:
-        self.columns = columns
+    checkpoints  keeps copies of it on the way
+    """
+
+    def __init__(self, definition: Definition, columns: Columns, checkpoints: Checkpoints | None = None) -> None:
+        super().__init__(columns)
         self.learner = definition.learner.copy()
         self.seed, self.control = definition.seed, definition.control
-        self.position = 0
+        self._checkpoints = checkpoints
         unwatched = self.learner.keeps_model and not self.learner.engine.watches_graph
         self._evidence = GraphEvidence(self.learner.problem) if unwatched else None  # else the engine counts
         self._doubts: tuple[str, ...] | None = ()  # None: to be worked out anew
 
-    def resume(self, position: int, learner: Learner) -> None:
-        """Go on from what a learner knew after `position` closed trials; what these say against the graph is left out
-        where the learner's engine does not count it."""
-        self.position, self.learner, self._evidence = position, learner.copy(), None
-
-    def copy(self) -> Replica:
+    def copy(self) -> ReplayedLearner:
         """One that knows the same, and follows the log by itself from now on."""
         twin = copy(self)
         twin.learner = self.learner.copy()
         twin._evidence = None if self._evidence is None else self._evidence.copy()
         return twin
 
-    def catch_up(self, storage: Storage, experiment: int, until: int, way: Milestones | None = None) -> None:
-        """Take in the closed trials up to `until`, in parts: a long log is never in memory as a whole.
+    def read(self, storage: Storage, experiment: int, most: int) -> Sequence[ClosedTrial]:
+        """With their checksums compared."""
+        return storage.closed_since(experiment, self.position, most)
 
-        way  keeps copies of what is known on the way
-        """
-        with _without_collector() if until - self.position > PART else nullcontext():
-            while self.position < until:
-                part = storage.closed_since(experiment, self.position, min(PART, until - self.position))
-                if not part:
-                    storage.counters(experiment)  # which raises where it was deleted meanwhile
-                    raise damaged(experiment, storage.url)
-                self._follow_on_the_way(part, way)
-
-    def _follow_on_the_way(self, part: Sequence[ClosedTrial], way: Milestones | None) -> None:
+    def add(self, part: Sequence[ClosedTrial]) -> None:
         while part:
-            room = len(part) if way is None else way.room(self.position)
-            self.follow(part[:room])
+            room = len(part) if self._checkpoints is None else self._checkpoints.room(self.position)
+            self._take(part[:room])
             part = part[room:]
-            if way is not None:
-                way.passed(self)
+            if self._checkpoints is not None:
+                self._checkpoints.passed(self)
 
-    def follow(self, closed: Sequence[ClosedTrial]) -> None:
-        """Take in the next part of the log."""
-        if not closed:
-            return
+    def _take(self, closed: Sequence[ClosedTrial]) -> None:
         # A trial of many rows is a batch whose rows have no order; all others are rounds in the order of the log.
-        # It makes no difference how much of the log is taken in at once.
         told = [trial for trial in closed if trial.state == TOLD]
         groups = [(False, told)]
         if any(map(attrgetter("counts"), told)):
             groups = [(summed, list(part)) for summed, part in groupby(told, lambda trial: trial.counts is not None)]
         parts = [(summed, *batches_of(part, self.columns)) for summed, part in groups if part]
         for summed, rounds, sizes in parts:  # all can be read, or nothing is taken in
-            self._learn(summed, rounds, sizes)
+            if summed:
+                self.learner.take_batches(rounds, sizes)
+            else:
+                self.learner.take(rounds)
+            if self._evidence is not None:
+                self._evidence.update(rounds)
+            self._doubts = None
         self.position = closed[-1].position + 1
-
-    def _learn(self, summed: bool, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
-        if summed:
-            self.learner.take_batches(rounds, sizes)
-        else:
-            self.learner.take(rounds)
-        if self._evidence is not None:
-            self._evidence.update(rounds)
-        self._doubts = None
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -142,19 +120,6 @@ class Replica:
         if self.learner.unknowable(action):
             return Estimate(math.nan, 0.0, 1.0)
         return self.learner.engine.predict(action, context)
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Rows of a log hold no cycles, but a million of them make Python look for some again and again, in all that is in
-    memory: that takes nearly half of the time in which a log is read."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def trial_draws(seed: int, number: int, count: int) -> Array:

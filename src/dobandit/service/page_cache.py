@@ -1,4 +1,4 @@
-"""A desk per experiment: what its pages show, computed once for each state of the log."""
+"""What the pages of an experiment show, computed once for each state of the log."""
 
 from __future__ import annotations
 
@@ -6,25 +6,33 @@ import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
-
-from fastapi import Request
 
 from dobandit.errors import DobanditError
 from dobandit.experiment.advice import MOST_DIAGNOSED
-from dobandit.experiment.answers import BestObserved
+from dobandit.experiment.answers import BestObserved, EdgeEstimate, edge_estimates
 from dobandit.experiment.diagnosis.findings import node_lines
 from dobandit.experiment.diagnosis.parts import CONTRADICTS
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import StoredExperiment
+from dobandit.experiment.stretches import CONTEXTS, Contexts, Stretches
 from dobandit.policy.answers import Recommendation
-from dobandit.service.house import House
-from dobandit.service.pages.course import CONTEXTS, Course
+from dobandit.policy.learner import Learner
 from dobandit.service.problems import told_to_visitors
 from dobandit.service.settings import Settings
 
 _KEPT = 4 * CONTEXTS  # answers
 _USUAL = Settings()
+
+
+class Known(NamedTuple):
+    """What was known after `position` closed trials; best: what was recommended then, where that is asked for."""
+
+    position: int
+    rounds: int = 0
+    estimates: Sequence[EdgeEstimate] = ()
+    best: Recommendation | None = None
 
 
 class Answers(NamedTuple):
@@ -45,12 +53,15 @@ class Segment(NamedTuple):
     answers: Answers | None
 
 
-class Desk:
-    """Of one experiment."""
+class PageCache:
+    """Of one experiment. Safe to use from several threads."""
 
-    def __init__(self, experiment: Experiment, number: int, settings: Settings = _USUAL) -> None:
-        self.experiment, self.number, self.settings = experiment, number, settings
-        self.course = Course(experiment, number)
+    def __init__(self, experiment: Experiment, settings: Settings = _USUAL) -> None:
+        self.experiment, self.settings = experiment, settings
+        self.state, self.number = experiment.log.state, experiment.log.experiment
+        self.stretches, self.contexts = Stretches(experiment.columns), Contexts()
+        self.history: Sequence[Known] = [Known(0)]  # what was known at the checkpoints, and now
+        self._log_lock = threading.Lock()  # of who reads the log
         self._lock = threading.Lock()
         self._reader: threading.Thread | None = None
         self._following = False  # whether the reader is still at the log
@@ -58,17 +69,68 @@ class Desk:
         self._answers: dict[object, Answers] = {}
         self._seconds = 0.0  # that the last answers took
 
+    # -- the log ---------------------------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        """How many closed trials the pages know of."""
+        return self.history[-1].position
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds these had."""
+        return self.history[-1].rounds
+
+    @property
+    def keeps_model(self) -> bool:
+        """Whether the policy learns what causes do."""
+        return self.experiment.definition.learner.keeps_model
+
+    @property
+    def read(self) -> int:
+        """How many closed trials were read, while they are: by the learner, and then for the sums."""
+        return (self.state.position + self.stretches.position) // 2
+
+    def follow(self) -> None:
+        """Read on to the end of the log."""
+        with self._log_lock:
+            with self.state.asking:
+                self.state.follow()
+                now = self.state.learner.copy()
+            self.stretches.follow(self.state.storage, self.number, now.position)
+            before = {known.position: known for known in self.history}
+            way = [one for one in self.state.checkpoints.kept if one.position < now.position]
+            known = [before.get(one.position) or _known(one.position, one.learner) for one in (*way, now)]
+            self.contexts = self.stretches.contexts()
+            self.history = [self._begin, *known] if now.position else [self._begin]
+
+    @cached_property
+    def _begin(self) -> Known:
+        return _known(0, self.experiment.definition.learner.copy())
+
+    def at(self, position: int, context: Mapping[str, float] | None = None) -> Known:
+        """What was known after so many closed trials; with what was recommended then, where a context is given, which
+        is empty if the graph has none."""
+        with self.state.answering:
+            then = self.state.then(min(position, self.position))
+            found = _known(then.position, then.learner)
+            if context is None or not found.rounds:
+                return found
+            return found._replace(best=then.learner.best(context=dict(context) or None))
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+
     def ready(self, stored: StoredExperiment) -> bool:
         """Whether the log is read. A short rest is read at once; a long one by a thread, while pages say so."""
         with self._lock:
             busy = self._reader is not None and self._reader.is_alive()
-            long = stored.closed - self.course.position > self.settings.read_at_once
+            long = stored.closed - self.position > self.settings.read_at_once
             if busy and (long or self._following or not self._answers):
                 return bool(self._answers)
             if long:
                 self._read_on()
                 return False
-        self.course.follow()
+        self.follow()
         return True
 
     def wait(self, stored: StoredExperiment) -> None:
@@ -78,7 +140,7 @@ class Desk:
             if reader is not None:
                 reader.join()
             if not self._answers:  # it could not be read: the same error comes to who waits
-                self.course.follow()
+                self.follow()
 
     def _read_on(self) -> None:
         self._following = True
@@ -88,7 +150,7 @@ class Desk:
     def _read(self) -> None:
         """The log, and then the answers that somebody waits for, or else those that pages begin with."""
         try:
-            self.course.follow()
+            self.follow()
             self._following = False
             with self._lock:
                 self._late = self._late or [self.usual]
@@ -104,7 +166,7 @@ class Desk:
         return self._contexts(1)[0][0]
 
     def _contexts(self, most: int) -> Sequence[tuple[dict[str, float], int]]:
-        return self.course.contexts.most[:most] or [(dict.fromkeys(self.experiment.graph.context, 0.0), 0)]
+        return self.contexts.most[:most] or [(dict.fromkeys(self.experiment.graph.context, 0.0), 0)]
 
     def segments(self, most: int = CONTEXTS, seconds: float = math.inf) -> list[Segment]:
         """What is said of the contexts seen most often; none where the graph has no context.
@@ -128,7 +190,7 @@ class Desk:
             with self._lock:
                 kept = self._answers.get(_key(context))
                 slow = kept is not None and self._seconds > self.settings.newer_seconds
-            if kept is None or kept.closed < self.course.position:
+            if kept is None or kept.closed < self.position:
                 if slow or time.monotonic() > until:
                     late.append(context)
                 else:
@@ -141,7 +203,7 @@ class Desk:
         return found
 
     def _work_out(self, context: Mapping[str, float]) -> Answers:
-        closed, began = self.course.position, time.perf_counter()
+        closed, began = self.position, time.perf_counter()
         given = dict(context) if self.experiment.graph.context else None
         observed = self.experiment.best_observed(context=given)
         try:
@@ -157,7 +219,7 @@ class Desk:
 
     def _findings(self) -> tuple[str, ...]:
         """Failing diagnoses only. Of a very long log `diagnose` says them when it is asked to."""
-        if self.course.history()[-1].learner.rounds > MOST_DIAGNOSED:
+        if self.rounds > MOST_DIAGNOSED:
             return ()
         told = self.experiment.diagnose()
         nodes = [line for node in told.nodes if node.verdict == CONTRADICTS for line in node_lines(node)]
@@ -168,26 +230,5 @@ def _key(context: Mapping[str, float]) -> object:
     return tuple(sorted(context.items()))
 
 
-class Desks:
-    """By the id of the experiment, as long as the house keeps it."""
-
-    def __init__(self, house: House) -> None:
-        self._house, self._lock = house, threading.Lock()
-        self._desks: dict[int, Desk] = {}
-        self.storage = house.storage
-
-    def of(self, number: int, stored: StoredExperiment | None = None) -> Desk:
-        """Raises MissingError where there is no such experiment. stored: as it is kept now, where that is at hand"""
-        experiment = self._house.experiment(number, stored)
-        with self._lock:
-            desk = self._desks.get(number)
-            if desk is None or desk.experiment is not experiment:
-                kept = {i: one for i, one in self._desks.items() if self._house.keeps(i, one.experiment)}
-                desk = Desk(experiment, number, self._house.settings)
-                self._desks = {**kept, number: desk}
-            return desk
-
-
-def desks_of(request: Request) -> Desks:
-    desks: Desks = request.app.state.desks
-    return desks
+def _known(position: int, learner: Learner) -> Known:
+    return Known(position, learner.rounds, edge_estimates(learner) if learner.keeps_model else ())

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dobandit.cli import options
 from dobandit.cli.experiments import printing as out
-from dobandit.cli.experiments.group import common, context_option, of_experiment, seen_options
-from dobandit.cli.options import LEASE_HELP, context_given, lease_of, observation_of, parse_settings, standard_input
-from dobandit.cli.output import answer, print_json, several
-from dobandit.cli.storage import opened
+from dobandit.cli.experiments.group import common, of_experiment
+from dobandit.cli.output import answer, print_json
 from dobandit.documents import live as documents
 from dobandit.errors import DobanditWarning
 from dobandit.texts import counted
@@ -24,27 +23,17 @@ if TYPE_CHECKING:
 @click.command("ask")
 @of_experiment
 @click.option("-n", "count", type=click.IntRange(min=1), default=1, show_default=True, help="How many rounds.")
-@several("--available", help="What can be set now; may be repeated. Default: all.")
-@click.option("--lease", metavar="TIME", help=LEASE_HELP + " Default: the experiment's.")
+@options.available_option
+@options.lease_option("the experiment's")
 @click.option(
     "--size", type=click.IntRange(min=1), default=1, show_default=True, help="Rounds that a trial is planned for."
 )
 @click.option(
-    "--control/--no-control",
-    default=None,
-    help="Set nothing, or let the policy choose. Default: see create.",
+    "--control/--no-control", default=None, help="Set nothing, or let the policy choose. Default: see create."
 )
-@context_option
+@options.context_option
 @common
-def ask_command(
-    experiment: Experiment,
-    count: int,
-    available: tuple[str, ...],
-    lease: str | None,
-    context: tuple[str, ...],
-    as_json: bool,
-    **words: Any,
-) -> None:
+def ask_command(experiment: Experiment, count: int, as_json: bool, **words: Any) -> None:
     """Ask what to set in the next round.
 
     An action that many people or machines get is one trial: --size says how many. With --json an object, or a list of
@@ -58,7 +47,7 @@ def ask_command(
       dobandit experiment ask spring --context mobile=1
       dobandit experiment ask spring -n 3 --available coupon --available email --lease 30m --json
     """
-    asked = experiment.ask(available or None, count, lease_of(lease), context=context_given(context), **words)
+    asked = experiment.ask(n=count, **words)
     trials = asked if isinstance(asked, list) else [asked]
     if as_json:
         said = [documents.trial_document(trial, experiment.interval_words) for trial in trials]
@@ -70,22 +59,12 @@ def ask_command(
 
 
 @click.command("tell")
-@click.argument("name")
+@of_experiment
 @click.argument("trial", type=int)
-@click.argument("seen", nargs=-1, metavar="[NAME=VALUE]...")
-@seen_options
+@options.observation_options
 @click.option("--issued", type=click.IntRange(min=1), help="Which of several hand-outs is told (see ask).")
 @common
-def tell_command(
-    name: str,
-    trial: int,
-    seen: tuple[str, ...],
-    json_file: str | None,
-    rows: str | None,
-    issued: int | None,
-    storage: str,
-    as_json: bool,
-) -> None:
+def tell_command(experiment: Experiment, trial: int, observation: Any, issued: int | None, as_json: bool) -> None:
     """Tell what was seen in a TRIAL.
 
     Variables left out, or given as NAME=?, were not seen; one without any cause that was not set was 0. A trial of many
@@ -95,12 +74,10 @@ def tell_command(
     Examples:
       dobandit experiment tell spring 3 visit=1 buy=0
       dobandit experiment tell spring 4 --rows monday.csv
-      printf 'visit,buy,count\n0,0,880\n1,0,105\n1,1,15\n' | dobandit experiment tell spring 5 --rows -
+      printf 'visit,buy,count\\n0,0,880\\n1,1,120\\n' | dobandit experiment tell spring 5 --rows -
       echo '{"visit": 1, "buy": null}' | dobandit experiment tell spring 3 --json-file -
     """
-    observation = observation_of(seen, json_file, rows)
-    with opened(name, storage) as experiment:
-        told = experiment.tell(trial, observation, issued)
+    told = experiment.tell(trial, observation, issued)
     answer(as_json, documents.numbered_document(told), out.told_words(told))
 
 
@@ -110,7 +87,7 @@ def tell_command(
 @click.argument("reason", default="")
 @common
 def fail_command(experiment: Experiment, trial: int, reason: str, as_json: bool) -> None:
-    """Say that a TRIAL was tried, but gave nothing.
+    """Mark a TRIAL as failed: it was tried, but gave no result.
 
     \b
     Example:
@@ -126,7 +103,7 @@ def fail_command(experiment: Experiment, trial: int, reason: str, as_json: bool)
 @click.argument("trial", type=int)
 @common
 def abandon_command(experiment: Experiment, trial: int, as_json: bool) -> None:
-    """Say that nobody will carry a TRIAL out.
+    """Abandon a TRIAL: nobody will carry it out.
 
     \b
     Example:
@@ -137,20 +114,11 @@ def abandon_command(experiment: Experiment, trial: int, as_json: bool) -> None:
 
 
 @click.command("record")
-@click.argument("name")
-@click.argument("seen", nargs=-1, metavar="[NAME=VALUE]...")
-@several("--do", "settings", metavar="NAME=VALUE", help="What was set; may be repeated.")
-@seen_options
+@of_experiment
+@options.do_option("What was set")
+@options.observation_options
 @common
-def record_command(
-    name: str,
-    seen: tuple[str, ...],
-    settings: tuple[str, ...],
-    json_file: str | None,
-    rows: str | None,
-    storage: str,
-    as_json: bool,
-) -> None:
+def record_command(experiment: Experiment, do: dict[str, float], observation: Any, as_json: bool) -> None:
     """Add a round that nobody asked for, or many with the same --do.
 
     \b
@@ -158,17 +126,15 @@ def record_command(
       dobandit experiment record spring --do coupon=1 visit=1 buy=0
       dobandit experiment record spring --do coupon=1 --rows monday.csv
     """
-    do, observation = parse_settings(settings), observation_of(seen, json_file, rows)
-    with opened(name, storage) as experiment:
-        number = experiment.record(do, observation)
+    number = experiment.record(do, observation)
     answer(as_json, documents.recorded_document(number), f"recorded as trial {number}")
 
 
 @click.command("import")
-@click.argument("name")
+@of_experiment
 @click.argument("file", type=click.Path())
 @common
-def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
+def import_command(experiment: Experiment, file: str, as_json: bool) -> None:
     """Add rounds that happened elsewhere from FILE (.csv, .csv.gz, .parquet).
 
     All of them, or none if one is wrong; - is CSV on standard input. A column per variable, empty where it was not
@@ -181,11 +147,9 @@ def import_command(name: str, file: str, storage: str, as_json: bool) -> None:
       dobandit experiment import spring history.csv
       dobandit experiment export old - | dobandit experiment import new -
     """
-    source = io.StringIO(standard_input()) if file == "-" else file
-    with opened(name, storage) as experiment:
-        noted: list[str] = []
-        numbers = experiment.import_noted(source, noted.append)
-        rounds = experiment.rounds_in(numbers)
+    noted: list[str] = []
+    numbers = experiment.log.import_noted(io.StringIO(options.standard_input()) if file == "-" else file, noted.append)
+    rounds = experiment.rounds_in(numbers)
     for doubt in noted:
         warnings.warn(doubt, DobanditWarning, stacklevel=1)
     trials = f"trial {numbers[0]}" if len(numbers) == 1 else f"trials {numbers[0]} to {numbers[-1]}"

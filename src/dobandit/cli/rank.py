@@ -6,20 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dobandit.cli.options import (
-    context_given,
-    graph_options_but_context,
-    hide_of,
-    link_option,
-    links_of,
-    read_structure,
-    rule_options,
-    rule_words,
-    shown_action,
-)
-from dobandit.cli.output import json_option, print_json, print_table, say, several
+from dobandit.cli import options
+from dobandit.cli.output import json_option, print_json, print_table, say
 from dobandit.oracle.rules import rules_of
-from dobandit.texts import decimals, fixed, printable
+from dobandit.policy.hidden_causes import Hide
+from dobandit.texts import action_words, decimals, fixed, printable
 
 if TYPE_CHECKING:
     from dobandit.fitting.nodes import NodeFit
@@ -31,29 +22,25 @@ if TYPE_CHECKING:
 @click.command("rank")
 @click.argument("data", metavar="DATA", type=click.Path())
 @click.argument("file", metavar="GRAPH_OR_MODEL_FILE", type=click.Path())
-@rule_options
-@graph_options_but_context
-@several(
-    "--context",
-    metavar="NAME=VALUE",
-    help="A variable that is observed before acting, and its value for this ranking; may be repeated.",
-)
-@link_option("Assume a link. Default: chosen by held-out rows.")
+@options.rule_options
+@options.graph_options_but_context
+@options.context_values_option("A variable that is observed before acting, and its value for this ranking")
+@options.link_option("Assume a link. Default: chosen by held-out rows.")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many of the best to show.")
 @click.option("--chart", type=click.Path(), metavar="FILE", help="Draw them into a .png, .svg, .pdf or .html file.")
 @json_option
 def rank_command(
     data: str,
     file: str,
-    hide: tuple[str, ...],
-    context: tuple[str, ...],
+    hide: Hide,
+    context: dict[str, float] | None,
     links: tuple[str, ...],
     top: int,
     chart: str | None,
     as_json: bool,
     **given: Any,
 ) -> None:
-    """What every allowed set would bring, from DATA (.csv, .csv.gz, .parquet), best first.
+    """Rank every allowed set by what it would bring, from DATA (.csv, .csv.gz, .parquet).
 
     DATA has a column per variable, 0 or 1, empty where it was not seen. Variables that were set in a row are named in
     its column intervention_targets or do, or have their value in a column do:NAME. A column count says how often a row
@@ -68,12 +55,11 @@ def rank_command(
     """
     from dobandit.report.ranking import rank  # needs Numba, which help does not
 
-    known = context_given(context)
-    what = read_structure(file, given | {"context": tuple(known or ())})
-    words = rule_words(given)
+    what = options.read_structure(file, given | {"context": tuple(context or ())})
+    words = options.rule_words(given)
     rules = rules_of(words.pop("budget"), words)
-    promised = links_of(links, what) or "auto"
-    ranking = rank(what, data, rules, promised, context=known, hide=hide_of(hide))  # type: ignore[arg-type]
+    promised = options.links_of(links, what) or "auto"
+    ranking = rank(what, data, rules, promised, context=context, hide=hide)
     if chart is not None:
         ranking.chart(top).save(chart)
     if as_json:
@@ -114,7 +100,7 @@ def _cells(action: Ranked, of_values: int, of_uplifts: int, of_means: int) -> tu
     """A row, with as many decimals in each column."""
     seen, uplift = action.observed, action.uplift
     return (
-        shown_action(action.do),
+        action_words(action.do),
         _worth_words(action.value, action.interval, of_values),
         "" if uplift is None or not action.do else _worth_words(uplift.value, uplift.interval, of_uplifts, "+"),
         "-" if seen is None else f"{fixed(seen.mean, of_means)} ({seen.rounds:,})",

@@ -8,24 +8,22 @@ from typing import Any
 
 import click
 
-from dobandit.cli.options import (
-    effects_option,
-    hide_of,
-    hide_option,
-    link_option,
-    links_of,
-    network_options,
-    read_world,
-    rule_options,
-    rule_words,
-)
+from dobandit.cli import options
 from dobandit.cli.output import json_option, print_json, print_table, quiet, say, screen_width, several
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import FILE_NAME, StudyResult
 from dobandit.simulation.study import DEFAULTS, Study, study_of
 from dobandit.text_files import without_gz
 
-EXECUTORS = "threads, dask (a local cluster), or the address of a Dask scheduler such as tcp://host:8786."
+executor_options = options.options_of(
+    click.option("--workers", type=click.IntRange(min=1), help="Threads or processes; default: all cores."),
+    click.option(
+        "--executor",
+        default="threads",
+        show_default=True,
+        help="threads, dask (a local cluster), or the address of a Dask scheduler such as tcp://host:8786.",
+    ),
+)
 
 
 def refuse_other_study(folder: str, study: Study) -> None:
@@ -37,23 +35,23 @@ def refuse_other_study(folder: str, study: Study) -> None:
 
 @click.command("simulate")
 @click.argument("file", type=click.Path())
-@network_options
+@options.network_options
 @several("--policy", "policies", metavar="NAME[:KEY=VALUE,...]", help="A policy; may be repeated.")
 @click.option("--rounds", type=click.IntRange(min=1), required=True, help="Rounds of each run.")
 @click.option("--replications", type=click.IntRange(min=1), default=100, show_default=True, help="Runs of each policy.")
-@rule_options
-@hide_option
-@link_option("How the learner takes causes to add up: auto, identity, ... Default, for other nodes too: as they do.")
-@effects_option("as it is")
+@options.rule_options
+@options.hide_option
+@options.link_option(
+    "How the learner takes causes to add up: auto, identity, ... Default, for other nodes too: as they do."
+)
+@options.effects_option("as it is")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--out", type=click.Path(), help="Folder for the saved study, figures and tables.")
-@click.option("--workers", type=click.IntRange(min=1), help="Threads or processes; default: all cores.")
-@click.option("--executor", default="threads", show_default=True, help=EXECUTORS)
+@executor_options
 @json_option
 def simulate_command(
     file: str,
     policies: tuple[str, ...],
-    hide: tuple[str, ...],
     links: tuple[str, ...],
     out: str | None,
     workers: int | None,
@@ -77,10 +75,10 @@ def simulate_command(
     """
     from dobandit.report.result import simulate, study_rules
 
-    model = read_world(file, given)
-    words = rule_words(given)
+    model = options.read_world(file, given)
+    words = options.rule_words(given)
     rules = study_rules(model, words.pop("budget"), words)
-    given |= {"policies": list(policies or DEFAULTS), "hide": hide_of(hide), "links": links_of(links, model.structure)}
+    given |= {"policies": list(policies or DEFAULTS), "links": options.links_of(links, model.structure)}
     if out is not None:
         refuse_other_study(out, study_of(model, rules=rules, **given))
     result = simulate(
@@ -136,8 +134,7 @@ def report_command(folder: str, out: str | None, as_json: bool) -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--out", type=click.Path(), default="results", show_default=True, help="Folder for figures and tables.")
 @click.option("--beyond", is_flag=True, help="Add our learners, those with a guarantee, and worlds that do not fit.")
-@click.option("--workers", type=click.IntRange(min=1), help="Threads or processes; default: all cores.")
-@click.option("--executor", default="threads", show_default=True, help=EXECUTORS)
+@executor_options
 @json_option
 def reproduce_command(
     graphs: tuple[str, ...],

@@ -1,13 +1,23 @@
-"""What the suite of policies checks of choices, actions and estimates, with the rule in the message."""
+"""What `PolicySuite` checks of choices, actions, estimates and arrays, with the rule in the message; and `Plain`, a
+policy without its compiled simulation, for comparison."""
 
 from __future__ import annotations
 
 import math
-from typing import NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
-from dobandit.policy.engine import Action, Choice, Estimate
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.actions import Actions
+from dobandit.policy.base import Policy
+from dobandit.policy.engine import Action, Array, Choice, Engine, Estimate, Rounds, Situation
 from dobandit.policy.problem import Problem
 
+_NEVER_CHANGE = (Problem, CausalGraph, str, bytes, type)
 SAME = 1e-9  # numbers this close are equal: sums in another order may differ in the last digits
 
 
@@ -61,3 +71,66 @@ def check_estimate(estimate: Estimate, action: Action) -> None:
     check(0 <= low <= high <= 1, f"the interval of {action} lies within [0, 1], but got [{low}, {high}].")
     inside = math.isnan(value) or low - SAME <= value <= high + SAME
     check(inside, f"a prediction lies in its interval, but {action} has {value} in [{low}, {high}].")
+
+
+def contents(engine: Engine) -> list[tuple[NDArray[Any], bytes]]:
+    """Every array that an engine can reach, with what is in it now: two engines must not write to the same one."""
+    return [(array, array.tobytes()) for array in _arrays(engine, set())]
+
+
+def _arrays(value: Any, seen: set[int]) -> Iterator[NDArray[Any]]:
+    if id(value) in seen or isinstance(value, _NEVER_CHANGE):
+        return
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        yield value
+        return
+    fields = value if isinstance(value, (Mapping, tuple, list)) else getattr(value, "__dict__", {})
+    for part in list(fields.values() if isinstance(fields, Mapping) else fields):
+        yield from _arrays(part, seen)
+
+
+@dataclass(frozen=True)
+class Plain(Policy):
+    """A policy whose engine runs simulations by the plain loop."""
+
+    policy: Policy
+
+    @property
+    def label(self) -> str:
+        return f"plain {self.policy.label}"
+
+    def engine(self, problem: Problem) -> Engine:
+        return PlainEngine(self.policy.engine(problem))
+
+
+class PlainEngine(Engine):
+    """Asks another engine everything, and leaves `run` as it stands."""
+
+    def __init__(self, inner: Engine) -> None:
+        self.inner, self.problem, self.draws = inner, inner.problem, inner.draws
+
+    def choose(self, now: Situation) -> Choice:
+        return self.inner.choose(now)
+
+    def update(self, rounds: Rounds) -> None:
+        self.inner.update(rounds)
+
+    def predict(self, action: Action, context: Array) -> Estimate:
+        return self.inner.predict(action, context)
+
+    def best(self, now: Situation) -> Choice:
+        return self.inner.best(now)
+
+    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
+        return self.inner.compared(now)
+
+    @property
+    def rounds(self) -> int:
+        return self.inner.rounds
+
+    def actions(self) -> Actions | None:
+        return self.inner.actions()
+
+    def copy(self) -> PlainEngine:
+        return PlainEngine(self.inner.copy())

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dobandit.cli.options import graph_options, hide_of, read_structure
+from dobandit.cli import options
 from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say, several
 from dobandit.cli.spelling import as_command
 from dobandit.documents.graphs import check_document, policies
@@ -17,6 +17,7 @@ from dobandit.graph.formats import format_of_path, print_graph, write_graph
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.files import print_model, write_model
 from dobandit.model.projection import project
+from dobandit.policy.hidden_causes import Hide
 from dobandit.texts import counted
 
 _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
@@ -27,7 +28,7 @@ MEDIATORS = "if nobody can set it, say what can be set: --controllable, or contr
 
 @click.command("check")
 @click.argument("file", type=click.Path())
-@graph_options
+@options.graph_options
 @click.option("-k", "--budget", type=click.IntRange(min=0), help="How many variables may be set at once.")
 @several("--always-set", help="A variable that every round sets; may be repeated.")
 @click.option("--horizon", type=click.IntRange(min=1), default=10_000, show_default=True, help="Rounds to learn in.")
@@ -37,14 +38,14 @@ def check(
     click_context: click.Context,
     /,
     file: str,
-    hide: tuple[str, ...],
+    hide: Hide,
     budget: int | None,
     always_set: tuple[str, ...],
     horizon: int,
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Say what is right and wrong with a graph or model FILE.
+    """Check a graph or model FILE: hidden causes, roles, sizes, and a model's assumptions.
 
     For a model also: which effects are harmful (have a negative weight), which of the paper's assumptions hold, what
     the algorithms are then guaranteed over the horizon, and how many rounds of pure observation BGLM-OFU begins with.
@@ -60,8 +61,8 @@ def check(
       dobandit check network.bif.gz --target dysp --binarise age=adult,old
     """
     try:
-        what = read_structure(file, given, tables=True)
-        report = check_document(what, budget, hide_of(hide), always_set)
+        what = options.read_structure(file, given, tables=True)
+        report = check_document(what, budget, hide, always_set)
         for said in ("ways_on", "hide_note"):
             report[said] = report[said] and as_command(report[said])
         if isinstance(what, WeightedModel):
@@ -126,96 +127,85 @@ def finite(value: float) -> float | None:
 
 
 def print_report(file: str, report: dict[str, Any]) -> None:
+    found = report.get
+    numbers = found("continuous") and f"numbers from 0 to 1 ({LEVELS})"
+    ones = [f"{name}={'|'.join(states)}" for name, states in found("ones", {}).items()]
+    states = sorted(set(found("hidden_states", {}).values()))
+    harmful = [f"{edge['cause']} -> {edge['effect']} ({edge['weight']:g})" for edge in found("harmful", ())]
+    exactly, up_to = (said(report[key]) for key in ("arms", "sets_up_to_budget"))
+    sizes = f"{exactly} of exactly {report['budget']}; {up_to} of at most as many"
+    linear = "linear (every link is the identity)" if found("linear") else "not linear"
     rows = [
         (report["kind"], f"valid: {report['nodes']} nodes, {report['edges']} edges"),
         ("target", report["target"]),
         ("controllable", names(report["controllable"])),
+        ("context", report["context"] and f"{names(report['context'])} (observed before acting)"),
         ("latent", names(report["latent"])),
         *hidden_rows(report),
+        (
+            "cannot matter",
+            report["cannot_matter"] and f"{names(report['cannot_matter'])} (no path to {report['target']})",
+        ),
+        (
+            "can be set, though caused",
+            report["settable_mediators"] and f"{names(report['settable_mediators'])} ({MEDIATORS})",
+        ),
+        ("links", "linear" in report and linear),
+        ("values", numbers),
+        ("probabilities", "tables" in report and "tables, one entry per pattern of the parents"),
+        ("several states", states and f"{names(states)} (kept as hidden states)"),
+        ("1 means", ones and names(ones)),
+        ("harmful effects", harmful and names(harmful)),
+        ("sets to choose from", report["budget"] is not None and sizes),
     ]
-    if report["context"]:
-        rows.insert(3, ("context", f"{names(report['context'])} (observed before acting)"))
-    if report["cannot_matter"]:
-        rows.append(("cannot matter", f"{names(report['cannot_matter'])} (no path to {report['target']})"))
-    if report["settable_mediators"]:
-        rows.append(("can be set, though caused", f"{names(report['settable_mediators'])} ({MEDIATORS})"))
-    if "linear" in report:
-        rows.append(("links", "linear (every link is the identity)" if report["linear"] else "not linear"))
-    if report.get("continuous"):
-        rows.append(("values", f"numbers from 0 to 1 ({LEVELS})"))
-    if "tables" in report:
-        rows.append(("probabilities", "tables, one entry per pattern of the parents"))
-    if report.get("hidden_states"):
-        rows.append(
-            ("several states", f"{names(sorted(set(report['hidden_states'].values())))} (kept as hidden states)")
-        )
-    if report.get("ones"):
-        rows.append(("1 means", names([f"{name}={'|'.join(states)}" for name, states in report["ones"].items()])))
-    if report.get("harmful"):
-        edges = [f"{edge['cause']} -> {edge['effect']} ({edge['weight']:g})" for edge in report["harmful"]]
-        rows.append(("harmful effects", names(edges)))
-    if report["budget"] is not None:
-        exactly, up_to = (said(report[key]) for key in ("arms", "sets_up_to_budget"))
-        rows.append(("sets to choose from", f"{exactly} of exactly {report['budget']}; {up_to} of at most as many"))
-    print_table(["", file], rows)
+    print_table(["", file], [row for row in rows if row[1]])
     if report["ways_on"]:
         say(report["ways_on"])
-    for sentence in report.get("theory", {}).get("in_words", ()):
+    for sentence in found("theory", {}).get("in_words", ()):
         say(f" - {sentence}")
-    biased = set(report["bias"])
     busiest = sorted(report["parents"].items(), key=lambda item: -item[1])
-    shown = [(name, str(count), "yes" if name in biased else "no") for name, count in busiest[:20]]
+    shown = [(name, str(count), "yes" if name in report["bias"] else "no") for name, count in busiest[:20]]
     title = "parents per node" + (f" (the 20 with the most, of {len(busiest)})" if len(busiest) > 20 else "")
     print_table(["node", "parents", "bias"], shown, title=title, right=[1])
 
 
-def hidden_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+def hidden_rows(report: dict[str, Any]) -> list[tuple[str, Any]]:
     """Of hidden causes: whether they can be removed, what it takes, and which sets can be best at all."""
-    witness = report["witness"]
+    witness, hide, best = report["witness"], report["hide"], report["possibly_optimal"]
+    structure = "no hidden variables"
     if witness:
         first, second = (" -> ".join(path) for path in witness["paths"])
-        said = (
+        structure = (
             f"not admissible: hidden {witness['hidden']} reaches {witness['paths'][0][-1]} ({first}) and its "
             f"descendant {witness['paths'][1][-1]} ({second})"
         )
-    elif report["latent"] or report["hide"]:
-        said = "admissible: a linear model's hidden variables can be removed (dobandit project)"
-    else:
-        said = "no hidden variables"
-    rows = [("hidden structure", said)]
-    if report["lines_only"] and not witness:
-        rows.append(
-            (
-                "where links are learned",
-                f"straight lines only, since {report['lines_only']}; --hide auto of rank, simulate and experiment "
-                "create looks for a way without that",
-            )
-        )
-    if report["hide_note"]:
-        rows.append(("counts as hidden", report["hide_note"]))
-    if report["hide"]:
-        rows.append(("counts as hidden", f"{names(report['hide'])}: kept in a log, but not learned from, and not set"))
-        rows += [
-            (f"{n} is learned", f"from {names(p) or 'nothing'} directly") for n, p in report["learned_directly"].items()
-        ]
-    if report["always_set"]:
-        rows.append(("always set", f"{names(report['always_set'])}: rounds in which it is not teach nothing"))
-    if witness:
-        refuse, take = (", ".join(policies(any_graph)) for any_graph in (False, True))
-        rows.append(("refused by", f"project and rank, and simulate and experiment create with {refuse}"))
-        rows.append(("taken by", f"simulate and experiment create with {take}"))
-    if report["possibly_optimal"] is not None:
-        sets = ["{" + ", ".join(chosen) + "}" for chosen in report["possibly_optimal"]]
-        rows.append(("sets that can be best", f"{names(sets)}, with each variable set to 0 or 1"))
-    return rows
+    elif report["latent"] or hide:
+        structure = "admissible: a linear model's hidden variables can be removed (dobandit project)"
+    lines = (
+        f"straight lines only, since {report['lines_only']}; --hide auto of rank, simulate and experiment create looks "
+        "for a way without that"
+    )
+    refuse, take = (", ".join(policies(any_graph)) for any_graph in (False, True)) if witness else ("", "")
+    sets = ["{" + ", ".join(chosen) + "}" for chosen in best or ()]
+    return [
+        ("hidden structure", structure),
+        ("where links are learned", not witness and report["lines_only"] and lines),
+        ("counts as hidden", report["hide_note"]),
+        ("counts as hidden", hide and f"{names(hide)}: kept in a log, but not learned from, and not set"),
+        *((f"{n} is learned", f"from {names(p)} directly") for n, p in report["learned_directly"].items()),
+        ("always set", report["always_set"] and f"{names(report['always_set'])}: rounds without it teach nothing"),
+        ("refused by", refuse and f"project and rank, and simulate and experiment create with {refuse}"),
+        ("taken by", take and f"simulate and experiment create with {take}"),
+        ("sets that can be best", best is not None and f"{names(sets)}, with each variable set to 0 or 1"),
+    ]
 
 
 @click.command("project")
 @click.argument("file", type=click.Path())
-@graph_options
+@options.graph_options
 @click.option("-o", "--output", type=click.Path(), help="Where to write; default: standard output.")
 @json_option
-def project_command(file: str, hide: tuple[str, ...], output: str | None, as_json: bool, **given: Any) -> None:
+def project_command(file: str, hide: Hide, output: str | None, as_json: bool, **given: Any) -> None:
     """Remove the hidden variables of a graph or linear model FILE.
 
     The result is the Markovian graph (or model) over the observed variables, in the format of FILE, or in the
@@ -227,9 +217,9 @@ def project_command(file: str, hide: tuple[str, ...], output: str | None, as_jso
       dobandit project funnel.dagitty --target buy -o observed.dot
     """
     file_format = given["format"]
-    what = read_structure(file, given)
+    what = options.read_structure(file, given)
     if isinstance(what, CausalGraph):
-        graph = project(what, hide_of(hide))
+        graph = project(what, hide)
         text = print_graph(graph, file_format or format_of_path(file) or "edgelist")
         if output:
             write_graph(graph, output, format=None if format_of_path(output) else file_format)
@@ -240,7 +230,7 @@ def project_command(file: str, hide: tuple[str, ...], output: str | None, as_jso
             raise ModelError(
                 "hidden variables are removed from linear models, but this one has tables. Project its graph."
             )
-        model = project(what, hide_of(hide))
+        model = project(what, hide)
         graph, text = model.graph, print_model(model)
         if output:
             write_model(model, output)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from dobandit.cli import options
 from dobandit.cli.experiments import printing as out
-from dobandit.cli.experiments.group import available_option, common, context_option, count_of, of_experiment
-from dobandit.cli.options import context_given, parse_settings
-from dobandit.cli.output import answer, print_json, say, several
-from dobandit.cli.storage import opened
+from dobandit.cli.experiments.group import common, count_of, of_experiment
+from dobandit.cli.output import answer, print_json, say
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.export import document
@@ -29,13 +28,11 @@ _SHOWN = 50  # trials in a table that nobody asked to be longer
 
 @click.command("recommend")
 @of_experiment
-@available_option
-@context_option
+@options.available_option
+@options.context_option
 @common
-def recommend_command(
-    experiment: Experiment, available: tuple[str, ...], context: tuple[str, ...], as_json: bool
-) -> None:
-    """Say which set looks best.
+def recommend_command(experiment: Experiment, as_json: bool, **situation: Any) -> None:
+    """Recommend the set that looks best.
 
     By the model's estimate, beside doing nothing and what was observed; and, apart from that, by the data alone.
 
@@ -45,9 +42,7 @@ def recommend_command(
       dobandit experiment recommend spring --context mobile=1
       dobandit experiment recommend spring --available coupon --json
     """
-    known = context_given(context)
-    recommended = experiment.recommend(available or None, context=known)
-    observed = experiment.best_observed(available or None, context=known)
+    recommended, observed = experiment.recommend(**situation), experiment.best_observed(**situation)
     if as_json:
         print_json(documents.recommendation_document(recommended, observed))
     else:
@@ -58,13 +53,13 @@ def recommend_command(
 
 @click.command("evaluate")
 @of_experiment
-@several("--do", "settings", metavar="NAME=VALUE", help="What is set; may be repeated.")
-@context_option
+@options.do_option("What is set")
+@options.context_option
 @common
 def evaluate_command(
-    experiment: Experiment, settings: tuple[str, ...], context: tuple[str, ...], as_json: bool
+    experiment: Experiment, do: dict[str, float], context: dict[str, float] | None, as_json: bool
 ) -> None:
-    """Say what is known of a set of your choice.
+    """Evaluate a set of your choice.
 
     As for the recommended one: its value beside doing nothing, what was observed, how likely it is to be the best.
     Without --do, of doing nothing.
@@ -74,28 +69,26 @@ def evaluate_command(
       dobandit experiment evaluate spring --do coupon=1
       dobandit experiment evaluate spring --do email=1 --context mobile=1 --json
     """
-    told = experiment.evaluate(parse_settings(settings), context=context_given(context))
+    told = experiment.evaluate(do, context=context)
     answer(as_json, document(told), lambda: out.print_recommendation(experiment, told))
 
 
 @click.command("best-observed")
 @of_experiment
-@available_option
-@context_option
+@options.available_option
+@options.context_option
 @common
-def best_observed_command(
-    experiment: Experiment, available: tuple[str, ...], context: tuple[str, ...], as_json: bool
-) -> None:
-    """Say which set the data alone speak for.
+def best_observed_command(experiment: Experiment, as_json: bool, **situation: Any) -> None:
+    """Show the best set by the data alone, without the model.
 
-    The model has no part in it. With --context, only rounds in which these variables had these values count.
+    With --context, only rounds in which these variables had these values count.
 
     \b
     Examples:
       dobandit experiment best-observed spring
       dobandit experiment best-observed spring --context mobile=1 --json
     """
-    observed = experiment.best_observed(available or None, context=context_given(context))
+    observed = experiment.best_observed(**situation)
     answer(as_json, document(observed), lambda: out.print_observed(experiment.graph.target, observed))
 
 
@@ -142,7 +135,7 @@ def estimates_command(experiment: Experiment, as_json: bool) -> None:
 @of_experiment
 @common
 def diagnose_command(experiment: Experiment, as_json: bool) -> None:
-    """Say whether the data agree with the model.
+    """Check whether the data agree with the model.
 
     \b
     Example:
@@ -192,12 +185,12 @@ def trials_command(
 
 
 @click.command("export")
-@click.argument("name")
+@of_experiment
 @click.argument("file", type=click.Path())
 @click.option("--format", "kind", type=click.Choice(["csv", "parquet"]), help="Default: by the ending of FILE.")
 @click.option("--force", is_flag=True, help="Replace FILE where it exists.")
 @common
-def export_command(name: str, file: str, kind: str | None, force: bool, storage: str, as_json: bool) -> None:
+def export_command(experiment: Experiment, file: str, kind: str | None, force: bool, as_json: bool) -> None:
     """Write the whole log to a FILE.
 
     FILE ends with .csv or .parquet; - is CSV on standard output. For JSON see `dobandit experiment trials --json`.
@@ -215,29 +208,27 @@ def export_command(name: str, file: str, kind: str | None, force: bool, storage:
         raise ExperimentError(
             "standard output takes CSV. Give a file; for JSON see `dobandit experiment trials --json`."
         )
-    if file != "-" and os.path.exists(file) and not force:
-        raise ExperimentError(f"an export makes a new file, but {file} exists. Choose another name, or add --force.")
-    with opened(name, storage) as experiment:
-        if file == "-":
-            shown = sys.stdout.isatty()  # a terminal would obey what a file only holds
-            for part in experiment.csv_parts():
-                text = printable_lines(part) if shown else part
-                sys.stdout.buffer.write(text.encode(errors="backslashreplace" if shown else "strict"))
-            sys.stdout.buffer.flush()
-            return
-        (experiment.to_csv if kind == "csv" else experiment.to_parquet)(file)
-        trials = count_of(experiment)
+    if file == "-":
+        shown = sys.stdout.isatty()  # a terminal would obey what a file only holds
+        for part in experiment.csv_parts():
+            text = printable_lines(part) if shown else part
+            sys.stdout.buffer.write(text.encode(errors="backslashreplace" if shown else "strict"))
+        sys.stdout.buffer.flush()
+        return
+    _require_new(file, force)
+    (experiment.to_csv if kind == "csv" else experiment.to_parquet)(file)
+    trials = count_of(experiment)
     said = f"wrote {counted(trials, 'trial')} to {file}"
     answer(as_json, {"file": file, "format": kind, "trials": trials}, said)
 
 
 @click.command("snapshot")
-@click.argument("name")
+@of_experiment
 @click.option("-o", "--out", "file", type=click.Path(), help="The file to write. Default: NAME.html.")
 @click.option("--force", is_flag=True, help="Replace a file of that name.")
 @common
-def snapshot_command(name: str, file: str | None, force: bool, storage: str, as_json: bool) -> None:
-    """Write one HTML file that says everything about an experiment, to send by mail.
+def snapshot_command(experiment: Experiment, file: str | None, force: bool, as_json: bool) -> None:
+    """Write an experiment's page as one HTML file, to send by mail.
 
     It opens in any browser, without a network.
 
@@ -246,18 +237,21 @@ def snapshot_command(name: str, file: str | None, force: bool, storage: str, as_
       dobandit experiment snapshot spring
       dobandit experiment snapshot spring -o monday.html --force
     """
-    from dobandit.cli.serving import serving_packages  # for sockets, which no other command here needs
+    from dobandit.cli.serve import serving_packages  # for sockets, which no other command here needs
 
     with serving_packages("a snapshot"):
         from dobandit.service.pages.experiment import file_name, snapshot_of
-    with opened(name, storage) as experiment:
-        path = f"{file_name(name)}.html" if file is None else file
-        if os.path.lexists(path) and not force:
-            raise ExperimentError(f"{path} exists. Choose another name, or add --force.")
-        stored = experiment.storage.find(experiment.name)
-        if stored is None:
-            raise ExperimentError(f"experiment {name!r} was deleted.")
-        text = snapshot_of(experiment, stored, time.time())
+    path = f"{file_name(experiment.name)}.html" if file is None else file
+    _require_new(path, force)
+    stored = experiment.storage.find(experiment.name)
+    if stored is None:
+        raise ExperimentError(f"experiment {experiment.name!r} was deleted.")
+    text = snapshot_of(experiment, stored, time.time())
     write_atomically(path, text)
     size = len(text.encode())
     answer(as_json, {"file": path, "bytes": size}, f"wrote {path} ({max(size // 1024, 1):,} kB)")
+
+
+def _require_new(file: str, force: bool) -> None:
+    if os.path.lexists(file) and not force:
+        raise ExperimentError(f"a new file is written, but {file} exists. Choose another name, or add --force.")

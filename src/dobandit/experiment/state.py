@@ -1,0 +1,145 @@
+"""What is known of an experiment: a learner and sums that follow its log, for asks, answers and pages alike.
+
+All of it can be read from the log again, and is valid for as many closed trials as it has taken in (`position`).
+
+Two locks. An ask holds `asking`, which guards the learner. An answer holds `answering`, which guards all else, and
+takes `asking` only for as long as it takes to read what was closed since and to copy the learner: a long answer never
+keeps an ask waiting. Whoever takes both takes `answering` first.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from dobandit.errors import DobanditError
+from dobandit.experiment.accumulator import Progress
+from dobandit.experiment.checkpoints import Checkpoints
+from dobandit.experiment.columns import Columns
+from dobandit.experiment.definition import Definition
+from dobandit.experiment.forks import remember, was_left_locked
+from dobandit.experiment.round_counts import Predictions, RoundCounts
+from dobandit.experiment.status_sums import StatusSums
+from dobandit.experiment.storage.base import Storage
+
+if TYPE_CHECKING:
+    from dobandit.experiment.diagnosis import Diagnosis
+    from dobandit.experiment.replayed_learner import ReplayedLearner
+
+
+class LogState:
+    """Of one experiment."""
+
+    def __init__(self, storage: Storage, experiment: int, definition: Definition, columns: Columns) -> None:
+        self.storage, self.experiment, self.definition, self.columns = storage, experiment, definition, columns
+        self._forget()
+        remember(self)
+
+    def _forget(self) -> None:
+        self.asking, self.answering = threading.RLock(), threading.RLock()
+        self.checkpoints = Checkpoints()
+        self._counts, self._predictions = RoundCounts(self.columns), Predictions(self.columns)
+        self._learner: ReplayedLearner | None = None
+        self._sums: StatusSums | None = None
+        self._now: ReplayedLearner | None = None  # a copy for answers
+        self._then: ReplayedLearner | None = None  # as of the trial that was explained last
+        self._diagnosed: tuple[int, Diagnosis] | None = None
+
+    def before_fork(self) -> None:
+        """Nothing is waited for: an ask or an answer may take long."""
+
+    def after_fork(self, child: bool) -> None:
+        """What another thread was at work on may be half done in the child, for ever."""
+        if child and (was_left_locked(self.asking) or was_left_locked(self.answering)):
+            self._forget()
+
+    # -- the learner -----------------------------------------------------------------------------------------------
+
+    @property
+    def learner(self) -> ReplayedLearner:
+        """The one that follows the log; who uses it holds `asking`."""
+        from dobandit.experiment.replayed_learner import ReplayedLearner  # needs Numba, and a tell does not
+
+        if self._learner is None:
+            self._learner = ReplayedLearner(self.definition, self.columns, self.checkpoints)
+        return self._learner
+
+    @property
+    def position(self) -> int:
+        """How many closed trials the learner has taken in so far."""
+        return 0 if self._learner is None else self._learner.position
+
+    def follow(self) -> int:
+        """Let the learner take in what was closed; who calls holds `asking`. Returns how many trials there are. Raises
+        where the experiment was deleted."""
+        trials, closed = self.storage.counters(self.experiment)
+        self.checkpoints.expect(closed)
+        self.learner.follow(self.storage, self.experiment, closed)
+        return trials
+
+    def now(self) -> ReplayedLearner:
+        """What is known now, to look at; who calls holds `answering`. Raises where the experiment was deleted."""
+        with self.asking:
+            self.follow()
+            if self._now is None or self._now.position != self.learner.position:
+                _ = self.learner.doubts  # found once, for asks too
+                self._now = self.learner.copy()
+            return self._now
+
+    def then(self, position: int) -> ReplayedLearner:
+        """What was known after `position` closed trials, to look at; who calls holds `answering`. Quick for places that
+        are near each other."""
+        from dobandit.experiment.replayed_learner import ReplayedLearner
+
+        then, near = self._then, self.checkpoints.before(position)
+        if then is None or not (near.position if near else 0) <= then.position <= position:
+            then = near.copy() if near else ReplayedLearner(self.definition, self.columns, self.checkpoints)
+        self._then = None  # should it not be read to the end
+        then.follow(self.storage, self.experiment, position)
+        self._then = then
+        return then
+
+    # -- sums; who calls holds `answering` ---------------------------------------------------------------------------
+
+    def counts(self, closed: int | None = None) -> RoundCounts:
+        """The distinct rounds of the first `closed` trials that were closed, or of all."""
+        closed = self.storage.counters(self.experiment)[1] if closed is None else closed
+        self._counts.follow(self.storage, self.experiment, closed)
+        return self._counts
+
+    def sums(self, progress: Progress | None = None) -> tuple[StatusSums, int]:
+        """The sums over all that is closed, and how many trials there are, of one moment."""
+        trials, closed = self.storage.counters(self.experiment)
+        return self._sums_until(closed, progress), trials
+
+    def _sums_until(self, closed: int, progress: Progress | None = None) -> StatusSums:
+        if self._sums is None:
+            self._sums = StatusSums.kept_in(self.storage, self.experiment, self.columns)
+        self._sums.follow(self.storage, self.experiment, closed, progress)
+        self._sums.keep(self.storage, self.experiment)
+        return self._sums
+
+    def keep_sums(self, position: int) -> None:
+        """Called once the trial of that position was closed: now and then the sums are kept, by whoever closes it."""
+        if StatusSums.kept_at(position + 1) and self.answering.acquire(blocking=False):  # an answer may take long
+            try:
+                with suppress(DobanditError):  # the trial is stored, whatever becomes of the sums
+                    self._sums_until(position + 1)
+            finally:
+                self.answering.release()
+
+    def diagnosis(self, now: ReplayedLearner) -> Diagnosis:
+        """Worked out once for each state of the log."""
+        from dobandit.experiment.diagnosis import diagnose_rounds  # which needs Numba, and a status does not
+
+        if self._diagnosed is None or self._diagnosed[0] != now.position:
+            counts, problem = self.counts(now.position), now.learner.problem
+            self._predictions.follow(self.storage, self.experiment, now.position)
+            actions = counts.actions
+            if problem.selective and now.learner.keeps_model:
+                taught = problem.teaches(self.columns.masks([*actions]))
+                actions = {do for do, counted in zip(actions, taught, strict=True) if counted}
+            told = diagnose_rounds(now.learner, counts.rounds(), self._predictions.of(actions))
+            self._diagnosed = now.position, told
+        return self._diagnosed[1]
