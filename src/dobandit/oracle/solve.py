@@ -153,6 +153,7 @@ class Task:
     def branch_and_bound(self) -> Answer:
         """A search that proves what it finds; where a limit comes first, the greedy action counts too."""
         from dobandit.oracle.branch_and_bound import search_options
+        from dobandit.oracle.greedy import greedy
         from dobandit.oracle.linear_gains import LinearGains
         from dobandit.oracle.options import Options
 
@@ -167,7 +168,7 @@ class Task:
         exact = options.exact and (self.top > 1 or self.allowed.rules.smaller is False)
         steps = None
         if self.top == 1 and not self.monotone:  # an action to beat
-            steps = self._steps(objective, options, Limits())
+            steps = greedy(objective, options, Limits(), lazy=False)
         found, bound, done, explored = search_options(objective.passes, options, wanted, exact, self.limits, steps)
         best = {options.action(chosen): value for chosen, value in found}
         if not done:  # the greedy action may be better, and its bound lower
