@@ -16,6 +16,7 @@ from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.state import LogState
 from dobandit.experiment.storage.base import (
     EVERY,
+    FAILED,
     IMPORTED,
     PENDING,
     RECORDED,
@@ -103,7 +104,7 @@ class TrialLog:
 
     def close(self, number: int | Trial, state: str, reason: str | None) -> None:
         """Without an observation."""
-        if reason is not None and not isinstance(reason, str):
+        if state == FAILED and not isinstance(reason, str):
             raise ExperimentError(f"a reason is a text, but got {shown(reason)}.")
         if reason is not None and not storable(reason):
             raise ExperimentError(f"a reason has neither NUL nor lone surrogates, but got {shown(reason)}.")
