@@ -78,8 +78,8 @@ def test_the_policy_of_the_page_keeps_the_contract(zygote, tmp_path):
     (tmp_path / "test_try_each.py").write_text(code + some)
     tested = "import os, sys, pytest; os.chdir(sys.argv[1]); sys.exit(pytest.main(sys.argv[2:]))"
     words = [tmp_path, "-q", "-p", "no:cacheprovider", "-W", "error", "test_try_each.py"]
-    code, out, _ = zygote.run(forked.python, tested, words, [])
-    assert code == 0, out
+    code, out, err = zygote.run(forked.python, tested, words, [])
+    assert code == 0, out + err
     assert "skipped" not in out.splitlines()[-1]
 
 

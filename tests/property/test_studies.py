@@ -191,8 +191,8 @@ def test_a_skewed_sample_is_marked_and_an_even_one_is_not(size):
 @pytest.mark.parametrize("size", [3, 20])
 def test_of_even_runs_the_interval_holds_as_often_as_it_says(size):
     rng, studies = np.random.default_rng(7), 4000
-    summaries = [summaries.summarise(rng.normal(4.0, 2.0, size)) for _ in range(studies)]
-    held = sum(one.low <= 4.0 <= one.high for one in summaries)
+    found = [summaries.summarise(rng.normal(4.0, 2.0, size)) for _ in range(studies)]
+    held = sum(one.low <= 4.0 <= one.high for one in found)
     assert abs(held - 0.95 * studies) <= 4.0 * math.sqrt(studies * 0.95 * 0.05)
 
 
