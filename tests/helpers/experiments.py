@@ -36,11 +36,6 @@ from dobandit.policy.problem import problem_of
 from helpers.worlds import PLAIN_LINKS
 
 
-def id_of(experiment):
-    """The id under which the storage keeps an experiment."""
-    return experiment.storage.find(experiment.name).id
-
-
 class Clock:
     def __init__(self, now=1_700_000_000.0):
         self.now = now

@@ -25,6 +25,11 @@ def add(experiment, *trials):
 """
 
 
+def id_of(experiment):
+    """The id under which the storage keeps an experiment."""
+    return experiment.storage.find(experiment.name).id
+
+
 def schema_version(url):
     """The version of the tables in a database; None where there are none."""
     database = open_database(url)

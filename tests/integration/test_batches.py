@@ -14,7 +14,8 @@ import dobandit as dob
 from dobandit.errors import ConflictError, DobanditError, ExperimentError, ObservationError, ParseError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.unordered import spread
-from helpers.experiments import CASES, id_of, knowledge, said
+from helpers.experiments import CASES, knowledge, said
+from helpers.storages import id_of
 
 GRAPH = dob.CausalGraph([("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")], target="buy")
 ROWS = [{"email": 0, "coupon": 0, "visit": v, "buy": b} for v, b in [(0, 0), (1, 0), (1, 1), (0, 0), (1, 0), (0, 0)]]

@@ -12,7 +12,8 @@ from dobandit.experiment.replayed_learner import batches_of, trial_draws
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
 from dobandit.policy.model_engine import ModelEngine
-from helpers.experiments import CASES, Clock, id_of, knowledge, said, settings_of
+from helpers.experiments import CASES, Clock, knowledge, said, settings_of
+from helpers.storages import id_of
 
 FUNNEL = dob.CausalGraph(
     [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("mobile", "visit")],

@@ -25,7 +25,6 @@ from helpers.experiments import (
     again,
     case,
     drawn,
-    id_of,
     knowledge,
     make,
     played,
@@ -34,6 +33,7 @@ from helpers.experiments import (
     whole_log,
 )
 from helpers.indices import index_of
+from helpers.storages import id_of
 from helpers.worlds import THOROUGH
 
 # -- answers ---------------------------------------------------------------------------------------------------------

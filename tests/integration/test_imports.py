@@ -8,7 +8,8 @@ import pytest
 from dobandit.errors import MissingError
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage.writer import SQLWriter
-from helpers.experiments import Clock, again, id_of, knowledge, make, said
+from helpers.experiments import Clock, again, knowledge, make, said
+from helpers.storages import id_of
 
 ROUNDS = [({"X3": i % 2}, {"X2": i % 3 % 2, "X4": i // 5 % 2, "X5": 0, "Y": i // 2 % 2}) for i in range(100)]
 

@@ -17,7 +17,8 @@ from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.policy import arms
 from dobandit.policy.engine import Action, Rounds, no_context
 from dobandit.policy.learner import Learner
-from helpers.experiments import Clock, again, case, flat, id_of, make, numbered, played
+from helpers.experiments import Clock, again, case, flat, make, numbered, played
+from helpers.storages import id_of
 
 
 def test_trials_in_pages():
