@@ -43,7 +43,7 @@ test: $(VENV)/.dev  ## set up, and run all the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 quick: export PYTHONDONTWRITEBYTECODE =
-quick: export DOBANDIT_EXAMPLES = 0.2
+quick: export DOBANDIT_EXAMPLES = 0.1
 quick: $(VENV)/.dev  ## the tests of an inner loop: no servers, browsers, PostgreSQL or statistics
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (browser or postgres or processes or server or statistics)"
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import zlib
 
 import pytest
 
@@ -27,10 +28,20 @@ NEEDS = {
 }
 
 
+SHARE = float(
+    os.environ.get("DOBANDIT_EXAMPLES", "1")
+)  # `make quick`: of the cases of a law this share, always the same
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         for fixture in NEEDS.keys() & set(item.fixturenames):
             item.add_marker(NEEDS[fixture])
+    items[:] = [item for item in items if "one_of_many" not in item.fixturenames or _in_share(item)]
+
+
+def _in_share(item):
+    return zlib.crc32(item.nodeid.encode()) < SHARE * 2**32
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -49,6 +60,11 @@ def _empty_memory():
     kept = open_storage("memory")
     for experiment in kept.experiments():
         kept.delete(experiment.name)
+
+
+@pytest.fixture
+def one_of_many():
+    """Marks tests that are cases of one law; `make quick` takes a share of them (see `SHARE`)."""
 
 
 @pytest.fixture(scope="session")

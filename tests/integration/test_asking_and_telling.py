@@ -19,6 +19,8 @@ from dobandit.errors import (
 from dobandit.policy.arms import ArmsEngine
 from helpers.experiments import CASES, G4, SMOOTH, TWINS, Clock, again, case, drawn, make, refused, said, whole_log
 
+pytestmark = pytest.mark.usefixtures("one_of_many")
+
 # -- ask -----------------------------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,8 @@ from dobandit.simulation.run import prepare, run_block
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import study_of
 
+pytestmark = pytest.mark.processes
+
 REPLICATIONS = 64
 SCRIPT = """
 import json, signal, sys

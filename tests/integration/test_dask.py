@@ -18,6 +18,8 @@ from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import study_of
 from helpers.worlds import THOROUGH
 
+pytestmark = pytest.mark.processes
+
 CURVES = ("all_regret", "all_reward", "best_plays")
 
 

@@ -15,6 +15,8 @@ from helpers import forked
 from helpers.worlds import THOROUGH
 from page_runner import PageError, blocks, run_page, says
 
+pytestmark = pytest.mark.usefixtures("one_of_many")
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 RUN = [page for page in PAGES if blocks(page.read_text())]

@@ -36,6 +36,8 @@ from helpers.indices import index_of
 from helpers.storages import id_of
 from helpers.worlds import THOROUGH
 
+pytestmark = pytest.mark.usefixtures("one_of_many")
+
 # -- answers ---------------------------------------------------------------------------------------------------------
 
 

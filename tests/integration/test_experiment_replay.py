@@ -44,6 +44,8 @@ from helpers.experiments import (
 )
 from helpers.worlds import THOROUGH
 
+pytestmark = pytest.mark.usefixtures("one_of_many")
+
 # -- rounds that nobody asked for -----------------------------------------------------------------------------------
 
 

@@ -13,6 +13,8 @@ from dobandit.simulation.simulate import run_study
 from helpers.commands import dobandit
 from helpers.worlds import THOROUGH
 
+pytestmark = pytest.mark.processes
+
 
 def test_reproduce_writes_what_it_promises(tmp_path):
     done = dobandit("reproduce", "G4", "--replications", 5, "--out", tmp_path / "results", "--json")

@@ -16,6 +16,8 @@ from dobandit.experiment.storage import open_storage
 from dobandit.experiment.tokens import token_of
 from helpers.experiments import TWINS
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def url(tmp_path):

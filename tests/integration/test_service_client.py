@@ -32,6 +32,8 @@ from helpers import forked, killed_service
 from helpers.serving import served
 from helpers.worlds import THOROUGH
 
+pytestmark = pytest.mark.processes
+
 GRAPH = dob.CausalGraph([("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")], target="buy")
 
 

@@ -21,6 +21,8 @@ from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
 from dobandit.testing.problems import CASES
 
+pytestmark = pytest.mark.processes  # most of them start processes that compile
+
 
 def test_kernels_compile_without_a_place_for_a_cache(monkeypatch):
     def nowhere(self):

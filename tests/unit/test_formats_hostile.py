@@ -12,7 +12,10 @@ from dobandit import limits
 from dobandit.errors import DobanditError, ParseError
 from dobandit.graph.formats import FORMATS, load_json, parse_graph, read_graph
 
-pytestmark = pytest.mark.filterwarnings("ignore::dobandit.errors.DobanditWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dobandit.errors.DobanditWarning"),
+    pytest.mark.usefixtures("one_of_many"),
+]
 MANY = 4_000_000
 
 
