@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment.answers import observed_of
 from dobandit.experiment.diagnosis.parts import AGREES
-from dobandit.experiment.reasons import is_reached
+from dobandit.experiment.reasons import CONTRADICTED, FITS, UNKNOWN, is_reached
+from dobandit.policy.answers import Worth
+from dobandit.policy.engine import Guaranteed, Interval
 from dobandit.texts import decimals, fixed
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
+    from dobandit.experiment.round_counts import RoundCounts
+    from dobandit.experiment.row_encoding import Row
     from dobandit.experiment.state import LogState
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Observed, Recommendation
-    from dobandit.policy.engine import Interval
+    from dobandit.policy.engine import Rounds
     from dobandit.policy.learner import Learner
 
-FITS, CONTRADICTED, UNKNOWN = "fits", "contradicted", "unknown"
 MOST_DIAGNOSED = 20_000  # rounds: beyond, a recommendation would wait for the diagnosis
 
 
@@ -68,40 +72,122 @@ def verdict_of(diagnosis: Diagnosis, learner: Learner) -> Verdict:
 def advised(
     state: LogState, do: Do | None, available: Iterable[str] | None, context: Mapping[str, object] | None
 ) -> Recommendation:
-    """What the model says of an action, or of the best one where `do` is None, with what was observed, the verdict,
-    warnings and doubts."""
+    """What the model says of an action, or of the best one where `do` is None, with what was observed, what is proved,
+    the verdict, warnings and doubts."""
     row = state.columns.context_row(context)  # in the words of an ask
     given = None if row is None else state.columns.decode(state.columns.encode(row))
+    within = state.definition.stop_within
     with state.answering:
         now = state.now()
-        told, counts = now.learner.assess(do, available, given), state.counts(now.position)
+        learner, counts = now.learner, state.counts(now.position)
+        told = learner.assess(do, available, given, within=within, delta=learner.engine.delta / 2)
         told = told._replace(observed=observed_of(counts, told.do, row))
+        told = told._replace(guaranteed=with_own_outcomes(told, learner, counts, row))
         verdict = TOO_LONG  # to look into, unless one might stop
-        if now.learner.rounds <= MOST_DIAGNOSED or is_reached(told.gap, state.definition.stop_within):
-            verdict = verdict_of(state.diagnosis(now), now.learner)
-        return advice(told, verdict, now.learner, now.doubts, counts.tried())
+        if learner.rounds <= MOST_DIAGNOSED or is_reached(told.gap, within):
+            verdict = verdict_of(state.diagnosis(now), learner)
+        return advice(told, verdict, learner, now.doubts, counts.rounds())
+
+
+def with_own_outcomes(
+    told: Recommendation, learner: Learner, counts: RoundCounts, context: Row | None
+) -> Guaranteed | None:
+    """What is proved, brought in to what the outcomes of each action prove by themselves, whatever the graph.
+
+    Half of delta is the model's. Of the other half, one half is for doing nothing and one is shared by all allowed
+    actions, in each context.
+    """
+    proof = told.guaranteed
+    if proof is None or learner.problem.continuous:
+        return proof
+    columns, own = counts.columns, counts.sums(context)
+    places = 1 << (0 if context is None else len(learner.graph.context))
+    alpha = learner.engine.delta / 4 / places
+    allowed = learner.problem.allowed(relevant=False).count()
+
+    def ends(do: Do) -> Interval:
+        rounds, total = own.get(columns.encode(columns.do_row(do)), (0, 0.0))
+        if not rounds:
+            return Interval(0.0, 1.0)
+        return Interval(*beta_binomial(min(max(total / rounds, 0.0), 1.0), rounds, alpha / allowed if do else alpha))
+
+    mine, idle, uplift = ends(told.do), ends({}), proof.uplift
+    if uplift is not None:
+        uplift = _within(uplift, Interval(mine.low - idle.high, mine.high - idle.low)) if told.do else uplift
+    nothing = None if proof.nothing is None else _within(proof.nothing, idle)
+    gap = proof.gap
+    if gap is not None and allowed <= len(own):
+        others = [columns.decode(do) for do in own]
+        gap = min(gap, max((ends(other).high - mine.low for other in others if other != told.do), default=gap))
+    return Guaranteed(_within(proof.interval, mine), nothing, uplift, None if gap is None else max(gap, 0.0))
+
+
+def _within(one: Interval, other: Interval) -> Interval:
+    """What both say; where they contradict each other, the first: a doubt says that they do."""
+    low, high = max(one.low, other.low), min(one.high, other.high)
+    return Interval(low, high) if low <= high else one
 
 
 def advice(
-    told: Recommendation, verdict: Verdict, learner: Learner, against: tuple[str, ...], tried: Set[tuple[str, float]]
+    told: Recommendation, verdict: Verdict, learner: Learner, against: tuple[str, ...], seen: Rounds
 ) -> Recommendation:
     """The recommendation with its verdict, warnings and doubts.
 
     against  what the rounds say against the graph
-    tried    what was set to what in some round
+    seen     the distinct rounds
     """
     doubts = [f"The rounds speak against the graph: {one}. See diagnose." for one in against]
     doubts += verdict.reasons if verdict.word == CONTRADICTED else ()
-    new = [f"{name} to {value:g}" for name, value in told.do.items() if (name, value) not in tried]
-    if new and learner.keeps_model and learner.rounds:
-        doubts.append(never_set(new))
+    if learner.keeps_model and learner.rounds:
+        own, others = untried(told, learner, seen)
+        doubts += [never_set(own)] if own else []
+        doubts += [others_never_set(others)] if others else []
     if outside := seen_outside(learner.graph.target, told.value, told.interval, told.observed):
         doubts.append(outside)
+        told = _widened(told)
     if learner.problem.assumption is not None and learner.keeps_model:
         doubts.append(f"Nobody promised it, but {learner.problem.assumption}.")
     others = [*(() if verdict.word == CONTRADICTED else verdict.reasons), *_warnings(told, learner)]
     word = CONTRADICTED if against else verdict.word
     return told._replace(verdict=word, warnings=(*doubts, *others), doubts=tuple(doubts))
+
+
+def untried(told: Recommendation, learner: Learner, seen: Rounds) -> tuple[list[str], list[str]]:
+    """What no round has set: of this action; and of the other allowed ones, where it was so by itself in some round, so
+    that the model believes to know what setting it does."""
+    own, others, graph = [], [], learner.graph
+    for name in graph.controllable:
+        v = graph.index(name)
+        for value in learner.problem.rules.values_of(name):
+            there = seen.values[:, v] == value
+            if (there & seen.was_set[:, v]).any():
+                continue
+            if told.do.get(name) == value:
+                own.append(f"{name} to {value:g}")
+            elif there.any() and name not in learner.problem.hidden:
+                others.append(f"{name} to {value:g}")
+    own += [f"{name} to {value:g}" for name, value in told.do.items() if name not in graph.controllable]
+    return own, others
+
+
+def _widened(told: Recommendation) -> Recommendation:
+    """With the intervals that the model's and what was observed make together."""
+    assert told.observed is not None
+    low, high = told.observed.interval
+    interval = Interval(min(told.interval.low, low), max(told.interval.high, high))
+    uplift = told.uplift
+    if uplift is not None and told.nothing is not None and told.do:
+        ends = low - told.nothing.interval.high, high - told.nothing.interval.low
+        uplift = Worth(uplift.value, Interval(min(uplift.interval.low, ends[0]), max(uplift.interval.high, ends[1])))
+    return told._replace(interval=interval, uplift=uplift)
+
+
+def others_never_set(what: Sequence[str]) -> str:
+    """What it means for the others that no round has set these variables."""
+    return (
+        f"No round has set {', '.join(what)}: that no other action is better is concluded from rounds in which it was "
+        "so by itself. Try it for some rounds before you stop."
+    )
 
 
 def never_set(what: Sequence[str]) -> str:
@@ -135,4 +221,4 @@ def _warnings(told: Recommendation, learner: Learner) -> Iterator[str]:
     if told.observed is None and (told.do or learner.rounds) and not math.isnan(told.value):
         yield f"No round with exactly this action has seen {target}: its value is concluded from other rounds."
     if told.do and told.uplift is not None and told.uplift.interval.low <= 0.0:
-        yield "It is not proved yet that this is better than doing nothing: the interval of the uplift reaches 0."
+        yield "It is not certain yet that this is better than doing nothing: the interval of the uplift reaches 0."

@@ -212,13 +212,7 @@ def define(
             f"{learner.label} has its answer at {chosen.stop_within:g}, but stop_within is {within:g}. Leave "
             "stop_within out, or give the policy another epsilon."
         )
-    if within is None and learner.engine.has_gap:
-        within = chosen.stop_within
-    if within is not None and not learner.engine.has_gap:
-        raise ExperimentError(
-            f"stop_within needs intervals that hold at every round for every allowed action, and {learner.label} has "
-            "none here. Use CausalUCB with variables of 0 and 1 and fewer than 20,000 actions, or leave it out."
-        )
+    within = chosen.stop_within if within is None else within
     unusual = {
         "control": share,
         "stop_within": within,

@@ -342,15 +342,15 @@ class Experiment(LogTables):
         >>> experiment.status().told, experiment.status().mean_target
         (1, 1.0)
         """
-        gap: float | None = None
-        doubts: tuple[str, ...] = ()
+        gap = told = None
+        within = self.definition.stop_within
         with self._state.answering:
-            if self.definition.stop_within is not None and not self.definition.problem.graph.context:
-                gap = self._state.now().learner.gap()
-                doubts = self.recommend().doubts if is_reached(gap, self.definition.stop_within) else ()
+            if within is not None and not self.definition.problem.graph.context:
+                gap = self._state.now().learner.gap_within(within)
+                told = self.recommend() if is_reached(gap.gap, within) else None
             sums, trials = self._state.sums(progress)
             pending = self.storage.pending(self._state.experiment)
-            return status_of(self, sums, trials, pending, gap, doubts)
+            return status_of(self, sums, trials, pending, gap, told)
 
     def diagnose(self) -> Diagnosis:
         """Whether the data agree with the model: calibration, links, assumptions, the graph. See `Diagnosis`.

@@ -6,11 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from dobandit.experiment.storage.base import ABANDONED, FAILED
-from dobandit.policy.engine import Choice, percent
+from dobandit.policy.engine import Choice
 from dobandit.texts import decimals, fixed
 
 if TYPE_CHECKING:
+    from dobandit.policy.answers import Recommendation
     from dobandit.policy.learner import Learner
+
+FITS, CONTRADICTED, UNKNOWN = "fits", "contradicted", "unknown"  # whether the rounds bear the model out
 
 
 def closed_words(state: str, reason: str | None) -> str:
@@ -19,14 +22,27 @@ def closed_words(state: str, reason: str | None) -> str:
     return "abandoned" if state == ABANDONED else state
 
 
-def gap_words(gap: float, delta: float) -> str:
-    """What a guaranteed gap means that is wrong at some round with probability delta."""
-    return f"no allowed action is better by more than {gap:.3g}, with {percent(delta)}, at every round you look"
+def gap_words(gap: float) -> str:
+    """What a gap means."""
+    return f"no allowed action is better by more than {gap:.3g}, with 95%, at every look"
+
+
+def more_words(more: int | None) -> str:
+    """How many rounds are still needed, roughly: two digits are more than one can know."""
+    if more is None:
+        return ""
+    step = 10 ** max(len(str(more)) - 2, 0)
+    return f"about {-(-more // step) * step:,} more rounds"
 
 
 def is_reached(gap: float | None, within: float | None) -> bool:
     """Whether the gap is as small as it was to be; whether one may stop also depends on what speaks against it."""
     return gap is not None and within is not None and gap <= within
+
+
+def may_stop(told: Recommendation, within: float | None) -> bool:
+    """Whether the gap is small enough, nothing forbids to rely on it, and the rounds bear the model out."""
+    return is_reached(told.gap, within) and not told.doubts and told.verdict == FITS
 
 
 APPROXIMATE = "approximate: a local search found it, since there are too many sets to compare all"

@@ -109,11 +109,11 @@ class ReplayedLearner(Accumulator):
         """Whether nothing is set in trial `number`, by a random number of its own that no policy uses."""
         return self.control > 0.0 and bool(round_draws(self.seed, number, UNIFORMS + 1)[UNIFORMS] < self.control)
 
-    def gap(self, available: Iterable[str] | None, context: Array) -> float | None:
-        """By how much any allowed action may be better than the recommended one at most; None: nobody knows."""
+    def gap(self, available: Iterable[str] | None, context: Array) -> float:
+        """By how much any allowed action may be better than the recommended one at most."""
         engine = self.learner.engine
         now = Situation(np.zeros(engine.draws), context, self.learner.available(available))
-        return engine.gap(engine.best(now).action, now)
+        return engine.gap(engine.best(now).action, now).gap
 
     def predict(self, action: Action, context: Array) -> Estimate:
         """E[target] of an action under the estimate, with its interval; NaN where no model can tell."""

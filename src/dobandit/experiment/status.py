@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.estimation.confidence import beta_binomial, hoeffding, wilson
-from dobandit.experiment.reasons import is_reached
+from dobandit.experiment.reasons import may_stop
 from dobandit.experiment.status_sums import CONTROL, TREATED, StatusSums
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
+    from dobandit.policy.answers import Recommendation
+    from dobandit.policy.engine import Gap
 
 
 class Mean(NamedTuple):
@@ -43,7 +45,9 @@ class Status(NamedTuple):
     treated                    the other asked rounds
     stop_within                how much better another action may be when the experiment stops
     gap                        how much better one can be now; None where stop_within is not given, or a context decides
-    may_stop                   gap is at or below stop_within, and nothing forbids to rely on that; None as gap
+    more_rounds                about how many rounds are still needed until gap is at stop_within; None as gap
+    may_stop                   gap is at or below stop_within, the rounds bear the model out, and nothing forbids to
+                               rely on it; None as gap
     doubts                     what does, where gap is at or below stop_within (see `Recommendation`)
     """
 
@@ -71,6 +75,7 @@ class Status(NamedTuple):
     treated: Mean | None
     stop_within: float | None = None
     gap: float | None = None
+    more_rounds: int | None = None
     may_stop: bool | None = None
     doubts: tuple[str, ...] = ()
 
@@ -96,8 +101,8 @@ def status_of(
     sums: StatusSums,
     trials: int,
     pending: Sequence[StoredTrial],
-    gap: float | None = None,
-    doubts: tuple[str, ...] = (),
+    gap: Gap | None = None,
+    told: Recommendation | None = None,
 ) -> Status:
     definition, now = experiment.definition, experiment.log.clock()
     means = [sums.mean(*of) for of in ((), (CONTROL,), (TREATED,))]
@@ -124,7 +129,8 @@ def status_of(
         control=control,
         treated=treated,
         stop_within=definition.stop_within,
-        gap=gap,
-        may_stop=None if gap is None else is_reached(gap, definition.stop_within) and not doubts,
-        doubts=doubts,
+        gap=None if gap is None else gap.gap,
+        more_rounds=None if gap is None else gap.more,
+        may_stop=None if gap is None else told is not None and may_stop(told, definition.stop_within),
+        doubts=() if told is None else told.doubts,
     )

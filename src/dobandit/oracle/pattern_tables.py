@@ -97,7 +97,7 @@ def table_spread(layout: Any, tables: Any, state: Any, v: int, d: int, at: int) 
     row = tables.row
     seen, _ = counts_of(state.patterns, v, d, row)
     p = tables.member[at, TABLE]
-    p = min(max(p, 1.0 / (seen + 2.0)), 1.0 - 1.0 / (seen + 2.0))
+    p = (p * seen + 2.0) / (seen + 4.0)  # as Wilson's interval does: a few unlucky rows must not look certain
     prior = BACK / (seen + BACK + EVEN)
     others = 0.0
     if tables.mix.has[v, STRAIGHT]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dobandit.policy.engine import Interval
+from dobandit.policy.engine import Guaranteed, Interval
+
+NEXT_TO_NOTHING = 0.02  # an effect on E[target] that is not worth mentioning
 
 
 class WeightEstimate(NamedTuple):
@@ -70,6 +72,30 @@ class Observed(NamedTuple):
     level: float = 0.95
 
 
+class LeverEffect(NamedTuple):
+    """What setting one variable alone adds to doing nothing.
+
+    name, value  the variable, and what it is set to
+    effect       on E[target]
+    interval     its confidence interval
+    """
+
+    name: str
+    value: float
+    effect: float
+    interval: Interval
+
+    @property
+    def harms(self) -> bool:
+        """Whether it lowers the target, as far as the interval decides that."""
+        return self.interval.high < 0.0
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether an effect worth mentioning is ruled out, in both directions."""
+        return max(-self.interval.low, self.interval.high) <= NEXT_TO_NOTHING
+
+
 class Recommendation(NamedTuple):
     """An action with all that is known of it. The first three are always there; `Learner.best` gives only these, with
     interval_words.
@@ -77,20 +103,23 @@ class Recommendation(NamedTuple):
     do                what is set
     value, interval   E[target] under the model's estimate, without optimism
     nothing           the same of doing nothing
-    uplift            value - nothing.value; its interval is the difference of the two, which holds where both do
+    uplift            what the action adds to doing nothing. Its interval is that of the difference, in which what both
+                      share cancels
     observed          what the rounds with exactly this action say by themselves; None: there are none
     probability_best  how likely it is to be the best allowed action, by draws from what the model believes
     expected_loss     by how much it falls short of the best allowed action on average over these draws
-    gap               no other allowed action is better by more than this, at every round one looks, with 95% or what
-                      the policy's delta says
+    gap               no other allowed action is better by more than this, with 95%, at every look
+    more_rounds       about how many rounds are still needed until the gap is as small as the experiment's stop_within;
+                      None where nothing is to be stopped, or that cannot be told
+    guaranteed        the same interval, uplift and gap with a proof: wider, and right as far as the graph is
+    levers            what setting each variable alone adds to doing nothing
     verdict           whether the rounds bear the model out: "fits", "contradicted" or "unknown"
-    warnings          what speaks against it, in sentences
-    interval_words    what the intervals of value, nothing and uplift promise
+    warnings          caveats, in sentences
+    interval_words    what the intervals of value, nothing, uplift and levers promise
     doubts            those of the warnings that forbid to rely on it: while there are any, an experiment may not stop
 
-    None where the policy cannot tell: one that keeps no model has no probabilities, only CausalUCB and BestSet on
-    variables of 0 and 1, and LUCB, have a gap, and a model of rounds that always set a variable knows nothing of doing
-    nothing.
+    None where the policy cannot tell: one that keeps no model has no probabilities and no levers, and a model of rounds
+    that always set a variable knows nothing of doing nothing.
     """
 
     do: dict[str, float]
@@ -102,6 +131,9 @@ class Recommendation(NamedTuple):
     probability_best: float | None = None
     expected_loss: float | None = None
     gap: float | None = None
+    more_rounds: int | None = None
+    guaranteed: Guaranteed | None = None
+    levers: tuple[LeverEffect, ...] = ()
     verdict: str | None = None
     warnings: tuple[str, ...] = ()
     interval_words: str = ""

@@ -103,6 +103,19 @@ class AnytimeIntervals:
                 most = max(most, min(ahead, float(shared)))
         return most
 
+    def difference(self, state: Mixed, action: Action, other: Action, context: Array, delta: float) -> Interval:
+        """The ends of E[target | do(action)] - E[target | do(other)]."""
+        if action == other:
+            return Interval(0.0, 0.0)
+        oracle = self._oracle(actions_of([action, other]))
+        fill_intervals(self._layout, oracle, state, self._nats(delta), context)
+        bound_actions(oracle, context)
+        i = [oracle.listing.actions.row(k) for k in range(2)].index(action)
+        work = advantages_of(oracle)
+        return Interval(
+            -float(advantage(oracle, work, context, 1 - i, i)), float(advantage(oracle, work, context, i, 1 - i))
+        )
+
     def _kept_oracle(self, actions: Actions) -> AnytimeValues:
         key = id(actions.ids)
         if key not in self._kept or self._kept[key][0].ids is not actions.ids:

@@ -17,13 +17,24 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.errors import InterventionError, listed
-from dobandit.estimation.confidence import hoeffding
+from dobandit.estimation.confidence import asymptotic_reach, beta_binomial, standard_error
 from dobandit.estimation.kl import kl_upper
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.listing import pick
 from dobandit.oracle.possibly_optimal import worth_playing
 from dobandit.policy.base import Policy, positive, require_bool
-from dobandit.policy.engine import WORDS_NOW, Choice, Draws, Engine, Estimate, Rounds, Situation, copied
+from dobandit.policy.engine import (
+    HANDFUL,
+    Choice,
+    Contrast,
+    Draws,
+    Engine,
+    Estimate,
+    Rounds,
+    Situation,
+    copied,
+    words_always,
+)
 from dobandit.policy.own_outcomes import numbered
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, record
@@ -242,13 +253,30 @@ class ArmsEngine(Engine):
     # -- answers and simulation ----------------------------------------------------------------------------------
 
     def predict(self, action: Action, context: Array) -> Estimate:
-        """The mean of the arm's own rounds, with Hoeffding's interval; 1/2 where there are none."""
+        """The mean of the arm's own rounds, with a confidence sequence; 1/2 where there are none."""
         plays, total = self._told_of(action)
-        return Estimate(total / plays, *hoeffding(total / plays, plays)) if plays else Estimate(0.5, 0.0, 1.0)
+        if not plays:
+            return Estimate(0.5, 0.0, 1.0)
+        mean = min(max(total / plays, 0.0), 1.0)
+        return Estimate(mean, *beta_binomial(mean, plays, self.delta))
+
+    def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
+        """By the standard error of the difference of two means, where both arms were played a handful of times."""
+        told = super().contrast(action, others, context)
+        mine, theirs = self._told_of(action), [self._told_of(other) for other in others]
+        for i, their in enumerate(theirs):
+            if min(mine[0], their[0]) >= HANDFUL:
+                half = asymptotic_reach(mine[0] + their[0]) * math.hypot(standard_error(*mine), standard_error(*their))
+                told.low[i], told.high[i] = told.value[i] - half, told.value[i] + half
+        return told
+
+    def rivals(self, now: Situation) -> list[Action]:
+        plan, _ = self._playable(now._replace(pending=()))
+        return list(numbered(Actions(plan.ids, plan.to)))
 
     @property
     def interval_words(self) -> str:
-        return WORDS_NOW
+        return words_always(self.delta)
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         run_arms(self.plan, self.state, world.arrays, recorder.tape, draws.world, draws.policy)

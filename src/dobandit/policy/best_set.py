@@ -1,12 +1,11 @@
-"""BestSet: for those who only want the answer. LUCB over actions on intervals that hold at every round.
+"""BestSet: for those who only want the answer. It plays what tells the leader from its rival soonest.
 
-b: largest E[Y] under the estimate.  U, L: the ends of an action's interval, each the tighter of two: what the nodes'
-intervals allow (`oracle.anytime_values`), and the Kullback-Leibler interval of the action's own outcomes at the level
-of LUCB on arms.  A(c, b) = min(what c can be ahead of b by the nodes' intervals (`oracle.advantages`), U(c) - L(b)).
-c: the action with the largest A(c, b). b is the answer as soon as A(c, b) <= epsilon; until then one of both is played,
-by a fair coin (Kalyanakrishnan and others 2012 play both).
-The nodes' intervals fail with probability delta / 2, the ends by own outcomes that an answer rests on (the upper one of
-the truly best action, the lower ones of the others) with delta / 2 together: an answer is wrong with delta at most.
+C = influence of the rival - influence of the leader, cell by cell (`policy.influences`).
+What a round of S is expected to take off the variance of E[Y | rival] - E[Y | leader]:
+    gain(S) = sum over cells of visits(S, c) C(c)^2 p (1 - p) / (n(c) + 1)^2.
+Half of the rounds go to the action with the largest gain, a quarter to the second, an eighth to the leader, the rest to
+any. The rival is the action whose upper end, ahead of the leader, is highest: an asymptotic confidence sequence of the
+difference, delta shared by all other actions. As soon as that is at most epsilon, the leader is the answer.
 """
 
 from __future__ import annotations
@@ -14,34 +13,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import partial
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
 from dobandit.errors import PolicyError
-from dobandit.estimation.confidence import checked_delta
-from dobandit.estimation.kl import kl_level, kl_lower, kl_upper
+from dobandit.estimation.confidence import asymptotic_reach
 from dobandit.oracle.actions import Action
-from dobandit.oracle.advantages import Advantages, advantage, advantages_of
-from dobandit.oracle.anytime_values import AnytimeValues, bound_kept
-from dobandit.oracle.listing import pick, score
-from dobandit.policy.base import Policy, positive
-from dobandit.policy.engine import Choice, Draws, Engine, Rounds, Situation, copied
-from dobandit.policy.guaranteed_engine import GuaranteedEngine
-from dobandit.policy.model_engine import KEPT_ORACLES
-from dobandit.policy.model_rounds import ModelPlan
-from dobandit.policy.own_outcomes import expect_outcomes, note_rounds, numbered, outcomes_of, own_outcomes
+from dobandit.policy.answer_words import checked_answer, words_of_two
+from dobandit.policy.base import Policy, require_bool
+from dobandit.policy.causal_engine import CausalEngine, parts_of
+from dobandit.policy.engine import HANDFUL, Array, Choice, Draws, Engine, Gap, Rounds, Situation
+from dobandit.policy.influences import bearing_rows, contrast_variances, influences_of
 from dobandit.policy.problem import Problem
+from dobandit.policy.proved_best_set import ProvedBestSetEngine
 from dobandit.policy.recording import Recorder
 from dobandit.policy.world import World
-from dobandit.texts import decimals, fixed
 
 _C = 2.0  # standard errors, of the intervals of weights
-_MOST_CELLS = 1 << 22  # actions x contexts, each with its own outcomes
-ANSWER = "it is the answer"
-ANSWER_EXPECTED = "it is the answer if the rounds under way bring what is expected"
+_SHARES = 0.5, 0.75, 0.875  # of the rounds: the largest gain, the second, the leader; the rest for any action
+_TELLS_APART = "this round is to tell them apart"
+_LEAST_SPREAD = 0.02  # p (1 - p) of a cell that seems certain
 
 
 @dataclass(frozen=True)
@@ -50,10 +44,11 @@ class BestSet(Policy):
 
     epsilon  how much the answer may fall short of the best, above 0 and below 1
     delta    with what probability the answer may fall short by more, above 0 and below 1
+    proof    whether the answer is to be proved: it then takes several times as many rounds. Without, its intervals are
+             asymptotic confidence sequences, whose coverage is shown by simulation
 
-    It plays the action that looks best or the one that may be ahead of it the most, by a coin, until that lead is at
-    most epsilon. The lead is bounded by what causes what and by the actions' own outcomes, whichever says more. What is
-    played on the way is of no account: for rounds that should pay, use CausalUCB.
+    It plays the actions that tell the one that looks best from its closest rival soonest. What is played on the way is
+    of no account: for rounds that should pay, use CausalUCB.
 
     >>> import dobandit as dob
     >>> learner = dob.BestSet(epsilon=0.1, delta=0.05).start(dob.paper.G4.graph, budget=2, seed=0)
@@ -66,13 +61,15 @@ class BestSet(Policy):
 
     epsilon: float = 0.05
     delta: float = 0.05
+    proof: bool = False
 
     def __post_init__(self) -> None:
         checked_answer(self.epsilon, self.delta)
+        require_bool("proof", self.proof)
 
     @property
     def label(self) -> str:
-        return f"BestSet ({self.epsilon:g})"
+        return f"BestSet ({self.epsilon:g}{', proof' if self.proof else ''})"
 
     @property
     def stop_within(self) -> float:
@@ -84,206 +81,136 @@ class BestSet(Policy):
                 "BestSet rests on counts of variables of 0 and 1, but these are numbers between. Use LUCB, which takes "
                 "each action for an arm, or give continuous=False."
             )
-        return BestSetEngine(problem, float(self.epsilon), float(self.delta))
+        of = ProvedBestSetEngine if self.proof else BestSetEngine
+        return of(problem, float(self.epsilon), float(self.delta))
 
 
-def checked_answer(epsilon: object, delta: float) -> None:
-    """Refuse what no answer can be wanted within."""
-    if positive("epsilon", epsilon) >= 1.0:
-        raise PolicyError(f"epsilon must be above 0 and below 1, but got {epsilon!r}. Try 0.05.")
-    checked_delta(delta)
+class Standing(NamedTuple):
+    """The actions, which of them leads, which may be ahead of it the most, by how much at most, and what each is
+    expected to take off the variance of the difference."""
+
+    actions: Sequence[Action]
+    leader: int
+    rival: int
+    gap: float
+    gain: Array
 
 
-class BestSetEngine(GuaranteedEngine):
-    """A causal engine that lets two actions compete until it has the answer. Half of delta is for the nodes' intervals,
-    half for the actions' own outcomes."""
-
-    watches_graph = False
+class BestSetEngine(CausalEngine):
+    """A causal engine that plays what tells the leader from its rival soonest."""
 
     def __init__(self, problem: Problem, epsilon: float, delta: float) -> None:
-        super().__init__(problem, delta / 2, _C)
+        super().__init__(problem, partial(parts_of, scale=_C))
         self.epsilon, self.delta = epsilon, delta
-        actions = self.plan.oracle.listing.actions
-        cells = len(actions.ids) << len(problem.context_ids)
-        if cells > _MOST_CELLS:
-            raise PolicyError(
-                f"BestSet keeps the outcomes of every allowed action in every context, but {len(actions.ids):,} "
-                f"actions and {len(problem.context_ids)} context variables are too many. Make fewer variables context."
-            )
-        self._number = numbered(actions)
-        self._own = own_outcomes(problem.context_ids, problem.graph.arrays.target, len(actions.ids))
-        self._contests: dict[int, tuple[Contest, NDArray[np.int64]]] = {}
+        self._set_to: dict[tuple[int, float], int] = {}  # rounds in which a variable was set to a value
 
     def copy(self) -> Self:
         twin = super().copy()
-        twin._own, twin._contests = copied(self._own), {}
+        twin._set_to = dict(self._set_to)
         return twin
 
-    def _teach(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
-        note_rounds(self._own, self._number, rounds)
-        super()._teach(rounds, sizes)
+    def _take(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
+        for row, v in np.argwhere(rounds.was_set).tolist():
+            key = v, float(rounds.values[row, v])
+            self._set_to[key] = self._set_to.get(key, 0) + int(rounds.counts[row])
+        super()._take(rounds, sizes)
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
     def choose(self, now: Situation) -> Choice:
-        game, found = self._standing(now)
-        row = int(to_play(game, found, now.draws[1]))
-        return Choice(game.bounds.listing.actions.row(row), math.nan)  # one of two, not the largest of many
+        found = self._standing(now)
+        if found.gap <= self.epsilon or len(found.actions) == 1:
+            return Choice(found.actions[found.leader], math.nan)
+        untried = self._untried(found.actions, now)
+        if untried:
+            return Choice(untried[min(int(now.draws[2] * len(untried)), len(untried) - 1)], math.nan)
+        second, first = np.argsort(found.gain, kind="stable")[-2:].tolist()
+        best, next_best, leads = _SHARES
+        u = now.draws[1]
+        row = first if u < best else second if u < next_best else found.leader
+        if u >= leads:
+            row = min(int(now.draws[2] * len(found.actions)), len(found.actions) - 1)
+        return Choice(found.actions[row], math.nan)
+
+    def _untried(self, actions: Sequence[Action], now: Situation) -> list[Action]:
+        """Actions that set most of what hardly any round has set yet: that it was so by itself does not count, since
+        what made it so may also move the target."""
+        under_way: dict[tuple[int, float], int] = {}
+        for one in now.pending:
+            for key in zip(one.action.ids, one.action.values, strict=True):
+                under_way[key] = under_way.get(key, 0) + one.size
+        news = [
+            sum(
+                self._set_to.get(key, 0) + under_way.get(key, 0) < HANDFUL
+                for key in zip(action.ids, action.values, strict=True)
+            )
+            for action in actions
+        ]
+        most = max(news)
+        return [action for action, new in zip(actions, news, strict=True) if new == most] if most else []
 
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
         return []
 
     def runner_up(self, action: Action, now: Situation) -> tuple[Action, float] | None:
-        """The other one of the two that competed, with the upper end of its interval."""
-        game, found = self._standing(now)
-        rows = [game.bounds.listing.actions.row(int(i)) for i in (found.best, found.rival)]
+        """The other one of leader and rival, with the upper end of its interval."""
+        found = self._standing(now)
+        rows = [found.actions[i] for i in (found.leader, found.rival)]
         other = next((one for one in rows if one != action), None)
         return None if other is None else (other, self.predict(other, now.context).high)
 
     def reason(self, action: Action, now: Situation) -> str:
-        game, found = self._standing(now)
-        best, rival = (game.bounds.listing.actions.row(int(i)) for i in (found.best, found.rival))
-        return words_of_two(self.problem, best, rival, float(found.gap), self.epsilon, bool(now.pending))
+        found = self._standing(now)
+        best, rival = found.actions[found.leader], found.actions[found.rival]
+        return words_of_two(self.problem, best, rival, found.gap, self.epsilon, bool(now.pending), _TELLS_APART)
 
-    def _standing(self, now: Situation, best: int = -1) -> tuple[Contest, Standing]:
-        plan, state = self._plan_for(now.available), self._expecting(now.pending)
-        game, columns = self._contest(plan)
-        outcomes = expect_outcomes(self._own, self._number, now.pending)
-        own = Own(*outcomes_of(outcomes, columns, now.context), outcomes.plays.size, self.delta / 2)
-        return game, standing(game, plan.layout, state, own, now.context, best, now.draws[0])
+    def gap(self, action: Action, now: Situation, within: float | None = None) -> Gap:
+        found = self._standing(now._replace(pending=()), action)
+        if self._untried(found.actions, now._replace(pending=())):
+            return Gap(1.0)
+        room = self.epsilon if within is None else within
+        return Gap(found.gap, max(math.ceil(((found.gap / room) ** 2 - 1.0) * self.rounds), 0))
 
-    def _contest(self, plan: ModelPlan) -> tuple[Contest, NDArray[np.int64]]:
-        """The contest of a plan's actions, and the columns of their own outcomes."""
-        kept = self._contests.get(id(plan.oracle))
-        if kept is None or kept[0].bounds is not plan.oracle:
-            if len(self._contests) >= KEPT_ORACLES:
-                self._contests.pop(next(iter(self._contests)))
-            there = numbered(plan.oracle.listing.actions)
-            columns = np.array([self._number.get(action, -1) for action in there], dtype=np.int64)
-            game = contest(plan.oracle, self.epsilon, len(self.problem.graph))
-            kept = self._contests[id(plan.oracle)] = game, columns
-        return kept
+    def _standing(self, now: Situation, leader: Action | None = None) -> Standing:
+        actions, state = self.rivals(now), self._expecting(now.pending)
+        if leader is not None and leader not in actions:
+            actions = [*actions, leader]
+        context = self.believed.known(now.context)
+        patterns = self._single.patterns(state, context)
+        if patterns is None:
+            return self._by_draws(actions, leader, context)
+        order, tables, frontier = patterns.listing.order, patterns.tables, patterns.frontier
+        held = np.array([self.believed.flagged(action).over(context)[order] for action in actions])
+        value, influence, visits = influences_of(frontier, tables.mean, held)
+        best = int(np.argmax(value)) if leader is None else actions.index(leader)
+        apart, variance = influence - influence[best], np.zeros(len(actions))
+        contrast_variances(self.plan.layout, order, tables, state, apart, variance)
+        seen = self._single.seen(state)
+        upper = value - value[best] + self._shared_reach(len(actions)) * np.sqrt(np.maximum(variance, 0.0))
+        rows = bearing_rows(frontier.table_ptr, influence, seen)
+        upper[np.minimum(rows, rows[best]) < HANDFUL] = 1.0
+        upper[best] = -math.inf
+        rival = int(np.argmax(upper)) if len(actions) > 1 else best
+        spread = np.maximum(tables.mean * (1.0 - tables.mean), _LEAST_SPREAD)
+        gain = visits @ (apart[rival] ** 2 * spread / (seen + 1.0) ** 2)
+        return Standing(actions, best, rival, min(max(float(upper[rival]), 0.0), 1.0), gain)
 
-    # -- answers and simulation ----------------------------------------------------------------------------------
+    def _shared_reach(self, count: int) -> float:
+        return asymptotic_reach(max(self.rounds, 1), self.delta / max(count - 1, 1))
 
-    def gap(self, action: Action, now: Situation) -> float | None:
-        row = numbered(self._plan_for(now.available).oracle.listing.actions).get(action)
-        if row is None:
-            return super().gap(action, now)
-        return float(self._standing(now._replace(draws=np.zeros(self.draws), pending=()), row)[1].gap)
+    def _by_draws(self, actions: Sequence[Action], leader: Action | None, context: Array) -> Standing:
+        """Where there are no tables: leader and rival are played by turns."""
+        values = [self._single.value(self.state, action, context) for action in actions]
+        best = int(np.argmax(values)) if leader is None else list(actions).index(leader)
+        told = self.contrast(actions[best], actions, context)
+        wider = self._shared_reach(len(actions)) / self.reach if self.rounds else 1.0
+        upper = told.value + wider * (told.high - told.value)
+        upper[best] = -math.inf
+        rival, gain = int(np.argmax(upper)), np.zeros(len(actions))
+        gain[[rival, best]] = 2.0, 1.0
+        return Standing(actions, best, rival, min(max(float(upper[rival]), 0.0), 1.0), gain)
+
+    # -- simulation ----------------------------------------------------------------------------------------------
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
-        Engine.run(self, world, recorder, draws)  # the compiled rounds are those of the guaranteed engine
-
-    def search(self, world: World, draws: Draws, within: float) -> int | None:
-        """As every engine does it, looking at the intervals once per round."""
-        for t, (world_draws, policy_draws) in enumerate(zip(draws.world, draws.policy, strict=True)):
-            game, found = self._standing(Situation(policy_draws, world.context(world_draws)))
-            if found.gap <= within:
-                return t
-            row = int(to_play(game, found, policy_draws[1]))
-            self.update(world.play(game.bounds.listing.actions.row(row), world_draws))
-        return None
-
-
-def words_of_two(problem: Problem, best: Action, rival: Action, gap: float, epsilon: float, pending: bool) -> str:
-    """Why one of two that compete was played."""
-    if gap <= epsilon:
-        return ANSWER_EXPECTED if pending else ANSWER
-    pairs = (action.named(problem.graph).items() for action in (best, rival))
-    one, other = (", ".join(f"{name}={value:g}" for name, value in pair) or "nothing" for pair in pairs)
-    better = fixed(gap, decimals(gap))
-    return f"setting {one} looks best, but setting {other} may be better by up to {better}; a coin chose between them"
-
-
-class Contest(NamedTuple):
-    """The intervals of the actions of a list, and what it takes to compare two of them."""
-
-    bounds: AnytimeValues
-    work: Advantages
-    epsilon: float
-    none: NDArray[np.float64]  # (n + 1,) no optimism
-    ahead: NDArray[np.float64]  # (count,) scratch: A(i, b); -inf where it is no more than another's
-
-
-def contest(bounds: AnytimeValues, epsilon: float, nodes: int) -> Contest:
-    """A contest of the actions of `bounds`, which has an oracle for the estimate too, in a graph of so many nodes."""
-    count = len(bounds.listing.values)
-    return Contest(bounds, advantages_of(bounds), epsilon, np.zeros(nodes + 1), np.zeros(count))
-
-
-class Standing(NamedTuple):
-    """Rows of the best and of its rival, and by how much the rival can be ahead at most; at least 0."""
-
-    best: int
-    rival: int
-    gap: float
-
-
-@kernel
-def leader(game: Any, layout: Any, state: Any, fixed: Any) -> int:
-    """The first row with the largest estimate."""
-    score(game.bounds.joint, layout, state, game.none, fixed)
-    best = 0
-    for i in range(1, len(game.bounds.listing.values)):
-        if game.bounds.listing.values[i] > game.bounds.listing.values[best]:
-            best = i
-    return best
-
-
-class Own(NamedTuple):
-    """What each action of a list brought by itself: rounds and sum of Y. cells: of how many such counts the intervals
-    hold together, but with probability delta."""
-
-    plays: NDArray[np.float64]  # (count,)
-    total: NDArray[np.float64]  # (count,)
-    cells: int
-    delta: float
-
-
-@kernel
-def tighten(game: Any, own: Any) -> None:
-    """Bring the ends of every action in to those of its own outcomes, where these are tighter."""
-    high, low = game.bounds.listing.values, game.bounds.lower
-    for i in range(len(high)):
-        n = own.plays[i]
-        if n > 0.0:
-            mean, level = own.total[i] / n, kl_level(n, own.cells, own.delta)
-            high[i] = min(high[i], kl_upper(mean, n, level))
-            low[i] = max(low[i], kl_lower(mean, n, level))
-
-
-@kernel
-def rival_of(game: Any, fixed: Any, best: int, uniform: float) -> Any:
-    """Who can be ahead of row `best` the most, from the intervals as they stand. A row whose upper end is no higher
-    above the lower end of the best than what another was found to have need not be looked at."""
-    high, low, ahead = game.bounds.listing.values, game.bounds.lower, game.ahead
-    most, start = -math.inf, 0
-    for i in range(len(high)):
-        ahead[i] = -math.inf
-        if i != best and (start == best or high[i] > high[start]):
-            start = i
-    for k in range(len(high)):
-        i = start if k == 0 else (k - 1 if k <= start else k)
-        if i != best and high[i] - low[best] >= most:
-            ahead[i] = min(advantage(game.bounds, game.work, fixed, i, best), high[i] - low[best])
-            most = max(most, ahead[i])
-    if most == -math.inf:
-        return Standing(best, best, 0.0)
-    return Standing(best, pick(ahead, uniform), max(most, 0.0))
-
-
-@kernel
-def standing(game: Any, layout: Any, state: Any, own: Any, fixed: Any, best: int, uniform: float) -> Any:
-    """Who is best (below 0: by the estimate), and who may be better."""
-    if best < 0:
-        best = leader(game, layout, state, fixed)
-    bound_kept(game.bounds, state, fixed)
-    tighten(game, own)
-    return rival_of(game, fixed, best, uniform)
-
-
-@kernel
-def to_play(game: Any, now: Any, uniform: float) -> int:
-    """The best once it is the answer; until then one of both by a fair coin."""
-    return now.rival if now.gap > game.epsilon and uniform < 0.5 else now.best
+        Engine.run(self, world, recorder, draws)  # the compiled rounds are those of the causal engine

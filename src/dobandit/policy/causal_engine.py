@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.estimation.confidence import Z95
+from dobandit.estimation.confidence import Z95, asymptotic_reach
 from dobandit.estimation.estimators import rows_with_room, weighted_squares
 from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.links import auto, identity
-from dobandit.oracle.actions import Action, Actions
+from dobandit.oracle.actions import NOTHING, Action, Actions
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
 from dobandit.oracle.joint_pattern import joint_pattern
-from dobandit.oracle.listing import Listing, listing_of, write_row
+from dobandit.oracle.listing import Listing
 from dobandit.oracle.local_search import local_search
 from dobandit.oracle.mean_field import mean_field
 from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_intervals
-from dobandit.policy.engine import WORDS_APPROXIMATE, WORDS_NOW, Array, Chance, Estimate, Situation, words_always
+from dobandit.policy.engine import (
+    HANDFUL,
+    WORDS_ONCE,
+    WORDS_PRACTICAL,
+    Array,
+    Chance,
+    Contrast,
+    Estimate,
+    Guaranteed,
+    Interval,
+    Situation,
+)
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.model_rounds import score_actions
+from dobandit.policy.moments import Moments, SingleAction
 from dobandit.policy.oracles import listed
 from dobandit.policy.pending import expect_round
 from dobandit.policy.posterior import Posterior
@@ -110,49 +122,63 @@ class Predictions(NamedTuple):
 
 
 class CausalEngine(RevisingEngine):
-    """An engine whose predictions are those of its own index; their intervals hold at every round where variables
-    are 0 or 1 and the graph is not too wide, and are by standard errors elsewhere."""
+    """An engine whose predictions are those of its own index. Intervals are asymptotic confidence sequences around them
+    (`estimation.confidence.asymptotic_reach`), as wide as what is proved where only a handful of rows bear on them."""
 
     delta = DELTA
 
     def predict(self, action: Action, context: NDArray[np.float64]) -> Estimate:
-        plan, context = self._single, self.believed.known(context)
-        listing = plan.oracle.listing
-        write_row(listing, self.believed.flagged(action))
-        score_actions(plan, self.state, context, -1)
-        value = min(max(float(listing.values[0]), 0.0), 1.0)
-        if self.anytime is not None:  # a smoothed estimate may lie outside of a set of likely ones: then it is let in
-            low, high = self.anytime.interval(self.state, action, context, self.delta)
-            return Estimate(value, min(low, value), max(high, value))
-        middle = float(listing.values[0])
-        score_actions(plan, self.state, context, 0)
-        reach = float(listing.values[0]) - middle
-        low, high = (min(max(end, 0.0), 1.0) for end in (middle - reach, middle + reach))
-        return Estimate(value, low, high)
+        context = self.believed.known(context)
+        return self._estimate(self._single.moments(self.state, action, context), action, context)
 
     def predict_many(self, actions: Actions, context: NDArray[np.float64]) -> Predictions:
-        """What `predict` says of each of many actions, whose common work is done once; in an order of its own."""
-        believed, context = self.believed, self.believed.known(context)
-        listing = listing_of(believed.order, actions, flags=believed.flags)
-        plan = self.plan._replace(oracle=self._make_oracle(believed, listing, None))
-        score_actions(plan, self.state, context, -1)
-        middle = listing.values.copy()
-        value = np.clip(middle, 0.0, 1.0)
-        if self.anytime is not None:
-            bounds = self.anytime.bounds(self.state, listing.actions, context, self.delta)
-            low, high = np.minimum(bounds.low, value), np.maximum(bounds.high, value)
-            return Predictions(bounds.actions, value, low, high)
-        score_actions(plan._replace(index=self.plan.index._replace(scale=Z95)), self.state, context, 0)
-        reach = listing.values - middle
-        low, high = (np.clip(end, 0.0, 1.0) for end in (middle - reach, middle + reach))
-        return Predictions(listing.actions, value, low, high)
+        """What `predict` says of each of many actions."""
+        told = [self.predict(actions.row(i), context) for i in range(len(actions.ids))]
+        return Predictions(actions, *np.array(told).reshape(-1, 3).T)
+
+    def _estimate(self, told: Moments, action: Action, context: Array) -> Estimate:
+        half = self.reach * told.sd if told.sd else 0.0
+        value, low, high = (min(max(end, 0.0), 1.0) for end in (told.value, told.value - half, told.value + half))
+        if told.rows < HANDFUL:
+            least, most = self._proved_interval(action, context)
+            low, high = min(low, least), max(high, most)
+        return Estimate(value, low, high)
+
+    def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
+        context = self.believed.known(context)
+        mine = self._single.moments(self.state, action, context)
+        theirs = [self._single.moments(self.state, other, context) for other in others]
+        value = np.array([told.value - mine.value for told in theirs])
+        if self._posterior.possible:
+            spread = self._posterior.spread_of_differences(self.state, action, others, context)
+        else:
+            spread = np.array([math.hypot(told.sd, mine.sd) for told in theirs])
+        half = np.where(spread > 0.0, self.reach * spread, 0.0)
+        low, high = np.maximum(value - half, -1.0), np.minimum(value + half, 1.0)
+        for i, (other, told) in enumerate(zip(others, theirs, strict=True)):
+            if other != action and min(told.rows, mine.rows) < HANDFUL:
+                least, most = self._proved_difference(other, action, context)
+                low[i], high[i] = min(low[i], least), max(high[i], most)
+        return Contrast(value, low, high)
+
+    @property
+    def reach(self) -> float:
+        """How many standard errors an interval reaches."""
+        return Z95 if self.looks == "once" else asymptotic_reach(self.rounds)
+
+    def _proved_interval(self, action: Action, context: Array) -> Interval:
+        if self.anytime is None:
+            return Interval(0.0, 1.0)
+        return self.anytime.interval(self.state, action, context, self.delta)
+
+    def _proved_difference(self, action: Action, other: Action, context: Array) -> Interval:
+        if self.anytime is None:
+            return Interval(-1.0, 1.0)
+        return self.anytime.difference(self.state, action, other, context, self.delta)
 
     @property
     def interval_words(self) -> str:
-        if self.anytime is not None:
-            words = words_always(self.delta)
-        else:
-            words = WORDS_NOW if self.problem.continuous else WORDS_APPROXIMATE
+        words = WORDS_ONCE if self.looks == "once" else WORDS_PRACTICAL
         return f"{words}, if every effect is a straight line" if self.problem.assumed_lines else words
 
     @cached_property
@@ -160,25 +186,36 @@ class CausalEngine(RevisingEngine):
         """The intervals that hold at every round; None for numbers between 0 and 1, and for wide graphs."""
         return anytime_intervals(self.believed, self.plan.estimator)
 
-    @property
-    def has_gap(self) -> bool:
-        return self.anytime is not None and not self.searches
-
-    def gap(self, action: Action, now: Situation) -> float | None:
-        if self.anytime is None or self.searches:
+    def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:
+        if self.anytime is None:
             return None
-        actions = self._plan_for(now.available).oracle.listing.actions
-        return self.anytime.gap(self.state, action, actions, self.believed.known(now.context), self.delta)
+        delta, context = self.delta if delta is None else delta, self.believed.known(now.context)
+        interval = self.anytime.interval(self.state, action, context, delta)
+        nothing = uplift = gap = None
+        if not self.problem.rules.always_set:
+            nothing = self.anytime.interval(self.state, NOTHING, context, delta)
+            uplift = self.anytime.difference(self.state, action, NOTHING, context, delta)
+        if not self.searches:
+            actions = self._plan_for(now.available).oracle.listing.actions
+            gap = self.anytime.gap(self.state, action, actions, context, delta)
+        return Guaranteed(interval, nothing, uplift, gap)
+
+    def rivals(self, now: Situation) -> list[Action]:
+        """The actions with the largest indices; the others would hardly ever be best."""
+        if self.searches:
+            return [action for action, _ in self._searched(now)]
+        plan = self._plan_for(now.available)
+        listing, most = plan.oracle.listing, self._posterior.most_compared
+        if len(listing.values) <= most:
+            return [listing.actions.row(i) for i in range(len(listing.values))]
+        score_actions(plan, self.state, self.believed.known(now.context), self.rounds)
+        likely = np.argsort(-listing.values, kind="stable")[:most]
+        return [listing.actions.row(int(i)) for i in likely]
 
     def chance(self, action: Action, now: Situation) -> Chance | None:
         if self.searches or not self._posterior.possible:
             return None
-        plan, context = self._plan_for(now.available), self.believed.known(now.context)
-        score_actions(plan, self.state, context, 0)
-        listing, most = plan.oracle.listing, self._posterior.most_compared
-        likely = np.argsort(-listing.values, kind="stable")[:most]  # the others would hardly ever be best
-        others = [listing.actions.row(int(i)) for i in likely]
-        return self._posterior.chance(self.state, action, others, context)
+        return self._posterior.chance(self.state, action, self.rivals(now), self.believed.known(now.context))
 
     @cached_property
     def _posterior(self) -> Posterior:
@@ -201,13 +238,8 @@ class CausalEngine(RevisingEngine):
         return np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
 
     @cached_property
-    def _single(self) -> Any:
-        """A plan for one action, whichever: its list has room for every variable. Its optimism is that of a 95%
-        interval."""
-        room = np.zeros((1, len(self.believed.graph)))
-        listing = listing_of(self.believed.order, Actions(room.astype(np.int32), room))
-        oracle = self._make_oracle(self.believed, listing, None)
-        return self.plan._replace(oracle=oracle, index=self.plan.index._replace(scale=Z95))
+    def _single(self) -> SingleAction:
+        return SingleAction(self.believed, self.plan, self._make_oracle, joint_oracle(self.plan.estimator))
 
 
 def beliefs_at_start(problem: Problem, has: NDArray[np.bool_] | None = None) -> tuple[Any, Any]:
@@ -226,12 +258,14 @@ def parts_of(
     scale: float,
     oracle: Callable[[Any], OracleMaker] = optimistic_oracle,
     has: NDArray[np.bool_] | None = None,
+    growth: float = 0.0,
 ) -> Parts:
     """The parts of an engine before any round.
 
     scale   how many standard errors the optimism reaches
     oracle  the maker of oracles for an estimator
     has     the members of each node's belief (default: `members_of`)
+    growth  how fast the optimism grows (`policy.region`)
     """
     estimator, state = beliefs_at_start(problem, has)
-    return estimator, state, Bonus(scale), oracle(estimator)
+    return estimator, state, Bonus(scale, growth), oracle(estimator)

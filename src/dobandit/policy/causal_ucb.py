@@ -15,7 +15,7 @@ from dobandit.policy.guaranteed_engine import guaranteed_engine
 from dobandit.policy.problem import Problem
 from dobandit.policy.safe_engine import safe_engine
 
-_C = 2.0  # standard errors
+_C, _GROWTH = 2.0, 1.0  # standard errors at the beginning, and how fast they become more
 _LEEWAY, _MOST_LEEWAY = 0.5, 10.0
 
 
@@ -76,7 +76,7 @@ class CausalUCB(Policy):
 
     def engine(self, problem: Problem) -> Engine:
         if self.safe:
-            return safe_engine(problem, _C)
+            return safe_engine(problem, _C, _GROWTH)
         if self.leeway is not None:
             return guaranteed_engine(problem, _C, self.leeway)
-        return CausalEngine(problem, partial(parts_of, scale=_C))
+        return CausalEngine(problem, partial(parts_of, scale=_C, growth=_GROWTH))

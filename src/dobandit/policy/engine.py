@@ -8,6 +8,7 @@ it works in simulations too (see CONTRIBUTING.md).
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from dobandit.policy.world import World
 
 Array = NDArray[np.float64]
-WORDS_NOW = "95%, at this round"
-WORDS_APPROXIMATE = f"about {WORDS_NOW} only: too many causes for intervals that hold at every round"
+WORDS_PRACTICAL = "95%, at every look (asymptotic)"
+WORDS_ONCE = "95%, at one look"
+HANDFUL = 5  # rows: where fewer bear on an interval, it is as wide as what is proved
+MOST_RIVALS = 200  # actions that one is compared with
 UNIFORMS = 3  # random numbers in a round, unless an engine asks for more: tie-breaking, whether to explore, where
 
 
@@ -56,6 +59,41 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+
+class Contrast(NamedTuple):
+    """By how much each of some actions is ahead of one, a row each: the estimate and the ends of its interval."""
+
+    value: Array
+    low: Array
+    high: Array
+
+
+class Guaranteed(NamedTuple):
+    """What is proved, with probability 1 - delta, at every round one looks, for all actions together: true as far as
+    the graph is, whatever the effects look like.
+
+    interval  of E[target] of the action
+    nothing   of E[target] of doing nothing; None where nothing is known of that
+    uplift    of the difference of the two; None where `nothing` is
+    gap       no other allowed action is better by more than this; None where they are too many to look at
+    """
+
+    interval: Interval
+    nothing: Interval | None
+    uplift: Interval | None
+    gap: float | None
+
+
+class Gap(NamedTuple):
+    """No other action that can be chosen is better by more than `gap`, with 95%, at every look.
+
+    more  about how many rounds are still needed until it is as small as it is to be, if they go on as so far; None
+          where that cannot be told, or no limit was given
+    """
+
+    gap: float
+    more: int | None = None
 
 
 class Chance(NamedTuple):
@@ -143,7 +181,9 @@ class Engine(ABC):
     draws             how many random numbers `choose` needs in a round; it has no others
     trusts_intervals  whether `choose` goes by intervals that may be wider after rows without an order
     watches_graph     whether it counts what the rounds say against the graph (`findings`)
-    delta             with what probability `gap`, where there is one, is wrong at some round
+    delta             with what probability what is `guaranteed` is wrong at some round
+    looks             "every": intervals hold at every look, as in an experiment; "once": at the one look that a table
+                      of rows gets
     bonus_words       why the index of an action is above its mean, for people; "" where it need not be
 
     What an engine knows is a function of the rounds it was told, in their order: an experiment is started again by
@@ -163,6 +203,7 @@ class Engine(ABC):
     trusts_intervals: bool = False
     watches_graph: bool = False
     delta: float = 0.05
+    looks: str = "every"
     bonus_words: str = ""
 
     @abstractmethod
@@ -246,14 +287,43 @@ class Engine(ABC):
         """What the intervals of `predict` promise, for people."""
         return "by the policy's own measure"
 
-    @property
-    def has_gap(self) -> bool:
-        """Whether `gap` can promise anything."""
-        return False
+    def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
+        """By how much each of the other actions is ahead of `action`, with its interval. Default: the difference of two
+        intervals of `predict`. Engines that know what two actions share override this: that cancels."""
+        mine, theirs = self.predict(action, context), [self.predict(other, context) for other in others]
+        value, low, high = np.array(theirs).reshape(-1, 3).T
+        return Contrast(value - mine.value, low - mine.high, high - mine.low)
 
-    def gap(self, action: Action, now: Situation) -> float | None:
-        """By how much any other action that can be chosen now may be better than this one at most, at least 0: true
-        with probability 1 - `delta` at every round one looks. None where the engine cannot promise it."""
+    def rivals(self, now: Situation) -> Sequence[Action]:
+        """The actions among which a better one may be; default: all that are allowed; where these are too many, those
+        that `choose` compares."""
+        allowed = self.problem.allowed(now.available)
+        if allowed.count() > MOST_RIVALS:
+            return [action for action, _ in self.compared(now)]
+        rows = allowed.rows()
+        return [rows.row(i) for i in range(len(rows.ids))]
+
+    def gap(self, action: Action, now: Situation, within: float | None = None) -> Gap:
+        """By how much any other action that can be chosen now may be better than this one at most.
+
+        within  how small that is to be. The width of an interval falls as 1 / sqrt(rounds)
+        """
+        others = [other for other in self.rivals(now) if other != action]
+        if not others:
+            return Gap(0.0, 0) if self.problem.allowed(now.available).count() <= 1 else Gap(1.0)
+        told = self.contrast(action, others, now.context)
+        gap = max(float(np.nan_to_num(told.high, nan=1.0).max()), 0.0)
+        return Gap(gap, None if within is None else self._more_rounds(told, within))
+
+    def _more_rounds(self, told: Contrast, within: float) -> int | None:
+        room = within - told.value
+        if np.isnan(told.value).any() or (room <= 0.0).any() or not self.rounds:
+            return None
+        times = float(np.max((told.high - told.value) / room)) ** 2
+        return max(math.ceil((times - 1.0) * self.rounds), 0)
+
+    def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:
+        """What is proved of an action, with probability 1 - delta (default: the engine's); None: nothing."""
         return None
 
     def runner_up(self, action: Action, now: Situation) -> tuple[Action, float] | None:
@@ -272,8 +342,7 @@ class Engine(ABC):
         """
         for t, (world_draws, policy_draws) in enumerate(zip(draws.world, draws.policy, strict=True)):
             now = Situation(policy_draws, world.context(world_draws))
-            gap = self.gap(self.best(now).action, now)
-            if gap is not None and gap <= within:
+            if self.gap(self.best(now).action, now).gap <= within:
                 return t
             action = self.problem.checked(self.choose(now).action, type(self).__name__)
             self.update(world.play(action, world_draws))

@@ -16,10 +16,20 @@ from dobandit.graph.context import context_values
 from dobandit.model.links import auto, identity
 from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.actions import NOTHING, Action, action_of
-from dobandit.policy.answers import NodeEstimate, Recommendation, WeightEstimate, Worth
+from dobandit.policy.answers import LeverEffect, NodeEstimate, Recommendation, WeightEstimate, Worth
 from dobandit.policy.base import Policy, round_draws
 from dobandit.policy.beliefs import Beliefs
-from dobandit.policy.engine import Estimate, Interval, Pending, Rounds, Situation, no_context, one_round
+from dobandit.policy.engine import (
+    MOST_RIVALS,
+    Estimate,
+    Gap,
+    Interval,
+    Pending,
+    Rounds,
+    Situation,
+    no_context,
+    one_round,
+)
 from dobandit.policy.problem import Problem
 
 Observation = Mapping[str, float]
@@ -316,13 +326,21 @@ class Learner:
         return self._predicted(action, now)
 
     def assess(
-        self, do: Do | None = None, available: Iterable[str] | None = None, context: Context | None = None
+        self,
+        do: Do | None = None,
+        available: Iterable[str] | None = None,
+        context: Context | None = None,
+        *,
+        within: float | None = None,
+        delta: float | None = None,
     ) -> Recommendation:
         """An action beside doing nothing and the other allowed actions: all of a `Recommendation` that needs no log.
 
         do         the action; None: the best
         available  the variables that can be set; default: all that are controllable
         context    the values of the graph's context variables
+        within     how small the gap is to be: `more_rounds` says how many rounds that still takes
+        delta      with what probability what is `guaranteed` may fail; default: the policy's
 
         >>> import dobandit as dob
         >>> learner = dob.UCB().start(dob.paper.G4.graph, budget=1)
@@ -333,24 +351,50 @@ class Learner:
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
         action = self.problem.checked(self.engine.best(now).action, self.label) if do is None else self.action(do)
         told = self._predicted(action, now)
-        unknown = bool(self.unset(NOTHING)) and self.keeps_model
-        idle = None if unknown else self._predicted(NOTHING, now)
-        uplift = None
-        if idle is not None and not math.isnan(told.value) and not math.isnan(idle.value):
-            ends = Interval(told.interval.low - idle.interval.high, told.interval.high - idle.interval.low)
-            uplift = Worth(told.value - idle.value, ends if action != NOTHING else Interval(0.0, 0.0))
+        idle = None if self.unset(NOTHING) and self.keeps_model else self._predicted(NOTHING, now)
+        if self.unknowable(action):
+            return told._replace(nothing=None if idle is None else Worth(idle.value, idle.interval))
         chance = self.engine.chance(action, now) if self.problem.allows(action) else None
+        gap = self.engine.gap(action, now, within)
         return told._replace(
             nothing=None if idle is None else Worth(idle.value, idle.interval),
-            uplift=uplift,
+            uplift=None if idle is None else self._uplift(action, now),
             probability_best=None if chance is None else chance.best,
             expected_loss=None if chance is None else chance.loss,
-            gap=None if self.unknowable(action) else self.engine.gap(action, now),
+            gap=gap.gap,
+            more_rounds=gap.more,
+            guaranteed=self.engine.guaranteed(action, now, delta),
+            levers=self._levers(now) if self.keeps_model and idle is not None else (),
         )
 
-    def gap(self, available: Iterable[str] | None = None, context: Context | None = None) -> float | None:
-        """By how much any allowed action may be better than the recommended one at most: true at every round one
-        looks, with 95% or what the policy's delta says. None where the policy cannot promise it.
+    def _uplift(self, action: Action, now: Situation) -> Worth | None:
+        """What an action adds to doing nothing, from the contrast of the two."""
+        told = self.engine.contrast(NOTHING, [action], now.context)
+        value = float(told.value[0])
+        if action == NOTHING or math.isnan(value):
+            return None if math.isnan(value) else Worth(0.0, Interval(0.0, 0.0))
+        return Worth(value, Interval(float(told.low[0]), float(told.high[0])))
+
+    def _levers(self, now: Situation) -> tuple[LeverEffect, ...]:
+        """What setting each variable alone adds to doing nothing, for each value that it may be set to."""
+        rows = self.problem.rules
+        alone = [
+            Action((self.graph.index(name),), (value,))
+            for name in self.graph.controllable
+            for value in rows.values_of(name)
+            if name not in self.problem.hidden and (now.available is None or self.graph.index(name) in now.available)
+        ][:MOST_RIVALS]
+        if not alone:
+            return ()
+        told = self.engine.contrast(NOTHING, alone, now.context)
+        found = []
+        for i, action in enumerate(alone):
+            (name, value), effect = next(iter(action.named(self.graph).items())), float(told.value[i])
+            found.append(LeverEffect(name, value, effect, Interval(float(told.low[i]), float(told.high[i]))))
+        return tuple(found)
+
+    def gap(self, available: Iterable[str] | None = None, context: Context | None = None) -> float:
+        """By how much any allowed action may be better than the recommended one at most: with 95%, at every look.
 
         available  the variables that can be set; default: all that are controllable
         context    the values of the graph's context variables
@@ -359,8 +403,14 @@ class Learner:
         >>> dob.LUCB(epsilon=0.1, delta=0.1).start(dob.paper.G4.graph, budget=1).gap()
         1.0
         """
+        return self.gap_within(None, available, context).gap
+
+    def gap_within(
+        self, within: float | None, available: Iterable[str] | None = None, context: Context | None = None
+    ) -> Gap:
+        """`gap`, with about how many rounds are still needed until it is at most `within`."""
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
-        return self.engine.gap(self.engine.best(now).action, now)
+        return self.engine.gap(self.engine.best(now).action, now, within)
 
     def unknowable(self, action: Action) -> str:
         """Why no model can tell what an action does, whatever is seen; "" where one can."""

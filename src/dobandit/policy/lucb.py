@@ -13,10 +13,21 @@ from dobandit.compiled import kernel
 from dobandit.estimation.kl import kl_level, kl_lower, kl_upper
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.listing import pick
+from dobandit.policy.answer_words import BY_COIN, checked_answer, words_of_two
 from dobandit.policy.arms import BY_UCB, ArmsEngine, update_arm
 from dobandit.policy.base import Policy, require_bool
-from dobandit.policy.best_set import checked_answer, words_of_two
-from dobandit.policy.engine import Array, Choice, Draws, Engine, Estimate, Situation, words_always
+from dobandit.policy.engine import (
+    Array,
+    Choice,
+    Draws,
+    Engine,
+    Estimate,
+    Gap,
+    Guaranteed,
+    Interval,
+    Situation,
+    words_always,
+)
 from dobandit.policy.own_outcomes import numbered
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder
@@ -120,7 +131,9 @@ class LUCBEngine(ArmsEngine):
 
     def reason(self, action: Action, now: Situation) -> str:
         actions, best, rival, gap = self._standing(now)
-        return words_of_two(self.problem, actions.row(best), actions.row(rival), gap, self.epsilon, bool(now.pending))
+        return words_of_two(
+            self.problem, actions.row(best), actions.row(rival), gap, self.epsilon, bool(now.pending), BY_COIN
+        )
 
     def _standing(self, now: Situation, action: Action | None = None) -> tuple[Actions, int, int, float]:
         plan, state = self._playable(now)
@@ -132,17 +145,20 @@ class LUCBEngine(ArmsEngine):
 
     # -- answers and simulation ----------------------------------------------------------------------------------
 
-    @property
-    def has_gap(self) -> bool:
-        return not self.problem.graph.context  # an arm's mean is over all contexts
+    def gap(self, action: Action, now: Situation, within: float | None = None) -> Gap:
+        """What is proved, where it is: then nothing else stops it."""
+        told = self.guaranteed(action, now)
+        return super().gap(action, now, within) if told is None or told.gap is None else Gap(told.gap)
 
-    def gap(self, action: Action, now: Situation) -> float | None:
+    def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:
+        """The gap alone; None with a context, over which an arm's mean is taken."""
         now = now._replace(pending=())
         plan, _ = self._playable(now)
         playable = numbered(Actions(plan.ids, plan.to))
-        if not self.has_gap or action not in playable or not playable.keys() <= self._arm_of.keys():
+        if self.problem.graph.context or action not in playable or not playable.keys() <= self._arm_of.keys():
             return None
-        return self._standing(now._replace(draws=np.zeros(self.draws)), action)[3]
+        gap = self._standing(now._replace(draws=np.zeros(self.draws)), action)[3]
+        return Guaranteed(Interval(*self.predict(action, now.context)[1:]), None, None, gap)
 
     def predict(self, action: Action, context: Array) -> Estimate:
         """The mean of the arm's own rounds; the interval holds at every round, both ends of all arms together."""

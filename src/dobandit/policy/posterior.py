@@ -1,4 +1,5 @@
-"""How likely an action is to be the best: E[target] of many actions under draws of all that is not known.
+"""E[target] of many actions under draws of all that is not known: how likely an action is to be the best, and how far
+two actions can be apart, in which what they share cancels.
 
 D: draws.  Each draw gives every node one of its members, by their weights, and that member's parameters:
 straight   theta ~ N(estimate, inverse of M), the probabilities cut to [0, 1]
@@ -12,6 +13,7 @@ The random numbers are a function of the problem's seed and the number of rounds
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +47,7 @@ class Posterior:
     def __init__(self, problem: Problem, estimator: Any, layout: Layout) -> None:
         self.problem, self.estimator, self.layout = problem, estimator, layout
         order = np.array(problem.order, dtype=np.int64)
+        self._drawn: tuple[int, Array] | None = None
         self.frontier = frontier_of(problem.graph, order, _MOST_STATES) if isinstance(estimator, Mixture) else None
 
     @property
@@ -66,26 +69,39 @@ class Posterior:
         equals = values >= best[:, None] - _TIE
         return Chance(float(np.mean(equals[:, 0] / equals.sum(axis=1))), float(np.mean(best - values[:, 0])))
 
-    def values(self, state: Any, actions: list[Action], context: Array, draws: int = DRAWS) -> Array:
-        """(draws, actions) E[Y] of each action under each draw."""
-        rng = np.random.default_rng([self.problem.seed, int(state.clock[0]), _STREAM])
-        listing = listing_of(self.problem.order, actions_of(actions), flags=self.problem.flags)
-        out = np.zeros((draws, len(actions)))
+    def spread_of_differences(self, state: Any, action: Action, others: Sequence[Action], context: Array) -> Array:
+        """(others,) the standard deviation of E[Y | do(other)] - E[Y | do(action)]."""
+        values = self.values(state, [action, *others], context)
+        return np.std(values[:, 1:] - values[:, :1], axis=0)
+
+    def values(self, state: Any, actions: Sequence[Action], context: Array) -> Array:
+        """(DRAWS, actions) E[Y] of each action under each draw."""
+        rows = list(dict.fromkeys(actions))
+        listing = listing_of(self.problem.order, actions_of(rows), flags=self.problem.flags)
+        drawn, out = self.drawn(state), np.zeros((DRAWS, len(rows)))
         if self.frontier is None:
-            theta = self._weights(state, rng, draws)
-            draw_means(self.layout, listing, theta, context, np.zeros(len(self.layout.ptr) - 1), out)
+            draw_means(self.layout, listing, drawn, context, np.zeros(len(self.layout.ptr) - 1), out)
         else:
-            tables = self._tables(state, rng, draws)
             states = int(self.frontier.state_ptr[-1])
-            columns = columns_for(draws, states)
+            columns = columns_for(DRAWS, states)
             scratch = np.zeros((states, columns)), ends_of_target(columns), np.full(len(self.problem.order), math.nan)
-            for start in range(0, draws, columns):
+            for start in range(0, DRAWS, columns):
                 part = out[start : start + columns]
                 table = np.zeros((int(self.frontier.table_ptr[-1]), columns))
-                table[:, : len(part)] = tables[start : start + columns].T
+                table[:, : len(part)] = drawn[start : start + columns].T
                 draw_values(self.frontier, listing, table, context, *scratch, part)
-        row_of = {listing.actions.row(i): i for i in range(len(actions))}  # a list may be in another order
+        row_of = {listing.actions.row(i): i for i in range(len(rows))}  # a list may be in another order
         return out[:, [row_of[action] for action in actions]]
+
+    def drawn(self, state: Any) -> Array:
+        """A row per draw: the probability of every pattern in the frontier's numbering, or all weights where everything
+        is a line. Kept until the next round is taken in."""
+        rounds = int(state.clock[0])
+        if self._drawn is None or self._drawn[0] != rounds:
+            rng = np.random.default_rng([self.problem.seed, rounds, _STREAM])
+            draw = self._weights if self.frontier is None else self._tables
+            self._drawn = rounds, draw(state, rng, DRAWS)
+        return self._drawn[1]
 
     def _weights(self, state: Any, rng: np.random.Generator, draws: int) -> Array:
         """(draws, weights) where everything is a line."""
@@ -108,7 +124,7 @@ class Posterior:
     def _node(self, state: Any, rng: np.random.Generator, draws: int, v: int) -> Array:
         layout, mix = self.layout, self.estimator
         part = slice(layout.ptr[v], layout.ptr[v + 1])
-        rows = _patterns(layout.parent[part])
+        rows = patterns_of(layout.parent[part])
         said: dict[int, Array] = {}
         if mix.has[v, STRAIGHT]:
             theta = _normal(rng, draws, state.theta[part], self._square(state.stats.inverse, v))
@@ -163,7 +179,7 @@ def _normal(rng: np.random.Generator, draws: int, mean: Array, covariance: Array
     return mean + rng.standard_normal((draws, len(mean))) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
 
 
-def _patterns(parents: NDArray[Any]) -> Array:
+def patterns_of(parents: NDArray[Any]) -> Array:
     """Every pattern of a node's parents, bit j that of the j-th that is not the constant."""
     first = 1 if len(parents) and parents[0] == 0 else 0
     bits = len(parents) - first

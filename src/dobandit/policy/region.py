@@ -7,12 +7,14 @@ initialisation in which nothing is set (Eq. 3).
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation import confidence
 from dobandit.estimation.statistics import reaches_lambda
 
+BEGINS = 500.0  # rounds after which growing optimism shows
 RHO_PAPER, RHO_LEMMA, RHO_MLE = 0, 1, 2
 
 _radius_blm_lr = kernel(confidence.radius_blm_lr)
@@ -34,9 +36,11 @@ class Region(NamedTuple):
 
 
 class Bonus(NamedTuple):
-    """Optimism by so many standard errors of E[Y], from the first round on."""
+    """Optimism by standard errors of E[Y], from the first round on: sqrt(scale^2 + growth log(1 + t / BEGINS)) of them.
+    A constant number leaves single runs with a wrong action for good; one that grows like sqrt(log t) does not."""
 
     scale: float
+    growth: float = 0.0
     initial: int = 0
 
 
@@ -47,8 +51,11 @@ def set_radii(index: Any, ptr: Any, t: int, rho: Any) -> None:
 
 @set_radii.of(Bonus)
 def set_bonus(bonus: Any, ptr: Any, t: int, rho: Any) -> None:
+    reach = 0.0
+    if t >= 0:
+        reach = math.sqrt(bonus.scale * bonus.scale + bonus.growth * math.log(1.0 + t / BEGINS))
     for v in range(1, len(rho)):
-        rho[v] = bonus.scale if t >= 0 else 0.0
+        rho[v] = reach
 
 
 @set_radii.of(Region)

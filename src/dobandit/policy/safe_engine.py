@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from dobandit.errors import PolicyError
 from dobandit.oracle.actions import Action
 from dobandit.oracle.listing import Listing, listing_of
 from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, joint_oracle, parts_of
-from dobandit.policy.engine import Array, Choice, Estimate, Rounds, Situation, copied
+from dobandit.policy.engine import Array, Choice, Contrast, Estimate, Rounds, Situation, copied
 from dobandit.policy.insurance import by_own_outcomes, deviation, insured
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.model_rounds import ModelPlan
@@ -24,12 +25,12 @@ _MOST_CELLS = 1 << 22  # actions x contexts, each with its own outcomes
 OWN = "an insurance round, in which only the outcomes of each action itself count"
 
 
-def safe_engine(problem: Problem, scale: float) -> SafeEngine:
-    """The engine; scale: how many standard errors the optimism reaches."""
-    return SafeEngine(problem, partial(safe_parts, scale=scale))
+def safe_engine(problem: Problem, scale: float, growth: float) -> SafeEngine:
+    """The engine; scale and growth: how many standard errors the optimism reaches (`policy.region`)."""
+    return SafeEngine(problem, partial(safe_parts, scale=scale, growth=growth))
 
 
-def safe_parts(problem: Problem, scale: float) -> Parts:
+def safe_parts(problem: Problem, scale: float, growth: float) -> Parts:
     """What it is made of; refuses what has too many actions."""
     count = problem.allowed(relevant=False).count()
     if count > MOST_ACTIONS:
@@ -43,7 +44,7 @@ def safe_parts(problem: Problem, scale: float) -> Parts:
             f"{len(problem.context_ids)} context variables are too many. Leave safe out, or make fewer variables "
             "context."
         )
-    return parts_of(problem, scale, insured_oracle)
+    return parts_of(problem, scale, insured_oracle, growth=growth)
 
 
 def insured_oracle(estimator: Any) -> OracleMaker:
@@ -122,3 +123,10 @@ class SafeEngine(CausalEngine):
         w, off = deviation(value, 0.0, n, total / n, 0.0)
         value = min(max(value + w * off, 0.0), 1.0)
         return Estimate(value, min(low, value), max(high, value))
+
+    def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
+        """The model's answer; its intervals let in what the corrected values say."""
+        _, low, high = super().contrast(action, others, context)
+        mine = self.predict(action, context).value
+        value = np.array([self.predict(other, context).value - mine for other in others])
+        return Contrast(value, np.minimum(low, value), np.maximum(high, value))

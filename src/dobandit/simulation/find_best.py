@@ -139,10 +139,10 @@ def _searches(runner: Runner, study: Study, label: str) -> Found:
     """All runs of one policy."""
     policy = study.policies[label]
     within, unlearned = policy.stop_within, policy.engine(study.problem)
-    if within is None or not unlearned.has_gap:
+    if within is None:
         raise SimulationError(
-            f"find_best is for policies that know when they have an answer, but {label} never does here. Use BestSet "
-            "or LUCB."
+            f"find_best is for policies that know when they have an answer, but {label} never does. Use BestSet or "
+            "LUCB."
         )
     rounds, finished = np.full(study.replications, study.rounds), np.zeros(study.replications, dtype=np.bool_)
     shortfall = np.zeros(study.replications)
