@@ -11,7 +11,7 @@ def index_of(engine, action, now):
     """By the engine's own oracle, for a list of this action alone."""
     problem = getattr(engine, "believed", engine.problem)
     listing = listing_of(problem.order, actions_of([action]), flags=problem.flags)
-    plan = engine.plan._replace(oracle=engine._make_oracle(problem, listing, None))
-    state = engine._expecting(now.pending)
+    plan = engine.plan._replace(oracle=engine.make_oracle(problem, listing, None))
+    state = engine.state_with_pending(now.pending)
     score_actions(plan, state, problem.known(now.context), int(state.clock[0]))
     return float(plan.oracle.listing.values[0])

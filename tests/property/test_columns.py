@@ -69,7 +69,3 @@ def test_lists_that_share_where_they_are_worked_out_are_each_by_itself():
     told = [twin.gap(available=mask) for twin, mask in zip(alone, masks, strict=True)]
     for _ in range(2):
         assert [learner.gap(available=mask) for mask in masks] == told
-    anytime = learner.engine.anytime
-    kept = [oracle for _, oracle in anytime._kept.values()]
-    assert len(kept) == 4
-    assert kept[0].lowest is kept[2].lowest  # as many actions

@@ -134,7 +134,7 @@ class CausalEngine(RevisingEngine):
         """What `predict` says of each of many actions, whose common work is done once; in an order of its own."""
         believed, context = self.believed, self.believed.known(context)
         listing = listing_of(believed.order, actions, flags=believed.flags)
-        plan = self.plan._replace(oracle=self._make_oracle(believed, listing, None))
+        plan = self.plan._replace(oracle=self.make_oracle(believed, listing, None))
         score_actions(plan, self.state, context, -1)
         middle = listing.values.copy()
         value = np.clip(middle, 0.0, 1.0)
@@ -206,7 +206,7 @@ class CausalEngine(RevisingEngine):
         interval."""
         room = np.zeros((1, len(self.believed.graph)))
         listing = listing_of(self.believed.order, Actions(room.astype(np.int32), room))
-        oracle = self._make_oracle(self.believed, listing, None)
+        oracle = self.make_oracle(self.believed, listing, None)
         return self.plan._replace(oracle=oracle, index=self.plan.index._replace(scale=Z95))
 
 

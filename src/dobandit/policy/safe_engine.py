@@ -90,7 +90,7 @@ class SafeEngine(CausalEngine):
         choice = self._choice(plan, index)
         return choice._replace(note=OWN) if by_own_outcomes(plan.oracle.own, now.draws[1]) else choice
 
-    def _plan_now(self, now: Situation) -> ModelPlan:
+    def plan_now(self, now: Situation) -> ModelPlan:
         """Those under way are expected to be as predicted."""
         if now.available is None and not now.pending:
             return self.plan
