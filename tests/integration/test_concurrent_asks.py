@@ -6,8 +6,9 @@ import time
 
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
+from pyarrow.parquet import read_metadata
 
-from dobandit.experiment.export import csv_parts
+from dobandit.experiment.export import csv_parts, write_parquet
 from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.experiment.storage import open_storage
 from helpers import forked
@@ -155,24 +156,22 @@ def test_a_child_that_is_forked_while_another_thread_compiles():
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_export_is_written_bit_by_bit(tmp_path, monkeypatch):
+def test_an_export_is_written_bit_by_bit(tmp_path):
     experiment = make()
     experiment.import_history(numbered([({"X3": 1}, {"Y": i % 2}) for i in range(300)]))
-    whole = experiment.to_csv()
-    monkeypatch.setattr("dobandit.experiment.export._AT_ONCE", 1000)
-    monkeypatch.setattr("dobandit.experiment.export._GROUP", 70)
-    parts = list(csv_parts(experiment.log.stored_trials(), experiment.columns))
-    assert len(parts) > 10
-    assert max(map(len, parts)) < 2000
-    assert "".join(parts) == whole
+    trials, whole = list(experiment.log.stored_trials()) * 70, experiment.to_csv()
+    parts = list(csv_parts(trials, experiment.columns))
+    assert len(parts) > 1
+    assert max(map(len, parts)) < 1.1 * 2**20
+    heading, rows = whole.split("\n", 1)
+    assert "".join(parts) == f"{heading}\n{rows * 70}"
+    write_parquet(trials, experiment.columns, tmp_path / "long.parquet")
+    assert [read_metadata(tmp_path / "long.parquet").row_group(i).num_rows for i in (0, 1)] == [20_000, 1_000]
     experiment.to_csv(tmp_path / "log.csv")
     assert (tmp_path / "log.csv").read_text() == whole
     experiment.to_csv(tmp_path / "log.csv.gz")
-    copies = [tmp_path / "log.csv", tmp_path / "log.csv.gz"]
-    if pytest.importorskip("pyarrow"):
-        experiment.to_parquet(tmp_path / "log.parquet")
-        copies.append(tmp_path / "log.parquet")
-    for copy in copies:
+    experiment.to_parquet(tmp_path / "log.parquet")
+    for copy in (tmp_path / "log.csv", tmp_path / "log.csv.gz", tmp_path / "log.parquet"):
         other = make(name=copy.name)
         other.import_history(str(copy))
         assert [row["observation"] for row in other.trials()] == [row["observation"] for row in experiment.trials()]
