@@ -28,12 +28,7 @@ from dobandit.oracle.actions import Action
 from dobandit.oracle.anytime_values import AnytimeValues, anytime_values, bound_kept, bounded_frontier
 from dobandit.oracle.joint_pattern import joint_pattern
 from dobandit.oracle.listing import Listing, floor_of, pick_best, propose, score
-from dobandit.policy.causal_engine import (
-    DELTA,
-    CausalEngine,
-    optimistic_oracle,
-    parts_of,
-)
+from dobandit.policy.causal_engine import DELTA, CausalEngine, optimistic_oracle, parts_of
 from dobandit.policy.engine import Array, Choice, Rounds, Situation, batches
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.oracles import listed
