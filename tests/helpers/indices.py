@@ -1,10 +1,14 @@
-"""The index of one action, whether an engine lists it or not."""
+"""The actions of an engine's list, and the index of one action, whether an engine lists it or not."""
 
 from __future__ import annotations
 
 from dobandit.oracle.actions import actions_of
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.model_rounds import score_actions
+
+
+def listed(actions):
+    return [actions.row(i) for i in range(len(actions.ids))]
 
 
 def index_of(engine, action, now):
