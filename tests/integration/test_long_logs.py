@@ -14,9 +14,8 @@ from dobandit.experiment.status_sums import StatusSums
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.policy.engine import Action, Rounds, no_context
-from dobandit.policy.learner import Learner
 from dobandit.testing.stored import add
-from helpers.experiments import Clock, again, case, flat, make, numbered, played
+from helpers.experiments import Clock, again, case, flat, make, numbered, played, rounds_learned
 from helpers.storages import id_of
 
 
@@ -262,10 +261,7 @@ def test_explaining_counts_what_was_under_way(tmp_path):
 @pytest.mark.parametrize("name", ["ucb", "causal-auto"])
 def test_explaining_goes_on_from_what_was_kept_on_the_way(tmp_path, monkeypatch, name):
     experiment = played(name, 70, open_storage(str(tmp_path / "spring.db")))
-    learned = []
-    plain = Learner.take
-    monkeypatch.setattr(Learner, "take", lambda self, rounds: learned.append(len(rounds.counts)) or plain(self, rounds))
-    reader = again(experiment)
+    learned, reader = rounds_learned(monkeypatch), again(experiment)
     assert reader.recommend() == experiment.recommend()
     kept = [one.position for one in reader.log.state.checkpoints.kept]
     assert 32 <= len(kept) <= 64
