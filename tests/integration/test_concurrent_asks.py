@@ -10,10 +10,10 @@ from numba.core.compiler_lock import global_compiler_lock
 from pyarrow.parquet import read_metadata
 
 from dobandit.experiment.export import csv_parts, write_parquet
-from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.experiment.storage import open_storage
 from helpers import forked
 from helpers.experiments import again, make, numbered
+from helpers.foreign import ThompsonArms, ThompsonEngine
 
 # -- locks -----------------------------------------------------------------------------------------------------------
 
@@ -23,15 +23,15 @@ class Thinking:
 
     def __init__(self, monkeypatch, meanwhile, times=1):
         self.calls, self.free = 0, []
-        plain = ReplayedLearner.situation
+        plain = ThompsonEngine.choose
 
-        def situation(replica, *arguments):
+        def choose(engine, now):
             self.calls += 1
             if self.calls <= times:
                 self.free.append(in_time(meanwhile))
-            return plain(replica, *arguments)
+            return plain(engine, now)
 
-        monkeypatch.setattr(ReplayedLearner, "situation", situation)
+        monkeypatch.setattr(ThompsonEngine, "choose", choose)
 
 
 def in_time(run):
@@ -44,7 +44,7 @@ def in_time(run):
 
 def test_others_write_while_a_choice_is_made(storage, monkeypatch):
     """A trial is told meanwhile: the choice stands, and the log says what it was based on."""
-    asker = make(storage)
+    asker = make(storage, policy=ThompsonArms())
     worker = again(asker)
     held = worker.ask()
     thinking = Thinking(monkeypatch, lambda: worker.tell(held, {"Y": 1}))
@@ -58,20 +58,20 @@ def test_others_write_while_a_choice_is_made(storage, monkeypatch):
 
 def test_a_lost_race_is_chosen_anew(storage, monkeypatch):
     """What is added meanwhile takes the number: the choice is that of an experiment in which it came first."""
-    asker = make(storage)
+    asker = make(storage, policy=ThompsonArms())
     worker = again(asker)
     thinking = Thinking(monkeypatch, lambda: worker.record({"X3": 1}, {"X2": 1, "X4": 0, "X5": 1, "Y": 1}))
     trial = asker.ask()
     assert thinking.free == [True]
     assert thinking.calls == 2
-    alone = make(name="alone")
+    alone = make(name="alone", policy=ThompsonArms())
     alone.record({"X3": 1}, {"X2": 1, "X4": 0, "X5": 1, "Y": 1})
     assert trial == alone.ask()
 
 
 def test_nobody_loses_for_ever(tmp_path, monkeypatch):
     """Who lost too often keeps the others out."""
-    asker = make(open_storage(str(tmp_path / "spring.db")))
+    asker = make(open_storage(str(tmp_path / "spring.db")), policy=ThompsonArms())
     worker = again(asker)
     thinking = Thinking(monkeypatch, lambda: worker.record({}, {"Y": 1}), times=3)
     assert asker.ask().number == 3
