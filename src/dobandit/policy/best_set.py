@@ -172,7 +172,7 @@ class BestSetEngine(CausalEngine):
         return Gap(found.gap, max(math.ceil(((found.gap / room) ** 2 - 1.0) * self.rounds), 0))
 
     def _standing(self, now: Situation, leader: Action | None = None) -> Standing:
-        actions, state = self.rivals(now), self._expecting(now.pending)
+        actions, state = self.rivals(now), self.state_with_pending(now.pending)
         if leader is not None and leader not in actions:
             actions = [*actions, leader]
         context = self.believed.known(now.context)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit import limits
 from dobandit.estimation.confidence import Z95, asymptotic_reach
 from dobandit.estimation.estimators import rows_with_room, weighted_squares
 from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
@@ -45,7 +46,6 @@ from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
 from dobandit.policy.revising import Parts, RevisingEngine
 
-MOST_ACTIONS = 20_000  # looked at one by one
 _MOST_WORK = 4_000_000  # actions x states of the frontier
 _MOST_STATES = 1 << 14
 _MOST_EXPECTED = 100
@@ -81,7 +81,7 @@ def joint_oracle(estimator: Any) -> OracleMaker:
 
     def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
         graph, allowed = problem.graph, problem.allowed(available)
-        many = listing is None and allowed.count() > MOST_ACTIONS
+        many = listing is None and allowed.count() > limits.MAX_ACTIONS
         if problem.is_linear:
             if many:
                 return local_search(graph, allowed, problem.order, lambda row: mean_field(graph, row))
@@ -105,7 +105,8 @@ def optimistic_oracle(estimator: Any) -> OracleMaker:
     joint = joint_oracle(estimator)
 
     def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
-        if not promised_shares(problem) or (listing is None and problem.allowed(available).count() > MOST_ACTIONS):
+        many = listing is None and problem.allowed(available).count() > limits.MAX_ACTIONS
+        if many or not promised_shares(problem):
             return joint(problem, listing, available)
         return closed_form(problem.graph, listing or listed(problem, available))
 
@@ -239,7 +240,7 @@ class CausalEngine(RevisingEngine):
 
     @cached_property
     def _single(self) -> SingleAction:
-        return SingleAction(self.believed, self.plan, self._make_oracle, joint_oracle(self.plan.estimator))
+        return SingleAction(self.believed, self.plan, self.make_oracle, joint_oracle(self.plan.estimator))
 
 
 def beliefs_at_start(problem: Problem, has: NDArray[np.bool_] | None = None) -> tuple[Any, Any]:

@@ -136,7 +136,7 @@ class LUCBEngine(ArmsEngine):
         )
 
     def _standing(self, now: Situation, action: Action | None = None) -> tuple[Actions, int, int, float]:
-        plan, state = self._playable(now)
+        plan, state = self.playable(now)
         actions = Actions(plan.ids, plan.to)
         best = -1 if action is None else numbered(actions)[action]
         arms = len(self.state.plays)
@@ -153,7 +153,7 @@ class LUCBEngine(ArmsEngine):
     def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:
         """The gap alone; None with a context, over which an arm's mean is taken."""
         now = now._replace(pending=())
-        plan, _ = self._playable(now)
+        plan, _ = self.playable(now)
         playable = numbered(Actions(plan.ids, plan.to))
         if self.problem.graph.context or action not in playable or not playable.keys() <= self._arm_of.keys():
             return None
