@@ -128,7 +128,7 @@ def test_no_model_within_the_intervals_is_beyond_the_gap(seed):
     actions = [engine.actions().row(i) for i in range(len(engine.actions().ids))]
     intervals = [anytime_interval(engine, action, context, 0.05) for action in actions]
     for i, action in enumerate(actions):
-        gap = engine.gap(action, Situation(np.zeros(3), context))
+        gap = engine.guaranteed(action, Situation(np.zeros(3), context)).gap
         assert gap <= max(other.high for j, other in enumerate(intervals) if j != i) - intervals[i].low + 1e-12
         for _ in range(60):  # corners, at which differences are largest
             tables = {name: np.where(rng.random(len(low)) < 0.5, low, high) for name, (low, high) in found.items()}

@@ -70,6 +70,6 @@ def test_lists_that_share_where_they_are_worked_out_are_each_by_itself():
     alone = [learner.copy() for _ in masks]
     for twin in alone:
         twin.engine.__dict__.pop("anytime", None)
-    told = [twin.gap(available=mask) for twin, mask in zip(alone, masks, strict=True)]
+    told = [twin.assess(available=mask).guaranteed.gap for twin, mask in zip(alone, masks, strict=True)]
     for _ in range(2):
-        assert [learner.gap(available=mask) for mask in masks] == told
+        assert [learner.assess(available=mask).guaranteed.gap for mask in masks] == told

@@ -73,7 +73,7 @@ def test_predictions_of_many_actions_are_those_of_each(policy):
 
 
 @pytest.mark.parametrize(("links", "causes"), [("auto", 12), ("auto", 13), ("logistic", 8), ("logistic", 9)])
-def test_with_many_causes_intervals_say_that_they_are_approximate_and_no_gap_is_promised(links, causes):
+def test_with_many_causes_nothing_is_guaranteed(links, causes):
     """Y is an exclusive or, which no line or curve can tell."""
     graph = dob.CausalGraph([(f"X{i}", "Y") for i in range(causes)], target="Y")
     learner, rng = dob.CausalUCB().start(graph, budget=1, links=links), np.random.default_rng(4)
@@ -81,10 +81,9 @@ def test_with_many_causes_intervals_say_that_they_are_approximate_and_no_gap_is_
     values[:, 1:] = rng.random((300, len(graph))) < 0.5
     values[:, graph.index("Y")] = values[:, graph.index("X0")] != values[:, graph.index("X1")]
     learner.engine.update(Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(300, dtype=np.int64)))
-    told, approximate = learner.assess({"X0": 1}), causes > (12 if links == "auto" else 8)
-    assert (learner.gap() is None) == (told.gap is None) == approximate
-    assert learner.engine.has_gap == (not approximate)
-    assert told.interval_words.startswith("about 95%, at this round only" if approximate else "holds with 95%")
+    told = learner.assess({"X0": 1})
+    assert (told.guaranteed is None) == (causes > (12 if links == "auto" else 8))
+    assert told.interval_words == "95%, at every look (asymptotic)"
     assert told.interval.low <= told.value <= told.interval.high
 
 

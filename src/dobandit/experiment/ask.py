@@ -149,7 +149,7 @@ def _new(state: LogState, number: int, under_way: list[Pending], ask: Ask) -> St
         why = with_doubts(learner.engine.reason(action, situation) or usual, known.doubts)
     doubted = known.doubts or learner.problem.assumed_lines
     if within is not None and not doubted and is_reached(known.gap(ask.available, context), within):
-        why = f"{why}; may stop{_UNLESS}: {gap_words(within)}"
+        why = f"{why}; may stop{_UNLESS}: {gap_words(within, learner.engine.delta)}"
     do: Row = [None] * len(state.columns.names)
     for i, setting in zip(action.ids, action.values, strict=True):
         do[i - 1] = setting

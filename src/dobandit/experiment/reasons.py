@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dobandit.experiment.storage.base import ABANDONED, FAILED
-from dobandit.policy.engine import Choice
+from dobandit.policy.engine import Choice, percent
 from dobandit.texts import decimals, fixed
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ def closed_words(state: str, reason: str | None) -> str:
     return "abandoned" if state == ABANDONED else state
 
 
-def gap_words(gap: float) -> str:
-    """What a gap means."""
-    return f"no allowed action is better by more than {gap:.3g}, with 95%, at every look"
+def gap_words(gap: float, delta: float) -> str:
+    """What a gap means that is wrong at some look with probability delta."""
+    return f"no allowed action is better by more than {gap:.3g}, with {percent(delta)}, at every look"
 
 
 def more_words(more: int | None) -> str:

@@ -5,6 +5,8 @@ A node's share in the variance of E[Y] is
     sum over members k of weight_k (q_k + b_k^2),
 q_k: the variance of sum_v D(v) p_k(v) under member k alone (straight: g' A g with g = sum_v D(v) v; curved: with f'
 in g; table: sum_v D(v)^2 Var p(v)).  b_k = sum_v D(v) (p_k(v) - p(v)): how far the members disagree.
+Half of the weight is always the table's here: rows of a few patterns speak for a line, however wrong it is elsewhere,
+and an action that was unlucky in its first rounds would never be played again.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from dobandit.estimation.statistics import dot
 from dobandit.model.link_kernels import link_slope
 
 _LITTLE = 1e-6  # members with less weight are passed over
+AT_LEAST = 0.5  # weight of the table in a variance, where a node has one
 
 
 class PatternTables(NamedTuple):
@@ -123,6 +126,8 @@ def node_variance(layout: Any, tables: Any, state: Any, v: int, depth: int) -> f
     apart = (b0, b1, b2, b3)
     for k in range(4):
         share = state.weight[v, k]
+        if tables.mix.has[v, TABLE]:
+            share = (1.0 - AT_LEAST) * share + (AT_LEAST if k == TABLE else 0.0)
         if share < _LITTLE:
             continue
         if k == TABLE:

@@ -271,7 +271,7 @@ class ArmsEngine(Engine):
         return told
 
     def rivals(self, now: Situation) -> list[Action]:
-        plan, _ = self._playable(now._replace(pending=()))
+        plan, _ = self.playable(now._replace(pending=()))
         return list(numbered(Actions(plan.ids, plan.to)))
 
     @property

@@ -13,7 +13,7 @@ from dobandit.estimation.estimators import State, begins_with_prior, status_of, 
 from dobandit.estimation.mixture import form_in_words, is_curve
 from dobandit.estimation.statistics import Statistics
 from dobandit.model.links import Link
-from dobandit.policy.region import set_radii
+from dobandit.policy.region import Bonus, set_radii
 
 if TYPE_CHECKING:
     from dobandit.policy.model_rounds import ModelPlan
@@ -59,7 +59,8 @@ class Beliefs:
     def radii(self) -> Array:
         """How far each node's region reaches, by id; worked out when they are first asked for."""
         rho = np.zeros(len(self._plan.rho))
-        set_radii(self._plan.index, self.layout.ptr, self._rounds, rho)
+        rounds = 0 if isinstance(self._plan.index, Bonus) else self._rounds  # optimism that grows is for choosing
+        set_radii(self._plan.index, self.layout.ptr, rounds, rho)
         return rho
 
     @property

@@ -78,5 +78,5 @@ class CausalUCB(Policy):
         if self.safe:
             return safe_engine(problem, _C, _GROWTH)
         if self.leeway is not None:
-            return guaranteed_engine(problem, _C, self.leeway)
+            return guaranteed_engine(problem, _C, _GROWTH, self.leeway)
         return CausalEngine(problem, partial(parts_of, scale=_C, growth=_GROWTH))

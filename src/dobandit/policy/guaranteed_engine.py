@@ -69,18 +69,18 @@ propose.of(Leeway)(pick_best)
 NEARLY = "of the actions whose intervals reach up far enough, estimate and standard errors speak most for this one"
 
 
-def guaranteed_engine(problem: Problem, scale: float, share: float) -> GuaranteedEngine:
+def guaranteed_engine(problem: Problem, scale: float, growth: float, share: float) -> GuaranteedEngine:
     """The engine of the policy.
 
-    scale  how many standard errors the index adds that chooses within the leeway
-    share  the leeway ; 0: the largest upper end alone counts
+    scale, growth  how many standard errors the index adds that chooses within the leeway (`policy.region`)
+    share          the leeway; 0: the largest upper end alone counts
     """
     if problem.continuous:
         raise PolicyError(
             "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, or "
             "give continuous=False."
         )
-    return GuaranteedEngine(problem, DELTA, scale, share)
+    return GuaranteedEngine(problem, DELTA, scale, share, growth)
 
 
 def anytime_oracle(estimator: Any) -> OracleMaker:
@@ -123,10 +123,10 @@ class GuaranteedEngine(CausalEngine):
 
     trusts_intervals = True
 
-    def __init__(self, problem: Problem, delta: float, scale: float, share: float = 0.0) -> None:
+    def __init__(self, problem: Problem, delta: float, scale: float, share: float = 0.0, growth: float = 0.0) -> None:
         self._delta, self._share = delta, share
         make = partial(leeway_oracle, share=share) if share > 0.0 else anytime_oracle
-        super().__init__(problem, partial(parts_of, scale=scale, oracle=make))
+        super().__init__(problem, partial(parts_of, scale=scale, oracle=make, growth=growth))
 
     def _begin(self, believed: Problem) -> None:
         super()._begin(believed)

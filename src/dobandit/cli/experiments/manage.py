@@ -235,10 +235,10 @@ def _stopping(status: Status, delta: float) -> str:
     if status.gap is None:
         return "depends on the context: `ask` and `recommend` say it for one"
     if status.may_stop:
-        return f"yes: {gap_words(status.gap)}"
+        return f"yes: {gap_words(status.gap, delta)}"
     if status.doubts:
-        return f"no: {' '.join(status.doubts)} If the model were right, {gap_words(status.gap)}"
-    return f"not yet: so far {gap_words(status.gap)}; wanted {status.stop_within:g}"
+        return f"no: {' '.join(status.doubts)} If the model were right, {gap_words(status.gap, delta)}"
+    return f"not yet: so far {gap_words(status.gap, delta)}; wanted {status.stop_within:g}"
 
 
 def definition_rows(experiment: Experiment) -> list[Fact]:
@@ -278,7 +278,7 @@ def definition_rows(experiment: Experiment) -> list[Fact]:
         ("seed", str(kept["seed"])),
         ("lease", "none" if kept["lease"] is None else duration(kept["lease"])),
         ("control", control and f"nothing is set in {control:.3g} of the rounds"),
-        ("to stop", stop is not None and f"when {gap_words(stop)}"),
+        ("to stop", stop is not None and f"when {gap_words(stop, experiment.delta)}"),
     ]
 
 

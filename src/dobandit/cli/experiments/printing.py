@@ -239,7 +239,7 @@ def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
             ("expected loss", loss is not None and f"{loss:.3g} if another set is best"),
             (
                 "if the model is right" if told.doubts else "guaranteed",
-                gap is not None and gap_words(gap),
+                gap is not None and gap_words(gap, experiment.delta),
             ),
             ("may stop", is_reached(gap, within) and stop.format(within)),
             ("the model", causal and told.verdict and _VERDICTS[told.verdict]),

@@ -134,7 +134,7 @@ def headline(
         return Headline(act, f"{value} Do not rely on it: the rounds contradict the model.", "doubt")
     if stops(told, within) and told.gap is not None:
         stop = "In this context you may stop" if known else "You may stop"
-        return Headline(act, f"{value} {stop}: {gap_words(told.gap)}.", "go")
+        return Headline(act, f"{value} {stop}: {gap_words(told.gap, delta)}.", "go")
     return Headline(act, f"{value} {_sureness(told, keeps_model)}", _tone(told))
 
 
