@@ -104,10 +104,16 @@ class StorageSuite(ConcurrencySuite, AccessSuite):
         anew = storage.create("spring", "{}", 1.0)
         assert anew.id > spring
         assert list(storage.rows(anew.id)) == []
-        assert list(storage.closed_since(spring, 0)) == []
+        assert [*storage.closed_since(spring, 0), *storage.closed_since(spring, 0, 5), *storage.pending(spring)] == []
         assert storage.trial(spring, 0) is None
-        with refused(ExperimentError):
-            storage.rows(spring)
+        for read in (
+            storage.counters,
+            storage.rows,
+            lambda i: storage.rows(i, 3, 2, TOLD),
+            lambda i: storage.last(i, 2),
+        ):
+            with refused(ExperimentError):
+                read(spring)
         with refused(ExperimentError), storage.writing(spring):
             pass
 
@@ -258,11 +264,6 @@ class StorageSuite(ConcurrencySuite, AccessSuite):
                 some = closed[position : position + most]
                 assert list(storage.closed_since(spring, position, most)) == some
                 assert bool(some) == (position < 3)
-        storage.delete("spring")
-        with refused(ExperimentError):
-            storage.counters(spring)
-        assert list(storage.pending(spring)) == []
-        assert not storage.closed_since(spring, 0, 5)
 
     def test_trials_that_enter_together_are_as_those_that_enter_one_by_one(self, storage: Storage) -> None:
         """However many, and whatever they share."""
@@ -290,11 +291,3 @@ class StorageSuite(ConcurrencySuite, AccessSuite):
         assert storage.tally(spring) is None
         storage.keep_tally(spring, 7, "seven")
         assert storage.tally(spring_in(storage)) is None
-
-    def test_pages_of_an_experiment_that_was_deleted(self, storage: Storage) -> None:
-        spring = spring_in(storage)
-        storage.delete("spring")
-        with refused(ExperimentError):
-            storage.rows(spring, 3, 2, TOLD)
-        with refused(ExperimentError):
-            storage.last(spring, 2)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dobandit.errors import ConflictError, ExperimentError
 from dobandit.experiment.storage.base import Storage, StoredExperiment
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
-from dobandit.testing.random_steps import UndoneError
-from dobandit.testing.stored import SEEN, refused, spring_in, there
+from dobandit.testing.stored import SEEN, UndoneError, refused, spring_in, there
 
 _TOKEN = StoredToken(0, "Ünïcode '; 🎲", "work", None, "ab" * 32, 1700000000.25)
 _ANSWER = KeptAnswer("token 1", "a key", "cd" * 32, '{"trials": ["🎲"]}', 5.5)

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import threading
 
 from dobandit.experiment.storage.base import FAILED, TOLD, Storage
-from dobandit.experiment.storage.memory import MemoryStorage
-from dobandit.testing.random_steps import contents, random_step
 from dobandit.testing.stored import ASK, SEEN, add, close, refused, spring_in, there
 
 
 class ConcurrencySuite:
-    """Every method gets a storage without experiments.
-
-    random_runs  how many random courses of events are compared with those in memory
-    """
-
-    random_runs = 8
+    """Every method gets a storage without experiments."""
 
     def test_an_exception_undoes_the_whole_block(self, storage: Storage) -> None:
         spring = spring_in(storage)
@@ -97,18 +89,3 @@ class ConcurrencySuite:
         assert add(storage, spring, ASK) == 0
         storage.close()
         assert there(storage.find("spring")).trials == 1
-
-    def test_it_does_as_memory_does(self, storage: Storage) -> None:
-        """Random calls, some of which are refused or undone, have the same outcome as in memory."""
-        for seed in range(self.random_runs):
-            memory = MemoryStorage()
-            for experiment in storage.experiments():
-                storage.delete(experiment.name)
-            for number in range(60):
-                one, two = (random.Random(f"{seed} {number}") for _ in range(2))
-                assert random_step(storage, two) == random_step(memory, one)
-                if number % 10 == 9:
-                    assert contents(storage) == contents(memory)
-            before = contents(storage)
-            storage.close()
-            assert contents(storage) == before
