@@ -61,16 +61,8 @@ PROBLEM = {
             "schema": {
                 "type": "object",
                 "required": ["type", "title", "status", "detail"],
-                "properties": {
-                    "type": {"type": "string"},
-                    "title": {"type": "string"},
-                    "status": {"type": "integer"},
-                    "detail": {"type": "string"},
-                    "error": {"type": "string"},
-                    "line": {"type": "integer"},
-                    "column": {"type": "integer"},
-                    "where": {"type": "string"},
-                },
+                "properties": {key: {"type": "string"} for key in ("type", "title", "detail", "error", "where")}
+                | {key: {"type": "integer"} for key in ("status", "line", "column")},
             },
             "example": {
                 "type": "about:blank",
@@ -83,28 +75,21 @@ PROBLEM = {
         }
     },
 }
+_CHOSEN = {"trial": 3, "do": {"coupon": 1}, "predicted": 0.21, "interval": [0.12, 0.33], "issued": 1}
 _TRIAL = {
-    "trial": 3,
-    "do": {"coupon": 1},
-    "predicted": 0.21,
-    "interval": [0.12, 0.33],
+    **_CHOSEN,
     "why": "largest optimistic E[buy]: estimate 0.210 + 0.084",
     "lease_expires": "2026-11-16T09:30:00.000Z",
-    "issued": 1,
     "context": {},
     "size": 1,
     "control": False,
     "interval_words": "95%, at this round",
 }
 _ROW = {
-    "trial": 3,
+    **_CHOSEN,
     "state": "told",
     "source": "asked",
-    "do": {"coupon": 1},
     "observation": {"email": 0, "coupon": 1, "visit": 1, "buy": 0},
-    "predicted": 0.21,
-    "interval": [0.12, 0.33],
-    "issued": 1,
     "closed_at": "2026-11-16T09:12:00.000Z",
     "rounds": 1,
 }
@@ -141,12 +126,8 @@ def _gives(example: Any, status: int = 200) -> dict[str, Any]:
 
 
 _LISTED_ONE = {"id": 1, "name": "spring", "created_at": "2026-11-16T09:00:00.000Z", "trials": 41, "closed": 40}
-_CREATED = {
-    "id": 1,
-    "experiment": "spring",
-    "created": True,
-    "definition": {"version": 1, "columns": ["coupon", "buy"]},
-}
+_DEFINED = {"version": 1, "columns": ["coupon", "buy"]}
+_CREATED = {"id": 1, "experiment": "spring", "created": True, "definition": _DEFINED}
 LISTED = _gives({"experiments": [{**_LISTED_ONE, "pending": 1}]})
 CREATE = _takes(
     _CREATE,
