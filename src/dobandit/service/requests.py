@@ -152,6 +152,7 @@ def perform(
     request: Request,
     what: str,
     act: Callable[[], Any],
+    document: Any = None,
     *,
     body: bytes = b"",
     name: str | None = None,
@@ -160,7 +161,7 @@ def perform(
 ) -> Response:
     """Do something in the visitor's name, and answer.
 
-    act   does it; what it returns is the answer, unless `kept` makes one
+    act   does it; what it returns is the answer, unless that is `document`, or `kept` makes one
     kept  the answer from what was written; with an Idempotency-Key it is stored, and given again to who repeats it
     """
     change = _change(request, what, name, body, kept)
@@ -169,7 +170,7 @@ def perform(
         try:
             with making(change):
                 result = act()
-            return _json(change.text if change.text is not None else dumped(result), status)
+            return _json(change.text or dumped(result if document is None else document), status)
         except DobanditError:
             before = _answered(request, change)  # where the same request came twice at once, the other was first
             if before is None:

@@ -138,12 +138,9 @@ def rename(request: Request, experiment: int, body: Body) -> Response:
     require(visitor_of(request), MANAGE)
     given, house = said(request, body, "name"), house_of(request)
     old = house.stored(experiment).name
-
-    def act() -> dict[str, Any]:
-        house.storage.rename(old, given.get("name"))  # type: ignore[arg-type]
-        return {"id": experiment, **renamed_document(given["name"], old)}
-
-    return perform(request, "rename", act, name=old)
+    new: Any = given.get("name")
+    document = {"id": experiment, **renamed_document(new, old)}
+    return perform(request, "rename", lambda: house.storage.rename(old, new), document, name=old)
 
 
 @router.delete("/experiments/{experiment}", openapi_extra=schemas.DELETE)
@@ -152,12 +149,8 @@ def delete(request: Request, experiment: int) -> Response:
     require(visitor_of(request), MANAGE)
     house = house_of(request)
     name = house.stored(experiment).name
-
-    def act() -> dict[str, Any]:
-        house.storage.delete(name)
-        return {"id": experiment, **deleted_document(name, True)}
-
-    return perform(request, "delete", act, name=name)
+    document = {"id": experiment, **deleted_document(name, True)}
+    return perform(request, "delete", lambda: house.storage.delete(name), document, name=name)
 
 
 @audit_router.get("/audit", openapi_extra=schemas.AUDIT)
