@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from inspect import cleandoc
 from typing import Any
 
 import click
 
 
 class LazyGroup(click.Group):
-    """Its commands are known by module, name and one line of help; a test holds the lines against the commands' own.
+    """Its commands are known by module, name and one line of help, which also begins the help of each command.
 
-    homes  by module, by name: what the group's help says of a command
+    homes  by module, by name: that line; the docstring of the command is the rest of its help
     """
 
     def __init__(self, *arguments: Any, homes: Mapping[str, Mapping[str, str]], **options: Any) -> None:
@@ -27,7 +28,11 @@ class LazyGroup(click.Group):
         if cmd_name not in self._module:
             return None
         known = vars(import_module(f"dobandit.cli.{self._module[cmd_name]}")).values()
-        return next(one for one in known if isinstance(one, click.Command) and one.name == cmd_name)
+        command = next(one for one in known if isinstance(one, click.Command) and one.name == cmd_name)
+        rest = cleandoc(command.help or "")
+        if not rest.startswith(self.says[cmd_name]):
+            command.help = f"{self.says[cmd_name]}\n\n{rest}"
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

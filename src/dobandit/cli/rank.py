@@ -40,11 +40,9 @@ def rank_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Rank every allowed set by what it would bring, from DATA (.csv, .csv.gz, .parquet).
-
-    DATA has a column per variable, 0 or 1, empty where it was not seen. Variables that were set in a row are named in
-    its column intervention_targets or do, or have their value in a column do:NAME. A column count says how often a row
-    was seen.
+    """DATA has a column per variable, 0 or 1, empty where it was not seen. Variables that were set in a row are named
+    in its column intervention_targets or do, or have their value in a column do:NAME. A column count says how often a
+    row was seen.
 
     \b
     Examples:

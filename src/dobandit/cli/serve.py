@@ -43,10 +43,8 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]")
 def serve_command(
     storage: str, host: str, port: int, allowed_hosts: tuple[str, ...], https: bool, as_json: bool
 ) -> None:
-    """Serve the dashboard, and the REST API at /api/v1.
-
-    On this machine alone it needs no set-up: open the login link that it prints. To be reached from others it needs a
-    token (see `dobandit token create`) and its name.
+    """On this machine alone it needs no set-up: open the login link that it prints. To be reached from others it needs
+    a token (see `dobandit token create`) and its name.
 
     \b
     Examples:
@@ -96,9 +94,7 @@ def serve_command(
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
-    """Show the dashboard with a simulated experiment that runs while you look.
-
-    A simulated shop carries out each round and tells what was seen. The database is thrown away at the end.
+    """A simulated shop carries out each round and tells what was seen. The database is thrown away at the end.
 
     \b
     Examples:

@@ -26,9 +26,7 @@ from dobandit.texts import action_words, counted, setting_words
 def expect_command(
     file: str, do: dict[str, float], method: str, samples: int, seed: int, as_json: bool, **network: Any
 ) -> None:
-    """Means of every variable of a model FILE (JSON, or BIF with tables) under an intervention.
-
-    \b
+    """\b
     Examples:
       dobandit expect model.json
       dobandit expect model.json --do coupon=1 --do email=0 --json
@@ -56,9 +54,7 @@ def expect_command(
 @click.command("paper")
 @json_option
 def paper_command(as_json: bool) -> None:
-    """List the paper's models G1..G5 with the best set of each.
-
-    \b
+    """\b
     Example:
       dobandit paper --json
     """
@@ -94,10 +90,7 @@ def paper_command(as_json: bool) -> None:
 )
 @json_option
 def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as_json: bool, **given: Any) -> None:
-    """The best action on a model FILE (JSON, or BIF with tables): what to set, and to what, so that the target becomes
-    most likely.
-
-    Variables are set to 1 unless --lever says otherwise. A budget or a total cost is needed.
+    """Variables are set to 1 unless --lever says otherwise. A budget or a total cost is needed.
 
     \b
     Examples:

@@ -64,9 +64,7 @@ def of_experiment(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group("experiment", cls=LazyGroup, homes=_HOMES)
 @group_storage_option
 def experiment_group(storage: str) -> None:
-    """Run an experiment: ask what to set, carry it out, tell what was seen.
-
-    \b
+    """\b
     Examples:
       dobandit experiment create spring funnel.txt -k 2
       dobandit experiment ask spring

@@ -66,9 +66,7 @@ def create_command(
     if_exists: str,
     **given: Any,
 ) -> None:
-    """Begin an experiment on a graph or model file.
-
-    Of a model file the structure and the links are used, never the weights: these are what the experiment learns.
+    """Of a model file the structure and the links are used, never the weights: these are what the experiment learns.
 
     \b
     Examples:
@@ -114,9 +112,7 @@ def create_command(
 @click.command("list")
 @common
 def list_command(storage: str, as_json: bool) -> None:
-    """List the experiments of a storage.
-
-    \b
+    """\b
     Examples:
       dobandit experiment list
       dobandit experiment list --storage sqlite:///spring.db --json
@@ -136,9 +132,7 @@ def list_command(storage: str, as_json: bool) -> None:
 @click.argument("name")
 @common
 def show_command(name: str, storage: str, as_json: bool) -> None:
-    """Show an experiment's settings and progress.
-
-    \b
+    """\b
     Examples:
       dobandit experiment show spring
       dobandit experiment show spring --json
@@ -153,9 +147,7 @@ def show_command(name: str, storage: str, as_json: bool) -> None:
 @click.argument("new")
 @common
 def rename_command(name: str, new: str, storage: str, as_json: bool) -> None:
-    """Give an experiment another name.
-
-    \b
+    """\b
     Example:
       dobandit experiment rename spring spring-2025
     """
@@ -170,9 +162,7 @@ def rename_command(name: str, new: str, storage: str, as_json: bool) -> None:
 @common
 @click.pass_context
 def delete_command(context: click.Context, name: str, yes: bool, storage: str, as_json: bool) -> None:
-    """Delete an experiment with its whole log.
-
-    For good; asks first.
+    """For good; asks first.
 
     \b
     Examples:
