@@ -206,10 +206,6 @@ class RemoteExperiment(Connected):
             end = {"last": last} | ({} if state is None else {"state": state})
             newest: list[dict[str, Any]] = self._connection.get(f"{self._at}/trials", end)["trials"]
             return newest
-        found = self._pages(after, limit, state)
-        return found if last is None else found[-last:]
-
-    def _pages(self, after: int, limit: int | None, state: str | None) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         while limit is None or len(found) < limit:
             most = _PAGE if limit is None else min(limit - len(found), _PAGE)
@@ -219,7 +215,7 @@ class RemoteExperiment(Connected):
             if page["next"] is None:
                 break
             after = page["next"]
-        return found
+        return found if last is None else found[-last:]
 
     def trial(self, number: int | Trial) -> dict[str, Any]:
         """The row of the log with this number."""

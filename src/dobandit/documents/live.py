@@ -61,11 +61,6 @@ def recommendation_document(recommended: Recommendation, observed: BestObserved 
     return {**document(recommended), "best_observed": document(observed)}
 
 
-def promises_document(experiment: Experiment) -> dict[str, Any]:
-    """What intervals and guaranteed gaps promise."""
-    return {"interval_words": experiment.interval_words, "delta": experiment.delta}
-
-
 # -- experiments as a whole --------------------------------------------------------------------------------------
 
 

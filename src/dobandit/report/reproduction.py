@@ -28,7 +28,7 @@ _NOTES = (
 )
 
 
-def comparison_table(results: Mapping[str, StudyResult], guaranteed: Mapping[str, StudyResult] | None = None) -> Table:
+def comparison_table(results: Mapping[str, StudyResult], guaranteed: Mapping[str, StudyResult]) -> Table:
     """Our regrets beside the published ones; policies that the paper does not have stand beside its best, learners with
     a guarantee beside the paper's with the radius of its theorem."""
     columns = ["experiment and policy", "ours", "published", "difference", "standard errors", "remark"]
@@ -44,17 +44,16 @@ def comparison_table(results: Mapping[str, StudyResult], guaranteed: Mapping[str
         for name, result in results.items()
         for row in compare(name, result)
     ]
-    rows += [
-        [f"{name} {label}", amount(result.summary_of(label).mean), "-", "-", "-", _beside_best(name, result, label)]
+    others = [
+        (name, result, label, _beside_best(name, result, label))
         for name, result in results.items()
         for label in result.labels
         if label not in PUBLISHED[name]
     ]
-    for name, result in (guaranteed or {}).items():
-        rows += [
-            [f"{name} {label}", amount(result.summary_of(label).mean), "-", "-", "-", _beside_guarantee(result, label)]
-            for label in result.labels
-        ]
+    for name, result in guaranteed.items():
+        others += [(name, result, label, _beside_guarantee(result, label)) for label in result.labels]
+    for name, result, label, remark in others:
+        rows.append([f"{name} {label}", amount(result.summary_of(label).mean), "-", "-", "-", remark])
     return Table(columns, rows, _NOTES)
 
 
@@ -75,9 +74,7 @@ def _beside_guarantee(result: StudyResult, label: str) -> str:
 
 
 def reproduction_document(
-    results: Mapping[str, StudyResult],
-    worlds: Mapping[str, StudyResult] | None = None,
-    guaranteed: Mapping[str, StudyResult] | None = None,
+    results: Mapping[str, StudyResult], worlds: Mapping[str, StudyResult], guaranteed: Mapping[str, StudyResult]
 ) -> dict[str, Any]:
     """The machine-readable summary: each experiment's, with the published values beside ours, and what goes beyond."""
     graphs = {}
@@ -113,19 +110,15 @@ def lead(results: Mapping[str, StudyResult]) -> str:
 def write_reproduction(
     results: Mapping[str, StudyResult],
     folder: str | Path,
-    worlds: Mapping[str, StudyResult] | None = None,
-    guaranteed: Mapping[str, StudyResult] | None = None,
+    worlds: Mapping[str, StudyResult],
+    guaranteed: Mapping[str, StudyResult],
 ) -> list[Path]:
     """Write per experiment regret and graph as PNG and SVG, and summary.md, summary.json and report.html for all.
 
     worlds      studies in worlds that are not the paper's, by name
     guaranteed  studies of learners with a guarantee, by the name of the experiment
     """
-    everything = {
-        **results,
-        **(worlds or {}),
-        **{f"{name}-guaranteed": one for name, one in (guaranteed or {}).items()},
-    }
+    everything = {**results, **worlds, **{f"{name}-guaranteed": one for name, one in guaranteed.items()}}
     files: dict[str, str | bytes] = {}
     for name, result in everything.items():
         files |= figure_files({f"{name}-{kind}": figure for kind, figure in study_figures(result).items()})
@@ -141,20 +134,10 @@ def write_reproduction(
         losses = losses_figure(worlds)
         files |= figure_files({"worlds": losses})
         sections.append(Section("Worlds that do not fit", losses.title, [losses]))
-    sections.append(
-        Section(
-            "Beside the published values",
-            "BLM-LR and BLM-OFU agree with the paper."
-            if agrees(results)
-            else "Some values of BLM-LR or BLM-OFU differ from the paper.",
-            table=beside,
-        )
-    )
+    rows = [row for name, result in results.items() for row in compare(name, result)]
+    agree = all(row.agrees for row in rows if row.policy in ("BLM-LR", "BLM-OFU"))
+    said = "BLM-LR and BLM-OFU agree with the paper."
+    said = said if agree else "Some values of BLM-LR or BLM-OFU differ from the paper."
+    sections.append(Section("Beside the published values", said, table=beside))
     files["report.html"] = report_html(sections, TITLE, lead(results))
     return list(write_report(folder, files).values())
-
-
-def agrees(results: Mapping[str, StudyResult]) -> bool:
-    """Whether BLM-LR and BLM-OFU are within 10 percent or 3 standard errors everywhere."""
-    rows = [row for name, result in results.items() for row in compare(name, result)]
-    return all(row.agrees for row in rows if row.policy in ("BLM-LR", "BLM-OFU"))

@@ -200,7 +200,7 @@ def _sentence(known: Known, target: str, context: Mapping[str, float]) -> str:
 def snapshot(request: Request, number: int) -> Response:
     """A file to keep."""
     stored, cache = request.app.state.house.stored(number), request.app.state.house.pages(number)
-    cache.wait(stored)  # what is saved as a file is whole
+    cache.follow()  # what is saved as a file is whole
     text = _html(cache, stored, context_of(request, cache), request.app.state.settings.clock())
     name = f"{file_name(stored.name)}.html"
     return Response(
