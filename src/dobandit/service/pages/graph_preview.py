@@ -81,7 +81,6 @@ class Sketch:
     faults: dict[str, str] = field(default_factory=dict)  # by field of the form
     trouble: str = ""
     line: int | None = None
-    column: int | None = None
     fault: tuple[str, str] | None = None  # the line in question, and a mark below its place
     notes: list[str] = field(default_factory=list)
     hidden_paths: tuple[tuple[str, ...], ...] = ()  # of a hidden cause that cannot be removed
@@ -111,7 +110,7 @@ def sketched(form: FormData, settings: Settings) -> Sketch:
             _read(sketch, form, settings)
         sketch.notes += [str(warning.message) for warning in warned]
     except ParseError as error:
-        sketch.trouble, sketch.line, sketch.column = str(error), error.line, error.column
+        sketch.trouble, sketch.line = str(error), error.line
         sketch.fault = _fault(sketch.text, error.line, error.column)
     except (DobanditError, RecursionError) as error:
         sketch.trouble = "" if sketch.faults else str(error)  # which is then said beside its field
