@@ -13,7 +13,7 @@ from contextlib import suppress
 import click
 
 from dobandit import __version__
-from dobandit.cli.lazy import LazyGroup
+from dobandit.cli.output import LazyGroup
 from dobandit.cli.spelling import as_command
 from dobandit.errors import DobanditError, DobanditWarning
 from dobandit.texts import message as harmless

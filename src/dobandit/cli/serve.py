@@ -53,8 +53,7 @@ def serve_command(
       dobandit serve --host 0.0.0.0 --allowed-host experiments.example.org --https
     """
     with serving_packages("serving"):
-        from dobandit.service.app import create_app
-        from dobandit.service.server import bound
+        from dobandit.service.app import bound, create_app
         from dobandit.service.settings import LOOPBACK, Settings
 
     local = _is_loopback(host)
@@ -102,9 +101,8 @@ def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
       dobandit demo --port 9000 --rounds-per-second 10
     """
     with serving_packages("serving"):
-        from dobandit.service.app import create_app
+        from dobandit.service.app import bound, create_app
         from dobandit.service.pages.demo import Shop, begin
-        from dobandit.service.server import bound
         from dobandit.service.settings import Settings
 
     listener = bound(_DEMO_HOST, port)
@@ -142,7 +140,7 @@ def serve(app: FastAPI, listener: socket.socket, host: str, what: str, end: str 
     listener   the socket that it answers at; those who come before it runs wait for it
     what, end  what it serves, and what else stopping it does
     """
-    from dobandit.service.server import server_of
+    from dobandit.service.app import server_of
 
     link = f"http://{f'[{host}]' if ':' in host else host}:{app.state.settings.port}"
 

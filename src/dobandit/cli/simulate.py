@@ -154,8 +154,8 @@ def reproduce_command(
     """
     from dobandit import paper
     from dobandit.report.html import report_folder
-    from dobandit.report.reproduction import reproduction_document, write_reproduction
     from dobandit.report.result import shown_progress
+    from dobandit.report.study_report import reproduction_document, write_reproduction
     from dobandit.simulation.executors import executor_of
     from dobandit.simulation.reproduce import paper_study
     from dobandit.simulation.simulate import run_study

@@ -18,15 +18,14 @@ from __future__ import annotations
 
 from dobandit.errors import ConflictError, ExperimentError
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, STATES, TOLD, ClosedTrial, Storage
-from dobandit.testing.storage_access import AccessSuite
-from dobandit.testing.storage_concurrency import ConcurrencySuite
+from dobandit.testing.storage_transactions import TransactionSuite
 from dobandit.testing.stored import ASK, BATCH, FULL, SEEN, add, close, refused, spring_in, there
 
 NAMES = ["spring", "Ünïcode ' ; DROP TABLE trials; --", "🎲", "a" * 200, " x", "%s :name ?", "line\nbreak", "B", "a"]
 NO_NAMES = ["", "  \n", "a" * 201, "a\0b", "a\ud800", None, 7]
 
 
-class StorageSuite(ConcurrencySuite, AccessSuite):
+class StorageSuite(TransactionSuite):
     """One contract for all storages. Every method gets a storage without experiments."""
 
     # -- experiments ---------------------------------------------------------------------------------------------

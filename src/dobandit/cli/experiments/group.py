@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dobandit.cli.lazy import LazyGroup
-from dobandit.cli.output import json_option
+from dobandit.cli.output import LazyGroup, json_option
 from dobandit.cli.storage import group_storage_option, opened, storage_option
 
 if TYPE_CHECKING:
