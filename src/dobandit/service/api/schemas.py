@@ -12,10 +12,7 @@ _GRAPH = {
     "graph": {"description": "A text in any format, or a graph or model file's object", "type": ["string", "object"]},
     "format": {"enum": ["edgelist", "json", "dot", "gml", "dagitty", "bif"]},
     "target": {"type": "string"},
-    "latent": _NAMES,
-    "controllable": _NAMES,
-    "bias": _NAMES,
-    "context": _NAMES,
+    **dict.fromkeys(("latent", "controllable", "bias", "context"), _NAMES),
     "binarise": {"type": "object", "additionalProperties": _NAMES},
     "structure_only": {"type": "boolean"},
 }
@@ -24,12 +21,9 @@ _RULES = {
     "levers": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "number"}}},
     "costs": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}},
     "total_cost": {"type": "number", "minimum": 0},
-    "require": _NAMES,
-    "forbid": _NAMES,
+    **dict.fromkeys(("require", "forbid", "always_set", "available"), _NAMES),
     "exclusive": {"type": "array", "items": _NAMES},
     "smaller": {"type": "boolean"},
-    "always_set": _NAMES,
-    "available": _NAMES,
 }
 _CREATE = {
     "name": {"type": "string", "minLength": 1, "maxLength": 200},
