@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -56,7 +57,7 @@ def create_app(storage: Storage, settings: Settings) -> FastAPI:
 async def _alive(app: FastAPI) -> AsyncIterator[None]:
     """While the service runs."""
     if app.state.settings.warm:
-        app.state.warmth.begin()
+        threading.Thread(target=app.state.warmth.warm, name="warming", daemon=True).start()
     tidying = asyncio.create_task(_tidy(app.state.house))
     app.state.started()
     try:

@@ -35,8 +35,9 @@ class StorageSuite(TransactionSuite):
         assert list(storage.experiments()) == []
         created = storage.create("spring", '{"é": "🎲"}', 1700000000.123456)
         assert created[1:] == ("spring", '{"é": "🎲"}', 1700000000.123456, 0, 0)
-        assert storage.find("spring") == created
+        assert storage.find("spring") == storage.by_id(created.id) == created
         assert list(storage.experiments()) == [created]
+        assert storage.by_id(created.id + 1000) is None
 
     def test_any_name_is_only_a_name(self, storage: Storage) -> None:
         storage.create("other", "{}", 1.0)
@@ -93,6 +94,7 @@ class StorageSuite(TransactionSuite):
         storage.rename("spring", "summer")
         assert there(storage.find("summer")).id == spring
         assert add(storage, spring, ASK) == 0
+        assert storage.by_id(spring) == storage.find("summer")
 
     def test_deleting_takes_the_trials_along_and_ids_are_never_given_again(self, storage: Storage) -> None:
         spring = spring_in(storage)
@@ -102,6 +104,7 @@ class StorageSuite(TransactionSuite):
             storage.delete("spring")
         anew = storage.create("spring", "{}", 1.0)
         assert anew.id > spring
+        assert storage.by_id(spring) is None
         assert list(storage.rows(anew.id)) == []
         assert [*storage.closed_since(spring, 0), *storage.closed_since(spring, 0, 5), *storage.pending(spring)] == []
         assert storage.trial(spring, 0) is None
@@ -217,17 +220,6 @@ class StorageSuite(TransactionSuite):
         assert storage.trial(spring, 0) == ASK._replace(lease_expires=13.5, issued=4)
 
     # -- reading -------------------------------------------------------------------------------------------------
-
-    def test_an_experiment_is_found_by_its_id(self, storage: Storage) -> None:
-        spring = spring_in(storage)
-        other = storage.create("other", "{}", 1.0)
-        storage.rename("spring", "summer")
-        add(storage, spring, ASK, SEEN)
-        assert storage.by_id(spring) == storage.find("summer")
-        storage.delete("summer")
-        assert storage.by_id(spring) is None
-        assert storage.by_id(other.id) == other
-        assert storage.by_id(other.id + 1000) is None
 
     def test_pages_are_parts_of_the_whole(self, storage: Storage) -> None:
         """Every page, and every last few, by what Python says of the list of all rows."""

@@ -14,6 +14,7 @@ from dobandit.cli.experiments.group import common, of_experiment
 from dobandit.cli.output import answer, print_json
 from dobandit.documents import live as documents
 from dobandit.errors import DobanditWarning
+from dobandit.experiment.storage.base import ABANDONED, FAILED
 from dobandit.texts import counted
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def fail_command(experiment: Experiment, trial: int, reason: str, as_json: bool)
     """
     experiment.tell_failed(trial, reason)
     said = f"trial {trial} failed" + (f": {reason}" if reason else "")
-    answer(as_json, documents.failed_document(trial, reason), said)
+    answer(as_json, {"trial": trial, "state": FAILED, "reason": reason}, said)
 
 
 @click.command("abandon")
@@ -102,7 +103,7 @@ def abandon_command(experiment: Experiment, trial: int, as_json: bool) -> None:
       dobandit experiment abandon spring 5
     """
     experiment.abandon(trial)
-    answer(as_json, documents.abandoned_document(trial), f"trial {trial} abandoned")
+    answer(as_json, {"trial": trial, "state": ABANDONED}, f"trial {trial} abandoned")
 
 
 @click.command("record")
@@ -117,7 +118,7 @@ def record_command(experiment: Experiment, do: dict[str, float], observation: An
       dobandit experiment record spring --do coupon=1 --rows monday.csv
     """
     number = experiment.record(do, observation)
-    answer(as_json, documents.recorded_document(number), f"recorded as trial {number}")
+    answer(as_json, {"trial": number}, f"recorded as trial {number}")
 
 
 @click.command("import")

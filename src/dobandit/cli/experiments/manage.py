@@ -153,7 +153,7 @@ def rename_command(name: str, new: str, storage: str, as_json: bool) -> None:
     """
     with kept(storage) as place:
         rename_experiment(name, new, place)
-    answer(as_json, documents.renamed_document(new, name), f"experiment {name} is now {new}")
+    answer(as_json, {"experiment": new, "was": name}, f"experiment {name} is now {new}")
 
 
 @click.command("delete")
@@ -180,7 +180,7 @@ def delete_command(context: click.Context, name: str, yes: bool, storage: str, a
         if agreed:
             delete_experiment(name, experiment.storage)
     said = f"experiment {name} deleted, with {trials}" if agreed else "nothing was deleted"
-    answer(as_json, documents.deleted_document(name, agreed), said)
+    answer(as_json, {"experiment": name, "deleted": agreed}, said)
     context.exit(0 if agreed else 1)
 
 

@@ -11,14 +11,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from dobandit.checks import shown
-from dobandit.documents.live import (
-    audit_document,
-    deleted_document,
-    listed_document,
-    renamed_document,
-    shown_document,
-    status_document,
-)
+from dobandit.documents.live import audit_document, listed_document, shown_document, status_document
 from dobandit.errors import ExperimentError, ParseError, PolicyError
 from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.export import guarded
@@ -139,7 +132,7 @@ def rename(request: Request, experiment: int, body: Body) -> Response:
     given, house = said(request, body, "name"), house_of(request)
     old = house.stored(experiment).name
     new: Any = given.get("name")
-    document = {"id": experiment, **renamed_document(new, old)}
+    document = {"id": experiment, "experiment": new, "was": old}
     return perform(request, "rename", lambda: house.storage.rename(old, new), document, name=old)
 
 
@@ -149,7 +142,7 @@ def delete(request: Request, experiment: int) -> Response:
     require(visitor_of(request), MANAGE)
     house = house_of(request)
     name = house.stored(experiment).name
-    document = {"id": experiment, **deleted_document(name, True)}
+    document = {"id": experiment, "experiment": name, "deleted": True}
     return perform(request, "delete", lambda: house.storage.delete(name), document, name=name)
 
 

@@ -9,16 +9,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from dobandit.documents.live import (
-    abandoned_document,
-    failed_document,
-    imported_document,
-    numbered_document,
-    recorded_document,
-    trial_document,
-)
+from dobandit.documents.live import imported_document, numbered_document, trial_document
 from dobandit.errors import ExperimentError
-from dobandit.experiment.storage.base import StoredTrial
+from dobandit.experiment.storage.base import ABANDONED, FAILED, StoredTrial
 from dobandit.experiment.trial import trial_of
 from dobandit.service.api import schemas
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
@@ -57,7 +50,7 @@ def tell(request: Request, experiment: int, number: int, body: Body) -> Response
 def fail(request: Request, experiment: int, number: int, body: Body) -> Response:
     """The trial was tried, but gave nothing."""
     reason, found = said(request, body, "reason").get("reason", ""), house_of(request).at_work(experiment)
-    answer = failed_document(number, reason)
+    answer = {"trial": number, "state": FAILED, "reason": reason}
     return perform(request, "fail", lambda: found.tell_failed(number, reason), answer, name=found.name)
 
 
@@ -66,7 +59,8 @@ def abandon(request: Request, experiment: int, number: int, body: Body) -> Respo
     """Nobody will carry the trial out."""
     said(request, body)
     found = house_of(request).at_work(experiment)
-    return perform(request, "abandon", lambda: found.abandon(number), abandoned_document(number), name=found.name)
+    answer = {"trial": number, "state": ABANDONED}
+    return perform(request, "abandon", lambda: found.abandon(number), answer, name=found.name)
 
 
 @router.post("/experiments/{experiment}/record", status_code=201, openapi_extra=schemas.RECORD)
@@ -76,7 +70,7 @@ def record(request: Request, experiment: int, body: Body) -> Response:
     seen, found = seen_in(given), house_of(request).at_work(experiment)
 
     def kept(written: list[StoredTrial]) -> dict[str, Any]:
-        return recorded_document(written[0].number)
+        return {"trial": written[0].number}
 
     act = partial(found.record, given.get("do"), seen)
     return perform(request, "record", act, body=body, name=found.name, kept=kept, status=201)
