@@ -15,10 +15,9 @@ from dobandit.model.bglm import WeightedModel
 from dobandit.policy.registry import document_to_spec, policy_to_document
 from dobandit.report.curves import message, paper_name, regret_figure, sizes
 from dobandit.report.drawn.graph import graph_figure
-from dobandit.report.drawn.regret import regret_drawing
+from dobandit.report.drawn.regret import losses_figure, regret_drawing
 from dobandit.report.figures import Figure
 from dobandit.report.html import Section, report_html, write_report
-from dobandit.report.losses import losses_figure
 from dobandit.report.picture import drawable
 from dobandit.report.tables import Table, summary_cells, summary_document, summary_markdown, table_markdown
 from dobandit.simulation.reproduce import PUBLISHED, PUBLISHED_RUNS, compare
