@@ -52,16 +52,6 @@ def recommendation_document(recommended: Recommendation, observed: BestObserved 
 # -- experiments as a whole --------------------------------------------------------------------------------------
 
 
-def created_document(experiment: Experiment, created: bool) -> dict[str, Any]:
-    """created: False where it was there before."""
-    return {
-        "experiment": experiment.name,
-        "storage": experiment.storage.url,
-        "created": created,
-        "definition": experiment.definition.document,
-    }
-
-
 def listed_document(stored: StoredExperiment) -> dict[str, Any]:
     """One of a list."""
     return {

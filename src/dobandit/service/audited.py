@@ -75,21 +75,14 @@ class AuditedStorage:
             if change is not None and watching.touched:
                 change.enter(writer, experiment, change.name, watching.written, _trials(watching.touched))
 
-    def create(
-        self,
-        name: str,
-        document: str,
-        created_at: float,
-        trials: Sequence[StoredTrial] = (),
-        within: Within | None = None,
-    ) -> StoredExperiment:
-        return self._storage.create(name, document, created_at, trials, within or _entered(f"{len(trials)} trials"))
+    def create(self, name: str, document: str, at: float, trials: Sequence[StoredTrial] = ()) -> StoredExperiment:
+        return self._storage.create(name, document, at, trials, _entered(f"{len(trials)} trials"))
 
-    def rename(self, name: str, new: str, within: Within | None = None) -> None:
-        self._storage.rename(name, new, within or _entered(f"now {new}"))
+    def rename(self, name: str, new: str) -> None:
+        self._storage.rename(name, new, _entered(f"now {new}"))
 
-    def delete(self, name: str, within: Within | None = None) -> None:
-        self._storage.delete(name, within or _entered(""))
+    def delete(self, name: str) -> None:
+        self._storage.delete(name, _entered(""))
 
 
 Storage.register(AuditedStorage)

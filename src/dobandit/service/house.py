@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from dobandit.errors import MissingError
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import Storage
-from dobandit.experiment.storage.base import StoredExperiment
+from dobandit.experiment.storage.base import StoredExperiment, page_of
 from dobandit.service.audited import AuditedStorage, dumped
 from dobandit.service.page_cache import PageCache
 from dobandit.service.settings import Settings
@@ -47,8 +47,7 @@ class House:
         if visitor.experiment is None:
             return self.storage.experiments(after, before, limit)
         one = self.storage.by_id(visitor.experiment)
-        here = one and (after is None or one.name > after) and (before is None or one.name < before)
-        return [one] if one is not None and here and limit != 0 else []
+        return page_of([] if one is None else [one], after, before, limit)
 
     def stored(self, experiment: int) -> StoredExperiment:
         """An experiment as it is kept now: its name, and how many trials it has."""

@@ -94,7 +94,8 @@ def create_command(
         )
         begun = experiment.told_rounds if history is not None else 0
     if as_json:
-        print_json(documents.created_document(experiment, not found))
+        said = {"experiment": experiment.name, "storage": experiment.storage.url, "created": not found}
+        print_json({**said, "definition": experiment.definition.document})
         return
     say(f"experiment {name} {'opened' if found else 'created'} in {place.url}")
     print_facts(definition_rows(experiment))

@@ -114,8 +114,8 @@ def _takes(
     }
 
 
-def _gives(example: Any, status: int = 200) -> dict[str, Any]:
-    answer = {"description": "Done", "content": {"application/json": {"example": example}}}
+def _gives(example: Any, status: int = 200, kind: str = "application/json", says: str = "Done") -> dict[str, Any]:
+    answer = {"description": says, "content": {kind: {"example": example}}}
     return {"responses": {str(status): answer, "default": PROBLEM}}
 
 
@@ -171,17 +171,8 @@ IMPORT = _takes(
 ) | _gives({"rounds": 985, "first": 7, "last": 8, "warnings": []}, 201)
 TRIALS = _gives({"trials": [_ROW], "next": 3})
 ONE_TRIAL = _gives(_ROW)
-EXPLAIN = _gives(
-    {
-        "trial": 3,
-        "do": {"coupon": 1},
-        "predicted": 0.21,
-        "optimistic": 0.29,
-        "bonus": 0.08,
-        "paths": [],
-        "interval_words": "95%, at this round",
-    }
-)
+_ASKED = {key: _TRIAL[key] for key in ("trial", "do", "predicted", "interval_words")}
+EXPLAIN = _gives({**_ASKED, "optimistic": 0.29, "bonus": 0.08, "paths": []})
 RECOMMEND = _gives({**_RECOMMENDED, "best_observed": _BEST})
 EVALUATE = _gives(_RECOMMENDED)
 OBSERVED = _gives(_BEST)
@@ -189,17 +180,8 @@ ESTIMATES = _gives({"estimates": [{"cause": "coupon", "effect": "visit", "value"
 PROMISES = _gives({"interval_words": "95%, at this round", "delta": 0.05})
 DIAGNOSE = _gives({"policy": "CausalUCB", "rounds": 40, "verdict": "calibrated", "nodes": [], "warnings": []})
 TABLE = {"responses": {"200": {"description": "A file"}, "default": PROBLEM}}
-EVENTS = {
-    "responses": {
-        "200": {
-            "description": "Server-sent events",
-            "content": {
-                "text/event-stream": {"example": 'event: trials\nid: 41.40\ndata: {"trials": 41, "closed": 40}\n'}
-            },
-        },
-        "default": PROBLEM,
-    }
-}
+_EVENT = 'event: trials\nid: 41.40\ndata: {"trials": 41, "closed": 40}\n'
+EVENTS = _gives(_EVENT, kind="text/event-stream", says="Server-sent events")
 CHECK = _takes(
     {**_GRAPH, "budget": _RULES["budget"], "hide": _CREATE["hide"], "always_set": _NAMES},
     {"graph": "email -> visit\nvisit -> buy", "target": "buy", "budget": 1},

@@ -69,16 +69,14 @@ def trial_view(cache: PageCache, number: int, ready: bool) -> dict[str, Any]:
     row = experiment.trial(number)
     explained, trouble, asked_after = None, "", experiment.log.stored_trial(number).asked_after
     reading = not ready and asked_after > _SHORT  # it would be read a second time
-    if reading:
-        pass
-    elif row["source"] == ASKED:
+    if not reading and row["source"] == ASKED:
         try:
             explained = experiment.explain(number)
         except ExperimentError:
             raise
         except DobanditError as error:
             trouble = told_to_visitors(error, experiment.storage)
-    else:
+    elif not reading:
         trouble = f"This trial was {row['source']}, not asked for: nobody chose it, so nothing explains it."
     estimates = cache.at(asked_after).estimates if ready else ()
     return {
