@@ -117,8 +117,10 @@ class PolicySuite:
         for t, (now, rounds) in enumerate(played(engine, case)):
             for available in (None, some_available(case.problem, now.draws, t)):
                 here = now._replace(available=available)
-                choice = chosen(engine, here)
-                if choice is None:
+                try:
+                    choice = engine.choose(here)
+                except InterventionError:
+                    check(available is not None, "choose gives an action where everything can be set.")
                     continue  # one that plays a single action may not be able to
                 check_allowed(choice.action, case.problem, available, "choose")
                 check_allowed(engine.best(here).action, case.problem, available, "best")
@@ -315,16 +317,6 @@ def some_available(problem: Problem, draws: Array, t: int) -> tuple[int, ...]:
 def some_pending(choice: Choice, now: Situation) -> tuple[Pending, ...]:
     """The choice of this moment as under way, once and three times."""
     return Pending(choice.action, now.context), Pending(choice.action, now.context, 3)
-
-
-def chosen(engine: Engine, now: Situation) -> Choice | None:
-    """What an engine chooses; None where it can do nothing with the variables that can be set now, and says so."""
-    try:
-        return engine.choose(now)
-    except InterventionError:
-        if now.available is None:
-            raise
-        return None
 
 
 def check_same_knowledge(one: Engine, other: Engine, case: Case, whose: str, intervals: bool = True) -> None:

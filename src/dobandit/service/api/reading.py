@@ -43,12 +43,12 @@ def trials(
     last: Annotated[int | None, Query(ge=0, le=_MOST)] = None,
 ) -> Response:
     """A page of the log. `next` is where the next page begins: ?after=; null at the end. `last`: the last so many."""
+    found = house_of(request).experiment(experiment)
     if last is not None:
-        newest = house_of(request).experiment(experiment).trials(after, state=state, last=last)
-        return tagged(request, dumped({"trials": newest, "next": None}))
-    rows = house_of(request).experiment(experiment).trials(after, limit + 1, state)
-    page = rows[:limit]
-    return tagged(request, dumped({"trials": page, "next": page[-1]["trial"] if len(rows) > limit else None}))
+        return tagged(request, dumped({"trials": found.trials(after, state=state, last=last), "next": None}))
+    rows = found.trials(after, limit + 1, state)
+    following = rows[limit - 1]["trial"] if len(rows) > limit else None
+    return tagged(request, dumped({"trials": rows[:limit], "next": following}))
 
 
 @router.get("/experiments/{experiment}/trials/{number}", openapi_extra=schemas.ONE_TRIAL)
