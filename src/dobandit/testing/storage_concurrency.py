@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import threading
 
+from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.storage.base import FAILED, TOLD, Storage
-from dobandit.experiment.storage.memory import MemoryStorage
 from dobandit.testing.random_steps import contents, random_step
 from dobandit.testing.stored import ASK, SEEN, add, close, refused, spring_in, there
 

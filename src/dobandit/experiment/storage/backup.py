@@ -11,8 +11,7 @@ from pathlib import Path
 from dobandit.errors import StorageError
 from dobandit.experiment.storage.addresses import open_database
 from dobandit.experiment.storage.base import Storage
-from dobandit.experiment.storage.memory import MemoryStorage
-from dobandit.experiment.storage.sql import SQLStorage
+from dobandit.experiment.storage.sql import MemoryStorage, SQLStorage
 from dobandit.experiment.storage.sqlite import SQLiteFile, connect
 
 
