@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dobandit import limits
 from dobandit.errors import GraphError, ParseError, closest, located
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format
+from dobandit.graph.formats import bif, dagitty, dot, edgelist, json_format, networkx_format
 from dobandit.graph.formats.draft import (
     STRUCTURE,
     Binarise,
@@ -40,7 +40,7 @@ class _Format(NamedTuple):
 # In the order in which a text without a telling suffix is tried; an edge list could begin with almost anything.
 _FORMATS = {
     "json": _Format((".json",), r"[{\[]", json_format),
-    "gml": _Format((".gml",), r"graph\s*+\[|(?:Creator|Version|comment)\s", gml),
+    "gml": _Format((".gml",), r"graph\s*+\[|(?:Creator|Version|comment)\s", networkx_format),
     "dot": _Format((".dot", ".gv"), r"(?i:(?:strict\s++)?+(?:di)?+graph\b)[^\[{:,<>\n-]{0,200}+\{", dot),
     "dagitty": _Format((".dagitty",), r"(?i:p?+dag|mag|pag)\b[^\[{:,<>\n-]{0,200}+\{", dagitty),
     "bif": _Format((".bif",), r"network\s[^{:,<>\n-]{0,200}+\{|variable\s[^{:,<>\n]{0,200}+\{", bif),
