@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.experiment.answers import observed_of
-from dobandit.experiment.diagnosis.parts import AGREES
+from dobandit.experiment.diagnosis.nodes import AGREES
 from dobandit.experiment.reasons import is_reached
 from dobandit.texts import decimals, fixed
 

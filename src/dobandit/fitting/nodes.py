@@ -10,7 +10,8 @@ import numpy as np
 
 from dobandit.estimation.confidence import Z95, holm, wilson
 from dobandit.experiment.diagnosis.link_test import Cells, Fitted, RoundsByVariable, cells_of, chi_square
-from dobandit.experiment.diagnosis.parts import AGREES, CONTRADICTS, LEVEL, UNTESTED
+from dobandit.experiment.diagnosis.nodes import AGREES, CONTRADICTS, LEVEL, UNTESTED
+from dobandit.experiment.export import document
 from dobandit.fitting.held_out import CURVES, SURE, TABLE, Array, choose_link, fit_weights, probabilities
 from dobandit.model.links import Link, auto
 from dobandit.policy.engine import Interval, Rounds
@@ -79,13 +80,13 @@ class NodeFit:
 
 def fit_nodes(problem: Problem, rounds: Rounds, forms: dict[str, str]) -> dict[str, NodeFit]:
     """Every node that the learner has weights for. forms: what it believes each of them looks like."""
-    values, was_set = rounds.values.T.copy(), rounds.was_set.T.copy()
-    values[0] = 1.0
-    table = RoundsByVariable(values, was_set, ~np.isnan(values), rounds.counts.astype(float))
-    found = {
-        name: replace(_fit_node(problem, table, problem.graph.index(name)), form=form) for name, form in forms.items()
+    table, index = RoundsByVariable(rounds), problem.graph.index
+    found = {name: replace(_fit_node(problem, table, index(name)), form=form) for name, form in forms.items()}
+    corrected = holm([node.p for node in found.values()])  # over the nodes that could be tested
+    return {
+        name: node if p is None else replace(node, verdict=CONTRADICTS if p < LEVEL else AGREES)
+        for (name, node), p in zip(found.items(), corrected, strict=True)
     }
-    return _judged(found)
 
 
 def _fit_node(problem: Problem, table: RoundsByVariable, v: int) -> NodeFit:
@@ -95,7 +96,10 @@ def _fit_node(problem: Problem, table: RoundsByVariable, v: int) -> NodeFit:
     cells = cells_of(table, v, parents, continuous=False)
     rows = round(float(cells.n.sum()))
     if not graph.parents(graph.nodes[v - 1]):
-        return _rate(cells, rows)
+        if not rows or not cells.V.shape[1]:
+            return NodeFit(rows, "rate")
+        mean = float(cells.total.sum()) / rows
+        return NodeFit(rows, "rate", bias=Weight(mean, Interval(*wilson(mean, rows))))
     promised = link != auto and not problem.assumed_lines
     settled = link != auto
     choice = choose_link(cells, link.name if settled else None)
@@ -109,13 +113,6 @@ def _fit_node(problem: Problem, table: RoundsByVariable, v: int) -> NodeFit:
     if chosen == TABLE:
         return replace(node, patterns=_patterns(cells, [graph.nodes[p - 1] for p in parents if p]))
     return _weighed(node, cells, link if settled else CURVES[chosen], parents, problem)
-
-
-def _rate(cells: Cells, rows: int) -> NodeFit:
-    if not rows or not cells.V.shape[1]:
-        return NodeFit(rows, "rate")
-    mean = float(cells.total.sum()) / rows
-    return NodeFit(rows, "rate", bias=Weight(mean, Interval(*wilson(mean, rows))))
 
 
 def _weighed(node: NodeFit, cells: Cells, link: Link, parents: list[int], problem: Problem) -> NodeFit:
@@ -165,39 +162,9 @@ def _patterns(cells: Cells, names: list[str]) -> tuple[Pattern, ...]:
     return tuple(found)
 
 
-def _judged(nodes: dict[str, NodeFit]) -> dict[str, NodeFit]:
-    """Verdicts, by Holm's correction over the nodes that could be tested."""
-    return {
-        name: node if p is None else replace(node, verdict=CONTRADICTS if p < LEVEL else AGREES)
-        for (name, node), p in zip(nodes.items(), holm([node.p for node in nodes.values()]), strict=True)
-    }
-
-
 def node_document(node: NodeFit) -> dict[str, Any]:
     """As JSON says it; null where nothing is known."""
-
-    def weight(one: Weight) -> dict[str, Any]:
-        return {"value": one.value, "interval": None if one.interval is None else list(one.interval)}
-
-    return {
-        "rows": node.rows,
-        "link": node.link or None,
-        "promised": node.promised,
-        "held_out": node.held_out,
-        "runner_up": node.runner_up,
-        "margin": node.margin,
-        "margin_error": node.margin_error,
-        "bias": None if node.bias is None else weight(node.bias),
-        "parents": {name: weight(one) for name, one in node.parents.items()},
-        "patterns": [
-            {"ones": list(one.ones), "mean": one.mean, "interval": list(one.interval), "rows": one.rows}
-            for one in node.patterns
-        ],
-        "lack_of_fit": {
-            "statistic": node.statistic if node.statistic is not None and math.isfinite(node.statistic) else None,
-            "df": node.df,
-            "p": node.p,
-            "verdict": node.verdict,
-        },
-        "form": node.form,
-    }
+    said: dict[str, Any] = document(vars(node))
+    test = {name: said.pop(name) for name in ("statistic", "df", "p", "verdict")}
+    form = said.pop("form")
+    return {**said, "link": node.link or None, "lack_of_fit": test, "form": form}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dobandit.experiment.advice import seen_outside
+from dobandit.experiment.export import document
 from dobandit.experiment.status import mean_of
 from dobandit.fitting.fit import Fit
 from dobandit.oracle.actions import NOTHING, Action, action_of
@@ -105,8 +106,8 @@ class Ranking:
             "sentence": self.sentence,
             "interval_words": self.interval_words,
             "context": self.context,
-            "actions": [_document(action) for action in self.actions[:top]],
-            "nothing": _worth_document(self.nothing),
+            "actions": document(self.actions[:top]),
+            "nothing": document(self.nothing),
             "nodes": self.fit.to_document()["nodes"],
             "warnings": list(self.warnings),
         }
@@ -158,20 +159,3 @@ def _entry(
         mean = mean_of(seen[1], seen[0], fit.columns.continuous)
         observed = Observed(mean.value, mean.rounds, mean.interval)
     return Ranked(action.named(fit.graph), value, interval, uplift, observed)
-
-
-def _document(action: Ranked) -> dict[str, Any]:
-    seen = action.observed
-    return {
-        "do": action.do,
-        "value": action.value,
-        "interval": list(action.interval),
-        "uplift": _worth_document(action.uplift),
-        "observed": None
-        if seen is None
-        else {"mean": seen.mean, "rounds": seen.rounds, "interval": list(seen.interval), "level": seen.level},
-    }
-
-
-def _worth_document(worth: Worth | None) -> dict[str, Any] | None:
-    return None if worth is None else {"value": worth.value, "interval": list(worth.interval)}

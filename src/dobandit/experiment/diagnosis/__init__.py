@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from dobandit.experiment.diagnosis.calibration import calibration_of, last_half, verdict_on
+from dobandit.experiment.diagnosis.calibration import Calibration, calibration_of, last_half, verdict_on
 from dobandit.experiment.diagnosis.findings import calibration_lines, graph_lines, node_lines, on_left_out, on_missing
 from dobandit.experiment.diagnosis.link_test import RoundsByVariable
-from dobandit.experiment.diagnosis.nodes import corrected, diagnose_node, diagnose_variable
-from dobandit.experiment.diagnosis.parts import CONTRADICTS, Calibration, NodeDiagnosis, VariableDiagnosis
+from dobandit.experiment.diagnosis.nodes import (
+    CONTRADICTS,
+    NodeDiagnosis,
+    VariableDiagnosis,
+    corrected,
+    diagnose_node,
+    diagnose_variable,
+)
 from dobandit.experiment.export import document
 from dobandit.experiment.round_counts import Foretold
 from dobandit.policy.engine import Rounds
@@ -85,14 +91,11 @@ def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold) -> Diag
     if continuous:  # numbers hardly repeat, and their tests take each round by itself
         rows = np.repeat(np.arange(len(every.counts)), every.counts)
         every = Rounds(every.values[rows], every.was_set[rows], np.ones(len(rows), dtype=np.int64))
-    values, was_set = every.values.T.copy(), every.was_set.T.copy()  # a row per variable
-    values[0], rounds = 1.0, int(every.counts.sum())
-    seen, counts = ~np.isnan(values), every.counts.astype(float)
+    table, rounds = RoundsByVariable(every), int(every.counts.sum())
     recent = calibration_of(*foretold.only(last_half(foretold.trial)), continuous)
     nodes: list[NodeDiagnosis] = []
-    table = RoundsByVariable(values, was_set, seen, counts)
     revisions = learner.engine.revisions
-    warnings = list(on_missing(graph.nodes, seen, counts, learner.problem.hidden)) if rounds else []
+    warnings = list(on_missing(graph.nodes, table.seen, table.counts, learner.problem.hidden)) if rounds else []
     if not learner.keeps_model:
         notes.append(f"{learner.label} keeps no model of the causes: there are no links and weights to check.")
     elif rounds:

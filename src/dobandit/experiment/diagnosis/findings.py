@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import listed
-from dobandit.experiment.diagnosis.parts import CONTRADICTS, LEARNED, UNTESTED, Array, Calibration, NodeDiagnosis
+from dobandit.experiment.diagnosis.calibration import Array, Calibration
+from dobandit.experiment.diagnosis.nodes import CONTRADICTS, LEARNED, UNTESTED, NodeDiagnosis
 from dobandit.policy.graph_evidence import Finding
 from dobandit.policy.problem import Problem
 from dobandit.texts import decimals
@@ -32,38 +33,6 @@ def on_missing(
                 f"{name!r} was not seen in {missing:.0%} of the rounds, which then tell nothing of it and of its "
                 "direct effects. Record it, or leave it out of the graph."
             )
-
-
-def on_weights(node: NodeDiagnosis, V: Array, parents: list[str], continuous: bool) -> Iterator[str]:
-    """Why a node's weights cannot be told, and the way out. `parents`: '' is the constant."""
-    if not node.rows:
-        yield (
-            f"No round tells of {node.name!r}: it was set, or it or one of its causes was not seen, in every one. "
-            "Leave it unset in some rounds, and record its causes."
-        )
-    elif node.status == "separable":
-        yield f"The rounds that tell of {node.name!r} ask for infinite weights. More rounds will settle them."
-    if not node.rows or node.identified:
-        return
-    ends = zip(V.min(axis=0).tolist(), V.max(axis=0).tolist(), parents, strict=True)
-    fixed = {name: low for low, high, name in ends if low == high and name}
-    rounds = f"in every round that tells of {node.name!r}"
-    for name, value in fixed.items():
-        if value == 0.0:
-            yield f"{name!r} was 0 {rounds}: its effect was never seen. Set it in some rounds."
-        elif "" in parents:
-            effect = f"its effect cannot be told from the bias of {node.name!r}"
-            yield f"{name!r} was {value:g} {rounds}: {effect}. Have it at 0 in some rounds, by do if need be."
-    alike: dict[bytes, list[str]] = {}
-    for j, name in enumerate(parents):
-        if name and (name not in fixed or (fixed[name] and "" not in parents)):
-            alike.setdefault(V[:, j].tobytes(), []).append(name)
-    for names in alike.values():
-        if len(names) > 1:
-            yield f"{listed(names)} were equal {rounds}: their effects cannot be told apart. Set one without the other."
-    if not fixed and all(len(names) == 1 for names in alike.values()):
-        what = "values" if continuous else "patterns"
-        yield f"The causes of {node.name!r} showed too few {what} to tell its weights apart. Set other combinations."
 
 
 def calibration_lines(whole: Calibration | None, recent: Calibration | None) -> Iterator[str]:
