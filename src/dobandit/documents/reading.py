@@ -11,8 +11,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from dobandit.experiment.columns import Columns
-from dobandit.experiment.row_encoding import batch_text
+from dobandit.experiment.columns import Columns, batch_text
 from dobandit.experiment.storage.base import StoredTrial
 
 Document = Mapping[str, Any]

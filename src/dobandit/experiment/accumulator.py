@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar
 
@@ -13,7 +13,6 @@ from dobandit.experiment.storage.base import Storage
 from dobandit.experiment.storage.errors import damaged
 
 PART = 10_000  # closed trials in memory at a time
-Progress = Callable[[int, int], None]  # how many closed trials were added up, and how many there are
 
 
 class Accumulator(ABC):
@@ -36,11 +35,8 @@ class Accumulator(ABC):
         """The next closed trials."""
         return storage.closed_fields(experiment, self.position, most, self.fields)
 
-    def follow(self, storage: Storage, experiment: int, until: int, progress: Progress | None = None) -> None:
-        """Take in the closed trials up to `until`, in parts: a long log is never in memory as a whole.
-
-        progress  called after each part but the last
-        """
+    def follow(self, storage: Storage, experiment: int, until: int) -> None:
+        """Take in the closed trials up to `until`, in parts: a long log is never in memory as a whole."""
         with _without_collector() if until - self.position > PART else nullcontext():
             while self.position < until:
                 part = self.read(storage, experiment, min(PART, until - self.position))
@@ -50,8 +46,6 @@ class Accumulator(ABC):
                 reached = self.position + len(part)
                 self.add(part)
                 self.position = reached
-                if progress is not None and reached < until:
-                    progress(reached, until)
 
 
 @contextmanager

@@ -25,11 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import DobanditWarning, ObservationError, ParseError, listed
-from dobandit.experiment.columns import Columns, columns_of
-from dobandit.experiment.readers import Given, Reading, is_file, is_frame, named, read_rows
-from dobandit.experiment.row_encoding import Row, batch_text, split_batch
+from dobandit.experiment.columns import Columns, Row, batch_text, columns_of, split_batch
+from dobandit.experiment.readers import Given, is_file, is_frame, named, read_rows
 from dobandit.experiment.storage.base import IMPORTED, TOLD, ClosedTrial, StoredTrial
-from dobandit.experiment.table_columns import MOST_ROUNDS
+from dobandit.experiment.table_columns import MOST_ROUNDS, Reading
 
 if TYPE_CHECKING:
     from dobandit.experiment.definition import Definition
@@ -78,7 +77,7 @@ def batch_of(seen: Seen, columns: Columns, do_row: Row, context: Row | None = No
     if isinstance(seen, Mapping) and columns.count_key in seen:
         seen = [seen]
     if is_file(seen) or is_frame(seen) or (isinstance(seen, Iterable) and not _is_row(seen)):
-        found = _summed(seen, columns, Given(do_row, context))
+        found = _summed(seen, columns, (do_row, context))
     else:
         found = Counter([columns.encode(columns.observation_row(seen, do_row, context))])
     rounds = found.total()

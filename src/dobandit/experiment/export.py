@@ -26,8 +26,7 @@ from typing import Any, BinaryIO
 
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment.columns import Columns
-from dobandit.experiment.row_encoding import split_batch
+from dobandit.experiment.columns import Columns, split_batch
 from dobandit.experiment.storage.base import TOLD, StoredTrial
 from dobandit.text_files import write_atomically
 
@@ -86,7 +85,7 @@ def headings(columns: Columns) -> dict[str, Kind]:
 def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
     """A trial as JSON says it; times are ISO 8601 in UTC."""
     interval = [document(trial.low), document(trial.high)]
-    return {
+    row = {
         "trial": trial.number,
         "state": trial.state,
         "source": trial.source,
@@ -94,23 +93,15 @@ def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
         "observation": None if trial.observation is None else columns.decode_batch(trial.observation, trial.counts),
         "predicted": document(trial.predicted),
         "interval": None if None in interval else interval,
-        "optimistic": document(trial.optimistic),
-        "why": trial.why,
-        "available": None if trial.available is None else columns.listed(trial.available),
-        "asked_after": trial.asked_after,
-        "asked_at": iso_time(trial.asked_at),
-        "lease_expires": iso_time(trial.lease_expires),
-        "issued": trial.issued,
-        "closed_at": iso_time(trial.closed_at),
-        "position": trial.position,
-        "late": trial.late,
-        "partial": trial.partial,
-        "reason": trial.reason,
-        "context": None if trial.context is None else columns.decode(trial.context),
-        "size": trial.size,
-        "control": trial.control,
-        "rounds": _rounds(trial),
     }
+    for field, kind in _LAST.items():
+        if field not in ("predicted", "low", "high"):
+            value = getattr(trial, field)
+            row[field] = iso_time(value) if kind == "time" else document(value)
+    row["available"] = None if trial.available is None else columns.listed(trial.available)
+    row["context"] = None if trial.context is None else columns.decode(trial.context)
+    row["rounds"] = _rounds(trial)
+    return row
 
 
 def document(value: Any) -> Any:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from dobandit.experiment.accumulator import Accumulator
 from dobandit.experiment.checkpoints import Checkpoints
-from dobandit.experiment.columns import Columns
+from dobandit.experiment.columns import Columns, split_batch
 from dobandit.experiment.definition import Definition
-from dobandit.experiment.row_encoding import split_batch
 from dobandit.experiment.storage.base import TOLD, ClosedTrial, Storage, StoredTrial
 from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.experiment.accumulator import Accumulator
-from dobandit.experiment.columns import Columns
-from dobandit.experiment.row_encoding import Row, split_batch
+from dobandit.experiment.columns import Columns, Row, split_batch
 from dobandit.experiment.storage.base import TOLD
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dobandit.errors import DobanditError
-from dobandit.experiment.accumulator import Progress
 from dobandit.experiment.checkpoints import Checkpoints
 from dobandit.experiment.columns import Columns
 from dobandit.experiment.definition import Definition
@@ -108,15 +107,15 @@ class LogState:
         self._counts.follow(self.storage, self.experiment, closed)
         return self._counts
 
-    def sums(self, progress: Progress | None = None) -> tuple[StatusSums, int]:
+    def sums(self) -> tuple[StatusSums, int]:
         """The sums over all that is closed, and how many trials there are, of one moment."""
         trials, closed = self.storage.counters(self.experiment)
-        return self._sums_until(closed, progress), trials
+        return self._sums_until(closed), trials
 
-    def _sums_until(self, closed: int, progress: Progress | None = None) -> StatusSums:
+    def _sums_until(self, closed: int) -> StatusSums:
         if self._sums is None:
             self._sums = StatusSums.kept_in(self.storage, self.experiment, self.columns)
-        self._sums.follow(self.storage, self.experiment, closed, progress)
+        self._sums.follow(self.storage, self.experiment, closed)
         self._sums.keep(self.storage, self.experiment)
         return self._sums
 

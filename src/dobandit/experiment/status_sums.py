@@ -16,8 +16,7 @@ from typing import Any, Self
 
 from dobandit.errors import StorageError
 from dobandit.experiment.accumulator import Accumulator
-from dobandit.experiment.columns import Columns
-from dobandit.experiment.row_encoding import split_batch
+from dobandit.experiment.columns import Columns, split_batch
 from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, TOLD, Storage
 
 CONTROL, TREATED = "control", "treated"

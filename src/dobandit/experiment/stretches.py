@@ -9,8 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from dobandit.experiment.accumulator import Accumulator
-from dobandit.experiment.columns import Columns
-from dobandit.experiment.row_encoding import split_batch
+from dobandit.experiment.columns import Columns, split_batch
 from dobandit.experiment.storage.base import TOLD
 
 STRETCHES = 96  # at most

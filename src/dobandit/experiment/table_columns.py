@@ -36,16 +36,18 @@ _WORDS |= dict.fromkeys(["", "na", "n/a", "null", "none", None])  # as other pro
 _OTHER = object()
 
 
-class Entry(NamedTuple):
-    """A row in the user's words, not yet checked.
+class Reading(NamedTuple):
+    """What a row says: in the user's words at first, and as the log keeps it once it is checked.
 
-    times   how often it was seen
-    trial   the number of its trial, or the time at which that was closed; None where the source has neither
-    summed  whether its trial has lost the order of its rounds, even where there is only one
+    do, seen  what was set and what was seen
+    times     how often
+    trial     equal for rows of one trial that stand together: its number, or the time at which it was closed; None: the
+              source has neither
+    summed    whether its trial has lost the order of its rounds, even where there is only one
     """
 
     do: Any
-    observation: Any
+    seen: Any
     times: int = 1
     trial: Hashable = None
     summed: bool = False
@@ -96,7 +98,7 @@ class Header:
         number, time = (cells[self.log[name]] if name in self.log else None for name in (_NUMBER, _TIME))
         return trial_of(number, time)
 
-    def entry(self, cells: Sequence[Any]) -> Entry | None:
+    def entry(self, cells: Sequence[Any]) -> Reading | None:
         """What a row says; None where its trial was not told."""
         if len(cells) != self.size:
             raise ParseError(f"a row has a cell for each of the {self.size} columns, but this one has {len(cells)}.")
@@ -112,7 +114,7 @@ class Header:
                         f"{shown(value)}. Correct one of the two."
                     )
         summed = bool(_cell(log.get(_SUMMED), _SUMMED))
-        return Entry(do, seen, count_of(log.get(_COUNT, 1)), self.trial(cells), summed)
+        return Reading(do, seen, count_of(log.get(_COUNT, 1)), self.trial(cells), summed)
 
     @staticmethod
     def _values(cells: Sequence[Any], places: dict[str, int], prefix: str) -> dict[str, Any]:
