@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,16 +30,6 @@ class Foretold(NamedTuple):
         return Foretold(self.predicted[which], self.came[which], self.trial[which])
 
 
-def distinct_rows(groups: Iterable[tuple[Any, ...]]) -> Counter[tuple[str, str]]:
-    """The told rounds of trials by what was set, and what was seen. groups: the fields of RoundCounts of equal trials,
-    and how many there are of them."""
-    rows: Counter[tuple[str, str]] = Counter()
-    for state, do, seen, counts, times in groups:
-        for text, count in zip(*split_batch(seen or "", counts), strict=True) if state == TOLD else ():
-            rows[do, text] += times * count
-    return rows
-
-
 class RoundCounts(Accumulator):
     """How often each distinct round happened. A log of 0 and 1 has few of them, however long it is."""
 
@@ -50,9 +40,11 @@ class RoundCounts(Accumulator):
         self.counts: Counter[tuple[str, str]] = Counter()  # by what was set, and what was seen
 
     def add(self, part: Sequence[Any]) -> None:
-        rows = distinct_rows((*fields, times) for fields, times in Counter(part).items())
-        for _, text in rows:
-            self.columns.values(text)
+        rows: Counter[tuple[str, str]] = Counter()
+        for (state, do, seen, counts), trials in Counter(part).items():
+            for text, times in zip(*split_batch(seen or "", counts), strict=True) if state == TOLD else ():
+                self.columns.values(text)  # all can be read, or nothing is taken in
+                rows[do, text] += trials * times
         self.counts.update(rows)
 
     def sums(self, context: Row | None = None, do: str | None = None) -> Mapping[str, tuple[int, float]]:
@@ -103,16 +95,14 @@ class Predictions(Accumulator):
 
     def add(self, part: Sequence[Any]) -> None:
         for position, state, do, seen, counts, predicted in part:
-            if state == TOLD and predicted is not None:
-                for text, times in zip(*split_batch(seen or "", counts), strict=True):
-                    self._compare(position, do, text, times, predicted)
-
-    def _compare(self, position: int, do: str, seen: str, times: int, predicted: float) -> None:
-        came = self.columns.values(seen)[self.target]
-        if came is not None:
-            kept = self._kept.setdefault(do, (array("d"), array("d"), array("q")))
-            for column, value in zip(kept, (predicted, came, position), strict=True):
-                column.extend([value] * times)
+            if state != TOLD or predicted is None:
+                continue
+            for text, times in zip(*split_batch(seen or "", counts), strict=True):
+                came = self.columns.values(text)[self.target]
+                if came is not None:
+                    kept = self._kept.setdefault(do, (array("d"), array("d"), array("q")))
+                    for column, value in zip(kept, (predicted, came, position), strict=True):
+                        column.extend([value] * times)
 
     def of(self, actions: Set[str]) -> Foretold:
         """What was predicted, and what then came, where one of these was set."""

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dobandit.errors import DobanditError
+from dobandit.experiment import status_sums
 from dobandit.experiment.checkpoints import Checkpoints
 from dobandit.experiment.columns import Columns
 from dobandit.experiment.definition import Definition
@@ -121,7 +122,8 @@ class LogState:
 
     def keep_sums(self, position: int) -> None:
         """Called once the trial of that position was closed: now and then the sums are kept, by whoever closes it."""
-        if StatusSums.kept_at(position + 1) and self.answering.acquire(blocking=False):  # an answer may take long
+        worth_it = (position + 1) % status_sums.EVERY == 0
+        if worth_it and self.answering.acquire(blocking=False):  # an answer may take long
             try:
                 with suppress(DobanditError):  # the trial is stored, whatever becomes of the sums
                     self._sums_until(position + 1)

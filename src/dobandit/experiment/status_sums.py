@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Self
@@ -43,11 +43,6 @@ class StatusSums(Accumulator):
             self.columns.values(do)
             for text in split_batch(seen, counts)[0] if seen is not None else ():
                 self.columns.values(text)
-        self._add(groups)
-        told_at = [row[-1] for row in part if row[0] == TOLD and row[-1] is not None]
-        self.last_told_at = max([*told_at, self.last_told_at or -math.inf]) if told_at else self.last_told_at
-
-    def _add(self, groups: Mapping[tuple[Any, ...], int]) -> None:
         for (state, source, control, do, seen, counts, late, partial, rounds), times in groups.items():
             self.states[state] += times
             self.late += late * times
@@ -57,6 +52,8 @@ class StatusSums(Accumulator):
                 for text, count in zip(*split_batch(seen, counts), strict=True):
                     self._add_rounds(whose, do, text, times * count)
                 self.rounds += rounds * times
+        told_at = [row[-1] for row in part if row[0] == TOLD and row[-1] is not None]
+        self.last_told_at = max([*told_at, self.last_told_at or -math.inf]) if told_at else self.last_told_at
 
     def _add_rounds(self, whose: str, do: str, text: str, times: int) -> None:
         row = self.columns.values(text)
@@ -98,11 +95,6 @@ class StatusSums(Accumulator):
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ZeroDivisionError):
             return cls(columns)
         return sums if sum(sums.states.values()) == sums.position else cls(columns)
-
-    @staticmethod
-    def kept_at(position: int) -> bool:
-        """Whether whoever closes a trial keeps the sums here."""
-        return position % EVERY == 0
 
     def keep(self, storage: Storage, experiment: int) -> None:
         """Where it is worth it. What may not be written is not needed either: it only saves time."""
