@@ -1,16 +1,26 @@
-"""Something that is added up over the closed trials of a log, in order, each read once."""
+"""Something that is added up over the closed trials of a log, in order, each read once: told rounds, how often each
+distinct one happened, and what had been predicted of it."""
 
 from __future__ import annotations
 
 import gc
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from dobandit.experiment.columns import Columns
-from dobandit.experiment.storage.base import Storage
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.experiment.columns import Columns, Row, split_batch
+from dobandit.experiment.storage.base import TOLD, Storage
 from dobandit.experiment.storage.errors import damaged
+
+if TYPE_CHECKING:
+    from dobandit.policy.engine import Array, Rounds
 
 PART = 10_000  # closed trials in memory at a time
 
@@ -59,3 +69,97 @@ def _without_collector() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+class Foretold(NamedTuple):
+    """E[target] as it was predicted before a round, what then came, and which trial it is of, in the log's order."""
+
+    predicted: Array
+    came: Array
+    trial: NDArray[np.int64]
+
+    def only(self, which: NDArray[Any]) -> Foretold:
+        return Foretold(self.predicted[which], self.came[which], self.trial[which])
+
+
+class RoundCounts(Accumulator):
+    """How often each distinct round happened. A log of 0 and 1 has few of them, however long it is."""
+
+    fields = ("state", "do", "observation", "counts")
+
+    def __init__(self, columns: Columns) -> None:
+        super().__init__(columns)
+        self.counts: Counter[tuple[str, str]] = Counter()  # by what was set, and what was seen
+
+    def add(self, part: Sequence[Any]) -> None:
+        rows: Counter[tuple[str, str]] = Counter()
+        for (state, do, seen, counts), trials in Counter(part).items():
+            for text, times in zip(*split_batch(seen or "", counts), strict=True) if state == TOLD else ():
+                self.columns.values(text)  # all can be read, or nothing is taken in
+                rows[do, text] += trials * times
+        self.counts.update(rows)
+
+    def sums(self, context: Row | None = None, do: str | None = None) -> Mapping[str, tuple[int, float]]:
+        """Rounds that saw the target, and its sum, by what was set.
+
+        context  only rounds that saw these values
+        do       only rounds that set just this
+        """
+        wanted = [(i, value) for i, value in enumerate(context or []) if value is not None]
+        found: dict[str, tuple[list[int], list[float]]] = {}
+        for (did, seen), times in self.counts.items():
+            if do not in (None, did):
+                continue
+            row = self.columns.values(seen)
+            value = row[self.target]
+            if value is not None and all(row[i] == given for i, given in wanted):
+                rounds, totals = found.setdefault(did, ([], []))
+                rounds.append(times)
+                totals.append(times * value)
+        return {did: (sum(rounds), math.fsum(totals)) for did, (rounds, totals) in found.items()}
+
+    @property
+    def actions(self) -> set[str]:
+        """The different sets that were tried."""
+        return {do for do, _ in self.counts}
+
+    def tried(self) -> set[tuple[str, float]]:
+        """What was set to what in some round."""
+        return {setting for do in self.actions for setting in self.columns.decode(do).items()}
+
+    def rounds(self) -> Rounds:
+        """The distinct rounds, with how often each happened."""
+        from dobandit.policy.engine import Rounds
+
+        rows = sorted(self.counts)
+        values, was_set = self.columns.arrays([seen for _, seen in rows]), self.columns.masks([do for do, _ in rows])
+        return Rounds(values, was_set, np.array([self.counts[row] for row in rows], dtype=np.int64))
+
+
+class Predictions(Accumulator):
+    """What was predicted of each told round, and what came; a long log takes a while."""
+
+    fields = ("position", "state", "do", "observation", "counts", "predicted")
+
+    def __init__(self, columns: Columns) -> None:
+        super().__init__(columns)
+        self._kept: dict[str, tuple[array[Any], ...]] = {}  # by what was set: the fields of Foretold
+
+    def add(self, part: Sequence[Any]) -> None:
+        for position, state, do, seen, counts, predicted in part:
+            if state != TOLD or predicted is None:
+                continue
+            for text, times in zip(*split_batch(seen or "", counts), strict=True):
+                came = self.columns.values(text)[self.target]
+                if came is not None:
+                    kept = self._kept.setdefault(do, (array("d"), array("d"), array("q")))
+                    for column, value in zip(kept, (predicted, came, position), strict=True):
+                        column.extend([value] * times)
+
+    def of(self, actions: Set[str]) -> Foretold:
+        """What was predicted, and what then came, where one of these was set."""
+        kept = [columns for do, columns in self._kept.items() if do in actions]
+        if not kept:
+            return Foretold(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
+        found = Foretold(*(np.concatenate(columns) for columns in zip(*kept, strict=True)))
+        return found.only(np.argsort(found.trial, kind="stable"))

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from dobandit.experiment.definition import Definition
 
 Row = list[float | None]  # a value per column, None where there is none; 0 and 1 are ints
-_CHUNK = 20_000  # texts parsed together: long enough to be fast, short enough for the memory
 _WRITTEN: dict[float | None, str] = {None: "null", 0: "0", 1: "1"}
 _compact = json.JSONEncoder(separators=(",", ":")).encode
 _LETTERS = b"[]nul,0123456789.eE+- "  # with these, JSON can only say lists, null and numbers
@@ -178,9 +177,6 @@ class Columns:
         raise ObservationError(f"observations are of variables of the graph, but {shown(name)} is none.{hint}")
 
     def _value(self, name: str, given: Any) -> float | None:
-        kind = type(given)
-        if (kind is int and given in (0, 1)) or (kind is float and self.continuous and 0.0 < given < 1.0):
-            return plain(given)  # the common case, fast
         if absent(given):
             return None
         ok = isinstance(given, (int, float, np.integer, np.floating, np.bool_))
@@ -261,11 +257,9 @@ class Columns:
 
     def arrays(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """(rows, columns + 1): the values, NaN for null. Slot 0 is the constant, 1."""
+        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # rounds of 0 and 1 repeat themselves
         found = np.ones((len(texts), len(self.names) + 1))
-        for start in range(0, len(texts), _CHUNK):
-            chunk = texts[start : start + _CHUNK]
-            place = {text: i for i, text in enumerate(dict.fromkeys(chunk))}  # rounds of 0 and 1 repeat themselves
-            found[start : start + len(chunk), 1:] = self._parsed(list(place))[[place[text] for text in chunk]]
+        found[:, 1:] = self._parsed(list(place))[[place[text] for text in texts]]
         return found
 
     def masks(self, texts: Sequence[str]) -> NDArray[np.bool_]:
@@ -284,7 +278,7 @@ class Columns:
                     return rows
         except (ValueError, TypeError, OverflowError, RecursionError):
             pass
-        return np.array([self.values(text) for text in texts], dtype=np.float64)
+        return np.array([self.values(text) for text in texts], dtype=np.float64).reshape(-1, len(self.names))
 
 
 def columns_of(definition: Definition) -> Columns:

@@ -155,13 +155,8 @@ def write_parquet(rows: Iterable[StoredTrial], columns: Columns, path: str | os.
     """Write the log as a Parquet file with typed columns; times are timestamps in UTC."""
     arrow = optional_package("pyarrow", "dobandit[parquet]")
     parquet = optional_package("pyarrow.parquet", "dobandit[parquet]")
-    types = {
-        "int": arrow.int64(),
-        "float": arrow.float64(),
-        "bool": arrow.bool_(),
-        "text": arrow.string(),
-        "time": arrow.timestamp("us", tz="UTC"),
-    }
+    types = {"int": arrow.int64(), "float": arrow.float64(), "bool": arrow.bool_(), "text": arrow.string()}
+    types["time"] = arrow.timestamp("us", tz="UTC")
     schema = arrow.schema([(name, types[kind]) for name, kind in headings(columns).items()])
     trials = iter(rows)
 

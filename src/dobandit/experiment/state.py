@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from dobandit.errors import DobanditError
 from dobandit.experiment import status_sums
+from dobandit.experiment.accumulator import Predictions, RoundCounts
 from dobandit.experiment.checkpoints import Checkpoints
 from dobandit.experiment.columns import Columns
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.forks import remember, was_left_locked
-from dobandit.experiment.round_counts import Predictions, RoundCounts
 from dobandit.experiment.status_sums import StatusSums
 from dobandit.experiment.storage.base import Storage
 

@@ -104,7 +104,8 @@ class Header:
         log = {name: cells[i] for name, i in self.log.items()}
         if not was_told(log.get(_STATE, TOLD)):
             return None
-        do, seen = self._values(cells, self.do, DO), self._values(cells, self.seen, "")
+        do = {name: value for name, i in self.do.items() if (value := _cell(cells[i], DO + name)) is not None}
+        seen = {name: value for name, i in self.seen.items() if (value := _cell(cells[i], name)) is not None}
         for column, i in self.do_cells.items():
             for name, value in read_do_cell(cells[i], column, self.names, seen.get).items():
                 if do.setdefault(name, value) != value:
@@ -114,16 +115,6 @@ class Header:
                     )
         summed = bool(_cell(log.get(_SUMMED), _SUMMED))
         return Reading(do, seen, count_of(log.get(_COUNT, 1)), self.trial(cells), summed)
-
-    @staticmethod
-    def _values(cells: Sequence[Any], places: dict[str, int], prefix: str) -> dict[str, Any]:
-        """The values of these columns by variable, without empty ones."""
-        found = {}
-        for name, i in places.items():
-            value = _cell(cells[i], prefix + name)
-            if value is not None:
-                found[name] = value
-        return found
 
 
 def key_of_cells(cells: Sequence[Any]) -> tuple[Any, ...] | None:

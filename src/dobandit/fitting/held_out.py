@@ -56,7 +56,8 @@ def choose_link(cells: Cells, wanted: str | None = None) -> Choice | None:
 
     wanted  a link that is taken whatever the rows say: the margin is then that over the best other one
     """
-    rows, parents = round(float(cells.n.sum())), _parents(cells)
+    rows = round(float(cells.n.sum()))
+    parents = int(np.count_nonzero(np.ptp(cells.V, axis=0))) if rows else 0  # that have shown both values
     if rows < FEWEST or not parents:
         return None
     folds = _folds(cells)
@@ -118,16 +119,11 @@ def fit_weights(cells: Cells, link: Link) -> Array:
     return theta
 
 
-def probabilities(V: Array, link: Link, theta: Array) -> Array:
-    """What a link with these weights says of each pattern."""
-    return link.probability(V @ theta)
-
-
 def _predictions(cells: Cells, names: list[str]) -> list[Array]:
     """What each link says of every cell, never quite sure, from the rows in `cells`."""
     floor = 1.0 / (float(cells.n.sum()) + 2.0)
     found = [
-        np.clip(probabilities(cells.V, link, fit_weights(cells, link)), floor, 1.0 - floor) for link in CURVES.values()
+        np.clip(link.probability(cells.V @ fit_weights(cells, link)), floor, 1.0 - floor) for link in CURVES.values()
     ]
     if TABLE in names:
         prior = 0.5 * (found[0] + found[1])
@@ -143,11 +139,6 @@ def _folds(cells: Cells) -> Array:
     return np.stack(
         [np.bincount(rows[fold::FOLDS], minlength=counts.size).reshape(counts.shape) for fold in range(FOLDS)]
     ).astype(float)
-
-
-def _parents(cells: Cells) -> int:
-    """How many parents besides the constant have shown both values."""
-    return int(np.count_nonzero(np.ptp(cells.V, axis=0))) if len(cells.V) else 0
 
 
 def _inverse(link: Link, p: Array) -> Array:
@@ -169,5 +160,5 @@ def _solve(V: Array, weight: Array, x: Array, ridge: float, bounded: bool) -> Ar
 
 
 def _log_likelihood(cells: Cells, link: Link, theta: Array, floor: float) -> float:
-    p = np.clip(probabilities(cells.V, link, theta), floor, 1.0 - floor)
+    p = np.clip(link.probability(cells.V @ theta), floor, 1.0 - floor)
     return float(cells.total @ np.log(p) + (cells.n - cells.total) @ np.log1p(-p))

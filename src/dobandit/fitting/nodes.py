@@ -12,7 +12,7 @@ from dobandit.estimation.confidence import Z95, holm, wilson
 from dobandit.experiment.diagnosis.link_test import Cells, Fitted, RoundsByVariable, cells_of, chi_square
 from dobandit.experiment.diagnosis.nodes import AGREES, CONTRADICTS, LEVEL, UNTESTED
 from dobandit.experiment.export import document
-from dobandit.fitting.held_out import CURVES, SURE, TABLE, Array, choose_link, fit_weights, probabilities
+from dobandit.fitting.held_out import CURVES, SURE, TABLE, Array, choose_link, fit_weights
 from dobandit.model.links import Link, auto
 from dobandit.policy.engine import Interval, Rounds
 from dobandit.policy.problem import Problem
@@ -119,7 +119,7 @@ def _weighed(node: NodeFit, cells: Cells, link: Link, parents: list[int], proble
     """The node with its weights, and the test of its link."""
     theta = fit_weights(cells, link)
     x = np.clip(cells.V @ theta, *link.domain)
-    p, slope = probabilities(cells.V, link, theta), np.asarray(link.slope(x), dtype=float)
+    p, slope = link.probability(cells.V @ theta), np.asarray(link.slope(x), dtype=float)
     weights = _weights(cells, theta, p, slope, link)
     has_bias = bool(parents) and parents[0] == 0
     named = dict(zip([problem.graph.nodes[q - 1] for q in parents if q], weights[int(has_bias) :], strict=True))

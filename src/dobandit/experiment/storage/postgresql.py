@@ -51,12 +51,6 @@ class PostgreSQL(Database):
         event.listen(self.engine, "connect", _limit_waiting)
         remember(self)
 
-    def make(self) -> None:
-        """A server's databases are made by its owner."""
-
-    def begin(self, connection: Connection) -> None:
-        """The driver does so with the first statement."""
-
     def keep_out(self, connection: Connection) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(_MAKING_TABLES)))
 

@@ -7,7 +7,6 @@ every later version of dobandit opens every log.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -121,15 +120,8 @@ def make_tables(connection: sa.Connection, database: Database) -> None:
     """Make the tables, unless another process was faster."""
     database.keep_out(connection)
     if not check_version(connection, database):
-        _whole_metadata().create_all(connection, checkfirst=False)
+        metadata.create_all(connection, checkfirst=False)
+        # Few trials are not told. With the state in it, SQLite prefers this index to the primary key.
+        columns = "experiment, state, number"
+        connection.exec_driver_sql(f"CREATE INDEX trials_untold ON trials ({columns}) WHERE state != '{TOLD}'")
         connection.execute(sa.insert(version), {"version_num": VERSION})
-
-
-@cache
-def _whole_metadata() -> sa.MetaData:
-    """The tables with all their indices. An index with a condition loads the code of both databases, which only those
-    who make tables need."""
-    untold = trials.c.state != TOLD  # few are; with the state in it, SQLite prefers this index to the primary key
-    columns = (trials.c.experiment, trials.c.state, trials.c.number)
-    sa.Index("trials_untold", *columns, sqlite_where=untold, postgresql_where=untold)
-    return metadata

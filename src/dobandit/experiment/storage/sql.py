@@ -24,7 +24,6 @@ from dobandit.experiment.storage.base import (
     Values,
     Within,
     Writer,
-    page_of,
 )
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.experiment.storage.checksums import (
@@ -73,13 +72,15 @@ class SQLStorage(Transactions, Storage):
     def experiments(
         self, after: str | None = None, before: str | None = None, limit: int | None = None
     ) -> Sequence[StoredExperiment]:
-        names = {"behind": after, "ahead": before}
-        given = {key: name for key, name in names.items() if name is not None}
-        most = EVERY if limit is None else limit
-        if not all(map(storable, given.values())):  # no database takes such a name, even to compare it
-            return page_of(self.experiments(), after, before, limit)
-        found = self._experiments(do.experiments_page(*given), {**given, "most": most})
-        return found if before is None else found[::-1]
+        given = {key: name for key, name in (("behind", after), ("ahead", before)) if name is not None}
+        if all(map(storable, given.values())):
+            most = EVERY if limit is None else limit
+            found = self._experiments(do.experiments_page(*given), {**given, "most": most})
+            return found if before is None else found[::-1]
+        # No database takes such a name, even to compare it.
+        every = [one for one in self.experiments() if one.name > (after or "")]
+        found = [one for one in every if before is None or one.name < before]
+        return found[:limit] if before is None or limit is None else found[max(len(found) - limit, 0) :]
 
     def find(self, name: str) -> StoredExperiment | None:
         rows = self._experiments(do.FIND, {"of_name": name}) if storable(name) else []
