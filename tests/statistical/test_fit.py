@@ -8,8 +8,7 @@ from scipy.optimize import minimize
 
 import dobandit as dob
 from dobandit.experiment.diagnosis.link_test import Cells
-from dobandit.fitting.held_out import CURVES, choose_link, fit_weights
-from dobandit.fitting.nodes import fit_nodes
+from dobandit.fitting.nodes import CURVES, choose_link, fit_nodes, fit_weights
 from dobandit.policy.engine import Rounds
 from dobandit.policy.problem import problem_of
 

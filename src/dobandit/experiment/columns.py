@@ -177,6 +177,8 @@ class Columns:
         raise ObservationError(f"observations are of variables of the graph, but {shown(name)} is none.{hint}")
 
     def _value(self, name: str, given: Any) -> float | None:
+        if type(given) is int and given in (0, 1):
+            return given  # the common case, fast
         if absent(given):
             return None
         ok = isinstance(given, (int, float, np.integer, np.floating, np.bool_))

@@ -18,8 +18,7 @@ from dobandit.experiment.batches import ImportedRows, prior_rows
 from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, define
 from dobandit.experiment.replayed_learner import ReplayedLearner, batches_of
-from dobandit.fitting.held_out import TABLE
-from dobandit.fitting.nodes import NodeFit, fit_nodes, node_document
+from dobandit.fitting.nodes import TABLE, NodeFit, fit_nodes, node_document
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph
 from dobandit.model.base import CausalModel

@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dobandit.experiment.accumulator import RoundCounts
 from dobandit.experiment.advice import seen_outside
 from dobandit.experiment.export import document
 from dobandit.experiment.status import mean_of
 from dobandit.fitting.fit import Fit
-from dobandit.oracle.actions import NOTHING, Action
+from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import Observed, Worth
-from dobandit.policy.engine import Interval
+from dobandit.policy.engine import Array, Interval
 from dobandit.texts import setting_words, with_interval
+
+_FREE = -1  # not set
 
 
 class Ranked(NamedTuple):
@@ -123,10 +124,7 @@ def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked
     known = learner.context(context)
     told = engine.predict_many(problem.allowed().rows(), known)
     idle = None if learner.unset(NOTHING) else fit.expect(context=context)
-    counted = RoundCounts(fit.columns)
-    counted.add([(trial.state, trial.do, trial.observation, trial.counts) for trial in fit.data.trials])
-    sums = counted.sums(fit.columns.context_row(context))
-    seen = {fit.columns.action(do): rounds_and_total for do, rounds_and_total in sums.items()}
+    seen = _seen(fit, known)
     order = np.lexsort((np.count_nonzero(told.actions.ids, axis=1), -told.value))
     found = []
     for i in order.tolist():
@@ -134,6 +132,18 @@ def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked
         value, low, high = float(told.value[i]), float(told.low[i]), float(told.high[i])
         found.append(_entry(fit, action, value, Interval(low, high), idle, seen.get(action)))
     return tuple(found), idle
+
+
+def _seen(fit: Fit, context: Array) -> dict[Action, tuple[int, float]]:
+    """Rounds that saw the target in this context, and its sum, by what was set."""
+    rows, target = fit.rows, fit.graph.arrays.target
+    told = ~np.isnan(rows.values[:, target]) & ((rows.values == context) | np.isnan(context))[:, 1:].all(axis=1)
+    counts, y = rows.counts[told], rows.values[told, target]
+    done = np.where(rows.was_set, rows.values, _FREE)[told].astype(np.int8)  # 0 and 1 alone: compared faster
+    kinds, which = np.unique(done, axis=0, return_inverse=True)
+    rounds, total = (np.bincount(which.ravel(), weights=weights).tolist() for weights in (counts, counts * y))
+    actions = [action_of(kind) for kind in np.where(kinds == _FREE, np.nan, kinds)]
+    return {action: (int(n), ones) for action, n, ones in zip(actions, rounds, total, strict=True)}
 
 
 def _entry(

@@ -73,10 +73,8 @@ class WeightedModel(CausalModel):
 
     @cached_property
     def nonnegative(self) -> bool:
-        """Whether no edge has a negative weight, so that one more variable set to 1 never lowers E[target].
-
-        The paper's algorithms and sets of exactly K variables rest on this. Biases do not count: nobody sets them.
-        """
+        """Whether no edge has a negative weight, so that one more variable set to 1 never lowers E[target]; nobody
+        sets biases, which do not count."""
         return not bool(np.any(self.theta[self.graph.arrays.parent > 0] < 0))
 
     @cached_property

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dobandit.errors import GraphError, ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import plain_text
-from dobandit.graph.formats.bif import NetworkText, network_of, tables_text
+from dobandit.graph.formats.bif import NetworkText, tables_text
 from dobandit.graph.formats.draft import Binarise, GraphDraft, build, refuse_unknown, states_of_one
 from dobandit.graph.hiding import changed
 from dobandit.model.tables import MOST_PARENTS, TableModel
@@ -113,7 +113,7 @@ class Network:
         >>> Network.from_bif(text).states
         {'buy': ('no', 'yes')}
         """
-        return cls.of_text(network_of(plain_text(text)))
+        return cls.of_text(NetworkText(plain_text(text)))
 
     @classmethod
     def of_text(cls, said: NetworkText) -> Network:

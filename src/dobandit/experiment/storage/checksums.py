@@ -54,14 +54,18 @@ _allowed = {row: types_of(row) for row in (StoredTrial, StoredExperiment)}
 _good: set[tuple[type, ...]] = set()  # types of whole rows that were found good: nearly all rows are of a few kinds
 
 
-def trial_from(row: Iterable[Any], url: str) -> StoredTrial:
-    """A row of the log, whose values have the types that they must have."""
-    return _checked(StoredTrial._make(row), "trial", url)
-
-
-def experiment_from(row: Iterable[Any], url: str) -> StoredExperiment:
-    """An experiment, whose values have the types that they must have."""
-    return _checked(StoredExperiment._make(row), "experiment", url)
+def row_from(kind: type[Row], values: Iterable[Any], url: str) -> Row:
+    """A trial or an experiment, whose values have the types that they must have."""
+    row = kind._make(values)
+    found = tuple(map(type, row))
+    if found not in _good:
+        for one, (name, allowed) in zip(found, _allowed[kind].items(), strict=True):
+            if one not in allowed:
+                whose = f"{'trial' if kind is StoredTrial else 'experiment'} {row[0]!r:.40}"
+                raise unreadable(url, f"{name} of {whose} is of the type {one.__name__}")
+        if len(_good) < _MOST_KINDS:
+            _good.add(found)
+    return row
 
 
 def counters_from(row: Sequence[Any], url: str) -> tuple[int, int]:
@@ -70,17 +74,6 @@ def counters_from(row: Sequence[Any], url: str) -> tuple[int, int]:
     if type(trials) is not int or type(closed) is not int:
         raise unreadable(url, "how many trials there are is no whole number")
     return trials, closed
-
-
-def _checked(row: Row, what: str, url: str) -> Row:
-    found = tuple(map(type, row))
-    if found not in _good:
-        for kind, (name, allowed) in zip(found, _allowed[type(row)].items(), strict=True):
-            if kind not in allowed:
-                raise unreadable(url, f"{name} of {what} {row[0]!r:.40} is of the type {kind.__name__}")
-        if len(_good) < _MOST_KINDS:
-            _good.add(found)
-    return row
 
 
 def check_columns(fields: Iterable[str], columns: Iterable[Iterable[Any]], url: str) -> None:

@@ -13,18 +13,8 @@ import sqlalchemy as sa
 
 from dobandit.checks import shown
 from dobandit.errors import StorageError
-from dobandit.experiment.storage.base import (
-    ABANDONED,
-    ASKED,
-    FAILED,
-    IMPORTED,
-    PENDING,
-    RECORDED,
-    TOLD,
-    StoredExperiment,
-    StoredTrial,
-)
-from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
+from dobandit.experiment.storage.base import PENDING, SOURCES, STATES, TOLD, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.books import SCOPES, AuditLine, KeptAnswer, StoredToken
 from dobandit.experiment.storage.checksums import types_of
 from dobandit.experiment.storage.engines import NOTHING_STORED, Database
 
@@ -69,8 +59,9 @@ trials = sa.Table(
     *_columns(StoredTrial, "number"),
     sa.Column("checksum", sa.BigInteger),  # of what a learner takes from a closed trial
     sa.UniqueConstraint("experiment", "position", name="trials_position"),
-    sa.CheckConstraint(f"source IN ('{ASKED}', '{RECORDED}', '{IMPORTED}')", name="trials_source"),
-    sa.CheckConstraint(f"state IN ('{PENDING}', '{TOLD}', '{FAILED}', '{ABANDONED}')", name="trials_state"),
+    # A tuple of texts is written as SQL writes it.
+    sa.CheckConstraint(f"source IN {SOURCES}", name="trials_source"),
+    sa.CheckConstraint(f"state IN {STATES}", name="trials_state"),
     sa.CheckConstraint(f"(state = '{PENDING}') = (position IS NULL)", name="trials_closed"),
     sa.CheckConstraint("(position IS NULL) = (checksum IS NULL)", name="trials_checksum"),
     sqlite_with_rowid=False,  # one B-tree less to write to at every commit
@@ -80,7 +71,7 @@ tokens = sa.Table(
     "dobandit_tokens",
     metadata,
     *_columns(StoredToken, "id"),
-    sa.CheckConstraint("scope IN ('read', 'work', 'manage')", name="dobandit_tokens_scope"),
+    sa.CheckConstraint(f"scope IN {SCOPES}", name="dobandit_tokens_scope"),
     sqlite_autoincrement=True,  # a token's id is never used twice
 )
 

@@ -26,14 +26,7 @@ from dobandit.experiment.storage.base import (
     Writer,
 )
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
-from dobandit.experiment.storage.checksums import (
-    check_columns,
-    checksum,
-    closed_from,
-    counters_from,
-    experiment_from,
-    trial_from,
-)
+from dobandit.experiment.storage.checksums import Row, check_columns, checksum, closed_from, counters_from, row_from
 from dobandit.experiment.storage.errors import checked_name, damaged, deleted, missing, not_pending, storable, taken
 from dobandit.experiment.storage.sqlite import SQLiteMemory
 from dobandit.experiment.storage.transactions import Parameters, Transactions
@@ -75,7 +68,7 @@ class SQLStorage(Transactions, Storage):
         given = {key: name for key, name in (("behind", after), ("ahead", before)) if name is not None}
         if all(map(storable, given.values())):
             most = EVERY if limit is None else limit
-            found = self._experiments(do.experiments_page(*given), {**given, "most": most})
+            found = self._rows(StoredExperiment, do.experiments_page(*given), {**given, "most": most})
             return found if before is None else found[::-1]
         # No database takes such a name, even to compare it.
         every = [one for one in self.experiments() if one.name > (after or "")]
@@ -83,11 +76,11 @@ class SQLStorage(Transactions, Storage):
         return found[:limit] if before is None or limit is None else found[max(len(found) - limit, 0) :]
 
     def find(self, name: str) -> StoredExperiment | None:
-        rows = self._experiments(do.FIND, {"of_name": name}) if storable(name) else []
+        rows = self._rows(StoredExperiment, do.FIND, {"of_name": name}) if storable(name) else []
         return rows[0] if rows else None
 
     def by_id(self, experiment: int) -> StoredExperiment | None:
-        rows = self._experiments(do.BY_ID, {"of_experiment": experiment})
+        rows = self._rows(StoredExperiment, do.BY_ID, {"of_experiment": experiment})
         return rows[0] if rows else None
 
     def rename(self, name: str, new: str, within: Within | None = None) -> None:
@@ -145,10 +138,10 @@ class SQLStorage(Transactions, Storage):
         return list(zip(*(columns[name] for name in fields), strict=True))
 
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
-        return self._trials(do.PENDING_TRIALS, {"of_experiment": experiment})
+        return self._rows(StoredTrial, do.PENDING_TRIALS, {"of_experiment": experiment})
 
     def trial(self, experiment: int, number: int) -> StoredTrial | None:
-        rows = self._trials(do.TRIAL, {"of_experiment": experiment, "of_number": number})
+        rows = self._rows(StoredTrial, do.TRIAL, {"of_experiment": experiment, "of_number": number})
         return rows[0] if rows else None
 
     def rows(
@@ -165,7 +158,7 @@ class SQLStorage(Transactions, Storage):
         while left > 0 and after < trials - 1:
             most = min(_PAGE, left)
             place = {"of_experiment": experiment, "after": after, "stop": trials, "most": most}
-            page = self._trials(do.PAGE[state], place)
+            page = self._rows(StoredTrial, do.PAGE[state], place)
             if state is None and len(page) < min(most, trials - 1 - after):
                 self.counters(experiment)  # which raises where it was deleted meanwhile
                 raise damaged(experiment, self.url)
@@ -176,7 +169,7 @@ class SQLStorage(Transactions, Storage):
             after = page[-1].number
 
     def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
-        found = self._trials(do.LAST[state], {"of_experiment": experiment, "most": count})[::-1]
+        found = self._rows(StoredTrial, do.LAST[state], {"of_experiment": experiment, "most": count})[::-1]
         if not found:
             self.counters(experiment)  # which raises where it was deleted
         return found
@@ -213,11 +206,8 @@ class SQLStorage(Transactions, Storage):
             statement, whose = do.LINES_OF, {"of_experiment": experiment}
         return [AuditLine(*row) for row in self._read(statement, {"after": after, "most": most, **whose})]
 
-    def _trials(self, statement: Executable, parameters: Parameters) -> list[StoredTrial]:
-        return [trial_from(row, self.url) for row in self._read(statement, parameters)]
-
-    def _experiments(self, statement: Executable, parameters: Parameters) -> list[StoredExperiment]:
-        return [experiment_from(row, self.url) for row in self._read(statement, parameters)]
+    def _rows(self, kind: type[Row], statement: Executable, parameters: Parameters) -> list[Row]:
+        return [row_from(kind, row, self.url) for row in self._read(statement, parameters)]
 
     @contextmanager
     def _named(self, name: str) -> Iterator[tuple[Connection, StoredExperiment]]:
@@ -227,7 +217,7 @@ class SQLStorage(Transactions, Storage):
         with self._transaction(do.FIND, {"of_name": name}) as (connection, row):
             if row is None:
                 raise missing(name, list(connection.execute(do.NAMES).scalars()), self.url)
-            yield connection, experiment_from(row, self.url)
+            yield connection, row_from(StoredExperiment, row, self.url)
 
 
 def _as_of(trial: StoredTrial, closed: int) -> StoredTrial:
@@ -317,11 +307,11 @@ class SQLWriter(SQLBooks, Writer):
     def pending(self) -> Sequence[StoredTrial]:
         if self.trials == self.closed:
             return []
-        return [trial_from(row, self._url) for row in self._rows(do.PENDING_TRIALS)]
+        return [row_from(StoredTrial, row, self._url) for row in self._rows(do.PENDING_TRIALS)]
 
     def trial(self, number: int) -> StoredTrial | None:
         rows = self._rows(do.TRIAL, of_number=number) if 0 <= number < self.trials else []
-        self._looked_at = trial_from(rows[0], self._url) if rows else None
+        self._looked_at = row_from(StoredTrial, rows[0], self._url) if rows else None
         return self._looked_at
 
     def add(self, trials: Sequence[StoredTrial]) -> int:

@@ -283,6 +283,19 @@ def refuse_unknown(binarise: Binarise, variables: Iterable[str]) -> None:
             raise GraphError(f"binarise names variables of the file, but {name!r} is none.{closest(name, known)}")
 
 
+def refuse_many_states(draft: GraphDraft, binarise: Binarise, hidden: set[str]) -> None:
+    """Refuse variables that are not 0 or 1; nobody looks at a hidden one, which may have any number of states."""
+    refuse_unknown(binarise, draft.states or draft.ids)
+    for name, (states, place) in draft.states.items():
+        if name in hidden and name not in binarise:
+            continue
+        try:
+            states_of_one(name, states, binarise)
+        except GraphError as error:
+            way_out = STRUCTURE if isinstance(error, ManyStatesError) else ""
+            raise draft.refuse(place, f"{error}{way_out}") from None
+
+
 def states_of_one(name: str, states: tuple[str, ...], binarise: Binarise) -> tuple[str, ...]:
     """The states of a variable that count as 1, in the order of the file."""
     if name in binarise:
