@@ -178,29 +178,6 @@ def test_a_named_tuple_is_packed_as_kernels_read_it():
         assert direct[:3].tolist() == [parts.count, parts.share, parts.inner.on]
 
 
-def test_rounds_are_the_same_whether_choosing_is_merged_or_called_where_it_stands(monkeypatch):
-    """BLM-LR on its list, whose parts stand in the loop, against the loop that is given their places."""
-    policy = BLMLR(radius_scale=0.1)
-    problem = policy.start(paper.G4.graph, 2, horizon=300).problem
-    rng = np.random.default_rng(0)
-    draws = Draws(rng.random((300, len(paper.G4.graph))), rng.random((300, 3)))
-
-    def played():
-        engine = policy.engine(problem)
-        actions = engine.actions()
-        tape = blank_tape(np.arange(len(actions.ids) + 1.0)[None, :], np.ones(1), np.arange(1, 301))
-        recorder = Recorder(tape, lambda *_: 0.0, np.zeros(0, np.int32), actions)
-        engine.run(World(paper.G4, paper.G4.graph), recorder, draws)
-        return tape.regret.tobytes(), engine.state.theta.tobytes(), type(engine._links.calls)
-
-    *merged, kind = played()
-    assert kind is model_rounds.Merged
-    monkeypatch.setattr(model_rounds, "LeastSquares", None)
-    *linked, kind = played()
-    assert kind is model_rounds.Linked
-    assert merged == linked
-
-
 def test_a_deep_copy_of_an_engine_that_has_run_runs_by_itself():
     engine = CausalUCB().engine(CausalUCB().start(paper.G4.graph, 2).problem)
     actions = engine.actions()
@@ -221,7 +198,7 @@ def test_every_module_with_kernels_counts_for_the_freshness_of_the_cache():
         for source in package.rglob("*.py")
         if "from dobandit.compiled import" in source.read_text()
     }
-    assert with_kernels <= set(compiled._WITH_KERNELS)
+    assert with_kernels <= set(compiled.WITH_KERNELS)
 
 
 def test_a_kernel_that_is_made_where_it_is_called_is_one_kernel():
@@ -247,7 +224,7 @@ def test_a_choice_among_what_is_available_runs_in_the_same_compiled_code():
     engine = CausalUCB(safe=True).engine(problem)
     now = Situation(np.zeros(engine.draws), np.where(np.arange(len(problem.graph) + 1) == 2, 1.0, np.nan))
     some = problem.graph.index("X1"), problem.graph.index("X3")
-    plans = [engine._plan_now(now._replace(available=available)) for available in (None, some)]
+    plans = [engine.plan_now(now._replace(available=available)) for available in (None, some)]
     assert [plan.oracle.own.plays.shape for plan in plans] == [(2, 3), (2, 2)]  # a row per context, a column per action
     assert typeof(plans[0]) == typeof(plans[1])
 

@@ -14,13 +14,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dobandit.errors import DobanditError
-from dobandit.experiment import status_sums
 from dobandit.experiment.accumulator import Predictions, RoundCounts
 from dobandit.experiment.checkpoints import Checkpoints
 from dobandit.experiment.columns import Columns
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.forks import remember, was_left_locked
-from dobandit.experiment.status_sums import StatusSums
+from dobandit.experiment.status_sums import EVERY, StatusSums
 from dobandit.experiment.storage.base import Storage
 
 if TYPE_CHECKING:
@@ -122,8 +121,7 @@ class LogState:
 
     def keep_sums(self, position: int) -> None:
         """Called once the trial of that position was closed: now and then the sums are kept, by whoever closes it."""
-        worth_it = (position + 1) % status_sums.EVERY == 0
-        if worth_it and self.answering.acquire(blocking=False):  # an answer may take long
+        if (position + 1) % EVERY == 0 and self.answering.acquire(blocking=False):  # an answer may take long
             try:
                 with suppress(DobanditError):  # the trial is stored, whatever becomes of the sums
                     self._sums_until(position + 1)

@@ -172,7 +172,7 @@ class ArmsEngine(Engine):
         return Choice(Actions(plan.ids, plan.to).row(index), value)
 
     def best(self, now: Situation) -> Choice:
-        plan, state = self._playable(now._replace(pending=()))
+        plan, state = self.playable(now._replace(pending=()))
         means = np.divide(state.total, state.plays, out=np.full(len(state.plays), -1.0), where=state.plays > 0)
         index = int(np.argmax(means))
         return Choice(Actions(plan.ids, plan.to).row(index), float(means[index]) if means[index] >= 0 else math.nan)
@@ -192,10 +192,10 @@ class ArmsEngine(Engine):
         return kind in (BY_UCB, BY_KL_UCB) or (kind == BY_EPSILON_GREEDY and now.draws[1] >= self.plan.parameter)
 
     def _proposed(self, now: Situation) -> tuple[ArmsPlan, int]:
-        plan, state = self._playable(now)
+        plan, state = self.playable(now)
         return plan, int(propose_arm(plan, state, now.draws))
 
-    def _playable(self, now: Situation) -> tuple[ArmsPlan, ArmsState]:
+    def playable(self, now: Situation) -> tuple[ArmsPlan, ArmsState]:
         """The arms that can be played now. Those under way count as played, with the mean that they have (with 1/2
         where they have none)."""
         plan, state = (self.plan, self.state) if now.available is None else self._available(now.available)

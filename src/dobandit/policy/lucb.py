@@ -123,7 +123,7 @@ class LUCBEngine(ArmsEngine):
         return words_of_two(self.problem, actions.row(best), actions.row(rival), gap, self.epsilon, bool(now.pending))
 
     def _standing(self, now: Situation, action: Action | None = None) -> tuple[Actions, int, int, float]:
-        plan, state = self._playable(now)
+        plan, state = self.playable(now)
         actions = Actions(plan.ids, plan.to)
         best = -1 if action is None else numbered(actions)[action]
         arms = len(self.state.plays)
@@ -138,7 +138,7 @@ class LUCBEngine(ArmsEngine):
 
     def gap(self, action: Action, now: Situation) -> float | None:
         now = now._replace(pending=())
-        plan, _ = self._playable(now)
+        plan, _ = self.playable(now)
         playable = numbered(Actions(plan.ids, plan.to))
         if not self.has_gap or action not in playable or not playable.keys() <= self._arm_of.keys():
             return None
