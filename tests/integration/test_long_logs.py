@@ -9,8 +9,8 @@ import pytest
 
 from dobandit import UCB, CausalGraph
 from dobandit.errors import ExperimentError, StorageError
+from dobandit.experiment.accumulator import StatusSums
 from dobandit.experiment.replayed_learner import ReplayedLearner
-from dobandit.experiment.status_sums import StatusSums
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.policy.engine import Action, Rounds, no_context

@@ -45,7 +45,7 @@ experiments = sa.Table(
     metadata,
     *_columns(StoredExperiment, "id"),
     sa.Column("tallied", sa.Integer),  # closed trials that `tally` sums up
-    sa.Column("tally", sa.Text),  # as `experiment.status_sums` writes it: only to save reading these trials again
+    sa.Column("tally", sa.Text),  # as `StatusSums` writes it: only to save reading these trials again
     sa.UniqueConstraint("name", name="experiments_name"),
     sa.CheckConstraint("closed >= 0 AND closed <= trials", name="experiments_counters"),
     sqlite_autoincrement=True,  # without it, SQLite gives the id of a deleted experiment to a new one
