@@ -118,6 +118,18 @@ Values = Sequence[tuple[Any, ...]]  # theirs, of each trial
 Within = Callable[[StoredExperiment, Books], None]  # called inside a transaction, to enter something with it
 
 
+def page_of(
+    experiments: Sequence[StoredExperiment], after: str | None, before: str | None, limit: int | None
+) -> Sequence[StoredExperiment]:
+    """The page that `Storage.experiments` gives, of all experiments by name."""
+    found = [
+        one for one in experiments if (after is None or one.name > after) and (before is None or one.name < before)
+    ]
+    if limit is None:
+        return found
+    return found[:limit] if before is None else found[max(len(found) - limit, 0) :]
+
+
 class Storage(ABC):
     """Experiments by name. Every method is one transaction; errors of the database become StorageError.
 

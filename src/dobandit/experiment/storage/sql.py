@@ -24,6 +24,7 @@ from dobandit.experiment.storage.base import (
     Values,
     Within,
     Writer,
+    page_of,
 )
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.experiment.storage.checksums import Row, check_columns, checksum, closed_from, counters_from, row_from
@@ -71,9 +72,7 @@ class SQLStorage(Transactions, Storage):
             found = self._rows(StoredExperiment, do.experiments_page(*given), {**given, "most": most})
             return found if before is None else found[::-1]
         # No database takes such a name, even to compare it.
-        every = [one for one in self.experiments() if one.name > (after or "")]
-        found = [one for one in every if before is None or one.name < before]
-        return found[:limit] if before is None or limit is None else found[max(len(found) - limit, 0) :]
+        return page_of(self.experiments(), after, before, limit)
 
     def find(self, name: str) -> StoredExperiment | None:
         rows = self._rows(StoredExperiment, do.FIND, {"of_name": name}) if storable(name) else []
