@@ -62,9 +62,10 @@ def listable(value: object) -> list[Any] | None:
 
 def absent(value: object) -> bool:
     """Whether a value stands for "not seen": None, NaN, or what pandas has for them."""
-    if value is None or (isinstance(value, Real) and value != value):
-        return True
-    return type(value).__name__ in ("NAType", "NaTType")
+    kind = type(value)
+    if kind is int or kind is float or value is None:  # nearly always, and quicker
+        return value is None or value != value
+    return (isinstance(value, Real) and value != value) or kind.__name__ in ("NAType", "NaTType")
 
 
 def shown(value: object) -> str:

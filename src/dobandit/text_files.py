@@ -9,7 +9,7 @@ import secrets
 import stat
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -89,11 +89,12 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes | Callab
             raise OSError(errno.EINVAL, "not a regular file")
         try:
             with open(draft, "xb") as file:
-                if Path(path).suffix.lower() == ".gz":  # no date: equal contents are equal files
-                    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-                        _write(cast(BinaryIO, packed), content)
-                else:
-                    _write(file, content)
+                packed = Path(path).suffix.lower() == ".gz"  # no date: equal contents are equal files
+                with gzip.GzipFile("", "wb", fileobj=file, mtime=0) if packed else nullcontext(file) as out:
+                    if callable(content):
+                        content(cast(BinaryIO, out))
+                    else:
+                        out.write(content.encode() if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
             if old is not None:
@@ -105,13 +106,6 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes | Callab
         raise DobanditError(
             f"{os.fspath(path)}: the file cannot be written ({_reason(error)}). Choose another path."
         ) from None
-
-
-def _write(file: BinaryIO, content: str | bytes | Callable[[BinaryIO], None]) -> None:
-    if callable(content):
-        content(file)
-    else:
-        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def _reason(error: Exception) -> str:

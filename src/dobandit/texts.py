@@ -29,16 +29,12 @@ def printable(text: str) -> str:
     >>> print(printable("red \x1b[31m"))
     red \x1b[31m
     """
-    return text if text.isprintable() else "".join(c if c.isprintable() else _shown(c) for c in text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def printable_lines(text: str) -> str:
     """`printable`, where the ends of lines stay."""
     return "\n".join(map(printable, text.split("\n")))
-
-
-def _shown(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 def message(text: str) -> str:

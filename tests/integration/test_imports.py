@@ -7,7 +7,7 @@ import pytest
 
 from dobandit.errors import MissingError
 from dobandit.experiment.storage import open_storage
-from dobandit.experiment.storage.writer import SQLWriter
+from dobandit.experiment.storage.sql import SQLWriter
 from helpers.experiments import Clock, again, knowledge, make, said
 from helpers.storages import id_of
 

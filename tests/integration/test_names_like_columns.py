@@ -9,7 +9,7 @@ import pytest
 import dobandit as dob
 from dobandit.errors import ParseError
 from dobandit.experiment.export import seen_column
-from dobandit.experiment.storage.memory import MemoryStorage
+from dobandit.experiment.storage import MemoryStorage
 
 ODD = ["trial.number", "trial.why", "trial.count", "trial.state", "do:x", "do:y", "seen:x", "seen:y"]
 NAMES = [*((name,) for name in ODD), ("count",), ("count", "trial.count")]

@@ -12,11 +12,11 @@ import pytest
 from scipy.stats import binom, chisquare
 
 from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, CausalUCB, LinearModel, create_experiment, paper
+from dobandit.experiment.accumulator import Foretold
 from dobandit.experiment.diagnosis import diagnose_rounds
-from dobandit.experiment.diagnosis.calibration import calibration_of, verdict_on
-from dobandit.experiment.diagnosis.parts import AGREES, CONTRADICTS, FAR, LEARNED, LEVEL, UNTESTED
-from dobandit.experiment.round_counts import Foretold
-from dobandit.experiment.storage.memory import MemoryStorage
+from dobandit.experiment.diagnosis.calibration import FAR, calibration_of, verdict_on
+from dobandit.experiment.diagnosis.nodes import AGREES, CONTRADICTS, LEARNED, LEVEL, UNTESTED
+from dobandit.experiment.storage import MemoryStorage
 from dobandit.model.links import exponential, logistic, probit, rational
 from dobandit.policy.engine import Rounds
 from helpers.worlds import THOROUGH

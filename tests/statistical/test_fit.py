@@ -8,8 +8,7 @@ from scipy.optimize import minimize
 
 import dobandit as dob
 from dobandit.experiment.diagnosis.link_test import Cells
-from dobandit.fitting.held_out import CURVES, choose_link, fit_weights, probabilities
-from dobandit.fitting.nodes import fit_nodes
+from dobandit.fitting.nodes import CURVES, choose_link, fit_nodes, fit_weights
 from dobandit.policy.engine import Rounds
 from dobandit.policy.problem import problem_of
 
@@ -43,7 +42,7 @@ def test_the_chosen_link_is_within_noise_of_the_best(truth, rows):
         found = choose_link(cells)
         floor = 1.0 / (rows + 2)
         fits = {
-            name: np.clip(probabilities(PATTERNS, link, fit_weights(cells, link)), floor, 1 - floor)
+            name: np.clip(link.probability(PATTERNS @ fit_weights(cells, link)), floor, 1 - floor)
             for name, link in CURVES.items()
         }
         fits["table"] = (cells.total + 0.5) / (cells.n + 1.0)

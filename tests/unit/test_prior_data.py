@@ -15,8 +15,8 @@ import pytest
 import dobandit as dob
 from dobandit.errors import DobanditWarning, ExperimentError, ParseError
 from dobandit.experiment.batches import prior_rows
+from dobandit.experiment.columns import split_batch
 from dobandit.experiment.definition import define
-from dobandit.experiment.row_encoding import split_batch
 from dobandit.oracle.rules import Rules
 
 GRAPH = dob.CausalGraph(

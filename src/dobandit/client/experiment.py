@@ -24,7 +24,6 @@ from dobandit.policy.answers import Recommendation
 from dobandit.text_files import write_atomically
 
 if TYPE_CHECKING:
-    from dobandit.experiment.accumulator import Progress
     from dobandit.model.weights import Do
 
 _PAGE = 1000
@@ -174,10 +173,8 @@ class RemoteExperiment(Connected):
         """Every edge's weight with its confidence interval."""
         return [values.read(EdgeEstimate, row) for row in self._get("/estimates")["estimates"]]
 
-    def status(self, progress: Progress | None = None) -> Status:
-        """How far the experiment is. `progress` is never called here: where a long log has to be added up, the service
-        does it, and answers when it is done.
-        """
+    def status(self) -> Status:
+        """How far the experiment is."""
         return values.read(Status, self._get("/status"), storage=self._connection.url)
 
     def diagnose(self) -> Diagnosis:

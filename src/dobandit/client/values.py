@@ -19,9 +19,8 @@ import numpy as np
 from dobandit.checks import absent, shown
 from dobandit.errors import ExperimentError, ObservationError
 from dobandit.experiment.batches import import_rows
-from dobandit.experiment.columns import Columns
+from dobandit.experiment.columns import Columns, batch_text
 from dobandit.experiment.readers import cells_of, is_file, is_frame, is_parquet, named, read_parquet, text_of
-from dobandit.experiment.row_encoding import batch_text
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.model.links import Link
 

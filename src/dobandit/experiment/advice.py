@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment.answers import observed_of
-from dobandit.experiment.diagnosis.parts import AGREES
+from dobandit.experiment.diagnosis.nodes import AGREES
 from dobandit.experiment.reasons import CONTRADICTED, FITS, UNKNOWN, is_reached
 from dobandit.policy.answers import Worth
 from dobandit.policy.engine import Guaranteed, Interval
 from dobandit.texts import decimals, fixed
 
 if TYPE_CHECKING:
+    from dobandit.experiment.accumulator import RoundCounts
+    from dobandit.experiment.columns import Row
     from dobandit.experiment.diagnosis import Diagnosis
-    from dobandit.experiment.round_counts import RoundCounts
-    from dobandit.experiment.row_encoding import Row
     from dobandit.experiment.state import LogState
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Observed, Recommendation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from dobandit.experiment.round_counts import RoundCounts
-from dobandit.experiment.row_encoding import Row
+from dobandit.experiment.accumulator import RoundCounts
+from dobandit.experiment.columns import Row
 from dobandit.experiment.status import anytime_mean
 from dobandit.model.weights import fixed_values
 from dobandit.oracle.actions import action_of

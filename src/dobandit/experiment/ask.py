@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.checks import is_whole, shown
 from dobandit.errors import ExperimentError
+from dobandit.experiment.columns import Row
 from dobandit.experiment.definition import lease_seconds
 from dobandit.experiment.reasons import gap_words, is_reached, reason_for, with_doubts
-from dobandit.experiment.row_encoding import Row
 from dobandit.experiment.state import LogState
 from dobandit.experiment.storage.base import ASKED, StoredTrial, Writer
 from dobandit.experiment.table_columns import MOST_ROUNDS

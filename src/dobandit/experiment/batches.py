@@ -25,11 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import DobanditWarning, ObservationError, ParseError, listed
-from dobandit.experiment.columns import Columns, columns_of
-from dobandit.experiment.readers import Given, Reading, is_file, is_frame, named, read_rows
-from dobandit.experiment.row_encoding import Row, batch_text, split_batch
+from dobandit.experiment.columns import Columns, Row, batch_text, columns_of, split_batch
+from dobandit.experiment.readers import Given, is_file, is_frame, named, read_rows
 from dobandit.experiment.storage.base import IMPORTED, TOLD, ClosedTrial, StoredTrial
-from dobandit.experiment.table_columns import MOST_ROUNDS
+from dobandit.experiment.table_columns import MOST_ROUNDS, Reading
 
 if TYPE_CHECKING:
     from dobandit.experiment.definition import Definition
@@ -77,8 +76,9 @@ def batch_of(seen: Seen, columns: Columns, do_row: Row, context: Row | None = No
     """
     if isinstance(seen, Mapping) and columns.count_key in seen:
         seen = [seen]
-    if is_file(seen) or is_frame(seen) or (isinstance(seen, Iterable) and not _is_row(seen)):
-        found = _summed(seen, columns, Given(do_row, context))
+    single = isinstance(seen, (Mapping, bytes)) or hasattr(seen, "to_dict")  # a row of a pandas frame is iterable, too
+    if is_file(seen) or is_frame(seen) or (isinstance(seen, Iterable) and not single):
+        found = _summed(seen, columns, (do_row, context))
     else:
         found = Counter([columns.encode(columns.observation_row(seen, do_row, context))])
     rounds = found.total()
@@ -91,11 +91,6 @@ def batch_of(seen: Seen, columns: Columns, do_row: Row, context: Row | None = No
     untaught = {name for row in rows for name in columns.untaught(row, do_row)}
     in_order = (tuple(name for name in columns.names if name in names) for names in (missing, untaught))
     return Batch(*batch_text(found), rounds, bool(missing), *in_order)
-
-
-def _is_row(seen: Any) -> bool:
-    """Whether this is a single row; a row of a pandas frame is iterable, too."""
-    return isinstance(seen, (Mapping, bytes)) or hasattr(seen, "to_dict")
 
 
 def _summed(seen: Any, columns: Columns, given: Given) -> Counter[str]:
@@ -274,6 +269,6 @@ def _require_taught(rows: ImportedRows, problem: Problem, columns: Columns) -> N
             f"{'always_set' if problem.rules.always_set else 'hide'}=[...], or take data from other rounds."
         )
     if left_out:
-        from dobandit.experiment.diagnosis.findings import on_left_out  # needs Numba, which few commands wait for
+        from dobandit.experiment.diagnosis import on_left_out  # needs Numba, which few commands wait for
 
         warnings.warn(on_left_out(problem, left_out), DobanditWarning, stacklevel=4)

@@ -1,30 +1,37 @@
 """The columns of an experiment's log: from {"X3": 1} set and {"Y": 0} seen to rows with one entry per column.
 
-An entry is None where the variable was not set (or not seen), otherwise its value; 0 and 1 are ints. Equal rows have
-equal texts, so that a round that is told twice is compared as text.
+An entry is None where the variable was not set (or not seen), otherwise its value; 0 and 1 are ints. The log keeps a
+row as a JSON array, "[null,1,0]". Equal rows have equal texts, so that a round that is told twice is compared as text.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dobandit.checks import absent, listable, shown
-from dobandit.errors import InterventionError, ObservationError, closest, listed
-from dobandit.experiment.row_encoding import LoggedRows, Row
+from dobandit.errors import InterventionError, ObservationError, StorageError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.context import context_values
 from dobandit.model.weights import Do, fixed_values
-from dobandit.oracle.actions import plain
+from dobandit.oracle.actions import Action, action_of, plain
 
 if TYPE_CHECKING:
     from dobandit.experiment.definition import Definition
 
+Row = list[float | None]  # a value per column, None where there is none; 0 and 1 are ints
+_WRITTEN: dict[float | None, str] = {None: "null", 0: "0", 1: "1"}
+_compact = json.JSONEncoder(separators=(",", ":")).encode
+_LETTERS = b"[]nul,0123456789.eE+- "  # with these, JSON can only say lists, null and numbers
 
-class Columns(LoggedRows):
+
+class Columns:
     """The columns of an experiment: the variables of the learner's graph, in its order.
 
     context  the variables that are known before a round: they are seen, never set
@@ -41,7 +48,8 @@ class Columns(LoggedRows):
     def __init__(
         self, graph: CausalGraph, continuous: bool = False, latent: Iterable[str] = (), aside: Iterable[str] = ()
     ) -> None:
-        super().__init__(graph.nodes, continuous)
+        self.names, self.continuous = graph.nodes, continuous
+        self._index = {name: i for i, name in enumerate(graph.nodes)}
         self._aside = {self._index[name] for name in aside}
         self.graph, self.latent = graph, tuple(latent)
         self.context = graph.context
@@ -169,9 +177,8 @@ class Columns(LoggedRows):
         raise ObservationError(f"observations are of variables of the graph, but {shown(name)} is none.{hint}")
 
     def _value(self, name: str, given: Any) -> float | None:
-        kind = type(given)
-        if (kind is int and given in (0, 1)) or (kind is float and self.continuous and 0.0 < given < 1.0):
-            return plain(given)  # the common case, fast
+        if type(given) is int and given in (0, 1):
+            return given  # the common case, fast
         if absent(given):
             return None
         ok = isinstance(given, (int, float, np.integer, np.floating, np.bool_))
@@ -204,8 +211,135 @@ class Columns(LoggedRows):
         """Whether all keys are variables, and no value is a text."""
         return row.keys() <= self._index.keys() and not any(isinstance(value, str) for value in row.values())
 
+    # -- to and from the texts of the log ------------------------------------------------------------------------
+
+    @property
+    def count_key(self) -> str:
+        """The key, or column, of how often a row was seen."""
+        key = "count"
+        while key in self._index:
+            key = "trial." + key
+        return key
+
+    def encode(self, row: Row) -> str:
+        """The row as the log keeps it: "[null,1,0]"."""
+        return encoded(tuple(row))
+
+    def values(self, text: str) -> Row:
+        """The row that `encode` turned into this text."""
+        return list(decoded(text, len(self.names), self.continuous))
+
+    def decode(self, text: str) -> dict[str, float]:
+        """The values that are there, by name."""
+        return {name: value for name, value in zip(self.names, self.values(text), strict=True) if value is not None}
+
+    def decode_batch(self, observation: str, counts: str | None) -> dict[str, float] | list[dict[str, float]]:
+        """What was seen by name: one row, or a list of rows with their counts, as `tell` takes them."""
+        if counts is None:
+            return self.decode(observation)
+        texts, times = split_batch(observation, counts)
+        return [{**self.decode(text), self.count_key: n} for text, n in zip(texts, times, strict=True)]
+
+    def listed(self, text: str) -> list[str]:
+        """The variables in a list of names that was kept as JSON."""
+        try:
+            names = json.loads(text)
+            if type(names) is list and all(type(name) is str and name in self._index for name in names):
+                return names
+        except (ValueError, TypeError, RecursionError):
+            pass
+        raise StorageError(
+            f"the log lists variables as a JSON array of their names, but one list is {shown(text)}. "
+            "The log is damaged, or of another experiment: restore it from a backup."
+        )
+
+    def action(self, text: str) -> Action:
+        """What a row sets."""
+        return action(text, len(self.names), self.continuous)
+
+    def arrays(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """(rows, columns + 1): the values, NaN for null. Slot 0 is the constant, 1."""
+        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # rounds of 0 and 1 repeat themselves
+        found = np.ones((len(texts), len(self.names) + 1))
+        found[:, 1:] = self._parsed(list(place))[[place[text] for text in texts]]
+        return found
+
+    def masks(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """(rows, columns + 1): which columns have a value; the constant counts as having none."""
+        known: NDArray[np.bool_] = ~np.isnan(self.arrays(texts))
+        known[:, 0] = False
+        return known
+
+    def _parsed(self, texts: list[str]) -> NDArray[np.float64]:
+        """All rows are checked at once; only where one is bad are they looked at one by one, to say why."""
+        try:
+            if not "".join(texts).encode().translate(None, _LETTERS):
+                rows = np.array([json.loads(text) for text in texts], dtype=np.float64)
+                ok = (rows >= 0.0) & (rows <= 1.0) if self.continuous else (rows == 0.0) | (rows == 1.0)
+                if rows.shape == (len(texts), len(self.names)) and np.all(ok | np.isnan(rows)):
+                    return rows
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            pass
+        return np.array([self.values(text) for text in texts], dtype=np.float64).reshape(-1, len(self.names))
+
 
 def columns_of(definition: Definition) -> Columns:
     """The columns of an experiment's log."""
     problem = definition.problem
     return Columns(problem.graph, problem.continuous, definition.graph.latent, problem.hidden)
+
+
+@lru_cache(maxsize=4096)
+def encoded(values: tuple[float | None, ...]) -> str:
+    """Equal tuples share an entry, so 1, 1.0 and True must be written alike, and 0 and -0.0 too."""
+    return "[" + ",".join([_WRITTEN.get(v) or repr(float(v)) for v in values]) + "]"  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=4096)
+def decoded(text: str, width: int, continuous: bool) -> tuple[float | None, ...]:
+    try:
+        row = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        row = None
+    if type(row) is list and len(row) == width:
+        kinds = (int, float)
+        if all(v is None or (type(v) in kinds and (v in (0, 1) or (continuous and 0 < v < 1))) for v in row):
+            return tuple(v if v is None else plain(v) for v in row)
+    allowed = "numbers from 0 to 1" if continuous else "0, 1"
+    raise StorageError(
+        f"a row of the log is a JSON array of {width} values ({allowed} or null), but one is {shown(text)}. "
+        "The log is damaged, or of another experiment: restore it from a backup."
+    )
+
+
+@lru_cache(maxsize=1024)
+def action(text: str, width: int, continuous: bool) -> Action:
+    return action_of(np.array([1.0, *decoded(text, width, continuous)], dtype=np.float64))
+
+
+def batch_text(rows: dict[str, int], counted: bool = False) -> tuple[str, str | None]:
+    """The texts (observation, counts) of distinct rows with how often each was seen, in the order of the rows' texts.
+
+    counted  False: a single round is its row, without counts
+    """
+    texts = sorted(rows)
+    if not counted and len(texts) == 1 and rows[texts[0]] == 1:
+        return texts[0], None
+    return f"[{','.join(texts)}]", f"[{','.join(str(rows[text]) for text in texts)}]"
+
+
+def split_batch(observation: str, counts: str | None) -> tuple[list[str], list[int]]:
+    """The rows' texts, and how often each was seen. The rows themselves are looked at when they are decoded."""
+    if counts is None:
+        return [observation], [1]
+    try:
+        rows, times = json.loads(observation), json.loads(counts)
+        lists = type(rows) is list and type(times) is list and all(type(row) is list for row in rows)
+        if lists and len(rows) == len(times) and all(type(n) is int and n > 0 for n in times):
+            return [_compact(row) for row in rows], times
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise StorageError(
+        f"a trial of many rounds has a list of rows and as many counts above 0, but one has {shown(counts)}. "
+        "The log is damaged: restore it from a backup."
+    )

@@ -13,7 +13,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from dobandit.errors import DobanditWarning
-from dobandit.experiment.accumulator import Progress
 from dobandit.experiment.answers import BestObserved, EdgeEstimate, best_observed, edge_estimates
 from dobandit.experiment.ask import ask_of, asked
 from dobandit.experiment.batches import Seen
@@ -330,10 +329,8 @@ class Experiment(LogTables):
         with self._state.answering:
             return edge_estimates(self._state.now().learner)
 
-    def status(self, progress: Progress | None = None) -> Status:
+    def status(self) -> Status:
         """How far the experiment is: trials by state, rounds, and the mean of the target. See `Status`.
-
-        progress  called with how many closed trials were added up, and how many there are, where many have to be
 
         >>> import dobandit as dob
         >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
@@ -348,7 +345,7 @@ class Experiment(LogTables):
             if within is not None and not self.definition.problem.graph.context:
                 gap = self._state.now().learner.gap_within(within)
                 told = self.recommend() if is_reached(gap.gap, within) else None
-            sums, trials = self._state.sums(progress)
+            sums, trials = self._state.sums()
             pending = self.storage.pending(self._state.experiment)
             return status_of(self, sums, trials, pending, gap, told)
 

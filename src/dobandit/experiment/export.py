@@ -26,9 +26,9 @@ from typing import Any, BinaryIO
 
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment.columns import Columns
-from dobandit.experiment.row_encoding import split_batch
+from dobandit.experiment.columns import Columns, split_batch
 from dobandit.experiment.storage.base import TOLD, StoredTrial
+from dobandit.experiment.storage.checksums import types_of
 from dobandit.text_files import write_atomically
 
 _AT_ONCE = 1 << 20  # characters of CSV in memory
@@ -37,28 +37,14 @@ DO, SEEN, TRIAL = "do:", "seen:", "trial."
 JsonRow = dict[str, Any]
 
 Kind = str  # "int", "float", "bool", "text" or "time"
-_FIRST: dict[str, Kind] = {"number": "int", "state": "text", "source": "text"}
-_LAST: dict[str, Kind] = {
-    "predicted": "float",
-    "low": "float",
-    "high": "float",
-    "optimistic": "float",
-    "why": "text",
-    "available": "text",
-    "asked_after": "int",
-    "asked_at": "time",
-    "lease_expires": "time",
-    "issued": "int",
-    "closed_at": "time",
-    "position": "int",
-    "late": "bool",
-    "partial": "bool",
-    "reason": "text",
-    "context": "text",
-    "size": "int",
-    "control": "bool",
-    "rounds": "int",
-}
+_TIMES = ("asked_at", "lease_expires", "closed_at")
+_KINDS = {int: "int", float: "float", bool: "bool", str: "text"}
+_KIND_OF: dict[str, Kind] = {name: _KINDS[kind] for name, (kind, *_) in types_of(StoredTrial).items()}
+_KIND_OF |= dict.fromkeys(_TIMES, "time")
+_FIRST = ("number", "state", "source")
+_ASKED = ("predicted", "low", "high", "optimistic", "why", "available", "asked_after", "asked_at", "lease_expires")
+_CLOSED = ("issued", "closed_at", "position", "late", "partial", "reason", "context", "size", "control", "rounds")
+_LAST = (*_ASKED, *_CLOSED)
 _first, _last = attrgetter(*_FIRST), attrgetter(*_LAST)
 _LINE: dict[str, Kind] = {"count": "int", "summed": "bool"}  # of the line: how often; its rounds have lost their order
 _PLAIN = (str, int, bool, type(None))
@@ -75,10 +61,10 @@ def headings(columns: Columns) -> dict[str, Kind]:
     """The columns of a table, in order, and what is in them."""
     settable = [name for name in columns.names if name != columns.graph.target]
     return {
-        **{TRIAL + field: kind for field, kind in _FIRST.items()},
+        **{TRIAL + field: _KIND_OF[field] for field in _FIRST},
         **{DO + name: "float" for name in settable},
         **{seen_column(name): "float" for name in columns.names},
-        **{TRIAL + field: kind for field, kind in _LAST.items()},
+        **{TRIAL + field: _KIND_OF[field] for field in _LAST},
         **{TRIAL + field: kind for field, kind in _LINE.items()},
     }
 
@@ -86,7 +72,7 @@ def headings(columns: Columns) -> dict[str, Kind]:
 def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
     """A trial as JSON says it; times are ISO 8601 in UTC."""
     interval = [document(trial.low), document(trial.high)]
-    return {
+    row = {
         "trial": trial.number,
         "state": trial.state,
         "source": trial.source,
@@ -94,23 +80,14 @@ def row_of(trial: StoredTrial, columns: Columns) -> JsonRow:
         "observation": None if trial.observation is None else columns.decode_batch(trial.observation, trial.counts),
         "predicted": document(trial.predicted),
         "interval": None if None in interval else interval,
-        "optimistic": document(trial.optimistic),
-        "why": trial.why,
-        "available": None if trial.available is None else columns.listed(trial.available),
-        "asked_after": trial.asked_after,
-        "asked_at": iso_time(trial.asked_at),
-        "lease_expires": iso_time(trial.lease_expires),
-        "issued": trial.issued,
-        "closed_at": iso_time(trial.closed_at),
-        "position": trial.position,
-        "late": trial.late,
-        "partial": trial.partial,
-        "reason": trial.reason,
-        "context": None if trial.context is None else columns.decode(trial.context),
-        "size": trial.size,
-        "control": trial.control,
-        "rounds": _rounds(trial),
     }
+    for field in _LAST[_LAST.index("optimistic") :]:
+        value = getattr(trial, field)
+        row[field] = iso_time(value) if field in _TIMES else document(value)
+    row["available"] = None if trial.available is None else columns.listed(trial.available)
+    row["context"] = None if trial.context is None else columns.decode(trial.context)
+    row["rounds"] = _rounds(trial)
+    return row
 
 
 def document(value: Any) -> Any:
@@ -178,13 +155,8 @@ def write_parquet(rows: Iterable[StoredTrial], columns: Columns, path: str | os.
     """Write the log as a Parquet file with typed columns; times are timestamps in UTC."""
     arrow = optional_package("pyarrow", "dobandit[parquet]")
     parquet = optional_package("pyarrow.parquet", "dobandit[parquet]")
-    types = {
-        "int": arrow.int64(),
-        "float": arrow.float64(),
-        "bool": arrow.bool_(),
-        "text": arrow.string(),
-        "time": arrow.timestamp("us", tz="UTC"),
-    }
+    types = {"int": arrow.int64(), "float": arrow.float64(), "bool": arrow.bool_(), "text": arrow.string()}
+    types["time"] = arrow.timestamp("us", tz="UTC")
     schema = arrow.schema([(name, types[kind]) for name, kind in headings(columns).items()])
     trials = iter(rows)
 

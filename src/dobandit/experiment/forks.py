@@ -9,24 +9,13 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Protocol
+from typing import Any
+
+_owners: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-class Forked(Protocol):
-    """An owner of connections or locks."""
-
-    def before_fork(self) -> None:
-        """Called in the thread that forks. Locks that are held for long are not waited for here."""
-
-    def after_fork(self, child: bool) -> None:
-        """Called in the same thread, in the parent and in the child."""
-
-
-_owners: weakref.WeakSet[Forked] = weakref.WeakSet()
-
-
-def remember(owner: Forked) -> None:
-    """From now on it is told of every fork."""
+def remember(owner: Any) -> None:
+    """From now on its `before_fork()` and `after_fork(child)` are called in the thread that forks."""
     _owners.add(owner)
 
 

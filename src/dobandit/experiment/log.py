@@ -72,7 +72,9 @@ class TrialLog:
         if issued is not None and (not is_whole(issued) or issued < 1):
             raise ExperimentError(f"issued is a whole number from 1, as the trial says, but got {shown(issued)}.")
         # Rows may take long to read, which is done before others are kept out.
-        ahead = None if isinstance(observation, Mapping) else self._seen_ahead(number, observation)
+        # What a trial sets, and its context, never change.
+        there = None if isinstance(observation, Mapping) else self.storage.trial(self.experiment, number_of(number))
+        ahead = None if there is None else self._seen_in(there, observation)
         with self.storage.writing(self.experiment) as writer:
             trial = self._trial(writer, number)
             seen = self._seen_in(trial, observation) if ahead is None else ahead
@@ -96,11 +98,6 @@ class TrialLog:
     def _seen_in(self, trial: StoredTrial, observation: Seen) -> Batch:
         context = None if trial.context is None else self.columns.values(trial.context)
         return batch_of(observation, self.columns, self.columns.values(trial.do), context)
-
-    def _seen_ahead(self, number: int, observation: Seen) -> Batch | None:
-        """What was seen; None where there is no such trial. What a trial sets, and its context, never change."""
-        trial = self.storage.trial(self.experiment, number_of(number))
-        return None if trial is None else self._seen_in(trial, observation)
 
     def close(self, number: int | Trial, state: str, reason: str | None) -> None:
         """Without an observation."""

@@ -117,17 +117,12 @@ def _largest(
                     pushed += 1
                     heapq.heappush(queue, (-value, pushed, longer))
             branch = onward
-        found.append((branch[1], _ids(branch)))
+        ids, back = list[int](), branch
+        while back[2] is not None:  # up to the constant, which is left out
+            ids.append(back[0])
+            back = back[2]
+        found.append((branch[1], tuple(reversed(ids))))
     return found
-
-
-def _ids(branch: _Branch) -> tuple[int, ...]:
-    ids: list[int] = []
-    node: _Branch | None = branch
-    while node is not None:
-        ids.append(node[0])
-        node = node[2]
-    return tuple(ids[-2::-1])
 
 
 def path_product(graph: CausalGraph, theta: NDArray[np.float64], path: Path, fixed: NDArray[np.float64]) -> float:

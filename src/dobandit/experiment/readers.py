@@ -10,17 +10,16 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError, closest
-from dobandit.experiment.columns import Columns
+from dobandit.experiment.columns import Columns, Row
 from dobandit.experiment.export import BOOKKEEPING, TRIAL, optional_package
-from dobandit.experiment.row_encoding import Row
 from dobandit.experiment.storage.base import TOLD
-from dobandit.experiment.table_columns import Entry, Header, count_of, key_of_cells, meaning, trial_of, was_told
+from dobandit.experiment.table_columns import Header, Reading, count_of, key_of_cells, meaning, trial_of, was_told
 from dobandit.text_files import in_file, read_text, without_gz
 
 _DELIMITERS = ",;\t|"
@@ -32,27 +31,7 @@ _PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"  # what these files begin with
 _KEYS = {"do", "observation", "trial", "interval", *(name.removeprefix(TRIAL) for name in BOOKKEEPING)}
 
 
-class Reading(NamedTuple):
-    """What a row says, checked.
-
-    do, seen  what was set and what was seen, as the log keeps them
-    times     how often
-    trial     equal for rows of one trial that stand together; None: the source does not say
-    summed    whether its trial has lost the order of its rounds, even where there is only one
-    """
-
-    do: str
-    seen: str
-    times: int
-    trial: Hashable = None
-    summed: bool = False
-
-
-class Given(NamedTuple):
-    """The trial whose rows are read: what it sets, and the context that was known before."""
-
-    do: Row
-    context: Row | None
+Given = tuple[Row, Row | None]  # the trial whose rows are read: what it sets, and the context that was known before
 
 
 class _Rows(NamedTuple):
@@ -78,10 +57,7 @@ def read_rows(
     given   the trial whose rows these are; None: the rows say themselves what was set
     """
     with named(source):
-        rows = _rows_of(source, columns, passed, of_trial=given is not None)
-        if given is not None:
-            return _read_each(rows, lambda place, row: _told(rows, row, columns, given))
-        return _read_each(rows, lambda place, row: _imported(rows.table.entry(row), f"{rows.unit} {place}", columns))
+        return _read_each(_rows_of(source, columns, passed, of_trial=given is not None), columns, given)
 
 
 def named(source: Any) -> AbstractContextManager[None]:
@@ -89,52 +65,41 @@ def named(source: Any) -> AbstractContextManager[None]:
     return in_file(source) if isinstance(source, (str, os.PathLike)) else nullcontext()
 
 
-def _told(rows: _Rows, row: Any, columns: Columns, given: Given) -> tuple[Reading, ...]:
-    """A row of a trial."""
-    if not isinstance(row, (Mapping, tuple)) and rows.unit == "row":
-        raise ObservationError(f"a row of what was seen maps names to values, but got {shown(row)}.")
-    entry = rows.table.entry(row)
-    if entry is None:
-        return ()
-    if entry.do and columns.do_row(entry.do) != given.do:
+def _checked(said: Reading | None, place: str, columns: Columns, given: Given | None) -> list[Reading]:
+    """What a row says, as the log keeps it: several readings where it is a trial of many rounds, as `Experiment.trials`
+    gives it."""
+    if said is None:
+        return []
+    do, context = (columns.do_row(said.do), None) if given is None else given
+    if given is not None and said.do and columns.do_row(said.do) != do:
         raise InterventionError(
-            f"what was set is the trial's own, but this row says that {shown(dict(entry.do))} was set. Leave the do: "
+            f"what was set is the trial's own, but this row says that {shown(dict(said.do))} was set. Leave the do: "
             "columns out, or record the row as a round of its own."
         )
-    seen = columns.encode(columns.observation_row(entry.observation, given.do, given.context))
-    return (Reading("", seen, entry.times),) if entry.times else ()
-
-
-def _imported(entry: Entry | None, place: str, columns: Columns) -> tuple[Reading, ...]:
-    """What a row that stands for itself says: several readings where it is a trial of many rounds, as
-    `Experiment.trials` gives it."""
-    if entry is None:
-        return ()
-    do = columns.do_row(entry.do)
-    rows, trial, summed = [entry], entry.trial, entry.summed
-    if isinstance(entry.observation, list):
-        told = map(_Mappings(columns, of_trial=True).entry, entry.observation)
-        rows = [row._replace(times=row.times * entry.times) for row in told if row is not None]
+    rows, trial, summed = [said], said.trial, said.summed
+    if given is None and isinstance(said.seen, list):
+        told = map(_Mappings(columns, of_trial=True).entry, said.seen)
+        rows = [row._replace(times=row.times * said.times) for row in told if row is not None]
         trial, summed = place if trial is None else trial, True
     text = columns.encode(do)
     found = [
-        Reading(text, columns.encode(columns.observation_row(row.observation, do)), row.times, trial, summed)
+        Reading(text, columns.encode(columns.observation_row(row.seen, do, context)), row.times, trial, summed)
         for row in rows
     ]
-    return tuple(reading for reading in found if reading.times)
+    return [reading for reading in found if reading.times]
 
 
-def _read_each(source: _Rows, read: Callable[[int, Any], Sequence[Reading]]) -> list[Reading]:
-    """What `read` makes of the rows. A million rows of 0 and 1 are few: equal ones are read once."""
+def _read_each(source: _Rows, columns: Columns, given: Given | None) -> list[Reading]:
+    """What the rows say. A million rows of 0 and 1 are few: equal ones are read once."""
     found: list[Reading] = []
     problems: list[tuple[int, str]] = []
-    known: dict[Any, Sequence[Reading]] = {}
+    known: dict[Any, list[Reading]] = {}
     for place, row in source.rows:
         try:
             key = source.table.key(row)
             readings = None if key is None else known.get(key)
             if readings is None:
-                readings = read(place, row)
+                readings = _checked(source.table.entry(row), f"{source.unit} {place}", columns, given)
                 if key is not None and len(known) < _MOST_KNOWN:
                     known[key] = readings
             elif source.table.names_trials:
@@ -300,16 +265,18 @@ class _Mappings:
     def trial(self, row: Any) -> Hashable:
         return None
 
-    def entry(self, row: Any) -> Entry | None:
+    def entry(self, row: Any) -> Reading | None:
+        if self.of_trial and not isinstance(row, (Mapping, tuple)):
+            raise ObservationError(f"a row of what was seen maps names to values, but got {shown(row)}.")
         if self.of_trial and type(row) is dict:  # variables, whatever they are called, and a count
             seen = {name: value for name, value in row.items() if name != self.columns.count_key}
             if self.columns.holds(seen):
-                return Entry(None, seen, count_of(row.get(self.columns.count_key, 1)))
+                return Reading(None, seen, count_of(row.get(self.columns.count_key, 1)))
         if isinstance(row, (tuple, list)) and len(row) == 2:
             if isinstance(row[1], Mapping) and "count" in row[1] and "count" not in self.columns.graph:
                 way = '{"do": {...}, "observation": {...}, "count": 3}'
                 raise ParseError(f"an observation holds variables, and no count. Give the row as {way}.")
-            return Entry(row[0], row[1])
+            return Reading(row[0], row[1])
         if not isinstance(row, Mapping):
             raise ParseError(f"a row is a pair (do, observation) or a mapping, but got {shown(row)}.")
         if self._is_flat(row):
@@ -324,7 +291,7 @@ class _Mappings:
         if not was_told(row.get("state", TOLD)):
             return None
         trial = trial_of(row.get("trial", row.get("number")), row.get("closed_at"))
-        return Entry(row.get("do"), row.get("observation"), count_of(row.get("count", 1)), trial)
+        return Reading(row.get("do"), row.get("observation"), count_of(row.get("count", 1)), trial)
 
     def _is_flat(self, row: Mapping[Any, Any]) -> bool:
         """Whether a row has variables for keys. One with do={...} beside its variables has, too."""

@@ -7,20 +7,22 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from itertools import groupby
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.experiment.accumulator import Accumulator
-from dobandit.experiment.checkpoints import Checkpoints
-from dobandit.experiment.columns import Columns
+from dobandit.experiment.columns import Columns, split_batch
 from dobandit.experiment.definition import Definition
-from dobandit.experiment.row_encoding import split_batch
 from dobandit.experiment.storage.base import TOLD, ClosedTrial, Storage, StoredTrial
 from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import GraphEvidence
+
+if TYPE_CHECKING:
+    from dobandit.experiment.state import Checkpoints
 
 RECKONED = ", which the learner now reckons with"
 

@@ -10,22 +10,62 @@ keeps an ask waiting. Whoever takes both takes `answering` first.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dobandit.errors import DobanditError
-from dobandit.experiment.accumulator import Progress
-from dobandit.experiment.checkpoints import Checkpoints
+from dobandit.experiment.accumulator import EVERY, Predictions, RoundCounts, StatusSums
 from dobandit.experiment.columns import Columns
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.forks import remember, was_left_locked
-from dobandit.experiment.round_counts import Predictions, RoundCounts
-from dobandit.experiment.status_sums import StatusSums
 from dobandit.experiment.storage.base import Storage
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.experiment.replayed_learner import ReplayedLearner
+
+MOST_CHECKPOINTS = 64  # places
+
+
+class Checkpoints:
+    """Copies of what was known at some places of the log, so that no place has to be learned from the beginning again:
+    at multiples of `apart` closed trials, which doubles when there are too many. Threads may use it at the same time: a
+    list is replaced, and none is changed."""
+
+    def __init__(self) -> None:
+        self.apart = 1
+        self.kept: Sequence[ReplayedLearner] = ()  # by position; whoever learns on takes a copy
+
+    def expect(self, closed: int) -> None:
+        """A log of this length will be read: no place is kept that would be given up on the way."""
+        while closed > MOST_CHECKPOINTS * self.apart:
+            self._thin_out()
+
+    def room(self, position: int) -> int:
+        """How many trials can be taken in before the next place."""
+        return self.apart - position % self.apart
+
+    def passed(self, learner: ReplayedLearner) -> None:
+        """Keep a copy, where that is a place to keep."""
+        kept, position = self.kept, learner.position
+        i = bisect_right(kept, position, key=lambda one: one.position)
+        if position % self.apart or not position or (i and kept[i - 1].position == position):
+            return
+        self.kept = [*kept[:i], learner.copy(), *kept[i:]]
+        if len(self.kept) > MOST_CHECKPOINTS:
+            self._thin_out()
+
+    def _thin_out(self) -> None:
+        self.apart *= 2
+        self.kept = [one for one in self.kept if one.position % self.apart == 0]
+
+    def before(self, position: int) -> ReplayedLearner | None:
+        """The last one up to a position."""
+        kept = self.kept
+        i = bisect_right(kept, position, key=lambda one: one.position)
+        return kept[i - 1] if i else None
 
 
 class LogState:
@@ -108,21 +148,21 @@ class LogState:
         self._counts.follow(self.storage, self.experiment, closed)
         return self._counts
 
-    def sums(self, progress: Progress | None = None) -> tuple[StatusSums, int]:
+    def sums(self) -> tuple[StatusSums, int]:
         """The sums over all that is closed, and how many trials there are, of one moment."""
         trials, closed = self.storage.counters(self.experiment)
-        return self._sums_until(closed, progress), trials
+        return self._sums_until(closed), trials
 
-    def _sums_until(self, closed: int, progress: Progress | None = None) -> StatusSums:
+    def _sums_until(self, closed: int) -> StatusSums:
         if self._sums is None:
             self._sums = StatusSums.kept_in(self.storage, self.experiment, self.columns)
-        self._sums.follow(self.storage, self.experiment, closed, progress)
+        self._sums.follow(self.storage, self.experiment, closed)
         self._sums.keep(self.storage, self.experiment)
         return self._sums
 
     def keep_sums(self, position: int) -> None:
         """Called once the trial of that position was closed: now and then the sums are kept, by whoever closes it."""
-        if StatusSums.kept_at(position + 1) and self.answering.acquire(blocking=False):  # an answer may take long
+        if (position + 1) % EVERY == 0 and self.answering.acquire(blocking=False):  # an answer may take long
             try:
                 with suppress(DobanditError):  # the trial is stored, whatever becomes of the sums
                     self._sums_until(position + 1)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.estimation.confidence import beta_binomial, hoeffding, wilson
+from dobandit.experiment.accumulator import CONTROL, TREATED, StatusSums
 from dobandit.experiment.reasons import may_stop
-from dobandit.experiment.status_sums import CONTROL, TREATED, StatusSums
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.policy.engine import Interval
 

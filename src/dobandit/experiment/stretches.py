@@ -9,8 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from dobandit.experiment.accumulator import Accumulator
-from dobandit.experiment.columns import Columns
-from dobandit.experiment.row_encoding import split_batch
+from dobandit.experiment.columns import Columns, split_batch
 from dobandit.experiment.storage.base import TOLD
 
 STRETCHES = 96  # at most
@@ -75,16 +74,14 @@ class Stretches(Accumulator):
     def _add(self, stretch: Stretch, rows: Sequence[tuple[Any, ...]]) -> None:
         stretch.trials += len(rows)
         stretch.tried.update(row[2] for row in rows)
-        if self._context:
-            self._count_contexts(rows)
-        known: dict[tuple[str, str | None], tuple[int, float]] = {}  # rounds repeat themselves
-        for _, state, _, seen, counts, predicted, low, high in rows:
-            self.told += state == TOLD
-            if state != TOLD or seen is None:
+        told = [row for row in rows if row[1] == TOLD]
+        self.told += len(told)
+        known = {batch: self._sums(*batch) for batch in {row[3:5] for row in told if row[3] is not None}}
+        for _, _, _, seen, counts, predicted, low, high in told:
+            if seen is None:
                 continue
-            if (seen, counts) not in known:
-                known[seen, counts] = self._target_in(seen, counts)
-            rounds, total = known[seen, counts]
+            rounds, total, contexts = known[seen, counts]
+            self._seen.update(contexts)
             stretch.rounds += rounds
             stretch.total += total
             if predicted is not None and low is not None and high is not None:
@@ -93,12 +90,17 @@ class Stretches(Accumulator):
                 stretch.low += rounds * low
                 stretch.high += rounds * high
 
-    def _count_contexts(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        told = Counter((row[3], row[4]) for row in rows if row[1] == TOLD and row[3] is not None)
-        for (seen, counts), trials in told.items():
-            for text, count in zip(*split_batch(seen, counts), strict=True):
-                values = self.columns.values(text)
-                self._seen[tuple(values[i] for i in self._context)] += trials * count
+    def _sums(self, seen: str, counts: str | None) -> tuple[int, float, dict[tuple[float | None, ...], int]]:
+        """How many rounds of a trial saw the target, its sum over these, and the rounds by their context."""
+        rounds, total, contexts = 0, 0.0, Counter[tuple[float | None, ...]]()
+        for text, count in zip(*split_batch(seen, counts), strict=True):
+            values = self.columns.values(text)
+            value = values[self.target]
+            if value is not None:
+                rounds, total = rounds + count, total + count * value
+            if self._context:
+                contexts[tuple(values[i] for i in self._context)] += count
+        return rounds, total, contexts
 
     def contexts(self) -> Contexts:
         """Those that were seen."""
@@ -111,15 +113,6 @@ class Stretches(Accumulator):
             for values, rounds in whole.most_common(CONTEXTS)
         ]
         return Contexts(most, len(whole), self._seen.total())
-
-    def _target_in(self, seen: str, counts: str | None) -> tuple[int, float]:
-        """How many rounds of a trial saw the target, and its sum over these."""
-        rounds, total = 0, 0.0
-        for text, count in zip(*split_batch(seen, counts), strict=True):
-            value = self.columns.values(text)[self.target]
-            if value is not None:
-                rounds, total = rounds + count, total + count * value
-        return rounds, total
 
     def rounds_in(self, context: Mapping[str, float]) -> int:
         """How many told rounds were in a context."""

@@ -30,22 +30,23 @@ _NOTHING = ("none", "nothing", "na", "nan", "observational")
 _DO_CELL = "do cell"  # the kind of a column that names what was set
 _STATE, _COUNT, _NUMBER = TRIAL + "state", TRIAL + "count", TRIAL + "number"
 _TIME, _SUMMED = TRIAL + "closed_at", TRIAL + "summed"
-_WORDS: dict[object, int | None] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1, 0: 0, 1: 1}
+_WORDS: dict[str, int | None] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
 _WORDS |= {"y": 1, "n": 0, "t": 1, "f": 0}
-_WORDS |= dict.fromkeys(["", "na", "n/a", "null", "none", None])  # as other programs write an empty cell, and NaN
-_OTHER = object()
+_WORDS |= dict.fromkeys(["", "na", "n/a", "null", "none"])  # as other programs write an empty cell, and NaN
 
 
-class Entry(NamedTuple):
-    """A row in the user's words, not yet checked.
+class Reading(NamedTuple):
+    """What a row says: in the user's words at first, and as the log keeps it once it is checked.
 
-    times   how often it was seen
-    trial   the number of its trial, or the time at which that was closed; None where the source has neither
-    summed  whether its trial has lost the order of its rounds, even where there is only one
+    do, seen  what was set and what was seen
+    times     how often
+    trial     equal for rows of one trial that stand together: its number, or the time at which it was closed; None: the
+              source has neither
+    summed    whether its trial has lost the order of its rounds, even where there is only one
     """
 
     do: Any
-    observation: Any
+    seen: Any
     times: int = 1
     trial: Hashable = None
     summed: bool = False
@@ -96,14 +97,15 @@ class Header:
         number, time = (cells[self.log[name]] if name in self.log else None for name in (_NUMBER, _TIME))
         return trial_of(number, time)
 
-    def entry(self, cells: Sequence[Any]) -> Entry | None:
+    def entry(self, cells: Sequence[Any]) -> Reading | None:
         """What a row says; None where its trial was not told."""
         if len(cells) != self.size:
             raise ParseError(f"a row has a cell for each of the {self.size} columns, but this one has {len(cells)}.")
         log = {name: cells[i] for name, i in self.log.items()}
         if not was_told(log.get(_STATE, TOLD)):
             return None
-        do, seen = self._values(cells, self.do, DO), self._values(cells, self.seen, "")
+        do = {name: value for name, i in self.do.items() if (value := _cell(cells[i], DO + name)) is not None}
+        seen = {name: value for name, i in self.seen.items() if (value := _cell(cells[i], name)) is not None}
         for column, i in self.do_cells.items():
             for name, value in read_do_cell(cells[i], column, self.names, seen.get).items():
                 if do.setdefault(name, value) != value:
@@ -112,17 +114,7 @@ class Header:
                         f"{shown(value)}. Correct one of the two."
                     )
         summed = bool(_cell(log.get(_SUMMED), _SUMMED))
-        return Entry(do, seen, count_of(log.get(_COUNT, 1)), self.trial(cells), summed)
-
-    @staticmethod
-    def _values(cells: Sequence[Any], places: dict[str, int], prefix: str) -> dict[str, Any]:
-        """The values of these columns by variable, without empty ones."""
-        found = {}
-        for name, i in places.items():
-            value = _cell(cells[i], prefix + name)
-            if value is not None:
-                found[name] = value
-        return found
+        return Reading(do, seen, count_of(log.get(_COUNT, 1)), self.trial(cells), summed)
 
 
 def key_of_cells(cells: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -234,28 +226,15 @@ def _whole(cell: Any) -> int | None:
 
 def _cell(cell: Any, column: str) -> Any:
     """The value of a cell, None where it is empty; what is no text is left for the columns to judge."""
-    try:
-        value = _WORDS.get(cell, _OTHER)
-    except TypeError:  # a cell that is no value at all
-        return cell
-    if value is not _OTHER:
-        return value
     if not isinstance(cell, str):
         return None if absent(cell) else cell
-    try:
-        number = float(cell)
-    except ValueError:
-        word = cell.strip().lower()
-        if word not in _WORDS:
-            raise _no_cell(cell, column) from None
+    word = cell.strip().lower()
+    if word in _WORDS:
         return _WORDS[word]
-    if "_" in cell:  # which Python allows within numbers
-        raise _no_cell(cell, column)
-    return None if absent(number) else number
-
-
-def _no_cell(cell: str, column: str) -> ParseError:
-    return ParseError(
+    with suppress(ValueError):
+        number = float(word.replace("_", "?"))  # which Python allows within numbers
+        return None if absent(number) else number
+    raise ParseError(
         f"a cell is 0 or 1 (or true and false, yes and no), a number, or empty, but {column!r} has {shown(cell)}."
     )
 
@@ -273,9 +252,18 @@ def read_do_cell(cell: Any, column: str, known: Collection[str], value_of: Calla
     known     the variables, one of which may be called like the words for nothing, or hold a space
     value_of  the value that the row has for a variable; None where it has none
     """
-    said = _do_said(cell, column, known)
+    if isinstance(cell, str):
+        said = _do_text(cell.strip(), tuple(known))
+    else:
+        said = [] if absent(cell) else getattr(cell, "tolist", lambda: cell)()  # an array, as Parquet gives lists
+        said = list(said) if isinstance(said, Iterable) and not isinstance(said, Mapping) else said
     if isinstance(said, Mapping):
         return {str(name): value for name, value in said.items()}
+    if not isinstance(said, list) or not all(isinstance(name, str) for name in said):
+        raise ParseError(
+            f'{column!r} names the variables that were set, such as "email, price", or has a JSON object with their '
+            f'values, such as {{"price": 0}}, but got {shown(cell)}.'
+        )
     found = {}
     for name in said:
         value = value_of(name) if name in known else 1  # an unknown name is for the columns to refuse
@@ -288,56 +276,22 @@ def read_do_cell(cell: Any, column: str, known: Collection[str], value_of: Calla
     return found
 
 
-def _do_said(cell: Any, column: str, known: Collection[str]) -> Mapping[Any, Any] | list[str]:
-    if isinstance(cell, Mapping):
-        return cell
-    if isinstance(cell, str):
-        return _do_text(cell.strip(), column, tuple(known))
-    if absent(cell):
-        return []
-    tolist = getattr(cell, "tolist", None)  # an array, as Parquet gives lists
-    listed = tolist() if tolist is not None else cell
-    names: list[Any] = list(listed) if isinstance(listed, Iterable) else [None]
-    if all(isinstance(name, str) for name in names):
-        return names
-    raise _no_do_cell(cell, column)
-
-
 @lru_cache(maxsize=4096)  # few of thousands of rows differ in what was set
-def _do_text(text: str, column: str, known: tuple[str, ...]) -> Mapping[Any, Any] | list[str]:
+def _do_text(text: str, known: tuple[str, ...]) -> Any:
+    """The names, or a mapping with values, that a text says; anything else where it says nothing."""
     if text in known:
         return [text]
     if not text or text.lower() in _NOTHING:
         return []
-    if text[0] in "{[(":
-        said = _literal(text)
-        if isinstance(said, Mapping):
-            return said
-        if isinstance(said, list) and all(isinstance(name, str) for name in said):
-            return said
-        raise _no_do_cell(text, column)
+    if text[0] in "{[(":  # as JSON, or as Python prints it
+        with suppress(ValueError, RecursionError):
+            return json.loads(text)
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            said = ast.literal_eval(text)
+            return sorted(said, key=str) if isinstance(said, set) else list(said) if isinstance(said, tuple) else said
+        return None
     parts = [part for part in re.split(_SEPARATORS, text) if part]
     pairs = [part.rpartition("=") for part in parts]
     if all(name in known and value in ("0", "1") for name, _, value in pairs):
         return {name: int(value) for name, _, value in pairs}
     return parts
-
-
-def _literal(text: str) -> Any:
-    """What a text in brackets says, as JSON or as Python prints it: a mapping or a list; None where it says nothing."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        said = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-    return sorted(said, key=str) if isinstance(said, set) else list(said) if isinstance(said, tuple) else said
-
-
-def _no_do_cell(cell: object, column: str) -> ParseError:
-    return ParseError(
-        f'{column!r} names the variables that were set, such as "email, price", or has a JSON object with their '
-        f'values, such as {{"price": 0}}, but got {shown(cell)}.'
-    )

@@ -18,8 +18,7 @@ from dobandit.experiment.batches import ImportedRows, prior_rows
 from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, define
 from dobandit.experiment.replayed_learner import ReplayedLearner, batches_of
-from dobandit.fitting.held_out import TABLE
-from dobandit.fitting.nodes import NodeFit, fit_nodes, node_document
+from dobandit.fitting.nodes import TABLE, NodeFit, fit_nodes, node_document
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph
 from dobandit.model.base import CausalModel
@@ -97,7 +96,9 @@ class Fit:
         found = [f"The rows speak against the graph: {doubt}." for doubt in self._replayed.doubts]
         if problem.assumption is not None:
             found.append(f"Nobody promised it, but {problem.assumption}.")
-        if never := self._never_set():
+        was_set = np.asarray(self.rows.was_set.any(axis=0))
+        levers = sorted({v for v in problem.allowed().rows().ids.ravel().tolist() if v})
+        if never := [problem.graph.nodes[v - 1] for v in levers if not was_set[v]]:
             found.append(never_set(never))
         for name, node in self.nodes.items():
             if not node.rows:
@@ -105,12 +106,6 @@ class Fit:
             elif node.verdict == "contradicts":
                 found.append(_contradiction(name, node, problem))
         return tuple(found)
-
-    def _never_set(self) -> list[str]:
-        """Variables that can be set, and were in no row."""
-        problem, was_set = self.learner.problem, np.asarray(self.rows.was_set.any(axis=0))
-        levers = sorted({v for v in problem.allowed().rows().ids.ravel().tolist() if v})
-        return [problem.graph.nodes[v - 1] for v in levers if not was_set[v]]
 
     def expect(self, do: Do | None = None, *, context: Mapping[str, float] | None = None) -> Worth:
         """E[target | do(...)] with its interval: the value that an experiment with this history predicts.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dobandit.experiment.advice import seen_outside
+from dobandit.experiment.export import document
 from dobandit.experiment.status import mean_of
 from dobandit.fitting.fit import Fit
 from dobandit.oracle.actions import NOTHING, Action, action_of
@@ -105,8 +106,8 @@ class Ranking:
             "sentence": self.sentence,
             "interval_words": self.interval_words,
             "context": self.context,
-            "actions": [_document(action) for action in self.actions[:top]],
-            "nothing": _worth_document(self.nothing),
+            "actions": document(self.actions[:top]),
+            "nothing": document(self.nothing),
             "nodes": self.fit.to_document()["nodes"],
             "warnings": list(self.warnings),
         }
@@ -135,16 +136,14 @@ def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked
 
 def _seen(fit: Fit, context: Array) -> dict[Action, tuple[int, float]]:
     """Rounds that saw the target in this context, and its sum, by what was set."""
-    rows = fit.rows
-    known = np.flatnonzero(~np.isnan(context[1:])) + 1
-    told = ~np.isnan(rows.values[:, fit.graph.arrays.target]) & (rows.values[:, known] == context[known]).all(axis=1)
-    counts, y = rows.counts[told], rows.values[told, fit.graph.arrays.target]
-    done = np.where(rows.was_set, rows.values, _FREE)[told].astype(np.int8)  # 0 and 1 alone: bytes are compared faster
-    whole = done.view(np.dtype((np.void, done.shape[1])))[:, 0]
-    _, first, which = np.unique(whole, return_index=True, return_inverse=True)
-    rounds, total = (np.bincount(which.ravel(), weights=weights) for weights in (counts, counts * y))
-    actions = [action_of(kind) for kind in np.where(done[first] == _FREE, np.nan, done[first])]
-    return {action: (int(n), ones) for action, n, ones in zip(actions, rounds.tolist(), total.tolist(), strict=True)}
+    rows, target = fit.rows, fit.graph.arrays.target
+    told = ~np.isnan(rows.values[:, target]) & ((rows.values == context) | np.isnan(context))[:, 1:].all(axis=1)
+    counts, y = rows.counts[told], rows.values[told, target]
+    done = np.where(rows.was_set, rows.values, _FREE)[told].astype(np.int8)  # 0 and 1 alone: compared faster
+    kinds, which = np.unique(done, axis=0, return_inverse=True)
+    rounds, total = (np.bincount(which.ravel(), weights=weights).tolist() for weights in (counts, counts * y))
+    actions = [action_of(kind) for kind in np.where(kinds == _FREE, np.nan, kinds)]
+    return {action: (int(n), ones) for action, n, ones in zip(actions, rounds, total, strict=True)}
 
 
 def _entry(
@@ -158,20 +157,3 @@ def _entry(
         mean = mean_of(seen[1], seen[0], fit.columns.continuous)
         observed = Observed(mean.value, mean.rounds, mean.interval)
     return Ranked(action.named(fit.graph), value, interval, uplift, observed)
-
-
-def _document(action: Ranked) -> dict[str, Any]:
-    seen = action.observed
-    return {
-        "do": action.do,
-        "value": action.value,
-        "interval": list(action.interval),
-        "uplift": _worth_document(action.uplift),
-        "observed": None
-        if seen is None
-        else {"mean": seen.mean, "rounds": seen.rounds, "interval": list(seen.interval), "level": seen.level},
-    }
-
-
-def _worth_document(worth: Worth | None) -> dict[str, Any] | None:
-    return None if worth is None else {"value": worth.value, "interval": list(worth.interval)}

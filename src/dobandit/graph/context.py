@@ -71,8 +71,14 @@ def context_values(
     if not isinstance(names, Mapping):
         raise ObservationError(f"a context maps names to values, but got {shown(given)}. Write {{'NAME': 1}}.")
     for name in names:
+        if name not in graph.context and not graph.context:
+            raise ObservationError(
+                f"a context is for graphs with context variables, but this one has none, and {shown(name)} was given. "
+                "Leave it out, or make it a context variable of the graph."
+            )
         if name not in graph.context:
-            raise _foreign(graph, name)
+            hint = closest(name, graph.context) or f" They are {listed(graph.context)}."
+            raise ObservationError(f"a context is of context variables, but {shown(name)} is none.{hint}")
     known = {name: _value(name, value, continuous) for name, value in names.items() if not absent(value)}
     missing = [name for name in graph.context if name not in known]
     if missing and whole:
@@ -82,16 +88,6 @@ def context_values(
             f"{'is' if len(missing) == 1 else 'are'} missing. Add context={{{values}}}."
         )
     return known
-
-
-def _foreign(graph: CausalGraph, name: object) -> ObservationError:
-    if not graph.context:
-        return ObservationError(
-            f"a context is for graphs with context variables, but this one has none, and {shown(name)} was given. "
-            "Leave it out, or make it a context variable of the graph."
-        )
-    hint = closest(name, graph.context) or f" They are {listed(graph.context)}."
-    return ObservationError(f"a context is of context variables, but {shown(name)} is none.{hint}")
 
 
 def _value(name: str, given: object, continuous: bool) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.checks import is_whole
-from dobandit.errors import ModelError, listed
+from dobandit.errors import ModelError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.links import Link
 from dobandit.model.weights import Do, fixed_values
@@ -229,6 +229,8 @@ def given(model: CausalModel, context: Mapping[str, float]) -> CausalModel:
     """The model of everyone with this context: its context variables are gone, and what they do is part of the
     biases, or of smaller tables.
 
+    context  the value of each context variable of the model
+
     >>> from dobandit.graph.causal_graph import CausalGraph
     >>> from dobandit.model.bglm import BinaryGLM
     >>> graph = CausalGraph([("mobile", "buy"), ("ad", "buy")], target="buy", context=["mobile"])
@@ -236,14 +238,4 @@ def given(model: CausalModel, context: Mapping[str, float]) -> CausalModel:
     >>> given(model, {"mobile": 1}).parent_weights("buy")
     (0.30000000000000004, {'ad': 0.3})
     """
-    graph = model.graph
-    wrong = sorted(set(graph.context) ^ set(context))
-    if wrong:
-        raise ModelError(
-            f"a context gives a value to each of {listed(graph.context) or 'no variables'}, but {listed(wrong)} is "
-            f"{'missing' if wrong[0] in graph.context else 'none of them'}."
-        )
-    if not context:
-        return model
-    known = fixed_values(graph, context, continuous=model.continuous)
-    return model.knowing({name: float(known[graph.index(name)]) for name in context})
+    return model.knowing(context) if context else model

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import ModelError, closest
-from dobandit.graph.causal_graph import CausalGraph, Edge
+from dobandit.graph.causal_graph import CausalGraph, Edge, Names
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import changed
 from dobandit.model.base import CausalModel, FreeNode
@@ -35,21 +35,17 @@ if TYPE_CHECKING:
     from dobandit.model.link_kernels import NodeArrays
 
 LinkLike = Link | str | Mapping[str, object]
+Array = NDArray[np.float64]
+Noise = float | Mapping[str, float] | None
 
 
 class WeightedModel(CausalModel):
     """A graph with a weight for every edge and bias; the part that binary and continuous models share."""
 
-    theta: NDArray[np.float64]  # one weight per slot of graph.arrays.parent
+    theta: Array  # one weight per slot of graph.arrays.parent
     links: tuple[Link, ...]  # by node, in the graph's order
 
-    def __init__(
-        self,
-        graph: CausalGraph,
-        weights: Weights | NDArray[np.float64],
-        links: tuple[Link, ...],
-        noise: float | Mapping[str, float] | None,
-    ) -> None:
+    def __init__(self, graph: CausalGraph, weights: Weights | Array, links: tuple[Link, ...], noise: Noise) -> None:
         graph = as_graph(graph, "a model stands on a CausalGraph", ModelError)
         self.graph = graph
         self.theta = weight_array(graph, weights)
@@ -77,10 +73,8 @@ class WeightedModel(CausalModel):
 
     @cached_property
     def nonnegative(self) -> bool:
-        """Whether no edge has a negative weight, so that one more variable set to 1 never lowers E[target].
-
-        The paper's algorithms and sets of exactly K variables rest on this. Biases do not count: nobody sets them.
-        """
+        """Whether no edge has a negative weight, so that one more variable set to 1 never lowers E[target]; nobody
+        sets biases, which do not count."""
         return not bool(np.any(self.theta[self.graph.arrays.parent > 0] < 0))
 
     @cached_property
@@ -142,7 +136,7 @@ class WeightedModel(CausalModel):
         left = [name for name in graph.nodes if name not in context]
         return self.on(graph_of_weights(weights, graph.target, graph.latent, graph.controllable, nodes=left), weights)
 
-    def on(self, graph: CausalGraph, weights: Weights | NDArray[np.float64]) -> Self:
+    def on(self, graph: CausalGraph, weights: Weights | Array) -> Self:
         """A model of the same kind on some of its nodes, which keep their links and their noise.
 
         graph, weights  as in the model itself
@@ -152,14 +146,14 @@ class WeightedModel(CausalModel):
         WeightedModel.__init__(made, graph, weights, tuple(map(self.link, graph.nodes)), noise)
         return made
 
-    def free_node(self, v: int, fixed: NDArray[np.float64]) -> FreeNode:
+    def free_node(self, v: int, fixed: Array) -> FreeNode:
         slots = slice(self.graph.arrays.parent_ptr[v], self.graph.arrays.parent_ptr[v + 1])
         parent, theta, link = self.graph.arrays.parent[slots], self.theta[slots], self.links[v - 1]
         free = np.isnan(fixed[parent])
         base = float(theta[~free] @ fixed[parent[~free]])
         weights = tuple(theta[free].tolist())
 
-        def table() -> NDArray[np.float64]:
+        def table() -> Array:
             x = np.array(base)
             for weight in weights:
                 x = np.stack([x, x + weight], axis=-1)
@@ -173,7 +167,7 @@ class WeightedModel(CausalModel):
         reach = np.maximum(-self.reach.low, self.reach.high)
         return NodeArrays(self.theta, link_arrays(self.links, reach[1:].tolist()), np.zeros(0))
 
-    def _means_into(self, out: NDArray[np.float64], v: int, values: NDArray[np.float64]) -> None:
+    def _means_into(self, out: Array, v: int, values: Array) -> None:
         ptr, parent = self.graph.arrays.parent_ptr, self.graph.arrays.parent
         out[:] = 0.0
         for slot in range(ptr[v], ptr[v + 1]):
@@ -222,9 +216,9 @@ class BinaryGLM(WeightedModel):
     def __init__(
         self,
         graph: CausalGraph,
-        weights: Weights | NDArray[np.float64],
+        weights: Weights | Array,
         links: LinkLike | Mapping[str, LinkLike] | None = None,
-        noise: float | Mapping[str, float] | None = None,
+        noise: Noise = None,
     ) -> None:
         graph = as_graph(graph, "a model stands on a CausalGraph", ModelError)
         super().__init__(graph, weights, links_by_node(graph, links), noise)
@@ -236,7 +230,7 @@ class BinaryGLM(WeightedModel):
         target: str,
         latent: Iterable[str] = (),
         controllable: Iterable[str] | None = None,
-        noise: float | Mapping[str, float] | None = None,
+        noise: Noise = None,
         context: Iterable[str] = (),
     ) -> BinaryGLM:
         """A binary linear model; its graph is read off the weights (a bias entry gives the node the constant).
@@ -326,12 +320,7 @@ class LinearModel(WeightedModel):
 
     continuous = True
 
-    def __init__(
-        self,
-        graph: CausalGraph,
-        weights: Weights | NDArray[np.float64],
-        noise: float | Mapping[str, float] | None = 0.5,
-    ) -> None:
+    def __init__(self, graph: CausalGraph, weights: Weights | Array, noise: Noise = 0.5) -> None:
         super().__init__(graph, weights, (identity,) * len(graph), noise)
 
     @classmethod
@@ -341,7 +330,7 @@ class LinearModel(WeightedModel):
         target: str,
         latent: Iterable[str] = (),
         controllable: Iterable[str] | None = None,
-        noise: float | Mapping[str, float] | None = 0.5,
+        noise: Noise = 0.5,
         context: Iterable[str] = (),
     ) -> LinearModel:
         """The model whose graph is read off the weights (a bias entry gives the node the constant).
@@ -354,31 +343,19 @@ class LinearModel(WeightedModel):
         """
         return cls(graph_of_weights(weights, target, latent, controllable, context), weights, noise)
 
-    def _realise(
-        self,
-        out: NDArray[np.float64],
-        mean: NDArray[np.float64],
-        uniform: NDArray[np.float64],
-        jitter: NDArray[np.float64] | None,
-        noise: float,
-    ) -> None:
+    def _realise(self, out: Array, mean: Array, uniform: Array, jitter: Array | None, noise: float) -> None:
         np.add(mean, (2.0 * uniform - 1.0) * noise * np.minimum(mean, 1.0 - mean), out=out)
 
 
 def graph_of_weights(
-    weights: Weights,
-    target: str,
-    latent: Iterable[str],
-    controllable: Iterable[str] | None,
-    context: Iterable[str] = (),
-    nodes: Iterable[str] = (),
+    weights: Weights, target: str, latent: Names, controllable: Names | None, context: Names = (), nodes: Names = ()
 ) -> CausalGraph:
     """The graph that a set of weights speaks of. nodes: further ones, without weights"""
     if not isinstance(weights, Mapping):
         raise ModelError(f"weights are a mapping from edges and nodes to numbers, but got {type(weights).__name__}.")
     started = [key for key in weights if isinstance(key, str)]
     edges = [key for key in weights if not isinstance(key, str)]
-    return CausalGraph(edges, target, latent, controllable, bias=started, nodes=(*started, *nodes), context=context)
+    return CausalGraph(edges, target, latent, controllable, started, (*started, *nodes), context)
 
 
 def links_by_node(graph: CausalGraph, links: LinkLike | Mapping[str, LinkLike] | None) -> tuple[Link, ...]:

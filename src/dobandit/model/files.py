@@ -22,7 +22,7 @@ import numpy as np
 from dobandit.errors import GraphError, ModelError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats import format_of_path, parse_graph, plain_text, sniff
-from dobandit.graph.formats.bif import network_of
+from dobandit.graph.formats.bif import NetworkText
 from dobandit.graph.formats.draft import STRUCTURE, Binarise, ManyStatesError, usual_controllable
 from dobandit.graph.formats.json_format import graph_of_model_document
 from dobandit.graph.formats.json_text import fault_at, load_json
@@ -112,7 +112,7 @@ def read_graph_or_model(
                 _refuse_roles(**roles)
                 return model_from_document(document)
         if kind == "bif" and tables and not structure_only:
-            said = network_of(plain_text(text))
+            said = NetworkText(plain_text(text))
             if said.tables:
                 try:
                     return Network.of_text(said).binary(**roles, binarise=binarise)

@@ -129,21 +129,10 @@ class Link:
         return {"name": self.name, **dict(self.parameters)} if self.parameters else self.name
 
 
-def _ones(x: Any) -> Any:
-    return np.ones_like(x, dtype=float)
-
-
-def _zeros(x: Any) -> Any:
-    return np.zeros_like(x, dtype=float)
-
-
-def _same(x: Any) -> Any:
-    return x
-
-
-identity = Link("identity", _same, _ones, _zeros, domain=(0.0, 1.0), weight_range=(-1.0, 1.0))
+_line = (lambda x: x, lambda x: np.ones_like(x, dtype=float), lambda x: np.zeros_like(x, dtype=float))
+identity = Link("identity", *_line, domain=(0.0, 1.0), weight_range=(-1.0, 1.0))
 # Not a link of a model: a learner's word for "whatever the data say".
-auto = Link("auto", _same, _ones, _zeros, domain=(0.0, 1.0), weight_range=(-1.0, 1.0))
+auto = Link("auto", *_line, domain=(0.0, 1.0), weight_range=(-1.0, 1.0))
 
 
 def logistic(shift: float = 0.0) -> Link:

@@ -41,7 +41,7 @@ class TableModel(CausalModel):
     tables  by node, P(node = 1 | parents): an array with one axis of length 2 per parent, in the order of
             `graph.parents(node)`, a number for a node without parents; or a mapping from the parents' values in that
             order, {(0, 0): 0.1, (0, 1): 0.1, (1, 0): 0.1, (1, 1): 0.9}
-    parts   hidden variables that say which state a variable of several states is in, and of which one (`binarised`)
+    parts   hidden variables that say which state a variable of several states is in, and of which one (`Network`)
     ones    where the model comes from a network with named states, those that count as 1, by variable; for people
 
     >>> graph = CausalGraph([("mail", "buy"), ("coupon", "buy")], target="buy")
@@ -69,8 +69,14 @@ class TableModel(CausalModel):
         missing = [name for name in graph.nodes if name not in tables]
         if missing:
             raise ModelError(f"every node needs a table, but {missing[0]!r} has none. Add it.", node=missing[0])
-        self.graph, self.parts = graph, _parts(graph, parts or {})
-        self.ones = dict(ones or {})
+        self.graph, self.parts, self.ones = graph, dict(parts or {}), dict(ones or {})
+        for part, name in self.parts.items():
+            if part not in graph.latent or name not in graph or name in self.parts:
+                raise ModelError(
+                    f"a part is a hidden variable that says the state of another one, but {part!r} of {name!r} is "
+                    "none.",
+                    node=part,
+                )
         self.tables = {name: _table(name, tables[name], graph.parents(name)) for name in graph.nodes}
         self.noise = np.zeros(len(graph) + 1)
         self._freeze()
@@ -235,16 +241,6 @@ class TableModel(CausalModel):
     def _freeze(self) -> None:
         for array in (self.noise, *self.tables.values()):
             array.setflags(write=False)
-
-
-def _parts(graph: CausalGraph, parts: Mapping[str, str]) -> dict[str, str]:
-    for part, name in parts.items():
-        if part not in graph.latent or name not in graph or name in parts:
-            raise ModelError(
-                f"a part is a hidden variable that says the state of another one, but {part!r} of {name!r} is none.",
-                node=part,
-            )
-    return dict(parts)
 
 
 def _refuse_many(name: str, parents: tuple[str, ...]) -> None:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from dobandit.errors import DobanditError
 from dobandit.experiment.advice import MOST_DIAGNOSED
 from dobandit.experiment.answers import BestObserved, EdgeEstimate, edge_estimates
-from dobandit.experiment.diagnosis.findings import node_lines
-from dobandit.experiment.diagnosis.parts import CONTRADICTS
+from dobandit.experiment.diagnosis import node_lines
+from dobandit.experiment.diagnosis.nodes import CONTRADICTS
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.stretches import CONTEXTS, Contexts, Stretches

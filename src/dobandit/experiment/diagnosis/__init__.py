@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from dobandit.experiment.diagnosis.calibration import calibration_of, last_half, verdict_on
-from dobandit.experiment.diagnosis.findings import calibration_lines, graph_lines, node_lines, on_left_out, on_missing
+from dobandit.errors import listed
+from dobandit.experiment.accumulator import Foretold
+from dobandit.experiment.diagnosis.calibration import Calibration, calibration_of, last_half, verdict_on
 from dobandit.experiment.diagnosis.link_test import RoundsByVariable
-from dobandit.experiment.diagnosis.nodes import corrected, diagnose_node, diagnose_variable
-from dobandit.experiment.diagnosis.parts import CONTRADICTS, Calibration, NodeDiagnosis, VariableDiagnosis
+from dobandit.experiment.diagnosis.nodes import (
+    CONTRADICTS,
+    LEARNED,
+    UNTESTED,
+    NodeDiagnosis,
+    VariableDiagnosis,
+    corrected,
+    diagnose_node,
+    diagnose_variable,
+)
 from dobandit.experiment.export import document
-from dobandit.experiment.round_counts import Foretold
 from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import Finding, GraphEvidence
 from dobandit.policy.learner import Learner
+from dobandit.policy.problem import Problem
+from dobandit.texts import decimals
+
+_MISSING = 0.1  # share of rounds that may miss a variable without a warning
 
 
 @dataclass(frozen=True)
@@ -85,14 +98,17 @@ def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold) -> Diag
     if continuous:  # numbers hardly repeat, and their tests take each round by itself
         rows = np.repeat(np.arange(len(every.counts)), every.counts)
         every = Rounds(every.values[rows], every.was_set[rows], np.ones(len(rows), dtype=np.int64))
-    values, was_set = every.values.T.copy(), every.was_set.T.copy()  # a row per variable
-    values[0], rounds = 1.0, int(every.counts.sum())
-    seen, counts = ~np.isnan(values), every.counts.astype(float)
+    table, rounds = RoundsByVariable(every), int(every.counts.sum())
     recent = calibration_of(*foretold.only(last_half(foretold.trial)), continuous)
     nodes: list[NodeDiagnosis] = []
-    table = RoundsByVariable(values, was_set, seen, counts)
     revisions = learner.engine.revisions
-    warnings = list(on_missing(graph.nodes, seen, counts, learner.problem.hidden)) if rounds else []
+    variables = tuple(diagnose_variable(name, v, table) for v, name in enumerate(graph.nodes, 1) if rounds)
+    warnings = [
+        f"{one.name!r} was not seen in {one.missing:.0%} of the rounds, which then tell nothing of it and of its "
+        "direct effects. Record it, or leave it out of the graph."
+        for one in variables
+        if one.missing > _MISSING and one.name not in learner.problem.hidden
+    ]
     if not learner.keeps_model:
         notes.append(f"{learner.label} keeps no model of the causes: there are no links and weights to check.")
     elif rounds:
@@ -103,7 +119,6 @@ def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold) -> Diag
         nodes = corrected(nodes)
         notes += [f"{what[0].upper()}{what[1:]}." for what in evidence.unwatched]
         notes += [f"The learner reckons with a cause that the graph lacks: {each.short}." for each in revisions]
-    variables = tuple(diagnose_variable(name, v, table) for v, name in enumerate(graph.nodes, 1) if rounds)
     return Diagnosis(
         policy=learner.label,
         rounds=rounds,
@@ -116,3 +131,62 @@ def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold) -> Diag
         notes=tuple(notes),
         graph=tuple(evidence.findings()) if learner.keeps_model else (),
     )
+
+
+# -- sentences -------------------------------------------------------------------------------------------------------
+
+
+def on_left_out(problem: Problem, rounds: int) -> str:
+    """Rounds that a model must not learn from."""
+    why = [f"{listed(problem.rules.always_set)} was not set"] if problem.rules.always_set else []
+    why += [f"{listed(problem.hidden)} was set"] if problem.hidden else []
+    return f"{rounds:,} rounds in which {' or '.join(why)} are left out: the model does not learn from them."
+
+
+def calibration_lines(whole: Calibration | None, recent: Calibration | None) -> Iterator[str]:
+    for title, part in (("All rounds", whole), ("Last half", recent)):
+        if part:
+            places = decimals(part.predicted, part.observed)
+            yield (
+                f"  {title} ({part.count:,}): predicted {part.predicted:.{places}f}, observed "
+                f"{part.observed:.{places}f}, z = {part.z:+.2f}, Brier score {part.brier:.{decimals(part.brier)}f}."
+            )
+    if recent:
+        yield "  The verdict rests on the last half: a learner's first predictions are off while it learns."
+        places = decimals(*((row.low, row.high) for row in recent.bins))
+        for row in recent.bins:
+            yield (
+                f"  predicted {row.predicted:.{places}f}: observed {row.observed:.{places}f} (95%: "
+                f"{row.low:.{places}f} to {row.high:.{places}f}) in {row.rounds:,} rounds"
+            )
+
+
+def node_lines(node: NodeDiagnosis) -> Iterator[str]:
+    if node.verdict == LEARNED:
+        yield f"{node.name!r}: {node.rows:,} rows; its link is learned from them, pattern by pattern."
+        return
+    if not node.causes:
+        yield f"{node.name!r}: {node.rows:,} rows; it has no causes, so that there is no link to test."
+        return
+    if node.verdict == UNTESTED or node.p is None or node.corrected is None:
+        yield f"{node.name!r}: {node.rows:,} rows; its link cannot be tested on them: too few different causes seen."
+        return
+    verb = "contradict" if node.verdict == CONTRADICTS else "agree with"
+    yield (
+        f"{node.name!r}: {node.rows:,} rows {verb} its link (chi-square {node.statistic:.1f}, df {node.df}, "
+        f"p = {node.p:.2g}, {node.corrected:.2g} with all nodes counted)."
+    )
+    if node.verdict == CONTRADICTS and node.worst is not None:
+        worst = node.worst
+        where = "where it is worst" if worst.ones is None else f"with {listed(worst.ones) or 'no cause'} at 1"
+        places = decimals(worst.observed, worst.fitted)
+        yield (
+            f"  {where} it was {worst.observed:.{places}f} on average, fitted {worst.fitted:.{places}f}, in "
+            f"{worst.count:,} rows. Another link, a missing cause or a wrong edge can be the reason."
+        )
+
+
+def graph_lines(found: tuple[Finding, ...]) -> Iterator[str]:
+    for finding in found:
+        yield f"The rounds speak against the graph (10^{finding.log10:.1f} to 1, {finding.rows:,} rows):"
+        yield f"  {finding.advice}"

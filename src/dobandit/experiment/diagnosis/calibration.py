@@ -3,12 +3,45 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.estimation.confidence import Z95, wilson
-from dobandit.experiment.diagnosis.parts import FAR, FEWEST, Array, Bin, Calibration
+
+Array = NDArray[np.float64]
+FAR = 3.0  # standard errors between prediction and observation that are no longer chance
+FEWEST = 20  # trials for a verdict on predictions, and rounds for a mean of residuals
+
+
+class Bin(NamedTuple):
+    """Rounds with similar predictions; low, high: 95% interval of the mean observed."""
+
+    predicted: float
+    observed: float
+    rounds: int
+    low: float
+    high: float
+    level: float = 0.95  # of the interval, at this round
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Predicted against observed targets; difference = observed - predicted, z in standard errors.
+
+    count, trials  rounds, and the trials that they are of: all rounds of a trial have one prediction
+    """
+
+    count: int
+    predicted: float
+    observed: float
+    difference: float
+    z: float
+    brier: float
+    bins: tuple[Bin, ...]
+    trials: int = 0
 
 
 def calibration_of(p: Array, y: Array, trial: NDArray[np.int64], continuous: bool) -> Calibration | None:

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.experiment.diagnosis.calibration import quantile_groups
-from dobandit.experiment.diagnosis.parts import FEWEST, Array
+from dobandit.experiment.diagnosis.calibration import FEWEST, Array, quantile_groups
 from dobandit.model.links import Link
+from dobandit.policy.engine import Rounds
 
 _EXPECTED = 5.0  # ones, and zeros, that a group should expect
 _MOST_POOLED = 10
@@ -214,9 +214,11 @@ class RoundsByVariable:
     """What the rounds set and saw: one row per variable, one column per round, or per distinct round with how often it
     happened."""
 
-    def __init__(self, values: Array, was_set: NDArray[np.bool_], seen: NDArray[np.bool_], counts: Array) -> None:
-        self.values, self.was_set, self.seen, self.counts = values, was_set, seen, counts
-        self.ones = (values == 1.0).astype(np.int64)
+    def __init__(self, rounds: Rounds) -> None:
+        self.values, self.was_set = rounds.values.T.copy(), rounds.was_set.T.copy()
+        self.values[0] = 1.0
+        self.seen, self.counts = ~np.isnan(self.values), rounds.counts.astype(float)
+        self.ones = (self.values == 1.0).astype(np.int64)
 
 
 class Cells(NamedTuple):

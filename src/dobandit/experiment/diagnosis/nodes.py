@@ -2,26 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dobandit.errors import listed
 from dobandit.estimation.confidence import holm
-from dobandit.experiment.diagnosis.findings import on_weights
+from dobandit.experiment.diagnosis.calibration import Array
 from dobandit.experiment.diagnosis.link_test import RoundsByVariable, cells_of, tested, zeta_of
-from dobandit.experiment.diagnosis.parts import (
-    AGREES,
-    CONTRADICTS,
-    LEARNED,
-    LEVEL,
-    NodeDiagnosis,
-    VariableDiagnosis,
-    Worst,
-)
 from dobandit.model.links import auto
 from dobandit.oracle.frontier import MOST_PARENTS
-from dobandit.policy.beliefs import NodeBelief
 from dobandit.policy.learner import Learner
+
+LEVEL = 0.01  # chance that some node of a right model is said to contradict its data
+AGREES, CONTRADICTS, UNTESTED = "agrees", "contradicts", "cannot be tested"
+LEARNED = "is learned"  # by pattern of its causes: whatever it looks like, no row contradicts it
+
+
+@dataclass(frozen=True)
+class Worst:
+    """Where a node is furthest from its link; ones: the parents at 1, None where patterns were pooled."""
+
+    ones: tuple[str, ...] | None
+    observed: float
+    fitted: float
+    count: int
+
+
+@dataclass(frozen=True)
+class NodeDiagnosis:
+    """A node's data. identified: some data would have told other weights apart.  lambda_min: of the learner's M.
+
+    p, corrected: of the test of its link, alone and by Holm among all nodes.
+    zeta: the least share of a parent's value given the other parents, where no parent was set (Assumption 3).
+    """
+
+    name: str
+    rows: int
+    identified: bool
+    status: str
+    lambda_min: float | None
+    zeta: float | None
+    verdict: str = UNTESTED
+    statistic: float | None = None
+    df: int = 0
+    p: float | None = None
+    corrected: float | None = None
+    worst: Worst | None = None
+    causes: bool = True  # whether it has any
+
+
+@dataclass(frozen=True)
+class VariableDiagnosis:
+    """Shares of the rounds in which it was not seen, and was set; its extremes where it was seen and not set."""
+
+    name: str
+    missing: float
+    was_set: float
+    least: float | None
+    most: float | None
 
 
 def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[NodeDiagnosis, list[str]]:
@@ -36,7 +76,8 @@ def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[No
     known = None if beliefs is None else beliefs.node(v)
     status = known.status if identified and known is not None else "singular"
     zeta = None if continuous else zeta_of(table, named)
-    node = NodeDiagnosis(name, rows, identified, status, _lambda_min(known), zeta, causes=bool(named))
+    least = max(float(np.linalg.eigvalsh(known.gram)[0]), 0.0) if known is not None and len(known.gram) else None
+    node = NodeDiagnosis(name, rows, identified, status, least, zeta, causes=bool(named))
     warnings = list(on_weights(node, cells.V, [graph.nodes[p - 1] if p else "" for p in parents], continuous))
     if not rows:
         return node, warnings
@@ -59,8 +100,36 @@ def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[No
     return replace(node, verdict=AGREES, statistic=test.statistic, df=test.df, p=test.p, worst=worst), warnings
 
 
-def _lambda_min(known: NodeBelief | None) -> float | None:
-    return max(float(np.linalg.eigvalsh(known.gram)[0]), 0.0) if known is not None and len(known.gram) else None
+def on_weights(node: NodeDiagnosis, V: Array, parents: list[str], continuous: bool) -> Iterator[str]:
+    """Why a node's weights cannot be told, and the way out. `parents`: '' is the constant."""
+    if not node.rows:
+        yield (
+            f"No round tells of {node.name!r}: it was set, or it or one of its causes was not seen, in every one. "
+            "Leave it unset in some rounds, and record its causes."
+        )
+    elif node.status == "separable":
+        yield f"The rounds that tell of {node.name!r} ask for infinite weights. More rounds will settle them."
+    if not node.rows or node.identified:
+        return
+    ends = zip(V.min(axis=0).tolist(), V.max(axis=0).tolist(), parents, strict=True)
+    fixed = {name: low for low, high, name in ends if low == high and name}
+    rounds = f"in every round that tells of {node.name!r}"
+    for name, value in fixed.items():
+        if value == 0.0:
+            yield f"{name!r} was 0 {rounds}: its effect was never seen. Set it in some rounds."
+        elif "" in parents:
+            effect = f"its effect cannot be told from the bias of {node.name!r}"
+            yield f"{name!r} was {value:g} {rounds}: {effect}. Have it at 0 in some rounds, by do if need be."
+    alike: dict[bytes, list[str]] = {}
+    for j, name in enumerate(parents):
+        if name and (name not in fixed or (fixed[name] and "" not in parents)):
+            alike.setdefault(V[:, j].tobytes(), []).append(name)
+    for names in alike.values():
+        if len(names) > 1:
+            yield f"{listed(names)} were equal {rounds}: their effects cannot be told apart. Set one without the other."
+    if not fixed and all(len(names) == 1 for names in alike.values()):
+        what = "values" if continuous else "patterns"
+        yield f"The causes of {node.name!r} showed too few {what} to tell its weights apart. Set other combinations."
 
 
 def corrected(nodes: list[NodeDiagnosis]) -> list[NodeDiagnosis]:

@@ -12,7 +12,7 @@ from dobandit.checks import is_one_of
 from dobandit.experiment.storage.base import Storage
 
 if TYPE_CHECKING:
-    from dobandit.experiment.storage.memory import MemoryStorage
+    from dobandit.experiment.storage.sql import MemoryStorage
 
 __all__ = ["DEFAULT_STORAGE", "MemoryStorage", "Storage", "open_storage"]
 
@@ -36,14 +36,14 @@ def open_storage(storage: str | Storage | None) -> Storage:
 
 @cache
 def _memory_of_this_process() -> MemoryStorage:
-    from dobandit.experiment.storage.memory import MemoryStorage
+    from dobandit.experiment.storage.sql import MemoryStorage
 
     return MemoryStorage()
 
 
 def __getattr__(name: str) -> object:
     if name == "MemoryStorage":
-        from dobandit.experiment.storage.memory import MemoryStorage
+        from dobandit.experiment.storage.sql import MemoryStorage
 
         return MemoryStorage
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

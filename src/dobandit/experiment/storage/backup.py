@@ -11,8 +11,7 @@ from pathlib import Path
 from dobandit.errors import StorageError
 from dobandit.experiment.storage.addresses import open_database
 from dobandit.experiment.storage.base import Storage
-from dobandit.experiment.storage.memory import MemoryStorage
-from dobandit.experiment.storage.sql import SQLStorage
+from dobandit.experiment.storage.sql import MemoryStorage, SQLStorage
 from dobandit.experiment.storage.sqlite import SQLiteFile, connect
 
 
@@ -30,9 +29,15 @@ def backup(storage: str | Storage, destination: str | os.PathLike[str]) -> Path:
             f"A backup needs a folder that can be written, but: {error.strerror} ({target.parent}). Choose another one."
         ) from None
     try:
-        _copy(source, Path(name))
+        # In one step, which holds a read transaction: that keeps nobody from writing.
+        with closing(connect(source.path)) as reading, closing(sqlite3.connect(name)) as writing:
+            reading.backup(writing)
+        with open(name, "rb+") as file:
+            os.fsync(file.fileno())
         _refuse_existing(target)
         os.replace(name, target)
+    except sqlite3.Error as error:
+        raise source.explain(error) from None
     except OSError as error:
         raise StorageError(f"The backup {target} could not be written ({error.strerror}); there is none.") from None
     finally:
@@ -50,17 +55,6 @@ def _file_of(storage: str | Storage) -> SQLiteFile:
     raise StorageError(
         f"Only an SQLite file can be backed up here, but got {database.url}. Use PostgreSQL's own tool: pg_dump."
     )
-
-
-def _copy(source: SQLiteFile, target: Path) -> None:
-    """In one step, which holds a read transaction: that keeps nobody from writing."""
-    try:
-        with closing(connect(source.path)) as reading, closing(sqlite3.connect(target)) as writing:
-            reading.backup(writing)
-    except sqlite3.Error as error:
-        raise source.explain(error) from None
-    with target.open("rb+") as file:
-        os.fsync(file.fileno())
 
 
 def _refuse_existing(target: Path) -> None:

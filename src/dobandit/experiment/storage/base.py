@@ -20,7 +20,7 @@ from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, Stor
 
 PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
 STATES = (PENDING, TOLD, FAILED, ABANDONED)
-ASKED, RECORDED, IMPORTED = "asked", "recorded", "imported"
+ASKED, RECORDED, IMPORTED = SOURCES = ("asked", "recorded", "imported")
 EVERY = 2**31 - 1  # trials: no limit
 
 

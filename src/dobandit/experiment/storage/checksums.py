@@ -17,10 +17,12 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.errors import StorageError
 from dobandit.experiment.storage.base import ClosedTrial, StoredExperiment, StoredTrial
-from dobandit.experiment.storage.errors import altered, unreadable
+from dobandit.experiment.storage.errors import unreadable
 
 Whole = TypeVar("Whole", int, NDArray[np.uint64])
+Row = TypeVar("Row", StoredTrial, StoredExperiment)
 
 _NUMBER, _POSITION = 2_654_435_761, 2_246_822_519  # odd, so that no two places close to each other have the same sum
 _LARGEST = 0xFFFF_FFFF
@@ -43,28 +45,27 @@ def checksum(
     return _text_sum(state, do, observation, counts, rounds) ^ _place_sum(number, position)
 
 
-def _types(row: type) -> list[tuple[type, ...]]:
-    """The types that a named tuple's annotations allow in each field."""
-    return [get_args(hint) or (hint,) for hint in get_type_hints(row).values()]
+def types_of(row: type) -> dict[str, tuple[type, ...]]:
+    """The types that a named tuple's annotations allow, by field."""
+    return {name: get_args(hint) or (hint,) for name, hint in get_type_hints(row).items()}
 
 
-_of_trial, _of_experiment = _types(StoredTrial), _types(StoredExperiment)
-_allowed = dict(zip(StoredTrial._fields, _of_trial, strict=True))
+_allowed = {row: types_of(row) for row in (StoredTrial, StoredExperiment)}
 _good: set[tuple[type, ...]] = set()  # types of whole rows that were found good: nearly all rows are of a few kinds
 
 
-def trial_from(row: Iterable[Any], url: str) -> StoredTrial:
-    """A row of the log, whose values have the types that they must have."""
-    trial = StoredTrial._make(row)
-    _check_row(trial, _of_trial, f"trial {trial.number!r:.40}", url)
-    return trial
-
-
-def experiment_from(row: Iterable[Any], url: str) -> StoredExperiment:
-    """An experiment, whose values have the types that they must have."""
-    experiment = StoredExperiment._make(row)
-    _check_row(experiment, _of_experiment, f"experiment {experiment.id!r:.40}", url)
-    return experiment
+def row_from(kind: type[Row], values: Iterable[Any], url: str) -> Row:
+    """A trial or an experiment, whose values have the types that they must have."""
+    row = kind._make(values)
+    found = tuple(map(type, row))
+    if found not in _good:
+        for one, (name, allowed) in zip(found, _allowed[kind].items(), strict=True):
+            if one not in allowed:
+                whose = f"{'trial' if kind is StoredTrial else 'experiment'} {row[0]!r:.40}"
+                raise unreadable(url, f"{name} of {whose} is of the type {one.__name__}")
+        if len(_good) < _MOST_KINDS:
+            _good.add(found)
+    return row
 
 
 def counters_from(row: Sequence[Any], url: str) -> tuple[int, int]:
@@ -75,21 +76,10 @@ def counters_from(row: Sequence[Any], url: str) -> tuple[int, int]:
     return trials, closed
 
 
-def _check_row(row: StoredTrial | StoredExperiment, types: list[tuple[type, ...]], whose: str, url: str) -> None:
-    found = tuple(map(type, row))
-    if found in _good:
-        return
-    for name, kind, allowed in zip(row._fields, found, types, strict=True):
-        if kind not in allowed:
-            raise unreadable(url, f"{name} of {whose} is of the type {kind.__name__}")
-    if len(_good) < _MOST_KINDS:
-        _good.add(found)
-
-
 def check_columns(fields: Iterable[str], columns: Iterable[Iterable[Any]], url: str) -> None:
     """Fields of many trials, whose values must have the types that they must have."""
     for name, column in zip(fields, columns, strict=True):
-        if wrong := set(map(type, column)).difference(_allowed[name]):
+        if wrong := set(map(type, column)).difference(_allowed[StoredTrial][name]):
             raise unreadable(url, f"{name} of some closed trial is of the type {wrong.pop().__name__}")
 
 
@@ -110,5 +100,8 @@ def closed_from(rows: Sequence[Sequence[Any]], url: str) -> list[ClosedTrial]:
     except (OverflowError, TypeError, ValueError):  # negative, or no number at all
         wrong = np.ones(len(rows), dtype=bool)
     if wrong.any():
-        raise altered(numbers[int(np.argmax(wrong))], url)
+        raise StorageError(
+            f"{url}: trial {numbers[int(np.argmax(wrong))]} is not what was stored: its values and its checksum "
+            "disagree. The file or its disk is damaged: restore it from a backup."
+        )
     return [*map(tuple.__new__, repeat(ClosedTrial), zip(*columns, strict=True))]  # as ClosedTrial(...), in C

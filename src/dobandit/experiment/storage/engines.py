@@ -47,22 +47,19 @@ class Database(ABC):
         """The files of the database, where it has some of its own here."""
         return ()
 
-    @abstractmethod
-    def make(self) -> None:
-        """Make an empty database where there is none."""
+    def make(self) -> None:  # noqa: B027
+        """Make an empty database where there is none; a server's databases are made by its owner."""
 
-    @abstractmethod
-    def begin(self, connection: Connection) -> None:
-        """Start a transaction that will write."""
+    def begin(self, connection: Connection) -> None:  # noqa: B027
+        """Start a transaction that will write, where the driver does not do so with the first statement."""
+
+    def keep_out(self, connection: Connection) -> None:  # noqa: B027
+        """Let nobody else make tables until the end of this transaction, where whoever writes is not alone already."""
 
     @abstractmethod
     def table_names(self, connection: Connection) -> set[str]:
         """The tables that there are, of whatever program. Raises StorageError where whoever made the database would
         have something run at each of our writes."""
-
-    @abstractmethod
-    def keep_out(self, connection: Connection) -> None:
-        """Let nobody else make tables until the end of this transaction."""
 
     @abstractmethod
     def passes(self, error: DBAPIError, attempt: int, seconds: float) -> bool:

@@ -51,14 +51,6 @@ def deleted(experiment: int, url: str) -> ExperimentError:
     )
 
 
-def key_in_use(key: str) -> ConflictError:
-    """The error for a key that another request has used."""
-    return ConflictError(
-        f"A key belongs to one request, but {key!r} was used by another one at the same time. Repeat this to get its "
-        "answer."
-    )
-
-
 def damaged(experiment: int, url: str) -> StorageError:
     """The error for a log with holes."""
     return StorageError(
@@ -66,25 +58,9 @@ def damaged(experiment: int, url: str) -> StorageError:
     )
 
 
-def altered(number: int, url: str) -> StorageError:
-    """The error for a closed trial that does not have its checksum."""
-    return StorageError(
-        f"{url}: trial {number} is not what was stored: its values and its checksum disagree. The file or its disk is "
-        "damaged: restore it from a backup."
-    )
-
-
 def unreadable(url: str, what: str) -> StorageError:
     """The error for a row that holds what none of ours does."""
     return StorageError(f"{url} is damaged: {what}. Nothing of this was stored. Restore it from a backup.")
-
-
-def must_close(trial: StoredTrial) -> ExperimentError:
-    """The error for closing a trial as pending."""
-    return ExperimentError(
-        f"Closing needs the state told, failed or abandoned, but trial {trial.number} came as {trial.state}. "
-        "Set its state first."
-    )
 
 
 def not_pending(number: int, trial: StoredTrial | None) -> ExperimentError:

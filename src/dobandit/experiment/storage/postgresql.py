@@ -51,12 +51,6 @@ class PostgreSQL(Database):
         event.listen(self.engine, "connect", _limit_waiting)
         remember(self)
 
-    def make(self) -> None:
-        """A server's databases are made by its owner."""
-
-    def begin(self, connection: Connection) -> None:
-        """The driver does so with the first statement."""
-
     def keep_out(self, connection: Connection) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(_MAKING_TABLES)))
 
@@ -80,23 +74,19 @@ class PostgreSQL(Database):
                 f"{self.url}: the connection broke while this was being stored, so it is not known whether it was. "
                 "Look at the experiment's last trials before repeating this."
             )
+        way_out = "Check that the server runs and the address is right, then repeat this."
+        if state := getattr(cause, "sqlstate", None):
+            way_out = _AFTERWARDS.get(state, "Mend what it says, then repeat this.")
+        elif 'FATAL:  database "' in str(cause):  # errors of connecting have no state
+            way_out = "Create the database first, for example with createdb."
         words = self._words(cause)
-        return StorageError(f"{self.url} refused this, or is not there ({words}). {NOTHING_STORED} {_way_out(cause)}")
+        return StorageError(f"{self.url} refused this, or is not there ({words}). {NOTHING_STORED} {way_out}")
 
     def _words(self, cause: BaseException) -> str:
         text = " ".join(str(cause).split())
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text[:500]
-
-
-def _way_out(cause: BaseException) -> str:
-    state = getattr(cause, "sqlstate", None)
-    if state:
-        return _AFTERWARDS.get(state, "Mend what it says, then repeat this.")
-    if 'FATAL:  database "' in str(cause):  # errors of connecting have no state
-        return "Create the database first, for example with createdb."
-    return "Check that the server runs and the address is right, then repeat this."
 
 
 def _limit_waiting(connection: Any, _: object) -> None:

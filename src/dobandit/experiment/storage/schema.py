@@ -6,13 +6,16 @@ every later version of dobandit opens every log.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterator
+from typing import Any
 
 import sqlalchemy as sa
 
 from dobandit.checks import shown
 from dobandit.errors import StorageError
-from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, IMPORTED, PENDING, RECORDED, TOLD
+from dobandit.experiment.storage.base import PENDING, SOURCES, STATES, TOLD, StoredExperiment, StoredTrial
+from dobandit.experiment.storage.books import SCOPES, AuditLine, KeptAnswer, StoredToken
+from dobandit.experiment.storage.checksums import types_of
 from dobandit.experiment.storage.engines import NOTHING_STORED, Database
 
 VERSION = "1"
@@ -21,61 +24,44 @@ VERSION_TABLE = "dobandit_version"
 metadata = sa.MetaData()
 
 
-def _of_experiment(constraint: str) -> sa.Column[int]:
-    """The experiment that a row belongs to, and goes with."""
-    refers = sa.ForeignKey("experiments.id", name=constraint, ondelete="CASCADE")
-    return sa.Column("experiment", sa.Integer, refers, primary_key=True, autoincrement=False, nullable=False)
+_TYPES: dict[type, sa.types.TypeEngine[Any]] = {
+    int: sa.Integer(),
+    float: sa.Double(),
+    str: sa.Text(),
+    bool: sa.Boolean(),
+}
+_SHORT = {"source": 16, "state": 16, "scope": 16, "what": 32, "hashed": 64, "digest": 64}  # letters
+
+
+def _columns(row: type, *keys: str) -> Iterator[sa.Column[Any]]:
+    """A column for each field of what a storage takes and gives. keys: those of the primary key"""
+    for name, (kind, *none) in types_of(row).items():
+        kept = sa.String(_SHORT[name]) if name in _SHORT else _TYPES[kind]
+        yield sa.Column(name, kept, primary_key=name in keys, nullable=bool(none))
 
 
 experiments = sa.Table(
     "experiments",
     metadata,
-    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("document", sa.Text, nullable=False),
-    sa.Column("created_at", sa.Double, nullable=False),
-    sa.Column("trials", sa.Integer, nullable=False),
-    sa.Column("closed", sa.Integer, nullable=False),
+    *_columns(StoredExperiment, "id"),
     sa.Column("tallied", sa.Integer),  # closed trials that `tally` sums up
-    sa.Column("tally", sa.Text),  # as `experiment.status_sums` writes it: only to save reading these trials again
+    sa.Column("tally", sa.Text),  # as `StatusSums` writes it: only to save reading these trials again
     sa.UniqueConstraint("name", name="experiments_name"),
     sa.CheckConstraint("closed >= 0 AND closed <= trials", name="experiments_counters"),
     sqlite_autoincrement=True,  # without it, SQLite gives the id of a deleted experiment to a new one
 )
+_owner = sa.ForeignKey("experiments.id", name="trials_experiment", ondelete="CASCADE")
 
 trials = sa.Table(
     "trials",
     metadata,
-    _of_experiment("trials_experiment"),
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("source", sa.String(16), nullable=False),
-    sa.Column("do", sa.Text, nullable=False),
-    sa.Column("asked_after", sa.Integer, nullable=False),
-    sa.Column("available", sa.Text),
-    sa.Column("predicted", sa.Double),
-    sa.Column("low", sa.Double),
-    sa.Column("high", sa.Double),
-    sa.Column("optimistic", sa.Double),
-    sa.Column("why", sa.Text, nullable=False),
-    sa.Column("asked_at", sa.Double),
-    sa.Column("lease_expires", sa.Double),
-    sa.Column("issued", sa.Integer, nullable=False),
-    sa.Column("state", sa.String(16), nullable=False),
-    sa.Column("position", sa.Integer),
-    sa.Column("observation", sa.Text),
-    sa.Column("closed_at", sa.Double),
-    sa.Column("late", sa.Boolean, nullable=False),
-    sa.Column("partial", sa.Boolean, nullable=False),
-    sa.Column("reason", sa.Text),
-    sa.Column("context", sa.Text),
-    sa.Column("size", sa.Integer, nullable=False),
-    sa.Column("control", sa.Boolean, nullable=False),
-    sa.Column("counts", sa.Text),
-    sa.Column("rounds", sa.Integer, nullable=False),
+    sa.Column("experiment", sa.Integer, _owner, primary_key=True),
+    *_columns(StoredTrial, "number"),
     sa.Column("checksum", sa.BigInteger),  # of what a learner takes from a closed trial
     sa.UniqueConstraint("experiment", "position", name="trials_position"),
-    sa.CheckConstraint(f"source IN ('{ASKED}', '{RECORDED}', '{IMPORTED}')", name="trials_source"),
-    sa.CheckConstraint(f"state IN ('{PENDING}', '{TOLD}', '{FAILED}', '{ABANDONED}')", name="trials_state"),
+    # A tuple of texts is written as SQL writes it.
+    sa.CheckConstraint(f"source IN {SOURCES}", name="trials_source"),
+    sa.CheckConstraint(f"state IN {STATES}", name="trials_state"),
     sa.CheckConstraint(f"(state = '{PENDING}') = (position IS NULL)", name="trials_closed"),
     sa.CheckConstraint("(position IS NULL) = (checksum IS NULL)", name="trials_checksum"),
     sqlite_with_rowid=False,  # one B-tree less to write to at every commit
@@ -84,42 +70,16 @@ trials = sa.Table(
 tokens = sa.Table(
     "dobandit_tokens",
     metadata,
-    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("scope", sa.String(16), nullable=False),
-    sa.Column("experiment", sa.Integer),
-    sa.Column("hashed", sa.String(64), nullable=False),
-    sa.Column("created_at", sa.Double, nullable=False),
-    sa.Column("expires_at", sa.Double),
-    sa.Column("revoked_at", sa.Double),
-    sa.CheckConstraint("scope IN ('read', 'work', 'manage')", name="dobandit_tokens_scope"),
+    *_columns(StoredToken, "id"),
+    sa.CheckConstraint(f"scope IN {SCOPES}", name="dobandit_tokens_scope"),
     sqlite_autoincrement=True,  # a token's id is never used twice
 )
 
-answers = sa.Table(
-    "dobandit_answers",
-    metadata,
-    sa.Column("owner", sa.Text, primary_key=True),
-    sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("answer", sa.Text, nullable=False),
-    sa.Column("at", sa.Double, nullable=False),
-    sqlite_with_rowid=False,
-)
+answers = sa.Table("dobandit_answers", metadata, *_columns(KeptAnswer, "owner", "key"), sqlite_with_rowid=False)
 sa.Index("dobandit_answers_at", answers.c.at)
 
-audit = sa.Table(  # refers to experiments by id only: its lines outlive them
-    "dobandit_audit",
-    metadata,
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
-    sa.Column("at", sa.Double, nullable=False),
-    sa.Column("who", sa.Text, nullable=False),
-    sa.Column("what", sa.String(32), nullable=False),
-    sa.Column("experiment", sa.Integer),
-    sa.Column("name", sa.Text),
-    sa.Column("detail", sa.Text, nullable=False),
-    sqlite_autoincrement=True,
-)
+# It refers to experiments by id only: its lines outlive them.
+audit = sa.Table("dobandit_audit", metadata, *_columns(AuditLine, "number"), sqlite_autoincrement=True)
 
 version = sa.Table(VERSION_TABLE, metadata, sa.Column("version_num", sa.String(32), primary_key=True))
 _NAMES = sorted({*metadata.tables} - {VERSION_TABLE})
@@ -151,15 +111,8 @@ def make_tables(connection: sa.Connection, database: Database) -> None:
     """Make the tables, unless another process was faster."""
     database.keep_out(connection)
     if not check_version(connection, database):
-        _whole_metadata().create_all(connection, checkfirst=False)
+        metadata.create_all(connection, checkfirst=False)
+        # Few trials are not told. With the state in it, SQLite prefers this index to the primary key.
+        columns = "experiment, state, number"
+        connection.exec_driver_sql(f"CREATE INDEX trials_untold ON trials ({columns}) WHERE state != '{TOLD}'")
         connection.execute(sa.insert(version), {"version_num": VERSION})
-
-
-@cache
-def _whole_metadata() -> sa.MetaData:
-    """The tables with all their indices. An index with a condition loads the code of both databases, which only those
-    who make tables need."""
-    untold = trials.c.state != TOLD  # few are; with the state in it, SQLite prefers this index to the primary key
-    columns = (trials.c.experiment, trials.c.state, trials.c.number)
-    sa.Index("trials_untold", *columns, sqlite_where=untold, postgresql_where=untold)
-    return metadata

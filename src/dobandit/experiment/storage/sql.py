@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Executable
+from sqlalchemy import Connection, Executable, Insert, Update
 from sqlalchemy.exc import IntegrityError
 
+from dobandit.errors import ConflictError, ExperimentError
 from dobandit.experiment.storage import statements as do
 from dobandit.experiment.storage.base import (
     CLOSING,
     EVERY,
+    PENDING,
     ClosedTrial,
     Fields,
     Storage,
@@ -20,15 +23,17 @@ from dobandit.experiment.storage.base import (
     StoredTrial,
     Values,
     Within,
+    Writer,
     page_of,
 )
-from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
-from dobandit.experiment.storage.checksums import check_columns, closed_from, counters_from, experiment_from, trial_from
-from dobandit.experiment.storage.errors import checked_name, damaged, deleted, missing, storable, taken
+from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
+from dobandit.experiment.storage.checksums import Row, check_columns, checksum, closed_from, counters_from, row_from
+from dobandit.experiment.storage.errors import checked_name, damaged, deleted, missing, not_pending, storable, taken
+from dobandit.experiment.storage.sqlite import SQLiteMemory
 from dobandit.experiment.storage.transactions import Parameters, Transactions
-from dobandit.experiment.storage.writer import SQLBooks, SQLWriter, inserted
 
 _PAGE = 2000  # trials in memory at a time
+_BATCH = 5000  # trials that enter with one statement
 _DEFAULTS = StoredTrial._field_defaults
 
 
@@ -61,20 +66,20 @@ class SQLStorage(Transactions, Storage):
     def experiments(
         self, after: str | None = None, before: str | None = None, limit: int | None = None
     ) -> Sequence[StoredExperiment]:
-        names = {"behind": after, "ahead": before}
-        given = {key: name for key, name in names.items() if name is not None}
-        most = EVERY if limit is None else limit
-        if not all(map(storable, given.values())):  # no database takes such a name, even to compare it
-            return page_of(self.experiments(), after, before, limit)
-        found = self._experiments(do.experiments_page(*given), {**given, "most": most})
-        return found if before is None else found[::-1]
+        given = {key: name for key, name in (("behind", after), ("ahead", before)) if name is not None}
+        if all(map(storable, given.values())):
+            most = EVERY if limit is None else limit
+            found = self._rows(StoredExperiment, do.experiments_page(*given), {**given, "most": most})
+            return found if before is None else found[::-1]
+        # No database takes such a name, even to compare it.
+        return page_of(self.experiments(), after, before, limit)
 
     def find(self, name: str) -> StoredExperiment | None:
-        rows = self._experiments(do.FIND, {"of_name": name}) if storable(name) else []
+        rows = self._rows(StoredExperiment, do.FIND, {"of_name": name}) if storable(name) else []
         return rows[0] if rows else None
 
     def by_id(self, experiment: int) -> StoredExperiment | None:
-        rows = self._experiments(do.BY_ID, {"of_experiment": experiment})
+        rows = self._rows(StoredExperiment, do.BY_ID, {"of_experiment": experiment})
         return rows[0] if rows else None
 
     def rename(self, name: str, new: str, within: Within | None = None) -> None:
@@ -132,10 +137,10 @@ class SQLStorage(Transactions, Storage):
         return list(zip(*(columns[name] for name in fields), strict=True))
 
     def pending(self, experiment: int) -> Sequence[StoredTrial]:
-        return self._trials(do.PENDING_TRIALS, {"of_experiment": experiment})
+        return self._rows(StoredTrial, do.PENDING_TRIALS, {"of_experiment": experiment})
 
     def trial(self, experiment: int, number: int) -> StoredTrial | None:
-        rows = self._trials(do.TRIAL, {"of_experiment": experiment, "of_number": number})
+        rows = self._rows(StoredTrial, do.TRIAL, {"of_experiment": experiment, "of_number": number})
         return rows[0] if rows else None
 
     def rows(
@@ -152,7 +157,7 @@ class SQLStorage(Transactions, Storage):
         while left > 0 and after < trials - 1:
             most = min(_PAGE, left)
             place = {"of_experiment": experiment, "after": after, "stop": trials, "most": most}
-            page = self._trials(do.PAGE[state], place)
+            page = self._rows(StoredTrial, do.PAGE[state], place)
             if state is None and len(page) < min(most, trials - 1 - after):
                 self.counters(experiment)  # which raises where it was deleted meanwhile
                 raise damaged(experiment, self.url)
@@ -163,7 +168,7 @@ class SQLStorage(Transactions, Storage):
             after = page[-1].number
 
     def last(self, experiment: int, count: int, state: str | None = None) -> Sequence[StoredTrial]:
-        found = self._trials(do.LAST[state], {"of_experiment": experiment, "most": count})[::-1]
+        found = self._rows(StoredTrial, do.LAST[state], {"of_experiment": experiment, "most": count})[::-1]
         if not found:
             self.counters(experiment)  # which raises where it was deleted
         return found
@@ -200,11 +205,8 @@ class SQLStorage(Transactions, Storage):
             statement, whose = do.LINES_OF, {"of_experiment": experiment}
         return [AuditLine(*row) for row in self._read(statement, {"after": after, "most": most, **whose})]
 
-    def _trials(self, statement: Executable, parameters: Parameters) -> list[StoredTrial]:
-        return [trial_from(row, self.url) for row in self._read(statement, parameters)]
-
-    def _experiments(self, statement: Executable, parameters: Parameters) -> list[StoredExperiment]:
-        return [experiment_from(row, self.url) for row in self._read(statement, parameters)]
+    def _rows(self, kind: type[Row], statement: Executable, parameters: Parameters) -> list[Row]:
+        return [row_from(kind, row, self.url) for row in self._read(statement, parameters)]
 
     @contextmanager
     def _named(self, name: str) -> Iterator[tuple[Connection, StoredExperiment]]:
@@ -214,7 +216,7 @@ class SQLStorage(Transactions, Storage):
         with self._transaction(do.FIND, {"of_name": name}) as (connection, row):
             if row is None:
                 raise missing(name, list(connection.execute(do.NAMES).scalars()), self.url)
-            yield connection, experiment_from(row, self.url)
+            yield connection, row_from(StoredExperiment, row, self.url)
 
 
 def _as_of(trial: StoredTrial, closed: int) -> StoredTrial:
@@ -223,3 +225,141 @@ def _as_of(trial: StoredTrial, closed: int) -> StoredTrial:
         return trial
     values: dict[str, Any] = {name: _DEFAULTS[name] for name in CLOSING}
     return trial._replace(**values, position=None)
+
+
+class MemoryStorage(SQLStorage):
+    """A database in memory, which no other process sees and which lives as long as this one: for tests, notebooks and
+    simulations."""
+
+    def __init__(self) -> None:
+        super().__init__(SQLiteMemory())
+
+    def close(self) -> None:
+        """Whoever closes an experiment may open it again."""
+
+
+# -- inside a transaction ----------------------------------------------------------------------------------------------
+
+
+def inserted(connection: Connection, statement: Insert, values: dict[str, Any]) -> int:
+    """The key that the database gave to a new row."""
+    key = connection.execute(statement, values).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+class SQLBooks(Books):
+    """Tokens, answers and the audit, on the connection of a transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def answered(self, owner: str, key: str) -> KeptAnswer | None:
+        row = self._connection.execute(do.ANSWER, {"of_owner": owner, "of_key": key}).first()
+        return None if row is None else KeptAnswer._make(row)
+
+    def keep_answer(self, answer: KeptAnswer) -> None:
+        try:
+            self._connection.execute(do.KEEP_ANSWER, answer._asdict())
+        except IntegrityError:
+            raise ConflictError(
+                f"A key belongs to one request, but {answer.key!r} was used by another one at the same time. Repeat "
+                "this to get its answer."
+            ) from None
+
+    def forget_answers(self, before: float) -> int:
+        return self._connection.execute(do.FORGET_ANSWERS, {"before": before}).rowcount
+
+    def note(self, line: AuditLine) -> None:
+        self._connection.execute(do.NOTE, _without_key(line))
+
+    def add_token(self, token: StoredToken) -> int:
+        return inserted(self._connection, do.ADD_TOKEN, _without_key(token))
+
+    def revoke_token(self, token: int, at: float) -> bool:
+        return self._connection.execute(do.REVOKE, {"of_token": token, "at": at}).rowcount == 1
+
+
+def _without_key(row: AuditLine | StoredToken) -> dict[str, Any]:
+    """The values of a row whose first one is given by the database."""
+    return dict(islice(row._asdict().items(), 1, None))
+
+
+class SQLWriter(SQLBooks, Writer):
+    """The counters are read with the lock and written once, at the end."""
+
+    def __init__(self, connection: Connection, url: str, experiment: int, trials: int, closed: int) -> None:
+        super().__init__(connection)
+        self._url, self._id = url, experiment
+        self._looked_at: StoredTrial | None = None
+        self._stored = (trials, closed)
+        self.trials, self.closed = trials, closed
+
+    def closed_since(self, position: int) -> Sequence[ClosedTrial]:
+        if position >= self.closed:
+            return []
+        closed = closed_from(self._rows(do.CLOSED_SINCE, since=position, most=EVERY), self._url)
+        if len(closed) != self.closed - position or closed[0].position != position:
+            raise damaged(self._id, self._url)
+        return closed
+
+    def pending(self) -> Sequence[StoredTrial]:
+        if self.trials == self.closed:
+            return []
+        return [row_from(StoredTrial, row, self._url) for row in self._rows(do.PENDING_TRIALS)]
+
+    def trial(self, number: int) -> StoredTrial | None:
+        rows = self._rows(do.TRIAL, of_number=number) if 0 <= number < self.trials else []
+        self._looked_at = row_from(StoredTrial, rows[0], self._url) if rows else None
+        return self._looked_at
+
+    def add(self, trials: Sequence[StoredTrial]) -> int:
+        first = self.trials
+        entering = map(self._entering, trials)
+        while batch := list(islice(entering, _BATCH)):
+            self._connection.execute(do.ADD, batch)
+        return first
+
+    def reissue(self, number: int, lease_expires: float | None) -> None:
+        self._update(do.REISSUE, number, {"lease_expires": lease_expires})
+
+    def close(self, trial: StoredTrial) -> int:
+        if trial.state == PENDING:
+            raise ExperimentError(
+                f"Closing needs the state told, failed or abandoned, but trial {trial.number} came as {trial.state}. "
+                "Set its state first."
+            )
+        position, number = self.closed, trial.number
+        before = self._looked_at if self._looked_at and self._looked_at.number == number else self.trial(number)
+        if before is None:
+            raise not_pending(number, None)
+        total = checksum(number, position, trial.state, before.do, trial.observation, trial.counts, trial.rounds)
+        changed = {name: getattr(trial, name) for name in CLOSING}
+        self._update(do.CLOSE, number, {**changed, "position": position, "checksum": total})
+        self.closed += 1
+        return position
+
+    def finish(self) -> None:
+        """Store the counters."""
+        if self._stored != (self.trials, self.closed):
+            counters = {"of_experiment": self._id, "trials": self.trials, "closed": self.closed}
+            self._connection.execute(do.COUNT, counters)
+
+    def _entering(self, trial: StoredTrial) -> dict[str, Any]:
+        """The row of a trial, with the next number, and the next position where it is closed."""
+        number, position, total = self.trials, None, None
+        self.trials = number + 1
+        if trial.state != PENDING:
+            position = self.closed
+            self.closed = position + 1
+            total = checksum(number, position, trial.state, trial.do, trial.observation, trial.counts, trial.rounds)
+        places = {"experiment": self._id, "number": number, "position": position, "checksum": total}
+        return {**trial._asdict(), **places}
+
+    def _rows(self, statement: Any, **parameters: int) -> Sequence[Any]:
+        return self._connection.execute(statement, {"of_experiment": self._id, **parameters}).fetchall()
+
+    def _update(self, statement: Update, number: int, values: dict[str, Any]) -> None:
+        changed = self._connection.execute(statement, {"of_experiment": self._id, "of_number": number, **values})
+        if changed.rowcount != 1:
+            raise not_pending(number, self.trial(number))

@@ -52,9 +52,6 @@ class SQLite(Database):
                 if not _waits(error.orig, time.monotonic() - started):
                     raise
 
-    def keep_out(self, connection: Connection) -> None:
-        """Whoever writes is alone already."""
-
     def table_names(self, connection: Connection) -> set[str]:
         """We make no triggers. A file comes by mail more easily than a server."""
         found = connection.exec_driver_sql("SELECT type, name FROM sqlite_master").fetchall()
@@ -172,9 +169,6 @@ class SQLiteMemory(SQLite):
         connection = sqlite3.connect(self._address, uri=True, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA foreign_keys=ON")
         return connection
-
-    def make(self) -> None:
-        """It is there."""
 
 
 def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:

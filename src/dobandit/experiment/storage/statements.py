@@ -11,15 +11,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import NullType
 
-from dobandit.experiment.storage.base import (
-    CLOSING,
-    PENDING,
-    STATES,
-    TOLD,
-    ClosedTrial,
-    StoredExperiment,
-    StoredTrial,
-)
+from dobandit.experiment.storage.base import CLOSING, PENDING, STATES, TOLD, ClosedTrial, StoredExperiment, StoredTrial
 from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
 from dobandit.experiment.storage.schema import answers, audit, experiments, tokens, trials
 

@@ -14,16 +14,8 @@ from typing import Any, NamedTuple
 from dobandit import limits
 from dobandit.errors import GraphError, ParseError, closest, located
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import bif, dagitty, dot, edgelist, gml, json_format
-from dobandit.graph.formats.draft import (
-    STRUCTURE,
-    Binarise,
-    GraphDraft,
-    ManyStatesError,
-    build,
-    refuse_unknown,
-    states_of_one,
-)
+from dobandit.graph.formats import bif, dagitty, dot, edgelist, json_format, networkx_format
+from dobandit.graph.formats.draft import Binarise, GraphDraft, build, refuse_many_states
 from dobandit.graph.formats.json_text import load_json as load_json
 from dobandit.graph.formats.networkx_format import as_graph as as_graph
 from dobandit.graph.formats.networkx_format import from_networkx as from_networkx
@@ -40,7 +32,7 @@ class _Format(NamedTuple):
 # In the order in which a text without a telling suffix is tried; an edge list could begin with almost anything.
 _FORMATS = {
     "json": _Format((".json",), r"[{\[]", json_format),
-    "gml": _Format((".gml",), r"graph\s*+\[|(?:Creator|Version|comment)\s", gml),
+    "gml": _Format((".gml",), r"graph\s*+\[|(?:Creator|Version|comment)\s", networkx_format),
     "dot": _Format((".dot", ".gv"), r"(?i:(?:strict\s++)?+(?:di)?+graph\b)[^\[{:,<>\n-]{0,200}+\{", dot),
     "dagitty": _Format((".dagitty",), r"(?i:p?+dag|mag|pag)\b[^\[{:,<>\n-]{0,200}+\{", dagitty),
     "bif": _Format((".bif",), r"network\s[^{:,<>\n-]{0,200}+\{|variable\s[^{:,<>\n]{0,200}+\{", bif),
@@ -118,7 +110,7 @@ def parse_graph(
     draft = draft_of(text, format)
     latent = latent if isinstance(latent, str) else tuple(latent)
     if not structure_only:
-        _refuse_many_states(draft, binarise or {}, {*latent, *draft.said.get("latent", ()), *draft.marks["latent"]})
+        refuse_many_states(draft, binarise or {}, {*latent, *draft.said.get("latent", ()), *draft.marks["latent"]})
     return build(draft, target, latent, controllable, bias, context)
 
 
@@ -136,19 +128,6 @@ def plain_text(text: str) -> str:
     if not text.strip():
         raise ParseError("the text is empty. Write at least one edge.", line=1, column=1)
     return text
-
-
-def _refuse_many_states(draft: GraphDraft, binarise: Binarise, hidden: set[str]) -> None:
-    """Refuse variables that are not 0 or 1; nobody looks at a hidden one, which may have any number of states."""
-    refuse_unknown(binarise, draft.states or draft.ids)
-    for name, (states, place) in draft.states.items():
-        if name in hidden and name not in binarise:
-            continue
-        try:
-            states_of_one(name, states, binarise)
-        except GraphError as error:
-            way_out = STRUCTURE if isinstance(error, ManyStatesError) else ""
-            raise draft.refuse(place, f"{error}{way_out}") from None
 
 
 def print_graph(graph: CausalGraph, format: str) -> str:

@@ -6,7 +6,7 @@
     probability ( mood ) { }
     probability ( buy | mood ) { }
 
-Tables are passed over when a graph is read (`network_of` reads them). None is written: a graph has no probabilities.
+Tables are passed over when a graph is read (`NetworkText.tables` reads them). A graph is written without any.
 
     probability ( buy | ad ) { (no) 0.9, 0.1; (yes) 0.6, 0.4; }      a row per pattern of the parents
     probability ( buy | ad ) { table 0.9, 0.6, 0.1, 0.4; }           all at once, the last parent changing fastest
@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,11 +45,12 @@ _BARE_STATE = re.compile(r"[A-Za-z0-9_.<>=+-]+")
 
 def draft_of(text: str) -> GraphDraft:
     """Read a network's variables and who is whose parent."""
-    return _NetworkReader(text).draft
+    return NetworkText(text).draft
 
 
-class _NetworkReader:
-    """Reads a network's blocks one by one. Tables are passed over, and read by `tables` when all states are known."""
+class NetworkText:
+    """What a BIF text says, read block by block: the graph's draft, and by variable its states and its parents in the
+    order of the table. Tables are passed over, and read by `tables` when all states are known."""
 
     def __init__(self, text: str) -> None:
         self.tokens = tokens = Tokens(text, _TOKENS, _ADVICE)
@@ -183,8 +184,14 @@ class _NetworkReader:
 
     # -- tables ----------------------------------------------------------------------------------------------
 
+    @property
+    def states(self) -> dict[str, tuple[str, ...]]:
+        """By variable, the names of its states."""
+        return {name: states for name, (states, _) in self.draft.states.items()}
+
+    @cached_property
     def tables(self) -> dict[str, Array]:
-        """The tables that the text has: an axis per parent, and the last one for the variable's own states."""
+        """The tables that the text has, unchecked: an axis per parent, the last one for the variable's own states."""
         found = {}
         for child, start in self.table_at.items():
             self.tokens.jump(start)
@@ -270,24 +277,6 @@ def text_of(graph: CausalGraph) -> str:
         given = ", ".join(shown[parent] for parent in graph.parents(name))
         lines.append(f"probability ( {shown[name]}{' | ' if given else ''}{given} ) {{ }}")
     return "\n".join(lines) + "\n"
-
-
-class NetworkText(NamedTuple):
-    """What a BIF text says: the graph's draft, and by variable its states, its parents in the order of the table, and
-    the table (one axis per parent, the last one for the variable's own states); no table where the text has none."""
-
-    draft: GraphDraft
-    states: dict[str, tuple[str, ...]]
-    parents: dict[str, tuple[str, ...]]
-    tables: dict[str, Array]
-
-
-def network_of(text: str) -> NetworkText:
-    """Read a network with its tables; rows that do not add up to 1 are left to the caller."""
-    reader = _NetworkReader(text)
-    states = {name: states for name, (states, _) in reader.draft.states.items()}
-    parents = {name: tuple(reader.parents.get(name, ())) for name in states}
-    return NetworkText(reader.draft, states, parents, reader.tables())
 
 
 def tables_text(

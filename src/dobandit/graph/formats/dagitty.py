@@ -18,8 +18,7 @@ import warnings
 
 from dobandit.errors import DobanditWarning
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.braces import Attributes, BraceParser, begin
-from dobandit.graph.formats.dot import SKIP
+from dobandit.graph.formats.dot import SKIP, Attributes, BraceParser, begin
 from dobandit.graph.formats.draft import GraphDraft, isolated, usual_bias, usual_controllable
 from dobandit.graph.formats.lexer import QUOTED, Tokens, quoted, token_pattern
 

@@ -135,10 +135,14 @@ def build(
         if isinstance(names, str):
             raise GraphError(f"{role} is a list of names, but got the string {names!r}. Write [{names!r}].")
     _name_confounders(draft)
-    _refuse_bad_names(draft)
+    if not draft.ids:
+        raise draft.refuse(0, "a causal graph needs nodes, but the file names none. List some edges.")
+    if sum(map(len, draft.ids)) > limits.MAX_NAMES:
+        raise draft.refuse(0, f"the names have at most {limits.MAX_NAMES} characters together. Use shorter names.")
     tails, heads = _checked_edges(draft)
     listed_latent, listed_context = (
-        _added(draft, role, more) for role, more in (("latent", latent), ("context", context))
+        [*draft.said.get(role, ()), *(name for name, yes in draft.marks[role].items() if yes), *more]
+        for role, more in (("latent", latent), ("context", context))
     )
     # CausalGraph refuses what is no string
     hidden, given = ({name for name in names if isinstance(name, str)} for names in (listed_latent, listed_context))
@@ -149,12 +153,6 @@ def build(
     graph = CausalGraph.from_arrays(list(draft.ids), tails, heads, *roles)
     warn_about_irrelevant(graph, stacklevel=4)
     return graph
-
-
-def _added(draft: GraphDraft, role: str, more: Iterable[str]) -> list[str]:
-    """Who has this role in the file, by list or mark, and who the caller adds."""
-    marked = (name for name, yes in draft.marks[role].items() if yes)
-    return [*draft.said.get(role, ()), *marked, *more]
 
 
 def _name_confounders(draft: GraphDraft) -> None:
@@ -168,13 +166,6 @@ def _name_confounders(draft: GraphDraft) -> None:
         for end in (one, other):
             draft.edge(name, end, draft.confounded[one, other])
     draft.confounded.clear()
-
-
-def _refuse_bad_names(draft: GraphDraft) -> None:
-    if not draft.ids:
-        raise draft.refuse(0, "a causal graph needs nodes, but the file names none. List some edges.")
-    if sum(map(len, draft.ids)) > limits.MAX_NAMES:
-        raise draft.refuse(0, f"the names have at most {limits.MAX_NAMES} characters together. Use shorter names.")
 
 
 def _chosen_target(draft: GraphDraft, hidden: Collection[str]) -> str:
@@ -246,23 +237,18 @@ def listed_roles(graph: CausalGraph) -> dict[str, tuple[str, ...]]:
 
 def marks(graph: CausalGraph) -> dict[str, dict[str, bool]]:
     """For each node that needs it: the marks that GraphDraft reads back into the same roles."""
-    latent, settable, started = set(graph.latent), set(graph.controllable), set(graph.bias)
-    context = set(graph.context)
-    explicit = not usual_controllable(graph)
-    found: dict[str, dict[str, bool]] = {}
-    for name in graph.nodes:
-        said: dict[str, bool] = {}
-        if name in latent:
-            said["latent"] = True
-        elif name in context:
-            said["context"] = True
-        elif explicit and name != graph.target:
+    latent, context, settable, started = (
+        {*names} for names in (graph.latent, graph.context, graph.controllable, graph.bias)
+    )
+    found: dict[str, dict[str, bool]] = {name: {} for name in graph.nodes}
+    for name, said in found.items():
+        if name in latent or name in context:
+            said["latent" if name in latent else "context"] = True
+        elif name != graph.target and not usual_controllable(graph):
             said["controllable"] = name in settable
         if (name in started) == (name in latent):
             said["bias"] = name in started
-        if said:
-            found[name] = said
-    return found
+    return {name: said for name, said in found.items() if said}
 
 
 def isolated(graph: CausalGraph) -> Iterator[str]:
@@ -297,6 +283,19 @@ def refuse_unknown(binarise: Binarise, variables: Iterable[str]) -> None:
             raise GraphError(f"binarise names variables of the file, but {name!r} is none.{closest(name, known)}")
 
 
+def refuse_many_states(draft: GraphDraft, binarise: Binarise, hidden: set[str]) -> None:
+    """Refuse variables that are not 0 or 1; nobody looks at a hidden one, which may have any number of states."""
+    refuse_unknown(binarise, draft.states or draft.ids)
+    for name, (states, place) in draft.states.items():
+        if name in hidden and name not in binarise:
+            continue
+        try:
+            states_of_one(name, states, binarise)
+        except GraphError as error:
+            way_out = STRUCTURE if isinstance(error, ManyStatesError) else ""
+            raise draft.refuse(place, f"{error}{way_out}") from None
+
+
 def states_of_one(name: str, states: tuple[str, ...], binarise: Binarise) -> tuple[str, ...]:
     """The states of a variable that count as 1, in the order of the file."""
     if name in binarise:
@@ -314,8 +313,8 @@ def many_states(name: str, states: tuple[str, ...]) -> str:
         what = f"{len(states)} states" if states else "no type"
         return f"variables are 0 or 1, but {name[:40]!r} has {what}. Give it two states."
     return (
-        f"variables are 0 or 1, but {name[:40]!r} has {len(states)} states ({_shown(states)}). Say which states count "
-        f"as 1, binarise={{{name[:40]!r}: {states[-1][:40]!r}}}."
+        f"variables are 0 or 1, but {name[:40]!r} has {len(states)} states ({listed(states, 6)}). Say which states "
+        f"count as 1, binarise={{{name[:40]!r}: {states[-1][:40]!r}}}."
     )
 
 
@@ -324,13 +323,10 @@ def _chosen(name: str, states: tuple[str, ...], wanted: str | Iterable[str]) -> 
     strange = [state for state in asked if state not in states]
     if strange:
         raise GraphError(
-            f"binarise names states of {name!r}, {_shown(states)}, but got {strange[0]!r}.{closest(strange[0], states)}"
+            f"binarise names states of {name!r}, {listed(states, 6)}, but got {strange[0]!r}."
+            f"{closest(strange[0], states)}"
         )
     if not asked or len(set(asked)) == len(states):
         some = "none" if not asked else "all"
         raise GraphError(f"some states of {name!r} count as 1 and some as 0, but binarise names {some} of them.")
     return tuple(state for state in states if state in asked)
-
-
-def _shown(states: tuple[str, ...]) -> str:
-    return listed(states, 6)

@@ -46,7 +46,14 @@ def _line(tokens: Tokens, draft: GraphDraft) -> None:
     at, bare = tokens.at, tokens.kind == "word"
     first = take_name(tokens)
     if tokens.kind == "arrow":
-        _chain(tokens, draft, first, at)
+        left, place = first, at
+        while tokens.kind == "arrow":
+            arrow = tokens.value
+            tokens.advance()
+            here = tokens.at
+            right = take_name(tokens)
+            draft.connect(left, arrow, right, place)
+            left, place = right, here
     elif tokens.skip(",") or tokens.kind in ("word", "quoted"):
         draft.edge(first, take_name(tokens), at)
     elif tokens.kind == ":" and bare:
@@ -55,16 +62,6 @@ def _line(tokens: Tokens, draft: GraphDraft) -> None:
         draft.node(first, at)
     if not tokens.skip("newline") and tokens.kind != "end":
         raise tokens.unexpected("the end of the line (a line is one chain `A -> B -> C`, or two columns `A B`)")
-
-
-def _chain(tokens: Tokens, draft: GraphDraft, left: str, at: int) -> None:
-    while tokens.kind == "arrow":
-        arrow = tokens.value
-        tokens.advance()
-        here = tokens.at
-        right = take_name(tokens)
-        draft.connect(left, arrow, right, at)
-        left, at = right, here
 
 
 def _directive(tokens: Tokens, draft: GraphDraft, word: str, at: int) -> None:

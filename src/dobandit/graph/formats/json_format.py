@@ -186,11 +186,7 @@ def graph_of_document(document: dict[str, Any]) -> CausalGraph:
 
 def text_of(graph: CausalGraph) -> str:
     """Print a graph document, one edge a line."""
-    document = document_of(graph)
-    edges = ",\n".join(f"    {_text(edge)}" for edge in document.pop("edges"))
-    parts = [f'  "{key}": {_text(value)}' for key, value in document.items()]
+    document, text = document_of(graph), json.JSONEncoder(ensure_ascii=False).encode
+    edges = ",\n".join(f"    {text(edge)}" for edge in document.pop("edges"))
+    parts = [f'  "{key}": {text(value)}' for key, value in document.items()]
     return "{\n" + ",\n".join([*parts, f'  "edges": [\n{edges}\n  ]']) + "\n}\n"
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

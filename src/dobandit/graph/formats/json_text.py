@@ -25,16 +25,14 @@ def load_json(text: str) -> object:
     if text.count("[") + text.count("{") > limits.MAX_EDGES + limits.MAX_NODES:  # each costs memory
         raise ParseError("the text has more brackets than any graph within the limits. Split the graph.")
     try:
-        value = json.loads(
-            text.removeprefix("\ufeff"), object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite
-        )
+        value = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         found = "the text ends here" if error.pos >= len(text) else f"found {text[error.pos]!r}"
         why = error.msg[:1].lower() + error.msg[1:]
         raise located(text, error.pos, f"this is no JSON: {why}, but {found}.") from None
-    except (RecursionError, ValueError):  # of the functions below too, which know no place: `_fault` finds it
+    except (RecursionError, ValueError):  # of `_unique` too, which knows no place: `_fault` finds it
         raise _fault(text) from None
-    if _deeper_than(limits.MAX_DEPTH, value):
+    if not _is_sound(value):
         raise _fault(text)
     return value
 
@@ -46,30 +44,17 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse(_: str) -> float:
-    raise ValueError
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError
-    return number
-
-
-def _deeper_than(depth: int, value: object) -> bool:
-    """Breadth first, so that the depth of the value is not the depth of the stack."""
+def _is_sound(value: object) -> bool:
+    """Whether numbers are finite and brackets do not nest too deep. Breadth first: a deep value needs no deep stack."""
     level = [value]
-    for _ in range(depth + 1):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer if isinstance(outer, list) else ())
-            if isinstance(inner, (dict, list))
-        ]
-        if not level:
+    for _ in range(limits.MAX_DEPTH + 1):
+        if any(type(inner) is float and not math.isfinite(inner) for inner in level):
             return False
-    return True
+        outer = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list))]
+        level = [inner for values in outer for inner in values]
+        if not level:
+            return True
+    return False
 
 
 def _fault(text: str) -> ParseError:

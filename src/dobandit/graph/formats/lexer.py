@@ -141,12 +141,8 @@ _DOT_SPECIAL = re.compile(r'[\\"\n]')
 
 
 def unescape(quoted: str) -> str:
-    inner = quoted[1:-1]
-    return _DOT_ESCAPE.sub(_dot_character, inner) if "\\" in inner else inner
-
-
-def _dot_character(match: re.Match[str]) -> str:
-    return {"n": "\n", "\n": "", "\r\n": ""}.get(match[1], match[1])
+    special = {"n": "\n", "\n": "", "\r\n": ""}
+    return _DOT_ESCAPE.sub(lambda match: special.get(match[1], match[1]), quoted[1:-1])
 
 
 def quoted(names: Iterable[str], bare: re.Pattern[str], keywords: frozenset[str]) -> dict[str, str]:
