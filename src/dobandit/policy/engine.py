@@ -181,6 +181,7 @@ class Engine(ABC):
     draws             how many random numbers `choose` needs in a round; it has no others
     trusts_intervals  whether `choose` goes by intervals that may be wider after rows without an order
     watches_graph     whether it counts what the rounds say against the graph (`findings`)
+    keeps_outcomes    whether it keeps what each action brought by itself besides a model (`update_history`)
     delta             with what probability what is `guaranteed` is wrong at some round
     looks             "every": intervals hold at every look, as in an experiment; "once": at the one look that a table
                       of rows gets
@@ -202,6 +203,7 @@ class Engine(ABC):
     draws: int = UNIFORMS
     trusts_intervals: bool = False
     watches_graph: bool = False
+    keeps_outcomes: bool = False
     delta: float = 0.05
     looks: str = "every"
     bonus_words: str = ""
@@ -263,6 +265,18 @@ class Engine(ABC):
         sizes[1], and so on. It is `update_unordered` of each, to the last bit; default: that."""
         for part in batches(sizes):
             self.update_unordered(rounds.part(part))
+
+    def update_history(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
+        """Learn from rounds in which neither a policy nor chance decided on the action: what did may have moved the
+        target, too, so that what came of them is not what the action brings by itself.
+
+        sizes  as in `update_batches`; None: single rounds in their order
+
+        Only engines with `keeps_outcomes` are told so. Default: as of all rounds."""
+        if sizes is None:
+            self.update(rounds)
+        else:
+            self.update_batches(rounds, sizes)
 
     @property
     def weighs_by_order(self) -> bool:
