@@ -16,7 +16,7 @@ from dobandit.estimation.estimators import rows_with_room, weighted_squares
 from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.links import auto, identity
-from dobandit.oracle.actions import NOTHING, Action, Actions
+from dobandit.oracle.actions import NOTHING, Action, Actions, actions_of
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
 from dobandit.oracle.joint_pattern import joint_pattern
@@ -26,6 +26,7 @@ from dobandit.oracle.mean_field import mean_field
 from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_intervals
 from dobandit.policy.engine import (
     HANDFUL,
+    MOST_RIVALS,
     WORDS_ONCE,
     WORDS_PRACTICAL,
     Array,
@@ -133,9 +134,26 @@ class CausalEngine(RevisingEngine):
         return self._estimate(self._single.moments(self.state, action, context), action, context)
 
     def predict_many(self, actions: Actions, context: NDArray[np.float64]) -> Predictions:
-        """What `predict` says of each of many actions."""
-        told = [self.predict(actions.row(i), context) for i in range(len(actions.ids))]
-        return Predictions(actions, *np.array(told).reshape(-1, 3).T)
+        """What `predict` says of each of many actions, to rounding; where they are thousands, in one pass."""
+        rows, known = [actions.row(i) for i in range(len(actions.ids))], self.believed.known(context)
+        told = self._single.moments_of_many(self.state, rows, known) if len(rows) > MOST_RIVALS else None
+        if told is None:
+            return Predictions(actions, *np.array([self.predict(row, context) for row in rows]).reshape(-1, 3).T)
+        value, sd, seen = told
+        half, few = np.where(sd > 0.0, self.reach * sd, 0.0), seen < HANDFUL
+        low, high = np.clip(value - half, 0.0, 1.0), np.clip(value + half, 0.0, 1.0)
+        least, most = self._proved_ends(actions, known) if few.any() else (low, high)
+        low, high = np.where(few, np.minimum(low, least), low), np.where(few, np.maximum(high, most), high)
+        return Predictions(actions, np.clip(value, 0.0, 1.0), low, high)
+
+    def _proved_ends(self, actions: Actions, context: Array) -> tuple[Array, Array]:
+        """Of many actions at once."""
+        if self.anytime is None:
+            return np.zeros(len(actions.ids)), np.ones(len(actions.ids))
+        bounds = self.anytime.bounds(self.state, actions, context, self.delta)
+        place = {bounds.actions.row(i): i for i in range(len(bounds.low))}  # it has an order of its own
+        order = [place[actions.row(i)] for i in range(len(actions.ids))]
+        return bounds.low[order], bounds.high[order]
 
     def _estimate(self, told: Moments, action: Action, context: Array) -> Estimate:
         half = self.reach * told.sd if told.sd else 0.0
@@ -147,6 +165,10 @@ class CausalEngine(RevisingEngine):
 
     def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
         context = self.believed.known(context)
+        if len(others) > MOST_RIVALS:
+            many = self._single.moments_of_many(self.state, others, context, less=action)
+            if many is not None:
+                return self._contrast_of_many(action, others, context, *many)
         mine = self._single.moments(self.state, action, context)
         theirs = [self._single.moments(self.state, other, context) for other in others]
         value = np.array([told.value - mine.value for told in theirs])
@@ -160,6 +182,19 @@ class CausalEngine(RevisingEngine):
             if other != action and min(told.rows, mine.rows) < HANDFUL:
                 least, most = self._proved_difference(other, action, context)
                 low[i], high[i] = min(low[i], least), max(high[i], most)
+        return Contrast(value, low, high)
+
+    def _contrast_of_many(
+        self, action: Action, others: Sequence[Action], context: Array, value: Array, sd: Array, rows: Array
+    ) -> Contrast:
+        half, few = np.where(sd > 0.0, self.reach * sd, 0.0), rows < HANDFUL
+        low, high = np.maximum(value - half, -1.0), np.minimum(value + half, 1.0)
+        if few.any():
+            mine = self._proved_interval(action, context)
+            least, most = self._proved_ends(actions_of(others), context)
+            same = np.array([other == action for other in others])
+            low = np.where(few & ~same, np.minimum(low, least - mine.high), low)
+            high = np.where(few & ~same, np.maximum(high, most - mine.low), high)
         return Contrast(value, low, high)
 
     @property
