@@ -39,6 +39,7 @@ class Patterns(NamedTuple):
 
     used: NDArray[np.int64]  # (n + 1,) patterns held
     capacity: NDArray[np.int64]  # (n + 1,)
+    limited: NDArray[np.bool_]  # (n + 1,) whether there may be more patterns than that
     first: NDArray[np.int64]  # (n + 1,)
     row_ptr: NDArray[np.int64]  # (n + 1,)
     table_ptr: NDArray[np.int64]  # (n + 2,) hash slots
@@ -54,13 +55,14 @@ class Patterns(NamedTuple):
 
 def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int) -> Patterns:
     """Room for the patterns of `most_rows` rows at nodes marked nonlinear; linear nodes need none."""
-    sizes = np.diff(layout.ptr)
-    capacity = np.where(nonlinear, np.minimum(possible_patterns(layout), max(most_rows, 1)), 0).astype(np.int64)
+    sizes, possible = np.diff(layout.ptr), np.left_shift(1, np.minimum(named_parents(layout), 40))
+    capacity = np.where(nonlinear, np.minimum(possible, max(most_rows, 1)), 0).astype(np.int64)
     slots = np.where(capacity > 0, np.exp2(np.ceil(np.log2(2.0 * np.maximum(capacity, 1)))), 0).astype(np.int64)
     widest = int(sizes.max(initial=1))
     return Patterns(
         used=np.zeros(len(sizes), dtype=np.int64),
         capacity=capacity,
+        limited=(capacity > 0) & (capacity < possible),
         first=offsets(capacity)[:-1],
         row_ptr=offsets(capacity * sizes)[:-1],
         table_ptr=offsets(slots),
@@ -73,11 +75,6 @@ def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int)
         since=np.zeros(len(sizes), dtype=np.int64),
         work=np.zeros(widest * (widest + 3) + 1),
     )
-
-
-def possible_patterns(layout: Layout) -> NDArray[np.int64]:
-    """How many patterns each node's parents can show (cut at 2^40)."""
-    return np.left_shift(1, np.minimum(named_parents(layout), 40))
 
 
 def grown(layout: Layout, old: Patterns, nonlinear: NDArray[np.bool_]) -> Patterns:
@@ -95,10 +92,9 @@ def grown(layout: Layout, old: Patterns, nonlinear: NDArray[np.bool_]) -> Patter
     return new
 
 
-def rows_that_fit(layout: Layout, patterns: Patterns) -> int:
+def rows_that_fit(patterns: Patterns) -> int:
     """How many rows can be taken in for sure; 0: some node could run out of room at its next row."""
-    limited = (patterns.capacity > 0) & (patterns.capacity < possible_patterns(layout))
-    return int((patterns.capacity - patterns.used)[limited].min(initial=1 << 40))
+    return int((patterns.capacity - patterns.used).min(initial=1 << 40, where=patterns.limited))
 
 
 @kernel

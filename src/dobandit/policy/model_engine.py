@@ -39,13 +39,12 @@ from dobandit.policy.engine import (
     copied,
     without_helpers,
 )
+from dobandit.policy.insurance import own_of
 from dobandit.policy.intervals import target_interval
 from dobandit.policy.model_rounds import (
-    Linking,
     ModelPlan,
     learn_batches,
     learn_rounds,
-    linking,
     propose_action,
     run_rounds,
     score_actions,
@@ -96,7 +95,6 @@ class ModelEngine(Engine):
         )
         self._plans: dict[tuple[int, ...], ModelPlan] = {}
         self._expected: tuple[int, tuple[Pending, ...], State | None] = (0, (), None)
-        self._links: Linking | None = None
 
     @property
     def rounds(self) -> int:
@@ -322,18 +320,10 @@ class ModelEngine(Engine):
             self.state, room = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
             part = slice(done, done + room)
             chance = draws.world[part], draws.policy[part]
-            links = self._links_in(world)
-            run_rounds(links.calls, links.stage, world.arrays, tape, *chance, codes[part])
+            run_rounds(self.plan, self.state, own_of(self.plan.oracle), world.arrays, tape, *chance, codes[part])
             done += room
             if done >= len(draws.world):
                 return
-
-    def _links_in(self, world: World) -> Linking:
-        """Found once for a plan and a state."""
-        plan, known = self.plan, self._links
-        if known is None or known.plan is not plan or known.state is not self.state:
-            known = self._links = linking(plan, self.state, world.arrays, np.zeros(self.draws))
-        return known
 
 
 def never_written(part: Any) -> Iterator[NDArray[Any]]:
