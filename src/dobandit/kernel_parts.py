@@ -11,19 +11,14 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-import numba.core.cgutils
-import numba.core.datamodel
-import numba.core.imputils
-import numba.core.pythonapi
-import numba.core.typing.templates
 from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils, datamodel, imputils, pythonapi, types
+from numba.core.typing import templates
 
-_numba: Any = numba.core
-_build: Any = numba.core.cgutils
 _int, _word = ir.IntType(32), ir.IntType(64)
 
 
-class Parts(_numba.types.Type):  # type: ignore[misc]
+class Parts(types.Type):  # type: ignore[misc]
     """Numba's type of a named tuple that is handed over by its place."""
 
     def __init__(self, instance_class: Any, of: tuple[Any, ...]) -> None:
@@ -43,12 +38,12 @@ class Parts(_numba.types.Type):  # type: ignore[misc]
 
 def by_place(numba_type: Any) -> Any:
     """The type under which kernels take values of a type of Numba's: its own, except for named tuples."""
-    if isinstance(numba_type, _numba.types.BaseNamedTuple):
+    if isinstance(numba_type, types.BaseNamedTuple):
         return Parts(numba_type.instance_class, tuple(by_place(one) for one in numba_type))
     return numba_type
 
 
-class PartsModel(_numba.datamodel.models.PrimitiveModel):  # type: ignore[misc]
+class PartsModel(datamodel.models.PrimitiveModel):  # type: ignore[misc]
     """A pointer to words of eight bytes. A part begins at `offsets[i]`; a named tuple within a named tuple stands there
     itself. The pointer says nothing of the parts: a type of all of them would stand in every line that reads one."""
 
@@ -69,7 +64,7 @@ def _words(kind: Any) -> int:
     return 1
 
 
-class PartOfParts(_numba.typing.templates.AttributeTemplate):  # type: ignore[misc]
+class PartOfParts(templates.AttributeTemplate):  # type: ignore[misc]
     """What `parts.name` is."""
 
     key = Parts
@@ -84,7 +79,7 @@ def read_part(context: Any, builder: Any, of: Parts, place: Any, name: str) -> A
     part = _part(context, builder, of, place, at)
     if isinstance(of.types[at], Parts):
         return part
-    return _numba.imputils.impl_ret_borrowed(context, builder, of.types[at], builder.load(part))
+    return imputils.impl_ret_borrowed(context, builder, of.types[at], builder.load(part))
 
 
 def _part(context: Any, builder: Any, of: Parts, place: Any, at: int) -> Any:
@@ -96,22 +91,22 @@ def _part(context: Any, builder: Any, of: Parts, place: Any, at: int) -> Any:
 
 def write_parts(of: Parts, value: Any, c: Any) -> Any:
     """The code that writes Python's named tuple to memory that lasts as long as the call."""
-    place = _build.alloca_once(c.builder, _word, size=_int(c.context.data_model_manager[of].words))
-    return _numba.pythonapi.NativeValue(place, is_error=_write(of, value, c, place))
+    place = cgutils.alloca_once(c.builder, _word, size=_int(c.context.data_model_manager[of].words))
+    return pythonapi.NativeValue(place, is_error=_write(of, value, c, place))
 
 
 def _write(of: Parts, value: Any, c: Any, place: Any) -> Any:
     """Returns whether anything failed, with Python's error set. A call that writes one array in its place is all the
     code that it takes: with Numba's own, which checks each array by itself and copies it, most of the time of
     compiling went into the arguments."""
-    failed = misfit = _build.false_bit
+    failed = misfit = cgutils.false_bit
     for i, one in enumerate(of.types):
         part, there = c.pyapi.tuple_getitem(value, i), _part(c.context, c.builder, of, place, i)
         if isinstance(one, Parts):
             failed = c.builder.or_(failed, _write(one, part, c, there))
-        elif isinstance(one, _numba.types.Array):
+        elif isinstance(one, types.Array):
             code = c.pyapi.numba_array_adaptor(part, c.builder.bitcast(there, c.pyapi.voidptr))
-            misfit = c.builder.or_(misfit, _build.is_not_null(c.builder, code))
+            misfit = c.builder.or_(misfit, cgutils.is_not_null(c.builder, code))
         else:
             native = c.unbox(one, part)
             c.builder.store(native.value, there)
@@ -121,7 +116,7 @@ def _write(of: Parts, value: Any, c: Any, place: Any) -> Any:
     return c.builder.or_(failed, misfit)
 
 
-_numba.datamodel.register_default(Parts)(PartsModel)
-_numba.typing.templates.infer_getattr(PartOfParts)
-_numba.imputils.lower_getattr_generic(Parts)(read_part)
-_numba.pythonapi.unbox(Parts)(write_parts)
+datamodel.register_default(Parts)(PartsModel)
+templates.infer_getattr(PartOfParts)
+imputils.lower_getattr_generic(Parts)(read_part)
+pythonapi.unbox(Parts)(write_parts)

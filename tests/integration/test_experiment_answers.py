@@ -52,7 +52,7 @@ def test_recommend(name):
     # By hand: no set of those that the policy compares has a larger estimate.
     if name != "search":
         values = [learner.expected(action.named(learner.graph)) for action in listed(learner.engine.actions())]
-        tried = values if name not in ARMS else [v for v, n in zip(values, learner.engine.state.plays) if n]  # noqa: B905
+        tried = values if name not in ARMS else [v for v, n in zip(values, learner.engine.state.plays[0]) if n]  # noqa: B905
         assert best.value == pytest.approx(max(tried), abs=1e-12)
     for names in combinations(experiment.graph.controllable, 3):
         if not {"X6"} <= set(names) and name == "rules":
@@ -207,7 +207,7 @@ def kl_index(mean, count, level):
 def check_arms(shown, engine, under_way, usable, scale, kl=False):
     """The two best of the arms that could be played, by the formula."""
     index, graph = {}, engine.problem.graph
-    for row, plays, total in zip(listed(engine.actions()), engine.state.plays, engine.state.total, strict=True):
+    for row, plays, total in zip(listed(engine.actions()), engine.state.plays[0], engine.state.total[0], strict=True):
         if not usable.issuperset(row.ids):
             continue
         mean, more = total / plays if plays else 0.5, under_way.count(row)

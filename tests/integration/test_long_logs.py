@@ -14,7 +14,7 @@ from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.experiment.status_sums import StatusSums
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage.sql import SQLStorage
-from dobandit.policy import arms
+from dobandit.policy import own_outcomes
 from dobandit.policy.engine import Action, Rounds, no_context
 from dobandit.policy.learner import Learner
 from helpers.experiments import Clock, again, case, flat, make, numbered, played
@@ -274,7 +274,7 @@ def test_explaining_goes_on_from_what_was_kept_on_the_way(tmp_path, monkeypatch,
 def test_each_action_of_a_log_is_read_once(monkeypatch):
     graph = CausalGraph([("a", "y"), ("b", "y")], target="y")
     engine, read = UCB().start(graph, budget=1).engine, []
-    monkeypatch.setattr(arms, "Action", lambda *parts: read.append(parts) or Action(*parts))
+    monkeypatch.setattr(own_outcomes, "Action", lambda *parts: read.append(parts) or Action(*parts))
     a, b, y = (graph.nodes.index(name) + 1 for name in "aby")
     values, was_set = np.ones((400, 4)), np.zeros((400, 4), dtype=bool)
     values[:, y] = np.arange(400) % 5 / 7

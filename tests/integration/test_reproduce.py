@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit.simulation import beyond
-from dobandit.simulation.beyond import BUDGETS, WORLDS, believed, extended_study
-from dobandit.simulation.reproduce import PUBLISHED, compare, paper_study
+from dobandit.simulation import reproduce
+from dobandit.simulation.reproduce import BUDGETS, PUBLISHED, WORLDS, believed, compare, extended_study, paper_study
 from dobandit.simulation.simulate import run_study
 from helpers.commands import dobandit
 from helpers.worlds import THOROUGH
@@ -142,7 +141,7 @@ def test_a_study_over_many_graphs_is_one_call():
 def test_reproduce_goes_beyond_the_paper(tmp_path, monkeypatch):
     """A table and a world with a graph that is not believed; `make thorough` draws the others too."""
     worlds = WORLDS if THOROUGH > 1 else {name: WORLDS[name] for name in ("interaction", "hidden-cause")}
-    monkeypatch.setattr(beyond, "WORLDS", worlds)
+    monkeypatch.setattr(reproduce, "WORLDS", worlds)
     done = dobandit("reproduce", "G4", "--beyond", "--replications", 1, "--out", tmp_path, "--json")
     document = json.loads(done.stdout)
     assert list(document["graphs"]["G4"]["policies"]) == [*PUBLISHED["G4"], "CausalUCB", "CausalTS"]

@@ -7,10 +7,8 @@ import pytest
 
 import dobandit as dob
 from dobandit.model.inference import expect
-from dobandit.oracle.common_worlds import WORLDS, CommonWorlds, thresholds
 from dobandit.oracle.greedy import greedy
-from dobandit.oracle.objectives import ByExpectation, objective_of
-from dobandit.oracle.options import Options
+from dobandit.oracle.objectives import WORLDS, ByExpectation, CommonWorlds, Options, objective_of, thresholds
 from dobandit.oracle.rules import Rules
 from dobandit.oracle.solve import Limits, allowed_actions
 from helpers.worlds import ARCTAN, quietly, random_bglm
@@ -198,7 +196,7 @@ def test_every_rule_is_kept_for_any_link(seed, kind, monkeypatch):
     rng = np.random.default_rng(100 + seed)
     if kind is CommonWorlds:
         monkeypatch.setattr("dobandit.oracle.objectives.EXACT_WORK", 0)
-        monkeypatch.setattr("dobandit.oracle.common_worlds.CommonWorlds.__init__.__defaults__", (300, 1))
+        monkeypatch.setattr("dobandit.oracle.objectives.CommonWorlds.__init__.__defaults__", (300, 1))
     for _ in range(25):
         model = quietly(random_bglm, rng, int(rng.integers(4, 9)))
         rules = random_rules(rng, model)

@@ -5,7 +5,7 @@ Given its parents' pattern v, node X is 1 with probability at most
 The value of a set is E[Y | do(S)] of the network with these conditional probabilities. It is at least the literal
 arg max of the paper's line 9 (docs/oracles.md has the two-line proof), and it needs no search over weights.
 It is exact: a table over the frontier (decided nodes that still have effects to come) is carried from node to node, for
-a block of sets at once (`columns`).
+a block of sets at once (`frontier`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined, kernel
+from dobandit.compiled import inlined
+from dobandit.estimation.statistics import dot, pattern_row
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.link_kernels import LinkArrays, link_value
-from dobandit.oracle.columns import columns_for, fill, forwards, hold_block
-from dobandit.oracle.frontier import Frontier
+from dobandit.oracle.frontier import Frontier, columns_for, fill, forwards, hold_block
 from dobandit.oracle.listing import Listing, pick_best, prepare, propose, score, score_prepared
+from dobandit.oracle.pattern_tables import quadratic
 
 
 class PerPattern(NamedTuple):
@@ -35,7 +36,6 @@ class PerPattern(NamedTuple):
     known: NDArray[np.float64]  # (depths, columns) value given to a node, NaN: free
     total: NDArray[np.float64]  # (columns,)
     row: NDArray[np.float64]  # (D,)
-    along: NDArray[np.float64]  # (D,)
 
 
 def per_pattern(graph: CausalGraph, listing: Listing, links: LinkArrays, frontier: Frontier) -> PerPattern:
@@ -51,44 +51,7 @@ def per_pattern(graph: CausalGraph, listing: Listing, links: LinkArrays, frontie
         np.full((len(listing.order), columns), math.nan),
         np.zeros(columns),
         np.zeros(max(widest, 1)),
-        np.zeros(max(widest, 1)),
     )
-
-
-@inlined
-def optimistic_probability(links: Any, v: int, lin: float, quad: float, rho: float) -> float:
-    """min(1, f(lin + rho sqrt(quad))), not below 0."""
-    return min(max(link_value(links, v, lin + rho * math.sqrt(max(quad, 0.0))), 0.0), 1.0)
-
-
-@kernel
-def fill_table(layout: Any, links: Any, plan: Any, theta: Any, inverse: Any, rho: float, v: int, depth: int) -> None:
-    """g_v for every pattern, in Gray-code order: flipping one parent updates A row in O(d)."""
-    start, at = layout.ptr[v], layout.square[v]
-    d = layout.ptr[v + 1] - start
-    first = 1 if d > 0 and layout.parent[start] == 0 else 0
-    lin = quad = 0.0
-    for j in range(d):
-        plan.row[j] = 0.0
-        plan.along[j] = inverse[at + j * d] if first else 0.0  # A e_0
-    if first:
-        plan.row[0] = 1.0
-        lin, quad = theta[start], inverse[at]
-    base, gray = plan.frontier.table_ptr[depth], 0
-    plan.table[base] = optimistic_probability(links, v, lin, quad, rho)
-    for step in range(1, plan.frontier.table_ptr[depth + 1] - base):
-        bit = 0
-        while not (step >> bit) & 1:
-            bit += 1
-        j = bit + first
-        sign = 1.0 - 2.0 * plan.row[j]
-        lin += sign * theta[start + j]
-        quad += 2.0 * sign * plan.along[j] + inverse[at + j * d + j]
-        for i in range(d):
-            plan.along[i] += sign * inverse[at + i * d + j]
-        plan.row[j] += sign
-        gray ^= 1 << bit
-        plan.table[base + gray] = optimistic_probability(links, v, lin, quad, rho)
 
 
 @inlined
@@ -119,9 +82,16 @@ def score_exactly(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> N
 @prepare.of(PerPattern)
 def fill_tables_of_bounds(plan: Any, layout: Any, state: Any, rho: Any) -> None:
     """g of every node, pattern by pattern."""
-    for depth in range(len(plan.listing.order)):
-        v = plan.listing.order[depth]
-        fill_table(layout, plan.links, plan, state.theta, state.stats.inverse, rho[v], v, depth)
+    theta, inverse, order, row = state.theta, state.stats.inverse, plan.listing.order, plan.row
+    for depth in range(len(order)):
+        v, base = order[depth], plan.frontier.table_ptr[depth]
+        d = layout.ptr[v + 1] - layout.ptr[v]
+        for pattern in range(plan.frontier.table_ptr[depth + 1] - base):
+            if d > 0:
+                pattern_row(layout, v, pattern, row)
+            reach = rho[v] * math.sqrt(max(quadratic(inverse, layout.square[v], row, d), 0.0))
+            p = link_value(plan.links, v, dot(row, 0, theta, layout.ptr[v], d) + reach)
+            plan.table[base + pattern] = min(max(p, 0.0), 1.0)
 
 
 @score.of(PerPattern)

@@ -43,8 +43,8 @@ class Insured(NamedTuple):
 
 def insured(joint: Any, context: NDArray[np.int32], target: int, nodes: int) -> Insured:
     """The oracle around another, before any round."""
-    count = len(joint.listing.values)
-    return Insured(joint.listing, joint, own_outcomes(context, target, count), np.zeros(count), np.zeros(nodes))
+    own = own_outcomes(context, target, joint.listing.actions)
+    return Insured(joint.listing, joint, own, np.zeros(len(own.sets)), np.zeros(nodes))
 
 
 def own_of(oracle: Any) -> OwnOutcomes:

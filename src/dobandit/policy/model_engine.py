@@ -49,7 +49,7 @@ from dobandit.policy.model_rounds import (
     run_rounds,
     score_actions,
 )
-from dobandit.policy.pending import expect
+from dobandit.policy.pending import expect_round
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, Tape
 from dobandit.policy.region import initialising, words_of
@@ -284,12 +284,12 @@ class ModelEngine(Engine):
 
     def _expect(self, state: State, fixed: Array, was_set: NDArray[np.bool_], size: int) -> State:
         """Take in what so many rounds of an action are expected to teach."""
-        plan, problem = self.plan, self.problem
-        means, row = np.ones(len(plan.rho)), np.zeros(len(state.stats.row))
-        sums = plan.layout, problem.link_arrays, plan.index, plan.thresholds, state.stats, state.clock
-        estimates = self.state.theta, self.state.stats.theta
+        plan, graph = self.plan, self.believed.graph
+        order = np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
+        means, row, squares = np.ones(len(plan.rho)), np.zeros(len(state.stats.row)), self.state.stats.theta
+        parts = plan.estimator, plan.layout, order, plan.index.initial, plan.thresholds, state, squares
         for _ in range(size):
-            expect(*sums, *estimates, fixed, was_set, means, row, not problem.continuous)
+            expect_round(*parts, fixed, was_set, means, row, not self.problem.continuous)
         return state
 
     # -- answers -------------------------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ class ModelEngine(Engine):
         self.play(world, recorder.tape, draws, _NOT_KEPT)
 
     def play(self, world: World, tape: Tape, draws: Draws, codes: NDArray[np.int8]) -> None:
-        """Compiled rounds; what is seen goes into `codes`, rows of a log (`policy.round_log`), where it has any."""
+        """Compiled rounds; what is seen goes into `codes`, rows of a log (`policy.recording`), where it has any."""
         done = 0
         while True:  # also without rounds, which only compiles
             self.state, room = rows_with_room(self.plan.estimator, self.plan.layout, self.state)

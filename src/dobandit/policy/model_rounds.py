@@ -18,9 +18,8 @@ from dobandit.estimation.statistics import Layout
 from dobandit.oracle.listing import IDLE, propose
 from dobandit.oracle.local_search import LocalSearch
 from dobandit.policy.own_outcomes import note_play
-from dobandit.policy.recording import record
+from dobandit.policy.recording import record, write_codes
 from dobandit.policy.region import end_round, initialising, set_radii
-from dobandit.policy.round_log import write_codes
 from dobandit.policy.world import act, linear_value, see_context
 
 _NO_DRAWS = np.zeros(0)
@@ -108,7 +107,7 @@ def run_rounds(
         act(world, ids, to, world_draws[t])
         expected = tape.expected[pattern, index] if listed else linear_value(world, ids, to)
         record(tape, pattern, index, expected, world.values[target])
-        note_play(own, listing.ids, pattern, index, world.values[target])
+        note_play(own, pattern, index, world.values[target])
         learn_rounds(
             plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds, state,
             world.row, world.row_set, world.once,
