@@ -17,12 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined
-from dobandit.estimation.statistics import dot, pattern_row
-from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.link_kernels import LinkArrays, link_value
 from dobandit.oracle.frontier import Frontier, columns_for, fill, forwards, hold_block
 from dobandit.oracle.listing import Listing, pick_best, prepare, propose, score, score_prepared
-from dobandit.oracle.pattern_tables import quadratic
 
 
 class PerPattern(NamedTuple):
@@ -35,23 +32,18 @@ class PerPattern(NamedTuple):
     weight: NDArray[np.float64]  # (states, columns) their probabilities
     known: NDArray[np.float64]  # (depths, columns) value given to a node, NaN: free
     total: NDArray[np.float64]  # (columns,)
-    row: NDArray[np.float64]  # (D,)
+    lin: NDArray[np.float64]  # (patterns of the widest node,) v . theta
+    quad: NDArray[np.float64]  # (patterns of the widest node,) v' M^+ v
 
 
-def per_pattern(graph: CausalGraph, listing: Listing, links: LinkArrays, frontier: Frontier) -> PerPattern:
+def per_pattern(listing: Listing, links: LinkArrays, frontier: Frontier) -> PerPattern:
     """The oracle for the actions of a list."""
-    widest, states = int(np.diff(graph.arrays.parent_ptr).max(initial=1)), int(frontier.state_ptr[-1])
+    patterns, states = frontier.table_ptr, int(frontier.state_ptr[-1])
     columns = columns_for(len(listing.values), states)
-    return PerPattern(
-        listing,
-        links,
-        frontier,
-        np.zeros(int(frontier.table_ptr[-1])),
-        np.zeros((states, columns)),
-        np.full((len(listing.order), columns), math.nan),
-        np.zeros(columns),
-        np.zeros(max(widest, 1)),
-    )
+    known = np.full((len(listing.order), columns), math.nan)
+    lin, quad = np.zeros((2, int(np.diff(patterns).max(initial=1))))
+    table, weight, total = np.zeros(int(patterns[-1])), np.zeros((states, columns)), np.zeros(columns)
+    return PerPattern(listing, links, frontier, table, weight, known, total, lin, quad)
 
 
 @inlined
@@ -81,17 +73,25 @@ def score_exactly(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> N
 
 @prepare.of(PerPattern)
 def fill_tables_of_bounds(plan: Any, layout: Any, state: Any, rho: Any) -> None:
-    """g of every node, pattern by pattern."""
-    theta, inverse, order, row = state.theta, state.stats.inverse, plan.listing.order, plan.row
-    for depth in range(len(order)):
-        v, base = order[depth], plan.frontier.table_ptr[depth]
-        d = layout.ptr[v + 1] - layout.ptr[v]
-        for pattern in range(plan.frontier.table_ptr[depth + 1] - base):
-            if d > 0:
-                pattern_row(layout, v, pattern, row)
-            reach = rho[v] * math.sqrt(max(quadratic(inverse, layout.square[v], row, d), 0.0))
-            p = link_value(plan.links, v, dot(row, 0, theta, layout.ptr[v], d) + reach)
-            plan.table[base + pattern] = min(max(p, 0.0), 1.0)
+    """g of every node: v . theta and v' M^+ v of a pattern follow from those of the pattern without its last parent."""
+    theta, inverse, lin, quad = state.theta, state.stats.inverse, plan.lin, plan.quad
+    for depth in range(len(plan.listing.order)):
+        v, base = plan.listing.order[depth], plan.frontier.table_ptr[depth]
+        start, at, patterns = layout.ptr[v], layout.square[v], plan.frontier.table_ptr[depth + 1] - base
+        d = layout.ptr[v + 1] - start
+        first = 1 if d > 0 and layout.parent[start] == 0 else 0
+        lin[0], quad[0] = (theta[start], inverse[at]) if first else (0.0, 0.0)
+        for j in range(first, d):
+            half, row = 1 << (j - first), at + j * d
+            for rest in range(half):
+                cross = inverse[row] if first else 0.0
+                for i in range(first, j):
+                    cross += inverse[row + i] * ((rest >> (i - first)) & 1)
+                lin[half + rest] = lin[rest] + theta[start + j]
+                quad[half + rest] = quad[rest] + inverse[row + j] + 2.0 * cross
+        for k in range(patterns):
+            p = link_value(plan.links, v, lin[k] + rho[v] * math.sqrt(max(quad[k], 0.0)))
+            plan.table[base + k] = min(max(p, 0.0), 1.0)
 
 
 @score.of(PerPattern)
