@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Unless it is said not to be, whatever a kernel calls that is merged into its callers is merged into them, too.
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, "forceinline": False}
 # The packages with kernels: an edit elsewhere leaves the compiled ones as they are.
-_WITH_KERNELS = ("model", "estimation", "oracle", "policy")
+WITH_KERNELS = ("model", "estimation", "oracle", "policy")
 
 
 def kernel(function: F) -> F:
@@ -132,7 +132,7 @@ def _drop_stale_cache() -> None:
     package = Path(__file__).parent
     digest = hashlib.sha256()
     own = [package / f"{name}.py" for name in ("compiled", "inner_kernels", "kernel_parts")]
-    for source in sorted([*own, *(one for name in _WITH_KERNELS for one in (package / name).rglob("*.py"))]):
+    for source in sorted([*own, *(one for name in WITH_KERNELS for one in (package / name).rglob("*.py"))]):
         status = source.stat()
         digest.update(f"{source.relative_to(package)} {status.st_mtime_ns} {status.st_size}\n".encode())
     stamp, now = package / "__pycache__" / "kernels.stamp", digest.hexdigest()

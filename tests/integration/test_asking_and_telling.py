@@ -16,8 +16,8 @@ from dobandit.errors import (
     InterventionError,
     ObservationError,
 )
-from dobandit.policy.arms import ArmsEngine
 from helpers.experiments import CASES, G4, SMOOTH, TWINS, Clock, again, case, drawn, make, refused, said, whole_log
+from helpers.foreign import ThompsonArms, ThompsonEngine
 
 pytestmark = pytest.mark.usefixtures("one_of_many")
 
@@ -106,7 +106,7 @@ def test_refusals_store_nothing(storage):
 
 def test_a_refused_ask_undoes_what_it_had_handed_out(storage, monkeypatch):
     clock = Clock(0.0)
-    experiment = make(storage, policy=dob.UCB(), clock=clock)
+    experiment = make(storage, policy=ThompsonArms(), clock=clock)
     experiment.ask(lease=10)
     clock.now = 20.0
     expired = whole_log(experiment)
@@ -115,7 +115,7 @@ def test_a_refused_ask_undoes_what_it_had_handed_out(storage, monkeypatch):
         raise InterventionError("no set")
 
     with monkeypatch.context() as patched:  # the expired trial is handed out again, and then there is no other
-        patched.setattr(ArmsEngine, "choose", fails)
+        patched.setattr(ThompsonEngine, "choose", fails)
         refused(InterventionError, lambda: experiment.ask(n=2), "no set")
     assert whole_log(experiment) == expired
     assert again(experiment, clock).ask().issued == 2

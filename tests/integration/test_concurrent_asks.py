@@ -1,17 +1,19 @@
 """Nothing slow is done while others wait for a log; and its files."""
 
 import os
+import signal
 import threading
 import time
 
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
+from pyarrow.parquet import read_metadata
 
-from dobandit.experiment.export import csv_parts
-from dobandit.experiment.replayed_learner import ReplayedLearner
+from dobandit.experiment.export import csv_parts, write_parquet
 from dobandit.experiment.storage import open_storage
 from helpers import forked
 from helpers.experiments import again, make, numbered
+from helpers.foreign import ThompsonArms, ThompsonEngine
 
 # -- locks -----------------------------------------------------------------------------------------------------------
 
@@ -21,15 +23,15 @@ class Thinking:
 
     def __init__(self, monkeypatch, meanwhile, times=1):
         self.calls, self.free = 0, []
-        plain = ReplayedLearner.situation
+        plain = ThompsonEngine.choose
 
-        def situation(replica, *arguments):
+        def choose(engine, now):
             self.calls += 1
             if self.calls <= times:
                 self.free.append(in_time(meanwhile))
-            return plain(replica, *arguments)
+            return plain(engine, now)
 
-        monkeypatch.setattr(ReplayedLearner, "situation", situation)
+        monkeypatch.setattr(ThompsonEngine, "choose", choose)
 
 
 def in_time(run):
@@ -42,7 +44,7 @@ def in_time(run):
 
 def test_others_write_while_a_choice_is_made(storage, monkeypatch):
     """A trial is told meanwhile: the choice stands, and the log says what it was based on."""
-    asker = make(storage)
+    asker = make(storage, policy=ThompsonArms())
     worker = again(asker)
     held = worker.ask()
     thinking = Thinking(monkeypatch, lambda: worker.tell(held, {"Y": 1}))
@@ -56,20 +58,20 @@ def test_others_write_while_a_choice_is_made(storage, monkeypatch):
 
 def test_a_lost_race_is_chosen_anew(storage, monkeypatch):
     """What is added meanwhile takes the number: the choice is that of an experiment in which it came first."""
-    asker = make(storage)
+    asker = make(storage, policy=ThompsonArms())
     worker = again(asker)
     thinking = Thinking(monkeypatch, lambda: worker.record({"X3": 1}, {"X2": 1, "X4": 0, "X5": 1, "Y": 1}))
     trial = asker.ask()
     assert thinking.free == [True]
     assert thinking.calls == 2
-    alone = make(name="alone")
+    alone = make(name="alone", policy=ThompsonArms())
     alone.record({"X3": 1}, {"X2": 1, "X4": 0, "X5": 1, "Y": 1})
     assert trial == alone.ask()
 
 
 def test_nobody_loses_for_ever(tmp_path, monkeypatch):
     """Who lost too often keeps the others out."""
-    asker = make(open_storage(str(tmp_path / "spring.db")))
+    asker = make(open_storage(str(tmp_path / "spring.db")), policy=ThompsonArms())
     worker = again(asker)
     thinking = Thinking(monkeypatch, lambda: worker.record({}, {"Y": 1}), times=3)
     assert asker.ask().number == 3
@@ -147,7 +149,9 @@ def test_a_child_that_is_forked_while_another_thread_compiles():
     begun.wait(30)
     child = os.fork()
     if child == 0:
-        os._exit(0 if global_compiler_lock._lock.acquire(blocking=False) else 1)
+        signal.alarm(20)  # which ends a child that waits for ever
+        global_compiler_lock.acquire()
+        os._exit(0)
     at_work.join()
     assert os.waitpid(child, 0)[1] == 0
 
@@ -155,24 +159,22 @@ def test_a_child_that_is_forked_while_another_thread_compiles():
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_export_is_written_bit_by_bit(tmp_path, monkeypatch):
+def test_an_export_is_written_bit_by_bit(tmp_path):
     experiment = make()
     experiment.import_history(numbered([({"X3": 1}, {"Y": i % 2}) for i in range(300)]))
-    whole = experiment.to_csv()
-    monkeypatch.setattr("dobandit.experiment.export._AT_ONCE", 1000)
-    monkeypatch.setattr("dobandit.experiment.export._GROUP", 70)
-    parts = list(csv_parts(experiment.log.stored_trials(), experiment.columns))
-    assert len(parts) > 10
-    assert max(map(len, parts)) < 2000
-    assert "".join(parts) == whole
+    trials, whole = list(experiment.log.stored_trials()) * 70, experiment.to_csv()
+    parts = list(csv_parts(trials, experiment.columns))
+    assert len(parts) > 1
+    assert max(map(len, parts)) < 1.1 * 2**20
+    heading, rows = whole.split("\n", 1)
+    assert "".join(parts) == f"{heading}\n{rows * 70}"
+    write_parquet(trials, experiment.columns, tmp_path / "long.parquet")
+    assert [read_metadata(tmp_path / "long.parquet").row_group(i).num_rows for i in (0, 1)] == [20_000, 1_000]
     experiment.to_csv(tmp_path / "log.csv")
     assert (tmp_path / "log.csv").read_text() == whole
     experiment.to_csv(tmp_path / "log.csv.gz")
-    copies = [tmp_path / "log.csv", tmp_path / "log.csv.gz"]
-    if pytest.importorskip("pyarrow"):
-        experiment.to_parquet(tmp_path / "log.parquet")
-        copies.append(tmp_path / "log.parquet")
-    for copy in copies:
+    experiment.to_parquet(tmp_path / "log.parquet")
+    for copy in (tmp_path / "log.csv", tmp_path / "log.csv.gz", tmp_path / "log.parquet"):
         other = make(name=copy.name)
         other.import_history(str(copy))
         assert [row["observation"] for row in other.trials()] == [row["observation"] for row in experiment.trials()]

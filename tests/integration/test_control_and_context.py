@@ -11,8 +11,8 @@ from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment.replayed_learner import batches_of, trial_draws
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
-from dobandit.policy.model_engine import ModelEngine
 from helpers.experiments import CASES, Clock, knowledge, said, settings_of
+from helpers.foreign import ThompsonArms, ThompsonEngine
 from helpers.storages import id_of
 
 FUNNEL = dob.CausalGraph(
@@ -167,9 +167,9 @@ def test_seen_not_set():
 
 
 def test_the_engine_is_told_the_context(monkeypatch):
-    experiment, seen = make(MOBILE, policy=dob.BLMLR(radius_scale=0.1)), []
-    plain = ModelEngine.choose
-    monkeypatch.setattr(ModelEngine, "choose", lambda self, now: seen.append(now) or plain(self, now))
+    experiment, seen = make(MOBILE, policy=ThompsonArms()), []
+    plain = ThompsonEngine.choose
+    monkeypatch.setattr(ThompsonEngine, "choose", lambda self, now: seen.append(now) or plain(self, now))
     experiment.ask(context={"mobile": 0}, size=30)
     experiment.ask(context={"mobile": 1}, available=["email"])
     at = 1 + experiment.columns.names.index("mobile")

@@ -1,5 +1,6 @@
 """Creating, opening, renaming and deleting experiments, over every storage where the storage can matter."""
 
+import json
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,14 +10,7 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit.errors import (
-    DobanditError,
-    DobanditWarning,
-    ExperimentError,
-    InterventionError,
-    ModelError,
-    PolicyError,
-)
+from dobandit.errors import DobanditError, DobanditWarning, ExperimentError, InterventionError, ModelError, PolicyError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import Policy
 from helpers.experiments import FAST, G4, LOGISTIC, TWINS, again, knowledge, make, refused
@@ -248,3 +242,10 @@ def test_memory_is_shared_in_a_process():
     assert dob.open_experiment(name, "memory").ask().number == 1
     refused(ExperimentError, lambda: dob.create_experiment(name, G4.graph, 2, storage="memory"), "name")
     dob.delete_experiment(name, "memory")
+
+
+def test_a_definition_is_the_same_when_it_is_opened_again():
+    experiment = make(policy=dob.CausalUCB(), costs={"X4": 2.0, "X2": 1.5}, total_cost=3.0)
+    there, here = again(experiment).definition, experiment.definition
+    assert json.dumps(there.document) == json.dumps(here.document)
+    assert (there.problem, there.policy) == (here.problem, here.policy)

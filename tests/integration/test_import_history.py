@@ -12,7 +12,7 @@ import pytest
 
 import dobandit as dob
 from dobandit.client import values
-from dobandit.errors import ParseError
+from dobandit.errors import ExperimentError, ParseError
 from dobandit.experiment.storage import MemoryStorage
 from helpers.experiments import knowledge, said
 
@@ -274,3 +274,34 @@ def test_trial_numbers_that_are_refused(text, words):
     with pytest.raises(ParseError, match=words):
         experiment.import_history(io.StringIO(text))
     assert experiment.trials() == []
+
+
+# -- what an experiment begins with ---------------------------------------------------------------------------------
+
+ROWS = [{"do:email": i % 2, "email": i % 2, "coupon": 0, "visit": i % 3 % 2, "buy": i % 5 % 2} for i in range(60)]
+
+
+def test_a_history_is_taken_in_once():
+    words = {"storage": MemoryStorage(), "history": ROWS, "if_exists": "open"}
+    first, again = make(**words), make(**words)
+    assert again.status().rounds == first.status().rounds == len(ROWS)
+    again.tell(again.ask().number, {"visit": 1, "buy": 0})
+    assert make(**words).status().rounds == len(ROWS) + 1
+    with pytest.raises(ExperimentError, match="has begun with other rounds"):
+        make(**{**words, "history": ROWS[:-1]})
+
+
+def test_a_bad_history_leaves_no_experiment():
+    storage = MemoryStorage()
+    with pytest.raises(ParseError, match="visit"):
+        make(storage=storage, history=[{"email": 0, "coupon": 0, "buy": 1}])
+    assert not dob.list_experiments(storage)
+
+
+def test_a_history_survives_a_restart(tmp_path):
+    storage = f"sqlite:///{tmp_path / 'log.db'}"
+    with make(storage=storage, history=ROWS) as experiment:
+        before = experiment.recommend()
+    with dob.open_experiment("spring", storage) as experiment:
+        assert experiment.recommend() == before
+        assert {trial["source"] for trial in experiment.trials()} == {"imported"}

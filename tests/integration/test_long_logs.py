@@ -9,15 +9,13 @@ import pytest
 
 from dobandit import UCB, CausalGraph
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment import accumulator, checkpoints
 from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.experiment.status_sums import StatusSums
 from dobandit.experiment.storage import open_storage
 from dobandit.experiment.storage.sql import SQLStorage
-from dobandit.policy import own_outcomes
 from dobandit.policy.engine import Action, Rounds, no_context
-from dobandit.policy.learner import Learner
-from helpers.experiments import Clock, again, case, flat, make, numbered, played
+from dobandit.testing.stored import add
+from helpers.experiments import Clock, again, case, flat, make, numbered, played, rounds_learned
 from helpers.storages import id_of
 
 
@@ -78,6 +76,12 @@ def read(monkeypatch):
     return rows
 
 
+def add_copies(experiment, count):
+    """As many trials more as the last one, which was recorded."""
+    trials = experiment.storage.counters(id_of(experiment))[0]
+    add(experiment.storage, id_of(experiment), *[experiment.log.stored_trial(trials - 1)] * count)
+
+
 ANSWERS = {
     "status": lambda e: e.status(),
     "best_observed": lambda e: e.best_observed(),
@@ -107,23 +111,23 @@ def test_an_answer_reads_what_is_new(tmp_path, read, name):
     experiment.close()
 
 
-def test_a_status_of_a_log_that_nobody_has_open_reads_little(tmp_path, read, monkeypatch):
-    monkeypatch.setattr("dobandit.experiment.status_sums.EVERY", 20)
-    storage = open_storage(str(tmp_path / "spring.db"))
-    experiment = make(storage)
-    experiment.import_history([({"X3": 1}, {"Y": i % 2}) for i in range(45)])
+def test_a_status_of_a_log_that_nobody_has_open_reads_little(tmp_path, read):
+    """The sums are kept at every thousandth trial that is closed."""
+    experiment = make(open_storage(str(tmp_path / "spring.db")))
+    experiment.record({"X3": 1}, {"Y": 1})
+    add_copies(experiment, 1990)
     for i in range(30):
         experiment.tell(experiment.ask(), {"Y": i % 2})
     read.clear()
     status = again(experiment).status()
-    assert sum(read.values()) < 2 * 20
+    assert sum(read.values()) < 2 * 30
     assert status == experiment.status()
     experiment.close()
 
 
 @pytest.mark.filterwarnings("ignore:just these rounds were imported before")
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_a_log_that_is_read_in_parts_teaches_the_same(kind, tmp_path, request, monkeypatch):
+def test_a_log_that_is_read_in_parts_teaches_the_same(kind, tmp_path, request):
     """To the last bit, wherever the parts end."""
     storage = open_storage(str(tmp_path / "spring.db") if kind == "sqlite" else request.getfixturevalue("database"))
     experiment = make(storage)
@@ -137,10 +141,10 @@ def test_a_log_that_is_read_in_parts_teaches_the_same(kind, tmp_path, request, m
     one_by_one = ReplayedLearner(experiment.definition, experiment.columns)
     for trial in storage.closed_since(id_of(experiment), 0):
         one_by_one.add([trial])
-    for part in (7, 16, 1000):
-        monkeypatch.setattr("dobandit.experiment.accumulator.PART", part)
+    for part in (7, 16, 100):
         replica = ReplayedLearner(experiment.definition, experiment.columns)
-        replica.follow(storage, id_of(experiment), 100)
+        while replica.position < 100:
+            replica.follow(storage, id_of(experiment), min(replica.position + part, 100))
         assert (replica.position, replica.doubts) == (100, one_by_one.doubts)
         assert flat(replica.learner.engine.state) == flat(one_by_one.learner.engine.state)
     then = ReplayedLearner(experiment.definition, experiment.columns)
@@ -171,11 +175,12 @@ def row_rounds(row):
 
 
 @pytest.mark.parametrize("name", ["random", "continuous"])
-def test_the_sums_of_a_status(name, monkeypatch):
+def test_the_sums_of_a_status(name):
     """By hand from the rows, in this object, in one that is new, and in one that finds sums that were kept."""
-    monkeypatch.setattr("dobandit.experiment.status_sums.EVERY", 7)
     clock = Clock()
     experiment = case(name, clock=clock, lease=5.0)
+    experiment.record({}, {"Y": 1})
+    add_copies(experiment, 990)
     for i in range(24):
         trial = experiment.ask()
         clock.now += 6.0 if i % 6 == 0 else 1.0
@@ -192,32 +197,31 @@ def test_the_sums_of_a_status(name, monkeypatch):
             status, expected = experiment.status(), plain_status(experiment.trials(), clock.now)
             assert {key: getattr(status, key) for key in expected} == pytest.approx(expected, rel=1e-15)
             assert again(experiment, clock).status() == status
-    assert experiment.storage.tally(id_of(experiment))[0] >= 14
+    assert experiment.storage.tally(id_of(experiment))[0] >= 1000
     experiment.storage.keep_tally(id_of(experiment), 10**6, "{not what we wrote")
     assert StatusSums.kept_in(experiment.storage, id_of(experiment), experiment.columns).position == 0
     assert again(experiment, clock).status() == experiment.status()
 
 
-def test_a_status_says_how_far_it_is(storage, monkeypatch):
+def test_a_status_says_how_far_it_is(storage):
     """Where a log has to be added up that nobody has added up before."""
     experiment, seen = make(storage), []
-    for i in range(25):
-        experiment.record({}, {"Y": i % 2})
-    monkeypatch.setattr("dobandit.experiment.accumulator.PART", 10)
+    experiment.record({}, {"Y": 1})
+    add_copies(experiment, 20_499)
     assert again(experiment).status(lambda *at: seen.append(at)) == experiment.status()
-    assert seen == [(10, 25), (20, 25)]
+    assert seen == [(10_000, 20_500), (20_000, 20_500)]
 
 
 def test_sums_that_may_not_be_kept_are_not_missed(tmp_path, monkeypatch):
     def refusing(*_):
         raise StorageError("no")
 
-    monkeypatch.setattr("dobandit.experiment.status_sums.EVERY", 2)
     monkeypatch.setattr(SQLStorage, "keep_tally", refusing)
     experiment = make(open_storage(str(tmp_path / "spring.db")))
-    for _ in range(5):
-        experiment.record({"X3": 1}, {"Y": 1})
-    assert experiment.status().told == 5
+    experiment.record({"X3": 1}, {"Y": 1})
+    add_copies(experiment, 998)
+    experiment.record({"X3": 1}, {"Y": 1})
+    assert experiment.status().told == 1000
     experiment.close()
 
 
@@ -225,13 +229,17 @@ def test_a_tell_is_told_whatever_becomes_of_the_sums(monkeypatch):
     def failing(*_):
         raise StorageError("damaged")
 
-    monkeypatch.setattr("dobandit.experiment.status_sums.EVERY", 1)
-    monkeypatch.setattr(StatusSums, "follow", failing)
     experiment = make()
-    assert experiment.tell(experiment.ask(), {"Y": 1}).repeated is False
-    assert experiment.record({}, {"Y": 1}) == 1
-    assert experiment.import_history([({}, {"Y": 1})] * 3) == range(2, 5)
-    assert [row["state"] for row in experiment.trials()] == ["told"] * 5
+    experiment.record({}, {"Y": 1})
+    add_copies(experiment, 998)
+    trial = experiment.ask()
+    monkeypatch.setattr(StatusSums, "follow", failing)
+    assert experiment.tell(trial, {"Y": 1}).repeated is False
+    add_copies(experiment, 999)
+    assert experiment.record({}, {"Y": 1}) == 1999
+    add_copies(experiment, 999)
+    assert experiment.import_history([({}, {"Y": 1})]) == range(2999, 3000)
+    assert {row["state"] for row in experiment.trials()} == {"told"}
 
 
 def test_explaining_counts_what_was_under_way(tmp_path):
@@ -252,36 +260,29 @@ def test_explaining_counts_what_was_under_way(tmp_path):
 
 @pytest.mark.parametrize("name", ["ucb", "causal-auto"])
 def test_explaining_goes_on_from_what_was_kept_on_the_way(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(checkpoints, "MOST", 4)
-    monkeypatch.setattr(accumulator, "PART", 6)
-    experiment = played(name, 50, open_storage(str(tmp_path / "spring.db")))
-    learned = []
-    plain = Learner.take
-    monkeypatch.setattr(Learner, "take", lambda self, rounds: learned.append(len(rounds.counts)) or plain(self, rounds))
-    reader = again(experiment)
+    experiment = played(name, 70, open_storage(str(tmp_path / "spring.db")))
+    learned, reader = rounds_learned(monkeypatch), again(experiment)
     assert reader.recommend() == experiment.recommend()
     kept = [one.position for one in reader.log.state.checkpoints.kept]
-    assert 2 <= len(kept) <= 4
-    apart = max(b - a for a, b in pairwise([0, *kept, 50]))
-    for number in (49, 3, 30, 31, 12):
+    assert 32 <= len(kept) <= 64
+    apart = max(b - a for a, b in pairwise([0, *kept, 70]))
+    for number in (69, 3, 30, 31, 12):
         learned.clear()
         found = reader.explain(number)
-        assert sum(learned) <= apart < 50
+        assert sum(learned) <= apart < 5
         assert found == again(experiment).explain(number)  # which begins at the beginning
     experiment.close()
 
 
-def test_each_action_of_a_log_is_read_once(monkeypatch):
+def test_estimates_of_arms_are_sums_in_the_order_of_the_log():
     graph = CausalGraph([("a", "y"), ("b", "y")], target="y")
-    engine, read = UCB().start(graph, budget=1).engine, []
-    monkeypatch.setattr(own_outcomes, "Action", lambda *parts: read.append(parts) or Action(*parts))
+    engine = UCB().start(graph, budget=1).engine
     a, b, y = (graph.nodes.index(name) + 1 for name in "aby")
     values, was_set = np.ones((400, 4)), np.zeros((400, 4), dtype=bool)
     values[:, y] = np.arange(400) % 5 / 7
     values[::9, y] = np.nan
     was_set[::2, a] = was_set[::4, b] = True
     engine.update(Rounds(values, was_set, np.ones(400, dtype=np.int64)))
-    assert sorted(read) == sorted([((), ()), ((a,), (1.0,)), ((a, b), (1.0, 1.0))])
     for ids, rows in (((), values[1::2]), ((a,), values[2::4]), ((a, b), values[::4])):
         told = [reward for reward in rows[:, y].tolist() if not math.isnan(reward)]
         estimate = engine.predict(Action(ids, (1.0,) * len(ids)), no_context(3))

@@ -11,14 +11,8 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit.errors import (
-    DobanditWarning,
-    ExperimentError,
-    GraphError,
-    InterventionError,
-    ObservationError,
-    ParseError,
-)
+from dobandit.errors import DobanditWarning, GraphError, InterventionError, ObservationError
+from dobandit.experiment.storage import MemoryStorage
 from dobandit.texts import action_words, with_interval
 
 EDGES = [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy"), ("price", "buy")]
@@ -80,7 +74,7 @@ def enumerated(model, do):
 
 def test_a_ranking_says_what_an_experiment_with_this_history_says():
     ranking = dob.rank(GRAPH, ROWS, **RULES)
-    experiment = dob.create_experiment("same", GRAPH, storage=memory(), history=ROWS, seed=5, **RULES)
+    experiment = dob.create_experiment("same", GRAPH, storage=MemoryStorage(), history=ROWS, seed=5, **RULES)
     assert len(ranking.actions) == 1 + 4 + (1 + 2 + 2)
     for action in ranking.actions:
         told = experiment.evaluate(action.do)
@@ -97,7 +91,7 @@ def test_a_ranking_says_what_an_experiment_with_this_history_says():
 @pytest.mark.parametrize("links", ["identity", {"visit": "logistic", "buy": "auto"}])
 def test_promised_links_are_the_experiments_links(links):
     ranking = dob.rank(GRAPH, ROWS, 1, links=links)
-    experiment = dob.create_experiment("promised", GRAPH, 1, storage=memory(), history=ROWS, links=links)
+    experiment = dob.create_experiment("promised", GRAPH, 1, storage=MemoryStorage(), history=ROWS, links=links)
     for action in ranking.actions:
         told = experiment.evaluate(action.do)
         assert (action.value, action.interval, action.uplift) == (told.value, told.interval, told.uplift)
@@ -116,7 +110,7 @@ def test_with_hidden_causes_and_contexts_it_is_the_same():
     rows = data(dob.BinaryGLM(graph, weights=weights))
     ranking = dob.rank(graph, rows, 2, context={"mobile": 1})
     with pytest.warns(DobanditWarning, match="every effect is taken to be a straight line"):
-        experiment = dob.create_experiment("hidden", graph, 2, storage=memory(), history=rows)
+        experiment = dob.create_experiment("hidden", graph, 2, storage=MemoryStorage(), history=rows)
     for action in ranking.actions:
         told = experiment.evaluate(action.do, context={"mobile": 1})
         assert (action.value, action.interval, seen_in(action)) == (told.value, told.interval, seen_in(told))
@@ -134,7 +128,7 @@ def test_it_is_the_same_where_the_graph_is_too_wide_for_exact_passes():
     drawn = np.random.default_rng(0).integers(2, size=(400, len(graph)))
     rows = [dict(zip(graph.nodes, row, strict=True)) for row in drawn.tolist()]
     ranking = dob.rank(graph, rows, 1)
-    experiment = dob.create_experiment("wide", graph, 1, storage=memory(), history=rows)
+    experiment = dob.create_experiment("wide", graph, 1, storage=MemoryStorage(), history=rows)
     for action in (ranking.actions[0], ranking.actions[7], ranking.actions[-1]):
         told = experiment.evaluate(action.do)
         assert (action.value, action.interval, action.uplift) == (told.value, told.interval, told.uplift)
@@ -150,7 +144,7 @@ def test_a_cause_that_the_graph_lacks_is_reckoned_with_alike():
     )
     rows = data(world, size=600)
     ranking = dob.rank(graph, rows, **RULES)
-    experiment = dob.create_experiment("lacks", graph, storage=memory(), history=rows, **RULES)
+    experiment = dob.create_experiment("lacks", graph, storage=MemoryStorage(), history=rows, **RULES)
     assert any("reckons with" in warning for warning in ranking.warnings)
     for action in ranking.actions:
         told = experiment.evaluate(action.do)
@@ -170,7 +164,7 @@ HIDDEN = dob.CausalGraph(
 
 @pytest.mark.parametrize("hide", ["auto", ["visit"]])
 def test_a_mediator_that_counts_as_hidden_is_so_for_rankings_too(hide):
-    experiment = dob.create_experiment("aside", HIDDEN, 2, storage=memory(), history=ROWS, hide=hide)
+    experiment = dob.create_experiment("aside", HIDDEN, 2, storage=MemoryStorage(), history=ROWS, hide=hide)
     without = [{name: value for name, value in row.items() if name != "visit"} for row in ROWS]
     for rows in (ROWS, without):
         ranking = dob.rank(HIDDEN, rows, 2, hide=hide)
@@ -202,7 +196,9 @@ def test_only_rounds_that_set_what_is_always_set_are_ranked():
     with pytest.warns(dob.errors.DobanditWarning, match="rounds in which 'price' was not set are left out"):
         ranking = dob.rank(graph, ROWS, 1, always_set=["price"])
     with pytest.warns(dob.errors.DobanditWarning, match="rounds in which 'price' was not set are left out"):
-        experiment = dob.create_experiment("always", graph, 1, storage=memory(), history=ROWS, always_set=["price"])
+        experiment = dob.create_experiment(
+            "always", graph, 1, storage=MemoryStorage(), history=ROWS, always_set=["price"]
+        )
     assert {tuple(action.do.items()) for action in ranking.actions} == {(("price", 0),), (("price", 1),)}
     for action in ranking.actions:
         told = experiment.evaluate(action.do)
@@ -220,7 +216,9 @@ def test_only_rounds_that_set_what_is_always_set_are_ranked():
     assert fit.expect({"price": 0}).value == experiment.evaluate({"price": 0}).value
     for refuse in (
         lambda: dob.rank(graph, [{**SEEN_ROW, "do": "email"}], 1, always_set=["price"]),
-        lambda: dob.create_experiment("none", graph, 1, storage=memory(), history=[SEEN_ROW], always_set=["price"]),
+        lambda: dob.create_experiment(
+            "none", graph, 1, storage=MemoryStorage(), history=[SEEN_ROW], always_set=["price"]
+        ),
     ):
         with pytest.raises(ObservationError, match=r"set 'price', which is always set, but none of the 1 given does"):
             refuse()
@@ -283,45 +281,6 @@ def test_too_many_sets_are_refused_with_the_way_out():
     wide = dob.CausalGraph([(f"x{i}", "y") for i in range(60)], target="y")
     with pytest.raises(InterventionError, match="Lower the budget"):
         dob.rank(wide, [dict.fromkeys(wide.nodes, 1)], 10)
-
-
-# -- histories -----------------------------------------------------------------------------------------------------
-
-
-def memory():
-    from dobandit.experiment.storage import MemoryStorage
-
-    return MemoryStorage()
-
-
-def test_a_history_is_taken_in_once():
-    storage = memory()
-    words = {"storage": storage, "history": ROWS, "if_exists": "open", "seed": 1, **RULES}
-    first = dob.create_experiment("once", GRAPH, **words)
-    again = dob.create_experiment("once", GRAPH, **words)
-    assert again.status().rounds == first.status().rounds == len(ROWS)
-    again.tell(again.ask().number, {"visit": 1, "buy": 0})
-    assert dob.create_experiment("once", GRAPH, **words).status().rounds == len(ROWS) + 1
-    with pytest.raises(ExperimentError, match="has begun with other rounds"):
-        dob.create_experiment("once", GRAPH, **{**words, "history": ROWS[:-1]})
-
-
-def test_a_bad_history_leaves_no_experiment():
-    storage = memory()
-    with pytest.raises(ParseError, match="visit"):
-        dob.create_experiment(
-            "bad", GRAPH, 1, storage=storage, history=[{"email": 1, "coupon": 0, "price": 0, "buy": 1}]
-        )
-    assert not dob.list_experiments(storage)
-
-
-def test_a_history_survives_a_restart(tmp_path):
-    storage = f"sqlite:///{tmp_path / 'log.db'}"
-    with dob.create_experiment("kept", GRAPH, storage=storage, history=ROWS, seed=2, **RULES) as experiment:
-        before = experiment.recommend()
-    with dob.open_experiment("kept", storage) as experiment:
-        assert experiment.recommend() == before
-        assert {trial["source"] for trial in experiment.trials()} == {"imported"}
 
 
 # -- the command line ----------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit.simulation import reproduce
 from dobandit.simulation.reproduce import BUDGETS, PUBLISHED, WORLDS, believed, compare, extended_study, paper_study
 from dobandit.simulation.simulate import run_study
 from helpers.commands import dobandit
@@ -140,8 +139,9 @@ def test_a_study_over_many_graphs_is_one_call():
 
 def test_reproduce_goes_beyond_the_paper(tmp_path, monkeypatch):
     """A table and a world with a graph that is not believed; `make thorough` draws the others too."""
-    worlds = WORLDS if THOROUGH > 1 else {name: WORLDS[name] for name in ("interaction", "hidden-cause")}
-    monkeypatch.setattr(reproduce, "WORLDS", worlds)
+    worlds = dict(WORLDS) if THOROUGH > 1 else {name: WORLDS[name] for name in ("interaction", "hidden-cause")}
+    for name in WORLDS.keys() - worlds.keys():
+        monkeypatch.delitem(WORLDS, name)
     done = dobandit("reproduce", "G4", "--beyond", "--replications", 1, "--out", tmp_path, "--json")
     document = json.loads(done.stdout)
     assert list(document["graphs"]["G4"]["policies"]) == [*PUBLISHED["G4"], "CausalUCB", "CausalTS"]

@@ -379,24 +379,10 @@ def test_head_gives_the_head_of_what_get_gives(house):
     assert house.call("HEAD", f"{house.at}/events").status_code == 405
 
 
-def test_a_login_link_is_not_used_up_by_who_asks_for_its_head(house):
-    code = house.app.state.login.code
-    assert house.client.head("/login", params={"code": code}).status_code == 405
-    assert house.app.state.login.code == code
-
-
 def test_what_an_address_takes_is_said_in_full(house):
     refused = house.call("PUT", house.at, {})
     assert (refused.status_code, refused.headers["allow"]) == (405, "DELETE, GET, PATCH")
     assert house.call("GET", f"{house.at}/ask").headers["allow"] == "POST"
-
-
-def test_somebody_who_may_only_look_is_told_so_before_a_form_is_filled_in(house):
-    answer = house.call("GET", f"/experiments/{house.spring}/today", scope="read", headers={"Accept": "text/html"})
-    assert answer.status_code == 403
-    assert "needs the scope &#39;work&#39; or a wider one" in answer.text
-    audit = house.call("GET", f"{API}/audit", scope="work").json()["detail"]
-    assert "needs the scope 'manage', but" in audit
 
 
 @pytest.mark.parametrize("path", [f"{API}/experiments/spring", f"{API}/experiments/1.5/ask", "/experiments/spring"])

@@ -301,3 +301,17 @@ def test_hostile_names_are_text_on_every_page(house):
     assert house.call("GET", f"{API}/experiments/{number}").json()["name"] == hostile
     assert house.call("DELETE", f"{API}/experiments/{number}").status_code == 200
     browser.close()
+
+
+def test_a_login_link_is_not_used_up_by_who_asks_for_its_head(house):
+    code = house.app.state.login.code
+    assert house.client.head("/login", params={"code": code}).status_code == 405
+    assert house.app.state.login.code == code
+
+
+def test_somebody_who_may_only_look_is_told_so_before_a_form_is_filled_in(house):
+    answer = house.call("GET", f"/experiments/{house.spring}/today", scope="read", headers={"Accept": "text/html"})
+    assert answer.status_code == 403
+    assert "needs the scope &#39;work&#39; or a wider one" in answer.text
+    audit = house.call("GET", f"{API}/audit", scope="work").json()["detail"]
+    assert "needs the scope 'manage', but" in audit

@@ -9,7 +9,7 @@ from dobandit.errors import ConflictError, ExperimentError, StorageError
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.storage.base import FAILED, TOLD
 from dobandit.testing.storage import StorageSuite
-from dobandit.testing.stored import ASK, SEEN, add
+from dobandit.testing.stored import ASK, SEEN, add, close
 from helpers.worlds import THOROUGH
 
 
@@ -18,13 +18,20 @@ class TestStorages(StorageSuite):
 
     random_runs = 3 * THOROUGH
 
-    def test_rows_are_of_one_moment_on_any_page(self, storage, monkeypatch):
-        monkeypatch.setattr("dobandit.experiment.storage.sql._PAGE", 3)
-        self.test_rows_are_of_one_moment(storage)
-
-    def test_pages_are_parts_of_the_whole_however_they_are_read(self, storage, monkeypatch):
-        monkeypatch.setattr("dobandit.experiment.storage.sql._PAGE", 3)
-        self.test_pages_are_parts_of_the_whole(storage)
+    def test_a_long_log_is_read_as_a_short_one_is(self, storage):
+        """Databases read 2,000 trials at a time."""
+        spring = storage.create("spring", "{}", 1.5).id
+        add(storage, spring, *[ASK, SEEN] * 2100)
+        every = list(storage.rows(spring))
+        assert [trial.number for trial in every] == list(range(4200))
+        for after, limit, state in ((7, 4100, None), (-1, None, TOLD), (10, 2050, TOLD), (1999, 2000, None)):
+            behind = [trial for trial in every if trial.number > after and state in (None, trial.state)]
+            assert list(storage.rows(spring, after, limit, state)) == behind[:limit]
+        rows = storage.rows(spring)
+        got = [next(rows)]
+        close(storage, spring, 4100, state=FAILED, reason="rain", late=True, closed_at=1.0)
+        add(storage, spring, SEEN)
+        assert got + list(rows) == every  # as of one moment
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_no_tables_within_the_intervals_beat_the_bound_on_a_difference(widest):
 def test_own_outcomes_only_bring_ends_in():
     """Each end is the tighter of two, the own one by its definition: n KL(mean, q) = log(11 K n^1.1 / delta)."""
     engine = BestSet(0.1, 0.2).start(SMALL.graph, 1).engine
-    game, count = engine._contest(engine.plan)[0], len(engine.plan.oracle.listing.values)
+    game, count = contest(engine.plan.oracle, 0.1, len(SMALL.graph)), len(engine.plan.oracle.listing.values)
     game.bounds.lower[:], game.bounds.listing.values[:] = 0.0, 1.0
     own = Own(np.array([0.0, 40.0, 500.0])[:count], np.array([0.0, 10.0, 300.0])[:count], count, 0.1)
     tighten(game, own)
@@ -111,19 +111,23 @@ def test_what_is_kept_depends_on_the_rows_and_their_order_alone():
     values[:, 1:], which = rng.random((300, 3)) < 0.5, rng.integers(0, 3, 300)
     for v in (1, 2):
         was_set[which == v, v], values[which == v, v] = True, 1.0
-    one, other = BestSet(0.1).engine(problem), BestSet(0.1).engine(problem)
+    one, other, half = (BestSet(0.1).engine(problem) for _ in range(3))
     other.update(Rounds(values, was_set, np.ones(300, dtype=np.int64)))
+    half.update(Rounds(values[:151], was_set[:151], np.ones(151, dtype=np.int64)))
     now, twin = Situation(np.full(3, 0.3), no_context(3)), one
     for t in range(300):
         one.update(Rounds(values[t : t + 1], was_set[t : t + 1], np.ones(1, dtype=np.int64)))
         if t == 150:
             one.choose(now._replace(pending=(Pending(one.best(now).action, no_context(3), 7),)))
             one, twin = one.copy(), one
-    for a, b in zip((*one.state.kept, *one._own[2:]), (*other.state.kept, *other._own[2:]), strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert one.gap(one.best(now).action, now) == other.gap(other.best(now).action, now)
-    assert twin._own.plays.sum() == 151
-    assert one._own.plays.sum() == 300
+    for left, right in ((one, other), (twin, half)):
+        for a, b in zip(left.state.kept, right.state.kept, strict=True):
+            np.testing.assert_array_equal(a, b)
+        actions = left.actions()
+        for action in (actions.row(i) for i in range(len(actions.ids))):  # own outcomes count in every gap
+            assert left.gap(action, now) == right.gap(action, now)
+        assert left.rounds == right.rounds
+    assert twin.gap(twin.best(now).action, now) != one.gap(one.best(now).action, now)
 
 
 @pytest.mark.parametrize(("links", "share", "nodes"), [("auto", 0.02, ["A", "B"]), ("identity", 0.05, ["A", "B", "Y"])])

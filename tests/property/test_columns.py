@@ -11,7 +11,6 @@ from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.problem import problem_of
 
-HOMES = ("oracle.joint_pattern", "oracle.per_pattern", "oracle.anytime_values", "policy.posterior")
 POLICIES = {
     "joint": CausalUCB(),
     "sampled": CausalTS(),
@@ -20,35 +19,40 @@ POLICIES = {
 }
 
 
-def answers(policy, seed, levers):
-    """What an engine says of all actions after some rounds: indices, estimates, and the answers for one of them."""
+def learned(policy, seed, levers):
+    """An engine after some rounds, and a situation."""
     model = random_model("erdos-renyi", 8, seed=seed, parents=3, link="logistic")
     effects = "nonnegative" if isinstance(policy, BGLMOFU) else "any"
-    problem = problem_of(model.graph, 2, links="logistic", effects=effects, seed=seed)
-    if levers:
-        name = model.graph.controllable[0]
-        problem = problem_of(model.graph, Rules(2, levers={name: (0, 1)}), links="logistic", effects=effects, seed=seed)
-    engine = policy.engine(problem)
+    rules = Rules(2, levers={model.graph.controllable[0]: (0, 1)} if levers else {})
+    engine = policy.engine(problem_of(model.graph, rules, links="logistic", effects=effects, seed=seed))
     drawn, nodes = model.sample({}, size=60, rng=seed), len(model.graph)
     values = np.ones((60, nodes + 1))
     for name, column in drawn.items():
         values[:, model.graph.index(name)] = column
     engine.update(Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(60, dtype=np.int64)))
-    now = Situation(np.full(engine.draws, 0.3), no_context(nodes))
-    best = engine.best(now)
-    told = [engine.compared(now), best, engine.predict(best.action, now.context)]
-    return repr([*told, engine.gap(best.action, now), engine.chance(best.action, now)])
+    return engine, Situation(np.full(engine.draws, 0.3), no_context(nodes))
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", POLICIES)
-def test_any_number_of_columns_gives_the_same_numbers(name, seed, monkeypatch):
-    levers = name != "per pattern" and seed == 1
-    usual = answers(POLICIES[name], seed, levers)
-    for columns in (1, 3, 8):
-        for home in HOMES:
-            monkeypatch.setattr(f"dobandit.{home}.columns_for", lambda *_, columns=columns, **__: columns)
-        assert answers(POLICIES[name], seed, levers) == usual
+def test_an_action_has_the_same_numbers_in_a_list_of_any_length(name, seed):
+    engine, now = learned(POLICIES[name], seed, levers=name != "per pattern" and seed == 1)
+    whole, graph = dict(engine.compared(now)), engine.problem.graph
+    ids = tuple(map(graph.index, graph.controllable))
+    lengths = {len(whole)}
+    for count in range(2, len(ids)):
+        some = dict(engine.compared(now._replace(available=ids[:count])))
+        lengths.add(len(some))
+        assert some == {action: whole[action] for action in some}
+    assert len({columns_for(length, 1) for length in lengths}) > 3
+
+
+@pytest.mark.parametrize("name", ["joint", "sampled"])
+def test_estimates_of_many_actions_are_those_of_each(name):
+    engine, now = learned(POLICIES[name], 0, levers=True)
+    found = engine.predict_many(engine.actions(), now.context)
+    for i, numbers in enumerate(zip(found.value, found.low, found.high, strict=True)):
+        assert tuple(engine.predict(found.actions.row(i), now.context)) == numbers
 
 
 def test_columns_are_few_where_states_are_many():
@@ -69,7 +73,3 @@ def test_lists_that_share_where_they_are_worked_out_are_each_by_itself():
     told = [twin.gap(available=mask) for twin, mask in zip(alone, masks, strict=True)]
     for _ in range(2):
         assert [learner.gap(available=mask) for mask in masks] == told
-    anytime = learner.engine.anytime
-    kept = [oracle for _, oracle in anytime._kept.values()]
-    assert len(kept) == 4
-    assert kept[0].lowest is kept[2].lowest  # as many actions

@@ -30,10 +30,11 @@ def evidence_on(graph, **keywords):
 
 def log10_of(evidence):
     """log10 of E of every node that is looked at."""
+    total, alone = np.zeros(len(evidence.watch.nodes)), np.zeros(len(evidence.alternatives))
     if evidence.alternatives:
-        weigh(evidence.watch, evidence.state, -math.inf, evidence._total, evidence._single)
+        weigh(evidence.watch, evidence.state, -math.inf, total, alone)
     names = (evidence.graph.nodes[v - 1] for v in evidence.watch.nodes.tolist())
-    return dict(zip(names, (evidence._total / math.log(10.0)).tolist(), strict=True))
+    return dict(zip(names, (total / math.log(10.0)).tolist(), strict=True))
 
 
 def random_rounds(rng, graph, rows, missing=0.0):

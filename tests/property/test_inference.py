@@ -11,7 +11,6 @@ from scipy import stats
 
 from dobandit import BinaryGLM, CausalGraph, LinearModel, expect
 from dobandit.errors import InferenceError
-from dobandit.model import inference
 from helpers.worlds import (
     PLAIN_LINKS,
     bglms,
@@ -191,16 +190,6 @@ def test_a_hub_with_many_effects_of_two_causes():
 # -- the linear pass ------------------------------------------------------------------------------------------
 
 
-@relaxed(max_examples=25)
-@given(with_do(blms()))
-def test_compiled_and_interpreted_pass_agree(drawn):
-    model, do = drawn
-    interpreted = expect(model, do, "linear")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inference, "_COMPILE_FROM", 0)
-        assert expect(model, do, "linear").means == interpreted.means
-
-
 def test_a_linear_model_of_30_000_edges_is_compiled_and_right():
     rng = np.random.default_rng(3)
     size = 1000
@@ -315,17 +304,6 @@ def test_common_random_numbers_sharpen_differences():
     assert np.mean(common) == pytest.approx(exact, abs=5 * np.std(common, ddof=1) / math.sqrt(runs))
 
 
-def test_auto_falls_back_to_monte_carlo_where_cliques_are_wide(monkeypatch):
-    monkeypatch.setattr(inference, "_WIDEST", 3)
-    assert expect(DIAMOND, samples=100).method == "monte-carlo"
-    assert expect(DIAMOND, {"d": 1}, samples=100).method == "elimination"
-    with pytest.raises(InferenceError, match="more than 3 variables"):
-        expect(DIAMOND, method="elimination")
-    monkeypatch.setattr(inference, "_WIDEST", 22)
-    monkeypatch.setattr(inference, "_MOST_ENTRIES", 8)
-    assert expect(DIAMOND, samples=100).method == "monte-carlo"
-
-
 def test_a_node_with_many_causes_goes_to_monte_carlo():
     edges = [(f"x{i}", "Y") for i in range(40)]
     graph = CausalGraph(edges, target="Y", bias=[a for a, _ in edges])
@@ -334,6 +312,17 @@ def test_a_node_with_many_causes_goes_to_monte_carlo():
     truth = 1 - (0.5 + 0.5 * math.exp(-0.1)) ** 40
     assert answer.method == "monte-carlo"
     assert abs(answer.value - truth) <= 5 * answer.standard_errors["Y"]
+    assert expect(model, {f"x{i}": 1 for i in range(30)}).method == "elimination"  # ten are left to sum over
+    with pytest.raises(InferenceError, match="more than 22 variables"):
+        expect(model, method="elimination")
+
+
+def test_many_nodes_with_some_causes_go_to_monte_carlo():
+    """Five tables of 22 variables are within the limit of each, but not within that of all."""
+    edges = [(f"x{j}_{i}", f"z{j}") for j in range(5) for i in range(21)]
+    graph = CausalGraph([*edges, *((f"z{j}", "Y") for j in range(5))], target="Y", bias=[a for a, _ in edges])
+    model = BinaryGLM(graph, dict.fromkeys(graph.bias, 0.5) | dict.fromkeys(graph.edges, 0.1), links="exponential")
+    assert expect(model, samples=100).method == "monte-carlo"
 
 
 # -- refusals -------------------------------------------------------------------------------------------------

@@ -8,13 +8,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dobandit import CausalGraph, CausalUCB
+from dobandit import CausalGraph, CausalUCB, limits
 from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.listing import listing_of
 from dobandit.oracle.mean_field import mean_field
 from dobandit.oracle.pattern_tables import fill_tables
-from dobandit.policy import causal_engine
 from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.model_rounds import score_actions
 from reference_oracles.plain_search import plain_search
@@ -163,7 +162,7 @@ def test_a_search_reports_the_index_of_an_allowed_action(rules, monkeypatch):
         rng = np.random.default_rng(seed)
         graph = random_graph(rng, 7, tree=False)
         listed, now = told(np.random.default_rng(seed), graph, 3, **rules)
-        monkeypatch.setattr(causal_engine, "MOST_ACTIONS", 0)
+        monkeypatch.setattr(limits, "MAX_ACTIONS", 0)
         searching, _ = told(np.random.default_rng(seed), graph, 3, **rules)
         monkeypatch.undo()
         found = searching.choose(now)
@@ -188,7 +187,7 @@ def test_a_search_reports_the_index_of_an_allowed_action(rules, monkeypatch):
 def test_a_search_that_settles_only_what_a_lever_reaches_ends_where_a_plain_one_does(links, rules, monkeypatch):
     """Nodes have up to four causes, more than a quadratic form is kept for, and the target as many as are left over,
     more than a table is made for."""
-    monkeypatch.setattr(causal_engine, "MOST_ACTIONS", 0)
+    monkeypatch.setattr(limits, "MAX_ACTIONS", 0)
     for seed in range(4):
         rng = np.random.default_rng(seed)
         names = [f"X{i}" for i in range(14)] + ["Y"]

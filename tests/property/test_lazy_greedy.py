@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dobandit as dob
+from dobandit import limits
 from dobandit.model.inference import expect
 from dobandit.oracle.greedy import greedy
 from dobandit.oracle.objectives import WORLDS, ByExpectation, CommonWorlds, Options, objective_of, thresholds
@@ -195,11 +196,11 @@ def test_thresholds_invert_the_link(link):
 def test_every_rule_is_kept_for_any_link(seed, kind, monkeypatch):
     rng = np.random.default_rng(100 + seed)
     if kind is CommonWorlds:
-        monkeypatch.setattr("dobandit.oracle.objectives.EXACT_WORK", 0)
-        monkeypatch.setattr("dobandit.oracle.objectives.CommonWorlds.__init__.__defaults__", (300, 1))
+        monkeypatch.setattr(limits, "MAX_EXACT_WORK", 0)
     for _ in range(25):
         model = quietly(random_bglm, rng, int(rng.integers(4, 9)))
         rules = random_rules(rng, model)
+        assert isinstance(objective_of(model, Options(allowed_actions(model, Rules(**rules)))), kind)
         result = dob.solve(model, oracle="greedy", **rules)
         required, candidates = list(rules.get("require", ())), useful(model, rules)
         assert set(required) <= set(result.set) <= {*candidates, *required}
@@ -214,7 +215,7 @@ def test_every_rule_is_kept_for_any_link(seed, kind, monkeypatch):
             assert not any(keeps(rules, [*result.set, name]) for name in left)
 
 
-def test_a_value_that_meets_the_bound_proves_a_greedy_answer(monkeypatch):
+def test_a_value_that_meets_the_bound_proves_a_greedy_answer():
     names = [f"X{i}" for i in range(6)]
     rng = np.random.default_rng(4)
     weights = dict.fromkeys(names, 0.3) | {"Y": -0.5} | {(name, "Y"): float(rng.normal()) for name in names}
@@ -224,5 +225,13 @@ def test_a_value_that_meets_the_bound_proves_a_greedy_answer(monkeypatch):
     result = dob.solve(model, 6, **rules)
     assert (result.status, result.value) == ("optimal", pytest.approx(best))
     assert dob.solve(model, 3, **rules).status == "approximate"
-    monkeypatch.setattr("dobandit.oracle.objectives.fresh_value", lambda *_: (result.bound, False))
-    assert dob.solve(model, 6, **rules).status == "approximate"  # a simulated value proves nothing
+
+
+def test_a_simulated_value_proves_nothing():
+    """Y has too many causes for exact inference, and is 1 in every world once A is set."""
+    causes = [f"X{i}" for i in range(30)]
+    graph = dob.CausalGraph([(name, "Y") for name in ("A", *causes)], target="Y", controllable=["A"], bias=causes)
+    weights = dict.fromkeys(causes, 0.5) | {(name, "Y"): 0.1 for name in causes} | {("A", "Y"): 50.0}
+    result = dob.solve(dob.BinaryGLM(graph, weights, "exponential"), 1, oracle="greedy")
+    assert (result.do, result.value, result.bound) == ({"A": 1}, 1.0, 1.0)
+    assert result.status == "approximate"

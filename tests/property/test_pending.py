@@ -71,13 +71,13 @@ def expected_grams(engine, pending, link=None, varies=True):
 def state_with(engine, pending):
     """The state with what is under way, of a model or of arms."""
     if isinstance(engine, ArmsEngine):
-        return engine._playable(now(engine.problem.graph)._replace(pending=pending))[1:]
-    return engine._expecting(pending)
+        return engine.playable(now(engine.problem.graph)._replace(pending=pending))[1:]
+    return engine.state_with_pending(pending)
 
 
 def expecting(engine, pending):
     """What the engine would know with the expected news of these sets."""
-    beliefs, state = engine.beliefs(), engine._expecting(as_pending(engine.problem.graph, pending))
+    beliefs, state = engine.beliefs(), state_with(engine, as_pending(engine.problem.graph, pending))
     return Beliefs(engine.plan, state, beliefs.links)
 
 
@@ -97,7 +97,8 @@ def assert_expected(engine, pending, link=None, varies=True):
         )
         rows = gram - getattr(engine.plan.estimator, "ridge", 0.0) * np.eye(len(gram))  # a prior has shown nothing
         np.testing.assert_allclose(rows @ null, 0.0, atol=1e-7 * max(1.0, np.abs(gram).max(initial=0.0)))
-    assert expected._state.clock[0] == engine.rounds + len(pending)
+    state = state_with(engine, as_pending(engine.problem.graph, pending))
+    assert state.clock[0] == engine.rounds + len(pending)
     assert_same_bits(before, arrays_of(engine.state))
 
 
@@ -138,7 +139,7 @@ def test_what_is_known_and_set_to_0_counts_in_what_is_expected(name, context):
     known[graph.index("day")] = context
     one = Pending(Action((graph.index("A"),), (0.0,)), known)
     link, before = (None if name in LINEAR else LOGISTIC), engine.beliefs()
-    means, state = {"day": context, "A": 0.0}, engine._expecting((one,))
+    means, state = {"day": context, "A": 0.0}, state_with(engine, (one,))
     now_known = Beliefs(engine.plan, state, before.links)
     for node in graph.nodes:
         belief = before.node(graph.index(node))

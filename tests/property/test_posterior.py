@@ -14,6 +14,7 @@ from dobandit.oracle.anytime_values import anytime_values, fill_intervals
 from dobandit.oracle.frontier import frontier_of
 from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import NOTHING, Action, Rounds, Situation, no_context
+from dobandit.policy.posterior import Posterior
 
 GRAPH = dob.CausalGraph([("A", "M"), ("B", "M"), ("M", "Y"), ("B", "Y")], target="Y")
 CHOICES = [NOTHING, *(Action((v,), (1.0,)) for v in (1, 2, 3))]
@@ -40,9 +41,11 @@ def learned(model, rows, seed=0, **settings):
 def test_draws_settle_on_the_truth_as_the_estimate_does(links):
     model = world(1)
     learner = learned(model, 20_000, links=links)
-    values = learner.engine._posterior.values(learner.engine.state, CHOICES, no_context(4))
+    engine = learner.engine
+    posterior = Posterior(engine.believed, engine.plan.estimator, engine.plan.layout)
+    values = posterior.values(engine.state, CHOICES, no_context(4))
     for i, action in enumerate(CHOICES):
-        estimate = learner.engine.predict(action, no_context(4))
+        estimate = engine.predict(action, no_context(4))
         assert values[:, i].mean() == pytest.approx(estimate.value, abs=0.01)
         assert 0.0 < values[:, i].std() < 0.05
         if links != "logistic":

@@ -310,16 +310,14 @@ def test_rules_come_as_they_are():
         dob.solve(dob.paper.G1, rules, forbid=["X2"])
 
 
-def test_signed_logistic_beyond_listing_is_greedy_with_a_bound(monkeypatch):
-    monkeypatch.setattr("dobandit.oracle.solve.SETS_BY_INFERENCE", 0)
+def test_greedy_steps_on_signed_logistic_models_have_a_bound():
     rng = np.random.default_rng(5)
     below = 0
     for _ in range(10):
         model = random_logistic(rng)
         budget = min(2, len(model.graph.controllable))
-        result = dob.solve(model, budget)
+        result = dob.solve(model, budget, oracle="greedy")
         truth = every_action(model, {"budget": budget})[0][1]
-        assert result.oracle == "greedy"
         assert result.value <= truth + 1e-9 <= result.bound + 2e-9
         below += result.bound < 0.99
     assert below >= 3  # the interval pass says more than 1
@@ -346,7 +344,7 @@ def test_worlds_of_any_sign_agree_with_the_truth_and_keep_no_trace(seed):
 
 @pytest.mark.parametrize("smaller", [None, False])
 def test_greedy_on_worlds_keeps_the_rules(monkeypatch, smaller):
-    monkeypatch.setattr("dobandit.oracle.objectives.EXACT_WORK", 0)
+    monkeypatch.setattr("dobandit.limits.MAX_EXACT_WORK", 0)
     rng = np.random.default_rng(8)
     for _ in range(15):
         model = random_logistic(rng)

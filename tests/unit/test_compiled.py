@@ -146,7 +146,7 @@ def test_every_module_with_kernels_counts_for_the_freshness_of_the_cache():
         for source in package.rglob("*.py")
         if "from dobandit.compiled import" in source.read_text()
     }
-    assert with_kernels <= set(compiled._WITH_KERNELS)
+    assert with_kernels <= set(compiled.WITH_KERNELS)
 
 
 def test_a_kernel_that_is_made_where_it_is_called_is_one_kernel():
@@ -172,7 +172,7 @@ def test_a_choice_among_what_is_available_runs_in_the_same_compiled_code():
     engine = CausalUCB(safe=True).engine(problem)
     now = Situation(np.zeros(engine.draws), np.where(np.arange(len(problem.graph) + 1) == 2, 1.0, np.nan))
     some = problem.graph.index("X1"), problem.graph.index("X3")
-    plans = [engine._plan_now(now._replace(available=available)) for available in (None, some)]
+    plans = [engine.plan_now(now._replace(available=available)) for available in (None, some)]
     assert [plan.oracle.own.plays.shape for plan in plans] == [(2, 3), (2, 2)]  # a row per context, a column per action
     assert typeof(plans[0]) == typeof(plans[1])
 

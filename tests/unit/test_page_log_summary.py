@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from dobandit import CausalGraph, create_experiment, open_experiment
-from dobandit.experiment import accumulator, checkpoints
-from dobandit.experiment import stretches as module
 from dobandit.experiment.answers import edge_estimates
 from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.experiment.storage import MemoryStorage
@@ -77,18 +75,13 @@ def check(cache, experiment):
         assert sum(stretch.tried.values()) == stretch.trials
 
 
-def test_stretches_are_sums_over_the_log(experiment, monkeypatch):
+def test_stretches_are_sums_over_the_log(experiment):
     cache = PageCache(experiment)
     cache.follow()
     assert cache.position == sum(t.position is not None for t in experiment.log.stored_trials())
+    assert cache.stretches.width > 1
+    assert 48 <= len(cache.stretches.every) <= 96
     check(cache, experiment)
-    for stretches, chunk in ((5, 7), (1, 1), (64, 50)):
-        monkeypatch.setattr(module, "STRETCHES", stretches)
-        monkeypatch.setattr(accumulator, "PART", chunk)
-        short = PageCache(experiment)
-        short.follow()
-        assert len(short.stretches.every) <= stretches
-        check(short, experiment)
 
 
 def test_pages_that_follows_in_steps_is_the_same():
@@ -110,12 +103,10 @@ def cache_of(experiment):
     return fresh
 
 
-@pytest.mark.parametrize("places", [4, 64])
-def test_what_was_known_then_is_known_again_at_every_round(experiment, places, monkeypatch):
-    monkeypatch.setattr(checkpoints, "MOST", places)
+def test_what_was_known_then_is_known_again_at_every_round(experiment):
     cache = cache_of(experiment)
     closed = experiment.storage.closed_since(number_of(experiment), 0)
-    positions = range(len(closed) + 6) if places == 4 else (96, 1, 37, 0, len(closed) - 1, len(closed))
+    positions = (*range(len(closed) + 6), 96, 1, 37, 0, len(closed) - 1, len(closed))
     then = ReplayedLearner(experiment.definition, experiment.columns)
     for position in positions:
         if position < then.position:
@@ -129,18 +120,17 @@ def test_what_was_known_then_is_known_again_at_every_round(experiment, places, m
     assert kept == sorted(set(kept))
     assert kept[0] == 0
     assert kept[-1] == len(closed)
-    assert len(kept) <= places + 2
+    assert len(kept) <= 64 + 2
 
 
 def test_how_much_is_learned_anew_is_bounded(experiment, monkeypatch):
     """Between two places that are kept: the length of the log over half of their number."""
-    monkeypatch.setattr(checkpoints, "MOST", 8)
     cache = cache_of(experiment)
     learned = rounds_learned(monkeypatch)
     for position in np.random.default_rng(0).permutation(cache.position).tolist():
         learned.clear()
         assert cache.at(position).position == position
-        assert sum(learned) <= cache.position / 4
+        assert sum(learned) <= cache.position / 32
 
 
 def test_sets_are_counted_most_frequent_first(experiment):

@@ -24,7 +24,7 @@ def on_config(config: Any) -> Any:
     decisions = sorted(path.relative_to(config.docs_dir) for path in Path(config.docs_dir, "decisions").glob("*.md"))
     folders = {"api": api_pages.navigation(), "decisions": [str(path) for path in decisions]}
     made = _made_pages()
-    config.nav = _filled(config.nav, folders, lambda path: path in made or Path(config.docs_dir, path).exists())
+    config.nav = filled_nav(config.nav, folders, lambda path: path in made or Path(config.docs_dir, path).exists())
     return config
 
 
@@ -71,12 +71,12 @@ def _made_pages() -> dict[str, str]:
     }
 
 
-def _filled(entries: list[Any], folders: dict[str, list[Any]], exists: Callable[[str], bool]) -> list[Any]:
+def filled_nav(entries: list[Any], folders: dict[str, list[Any]], exists: Callable[[str], bool]) -> list[Any]:
     filled: list[Any] = []
     for entry in entries:
         for title, target in entry.items():
             if isinstance(target, list):
-                filled.append({title: _filled(target, folders, exists)})
+                filled.append({title: filled_nav(target, folders, exists)})
             elif target in folders:
                 filled.append({title: folders[target]})
             elif exists(target):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit import limits
 from dobandit.compiled import kernel
 from dobandit.errors import InferenceError
 from dobandit.graph.ordering import offsets
@@ -101,7 +102,6 @@ class Options:
         return Action(tuple(ids), tuple(done[v] for v in ids))
 
 
-EXACT_WORK = 1 << 26  # table entries of a step that may be exact: some 3 seconds
 _NODE_WORK = 2_500  # what a node costs besides its tables, in entries
 
 
@@ -130,13 +130,13 @@ def objective_of(model: CausalModel, options: Options) -> Objective:
         return LinearGains(model)
     arrays, count = model.graph.arrays, len(options.table.node)
     work = _NODE_WORK * len(model.graph) * count
-    if work <= EXACT_WORK:
+    if work <= limits.MAX_EXACT_WORK:
         fixed = {0, *options.allowed.required}
         slots = [range(arrays.parent_ptr[v], arrays.parent_ptr[v + 1]) for v in range(len(model.graph) + 1)]
         parents = [[p for p in map(int, arrays.parent[s.start : s.stop]) if p not in fixed] for s in slots]
         families = [(*parents[v], v) for v in range(len(slots)) if v not in fixed]
-        cliques = elimination.elimination_cliques(families, EXACT_WORK.bit_length())
-        if cliques and work + count * elimination.total_entries(cliques) <= EXACT_WORK:
+        cliques = elimination.elimination_cliques(families, limits.MAX_EXACT_WORK.bit_length())
+        if cliques and work + count * elimination.total_entries(cliques) <= limits.MAX_EXACT_WORK:
             return ByExpectation(model, "auto")
     if isinstance(model, WeightedModel):  # worlds are thresholds of weighted sums
         return CommonWorlds(model)

@@ -151,7 +151,7 @@ class ArmsEngine(Engine):
         return Choice(Actions(plan.ids, plan.to).row(index), value)
 
     def best(self, now: Situation) -> Choice:
-        plan, plays, total = self._playable(now._replace(pending=()))
+        plan, plays, total = self.playable(now._replace(pending=()))
         means = np.divide(total, plays, out=np.full(len(plays), -1.0), where=plays > 0)
         index = int(np.argmax(means))
         return Choice(Actions(plan.ids, plan.to).row(index), float(means[index]) if means[index] >= 0 else math.nan)
@@ -171,11 +171,11 @@ class ArmsEngine(Engine):
         return kind in (BY_UCB, BY_KL_UCB) or (kind == BY_EPSILON_GREEDY and now.draws[1] >= self.plan.parameter)
 
     def _proposed(self, now: Situation) -> tuple[ArmsPlan, int]:
-        plan, plays, total = self._playable(now)
+        plan, plays, total = self.playable(now)
         t = self.rounds + sum(one.size for one in now.pending)
         return plan, int(propose_arm(plan, plays, total, t, now.draws))
 
-    def _playable(self, now: Situation) -> tuple[ArmsPlan, Array, Array]:
+    def playable(self, now: Situation) -> tuple[ArmsPlan, Array, Array]:
         """The arms that can be played now, with their rounds and sums of Y. Those under way count as played."""
         plan, own, number = self.plan, self.state, self._number
         if now.pending:

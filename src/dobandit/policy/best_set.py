@@ -146,7 +146,7 @@ class BestSetEngine(GuaranteedEngine):
         return words_of_two(self.problem, best, rival, float(found.gap), self.epsilon, bool(now.pending))
 
     def _standing(self, now: Situation, best: int = -1) -> tuple[Contest, Standing]:
-        plan, state = self._plan_for(now.available), self._expecting(now.pending)
+        plan, state = self._plan_for(now.available), self.state_with_pending(now.pending)
         game, columns = self._contest(plan)
         outcomes = expect_outcomes(self._own, self._number, now.pending)
         own = Own(*outcomes_of(outcomes, columns, now.context), outcomes.plays.size, self.delta / 2)

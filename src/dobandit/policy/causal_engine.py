@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit import limits
 from dobandit.estimation.confidence import Z95
 from dobandit.estimation.estimators import rows_with_room, weighted_squares
 from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
@@ -32,7 +33,6 @@ from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
 from dobandit.policy.revising import Parts, RevisingEngine
 
-MOST_ACTIONS = 20_000  # looked at one by one
 _MOST_WORK = 4_000_000  # actions x states of the frontier
 _MOST_STATES = 1 << 14
 _MOST_EXPECTED = 100
@@ -68,7 +68,7 @@ def joint_oracle(estimator: Any) -> OracleMaker:
 
     def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
         graph, allowed = problem.graph, problem.allowed(available)
-        many = listing is None and allowed.count() > MOST_ACTIONS
+        many = listing is None and allowed.count() > limits.MAX_ACTIONS
         if problem.is_linear:
             if many:
                 return local_search(graph, allowed, problem.order, lambda row: mean_field(graph, row))
@@ -92,7 +92,8 @@ def optimistic_oracle(estimator: Any) -> OracleMaker:
     joint = joint_oracle(estimator)
 
     def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
-        if not promised_shares(problem) or (listing is None and problem.allowed(available).count() > MOST_ACTIONS):
+        many = listing is None and problem.allowed(available).count() > limits.MAX_ACTIONS
+        if many or not promised_shares(problem):
             return joint(problem, listing, available)
         return closed_form(problem.graph, listing or listed(problem, available))
 
@@ -133,7 +134,7 @@ class CausalEngine(RevisingEngine):
         """What `predict` says of each of many actions, whose common work is done once; in an order of its own."""
         believed, context = self.believed, self.believed.known(context)
         listing = listing_of(believed.order, actions, flags=believed.flags)
-        plan = self.plan._replace(oracle=self._make_oracle(believed, listing, None))
+        plan = self.plan._replace(oracle=self.make_oracle(believed, listing, None))
         score_actions(plan, self.state, context, -1)
         middle = listing.values.copy()
         value = np.clip(middle, 0.0, 1.0)
@@ -194,7 +195,7 @@ class CausalEngine(RevisingEngine):
         interval."""
         room = np.zeros((1, len(self.believed.graph)))
         listing = listing_of(self.believed.order, Actions(room.astype(np.int32), room))
-        oracle = self._make_oracle(self.believed, listing, None)
+        oracle = self.make_oracle(self.believed, listing, None)
         return self.plan._replace(oracle=oracle, index=self.plan.index._replace(scale=Z95))
 
 

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dobandit import limits
 from dobandit.errors import PolicyError
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.listing import Listing
 from dobandit.oracle.sampled import draws_of, sampled
 from dobandit.policy.base import Policy
-from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, joint_oracle, parts_of
+from dobandit.policy.causal_engine import CausalEngine, joint_oracle, parts_of
 from dobandit.policy.engine import Array, Engine, Situation
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.model_rounds import ModelPlan
@@ -48,9 +49,9 @@ class CausalTS(Policy):
 
 def _sampling(problem: Problem) -> Parts:
     count = problem.allowed().count()
-    if count > MOST_ACTIONS:
+    if count > limits.MAX_ACTIONS:
         raise PolicyError(
-            f"CausalTS looks at every allowed action, up to {MOST_ACTIONS:,} of them, but there are {count:,}. "
+            f"CausalTS looks at every allowed action, up to {limits.MAX_ACTIONS:,} of them, but there are {count:,}. "
             "Lower the budget, or use CausalUCB, which searches."
         )
     return parts_of(problem, _C, sampled_oracle)

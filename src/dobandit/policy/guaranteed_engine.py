@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit import limits
 from dobandit.errors import PolicyError
 from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.kept_intervals import look_again, watched
@@ -27,13 +28,7 @@ from dobandit.oracle.actions import Action
 from dobandit.oracle.anytime_values import AnytimeValues, anytime_values, bound_kept, bounded_frontier
 from dobandit.oracle.joint_pattern import joint_pattern
 from dobandit.oracle.listing import Listing, floor_of, pick_best, propose, score
-from dobandit.policy.causal_engine import (
-    DELTA,
-    MOST_ACTIONS,
-    CausalEngine,
-    optimistic_oracle,
-    parts_of,
-)
+from dobandit.policy.causal_engine import DELTA, CausalEngine, optimistic_oracle, parts_of
 from dobandit.policy.engine import Array, Choice, Rounds, Situation, batches
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.oracles import listed
@@ -94,11 +89,11 @@ def anytime_oracle(estimator: Any) -> OracleMaker:
     def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
         graph, count = problem.graph, problem.allowed(available).count()
         frontier = bounded_frontier(graph, np.array(problem.order, dtype=np.int64), layout_of(graph), estimator)
-        if frontier is None or (listing is None and count > MOST_ACTIONS):
+        if frontier is None or (listing is None and count > limits.MAX_ACTIONS):
             what = "the graph is too wide for exact passes" if frontier is None else f"there are {count:,} of them"
             raise PolicyError(
-                f"guarantee=True computes an interval for every action, up to {MOST_ACTIONS:,} of them, but {what}. "
-                "Lower the budget, or leave guarantee out."
+                f"guarantee=True computes an interval for every action, up to {limits.MAX_ACTIONS:,} of them, but "
+                f"{what}. Lower the budget, or leave guarantee out."
             )
         listing = listing or listed(problem, available)
         joint = joint_pattern(graph, listing, estimator, frontier)

@@ -124,7 +124,7 @@ class LUCBEngine(ArmsEngine):
         return words_of_two(self.problem, actions.row(best), actions.row(rival), gap, self.epsilon, bool(now.pending))
 
     def _standing(self, now: Situation, action: Action | None = None) -> tuple[Actions, int, int, float]:
-        plan, plays, total = self._playable(now)
+        plan, plays, total = self.playable(now)
         actions = Actions(plan.ids, plan.to)
         best = -1 if action is None else numbered(actions)[action]
         found = stand_arms(plays, total, len(self.plan.ids), self.delta, best, plan.values, now.draws[0])
@@ -138,7 +138,7 @@ class LUCBEngine(ArmsEngine):
 
     def gap(self, action: Action, now: Situation) -> float | None:
         now = now._replace(pending=())
-        plan, *_ = self._playable(now)
+        plan, *_ = self.playable(now)
         playable = numbered(Actions(plan.ids, plan.to))
         if not self.has_gap or action not in playable or not playable.keys() <= numbered(self.actions()).keys():
             return None

@@ -82,7 +82,7 @@ class ModelEngine(Engine):
     ) -> None:
         nodes, idle = len(problem.graph) + 1, actions_of([problem.idle()])
         self.problem = self.believed = problem
-        self.state, self._make_oracle = state, make_oracle
+        self.state, self.make_oracle = state, make_oracle
         self.plan = ModelPlan(
             estimator,
             index,
@@ -207,14 +207,14 @@ class ModelEngine(Engine):
         return self._choice(*self._proposed(now))
 
     def best(self, now: Situation) -> Choice:
-        plan, context = self._plan_now(now._replace(pending=())), self.believed.known(now.context)
+        plan, context = self.plan_now(now._replace(pending=())), self.believed.known(now.context)
         if self.searches:
             return self._choice(plan, int(propose_action(plan, self.state, context, np.zeros(self.draws), -1)))
         score_actions(plan, self.state, context, -1)
         return self._choice(plan, int(np.argmax(plan.oracle.listing.values)))
 
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        if initialising(self.plan.index, self._expecting(now.pending).clock):
+        if initialising(self.plan.index, self.state_with_pending(now.pending).clock):
             return []
         if self.searches:
             return self._searched(now)
@@ -223,10 +223,11 @@ class ModelEngine(Engine):
 
     def _proposed(self, now: Situation) -> tuple[ModelPlan, int]:
         """The plan over the actions that can be chosen now, with the index of each, and the row to play."""
-        plan, state, context = self._plan_now(now), self._expecting(now.pending), self.believed.known(now.context)
+        plan, state = self.plan_now(now), self.state_with_pending(now.pending)
+        context = self.believed.known(now.context)
         return plan, int(propose_action(plan, state, context, now.draws, int(state.clock[0])))
 
-    def _plan_now(self, now: Situation) -> ModelPlan:
+    def plan_now(self, now: Situation) -> ModelPlan:
         """The plan over the actions that can be chosen now."""
         return self._plan_for(now.available)
 
@@ -260,10 +261,10 @@ class ModelEngine(Engine):
         if available not in self._plans:
             if len(self._plans) >= KEPT_ORACLES:
                 self._plans.pop(next(iter(self._plans)))
-            self._plans[available] = self.plan._replace(oracle=self._make_oracle(self.believed, None, available))
+            self._plans[available] = self.plan._replace(oracle=self.make_oracle(self.believed, None, available))
         return self._plans[available]
 
-    def _expecting(self, pending: tuple[Pending, ...]) -> State:
+    def state_with_pending(self, pending: tuple[Pending, ...]) -> State:
         """The state with what pending actions are expected to teach. To be read at once: the next call changes it.
 
         Kept from call to call while no round was told and actions were only added, so that many asks in a row are

@@ -8,10 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit import limits
 from dobandit.errors import PolicyError
 from dobandit.oracle.actions import Action
 from dobandit.oracle.listing import Listing, listing_of
-from dobandit.policy.causal_engine import MOST_ACTIONS, CausalEngine, joint_oracle, parts_of
+from dobandit.policy.causal_engine import CausalEngine, joint_oracle, parts_of
 from dobandit.policy.engine import Array, Choice, Estimate, Rounds, Situation, copied
 from dobandit.policy.insurance import by_own_outcomes, deviation, insured
 from dobandit.policy.model_engine import OracleMaker
@@ -32,10 +33,10 @@ def safe_engine(problem: Problem, scale: float) -> SafeEngine:
 def safe_parts(problem: Problem, scale: float) -> Parts:
     """What it is made of; refuses what has too many actions."""
     count = problem.allowed(relevant=False).count()
-    if count > MOST_ACTIONS:
+    if count > limits.MAX_ACTIONS:
         raise PolicyError(
-            f"safe=True keeps the outcomes of every allowed action, up to {MOST_ACTIONS:,} of them, but there are "
-            f"{count:,}. Lower the budget, or leave safe out."
+            f"safe=True keeps the outcomes of every allowed action, up to {limits.MAX_ACTIONS:,} of them, but there "
+            f"are {count:,}. Lower the budget, or leave safe out."
         )
     if count << len(problem.context_ids) > _MOST_CELLS:
         raise PolicyError(
@@ -90,7 +91,7 @@ class SafeEngine(CausalEngine):
         choice = self._choice(plan, index)
         return choice._replace(note=OWN) if by_own_outcomes(plan.oracle.own, now.draws[1]) else choice
 
-    def _plan_now(self, now: Situation) -> ModelPlan:
+    def plan_now(self, now: Situation) -> ModelPlan:
         """Those under way are expected to be as predicted."""
         if now.available is None and not now.pending:
             return self.plan
