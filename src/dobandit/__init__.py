@@ -64,7 +64,7 @@ _HOME = {
     "simulate": "dobandit.report.result",
     "simulate_many": "dobandit.report.result",
     "load_result": "dobandit.report.result",
-    "losses_figure": "dobandit.report.losses",
+    "losses_figure": "dobandit.report.drawn.regret",
     "FunctionModel": "dobandit.simulation.function_model",
     "SimulationResult": "dobandit.report.result",
 }
@@ -119,7 +119,7 @@ if TYPE_CHECKING:
     from dobandit.policy.yardsticks import Fixed as Fixed
     from dobandit.policy.yardsticks import Oracle as Oracle
     from dobandit.policy.yardsticks import Random as Random
-    from dobandit.report.losses import losses_figure as losses_figure
+    from dobandit.report.drawn.regret import losses_figure as losses_figure
     from dobandit.report.ranking import rank as rank
     from dobandit.report.result import SimulationResult as SimulationResult
     from dobandit.report.result import load_result as load_result

@@ -14,8 +14,7 @@ import uvicorn.server
 
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.tokens import create_token
-from dobandit.service.app import create_app
-from dobandit.service.server import bound, server_of
+from dobandit.service.app import bound, create_app, server_of
 from dobandit.service.settings import Settings
 
 FUNNEL = {"graph": "email -> visit\ncoupon -> visit\nvisit -> buy\ncoupon -> buy", "target": "buy", "budget": 1}

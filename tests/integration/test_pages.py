@@ -14,7 +14,7 @@ from dobandit.experiment.tokens import create_token
 from dobandit.service.page_cache import PageCache
 from dobandit.service.pages import words
 from dobandit.service.pages.demo import GRAPH, NAME, Shop, begin
-from dobandit.service.pages.graphs import edges_between
+from dobandit.service.pages.pictures import edges_between
 from helpers.pages import Visit, harmless
 
 # -- what pages say ---------------------------------------------------------------------------------------------------

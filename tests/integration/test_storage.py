@@ -1,5 +1,6 @@
 """One contract, three storages; and what only databases do, and how refusals are worded."""
 
+import random
 import threading
 import time
 
@@ -10,13 +11,27 @@ from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.storage.base import FAILED, TOLD
 from dobandit.testing.storage import StorageSuite
 from dobandit.testing.stored import ASK, SEEN, add, close
+from helpers.storage_steps import contents, random_step
 from helpers.worlds import THOROUGH
 
 
 class TestStorages(StorageSuite):
     """The fixture `storage` gives each kind in turn."""
 
-    random_runs = 3 * THOROUGH
+    def test_it_does_as_memory_does(self, storage):
+        """Random calls, some of which are refused or undone, have the same outcome as in memory."""
+        for seed in range(3 * THOROUGH):
+            memory = MemoryStorage()
+            for experiment in storage.experiments():
+                storage.delete(experiment.name)
+            for number in range(60):
+                one, two = (random.Random(f"{seed} {number}") for _ in range(2))
+                assert random_step(storage, two) == random_step(memory, one)
+                if number % 10 == 9:
+                    assert contents(storage) == contents(memory)
+            before = contents(storage)
+            storage.close()
+            assert contents(storage) == before
 
     def test_a_long_log_is_read_as_a_short_one_is(self, storage):
         """Databases read 2,000 trials at a time."""

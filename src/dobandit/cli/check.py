@@ -45,9 +45,7 @@ def check(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Check a graph or model FILE: hidden causes, roles, sizes, and a model's assumptions.
-
-    For a model also: which effects are harmful (have a negative weight), which of the paper's assumptions hold, what
+    """For a model also: which effects are harmful (have a negative weight), which of the paper's assumptions hold, what
     the algorithms are then guaranteed over the horizon, and how many rounds of pure observation BGLM-OFU begins with.
 
     Ends with exit code 1 where hidden causes cannot be removed, and says which commands refuse the graph, and what can
@@ -206,9 +204,7 @@ def hidden_rows(report: dict[str, Any]) -> list[tuple[str, Any]]:
 @click.option("-o", "--output", type=click.Path(), help="Where to write; default: standard output.")
 @json_option
 def project_command(file: str, hide: Hide, output: str | None, as_json: bool, **given: Any) -> None:
-    """Remove the hidden variables of a graph or linear model FILE.
-
-    The result is the Markovian graph (or model) over the observed variables, in the format of FILE, or in the
+    """The result is the Markovian graph (or model) over the observed variables, in the format of FILE, or in the
     one that the ending of OUTPUT names.
 
     \b

@@ -13,7 +13,7 @@ from contextlib import suppress
 import click
 
 from dobandit import __version__
-from dobandit.cli.lazy import LazyGroup
+from dobandit.cli.output import LazyGroup
 from dobandit.cli.spelling import as_command
 from dobandit.errors import DobanditError, DobanditWarning
 from dobandit.texts import message as harmless
@@ -26,10 +26,10 @@ _HOMES = {
     "solve": {
         "expect": "Means of every variable of a model FILE (JSON, or BIF with tables) under an intervention.",
         "paper": "List the paper's models G1..G5 with the best set of each.",
+        "rank": "Rank every allowed set by what it would bring, from DATA (.csv, .csv.gz, .parquet).",
         "solve": "The best action on a model FILE (JSON, or BIF with tables): what to set, and to what, so that the "
         "target becomes most likely.",
     },
-    "rank": {"rank": "Rank every allowed set by what it would bring, from DATA (.csv, .csv.gz, .parquet)."},
     "simulate": {
         "simulate": "Compare policies on a model FILE (JSON, or BIF with tables) over many simulated runs.",
         "report": "Make the figures and tables of a saved study again.",

@@ -43,10 +43,8 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]")
 def serve_command(
     storage: str, host: str, port: int, allowed_hosts: tuple[str, ...], https: bool, as_json: bool
 ) -> None:
-    """Serve the dashboard, and the REST API at /api/v1.
-
-    On this machine alone it needs no set-up: open the login link that it prints. To be reached from others it needs a
-    token (see `dobandit token create`) and its name.
+    """On this machine alone it needs no set-up: open the login link that it prints. To be reached from others it needs
+    a token (see `dobandit token create`) and its name.
 
     \b
     Examples:
@@ -55,8 +53,7 @@ def serve_command(
       dobandit serve --host 0.0.0.0 --allowed-host experiments.example.org --https
     """
     with serving_packages("serving"):
-        from dobandit.service.app import create_app
-        from dobandit.service.server import bound
+        from dobandit.service.app import bound, create_app
         from dobandit.service.settings import LOOPBACK, Settings
 
     local = _is_loopback(host)
@@ -96,9 +93,7 @@ def serve_command(
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
-    """Show the dashboard with a simulated experiment that runs while you look.
-
-    A simulated shop carries out each round and tells what was seen. The database is thrown away at the end.
+    """A simulated shop carries out each round and tells what was seen. The database is thrown away at the end.
 
     \b
     Examples:
@@ -106,9 +101,8 @@ def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
       dobandit demo --port 9000 --rounds-per-second 10
     """
     with serving_packages("serving"):
-        from dobandit.service.app import create_app
+        from dobandit.service.app import bound, create_app
         from dobandit.service.pages.demo import Shop, begin
-        from dobandit.service.server import bound
         from dobandit.service.settings import Settings
 
     listener = bound(_DEMO_HOST, port)
@@ -146,7 +140,7 @@ def serve(app: FastAPI, listener: socket.socket, host: str, what: str, end: str 
     listener   the socket that it answers at; those who come before it runs wait for it
     what, end  what it serves, and what else stopping it does
     """
-    from dobandit.service.server import server_of
+    from dobandit.service.app import server_of
 
     link = f"http://{f'[{host}]' if ':' in host else host}:{app.state.settings.port}"
 

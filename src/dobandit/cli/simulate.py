@@ -59,9 +59,7 @@ def simulate_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Compare policies on a model FILE (JSON, or BIF with tables) over many simulated runs.
-
-    Policies: causal-ucb, blm-lr, bglm-ofu, ucb, kl-ucb, eps-greedy, best-set, lucb, random, fixed, oracle (knows the
+    """Policies: causal-ucb, blm-lr, bglm-ofu, ucb, kl-ucb, eps-greedy, best-set, lucb, random, fixed, oracle (knows the
     model), and those of installed packages; default: causal-ucb and ucb. With --out an interrupted study goes on where
     it stopped when the same command is run again.
 
@@ -108,9 +106,7 @@ def simulate_command(
 @click.option("--out", type=click.Path(), help="Where to write; default: into FOLDER.")
 @json_option
 def report_command(folder: str, out: str | None, as_json: bool) -> None:
-    """Make the figures and tables of a saved study again.
-
-    \b
+    """\b
     Examples:
       dobandit report study
       dobandit report study --out pictures --json
@@ -146,9 +142,7 @@ def reproduce_command(
     executor: str,
     as_json: bool,
 ) -> None:
-    """Run the paper's experiments: five models, six policies, 600 runs of each.
-
-    Writes a figure and the graph's picture for each, and summary.md, summary.json and report.html with a table
+    """Writes a figure and the graph's picture for each, and summary.md, summary.json and report.html with a table
     beside the published values. --beyond adds CausalUCB and CausalTS on the same random numbers, learners whose regret
     is guaranteed (in the first 10 runs: they are slow), and four worlds that do not fit the paper's model.
 
@@ -160,8 +154,8 @@ def reproduce_command(
     """
     from dobandit import paper
     from dobandit.report.html import report_folder
-    from dobandit.report.reproduction import reproduction_document, write_reproduction
     from dobandit.report.result import shown_progress
+    from dobandit.report.study_report import reproduction_document, write_reproduction
     from dobandit.simulation.reproduce import paper_study
     from dobandit.simulation.simulate import executor_of, run_study
 

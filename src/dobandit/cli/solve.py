@@ -1,18 +1,25 @@
-"""Commands on models: expect, and paper, which lists those of the paper."""
+"""Commands that say what to set: expect, paper and solve on models, and rank, which learns from data."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dobandit.cli import options
-from dobandit.cli.output import json_option, print_json, print_table
+from dobandit.cli.output import json_option, print_json, print_table, say
 from dobandit.model.inference import METHODS, expect
 from dobandit.oracle.rules import rules_of
 from dobandit.oracle.solve import MOST_LISTED, ORACLES, sizes_in_words, solve
-from dobandit.texts import action_words, counted, setting_words
+from dobandit.policy.hidden_causes import Hide
+from dobandit.texts import action_words, counted, decimals, fixed, printable, setting_words
+
+if TYPE_CHECKING:
+    from dobandit.fitting.nodes import NodeFit
+    from dobandit.fitting.ranking import Ranked
+    from dobandit.policy.engine import Interval
+    from dobandit.report.ranking import RankingResult
 
 
 @click.command("expect")
@@ -26,9 +33,7 @@ from dobandit.texts import action_words, counted, setting_words
 def expect_command(
     file: str, do: dict[str, float], method: str, samples: int, seed: int, as_json: bool, **network: Any
 ) -> None:
-    """Means of every variable of a model FILE (JSON, or BIF with tables) under an intervention.
-
-    \b
+    """\b
     Examples:
       dobandit expect model.json
       dobandit expect model.json --do coupon=1 --do email=0 --json
@@ -56,9 +61,7 @@ def expect_command(
 @click.command("paper")
 @json_option
 def paper_command(as_json: bool) -> None:
-    """List the paper's models G1..G5 with the best set of each.
-
-    \b
+    """\b
     Example:
       dobandit paper --json
     """
@@ -94,10 +97,7 @@ def paper_command(as_json: bool) -> None:
 )
 @json_option
 def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as_json: bool, **given: Any) -> None:
-    """The best action on a model FILE (JSON, or BIF with tables): what to set, and to what, so that the target becomes
-    most likely.
-
-    Variables are set to 1 unless --lever says otherwise. A budget or a total cost is needed.
+    """Variables are set to 1 unless --lever says otherwise. A budget or a total cost is needed.
 
     \b
     Examples:
@@ -120,3 +120,114 @@ def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as
     proof = "proved optimal" if result.status == "optimal" else f"no set is worth more than {result.bound:.6f}"
     click.echo(f"{proof}; {result.oracle}, {counted(result.explored, 'set')} looked at, {result.seconds:.3f} s")
     click.echo(sizes_in_words(model, rules))
+
+
+@click.command("rank")
+@click.argument("data", metavar="DATA", type=click.Path())
+@click.argument("file", metavar="GRAPH_OR_MODEL_FILE", type=click.Path())
+@options.rule_options
+@options.graph_options_but_context
+@options.context_values_option("A variable that is observed before acting, and its value for this ranking")
+@options.link_option("Assume a link. Default: chosen by held-out rows.")
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many of the best to show.")
+@click.option("--chart", type=click.Path(), metavar="FILE", help="Draw them into a .png, .svg, .pdf or .html file.")
+@json_option
+def rank_command(
+    data: str,
+    file: str,
+    hide: Hide,
+    context: dict[str, float] | None,
+    links: tuple[str, ...],
+    top: int,
+    chart: str | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """DATA has a column per variable, 0 or 1, empty where it was not seen. Variables that were set in a row are named
+    in its column intervention_targets or do, or have their value in a column do:NAME. A column count says how often a
+    row was seen.
+
+    \b
+    Examples:
+      dobandit rank visits.csv funnel.txt --target buy -k 2
+      dobandit rank visits.csv.gz funnel.txt -k 2 --lever price=0,1 --top 5 --chart ranking.png
+      dobandit rank visits.parquet funnel.txt -k 1 --context mobile=1 --json
+      dobandit rank visits.csv funnel.txt -k 1 --hide auto
+    """
+    from dobandit.report.ranking import rank  # needs Numba, which help does not
+
+    what = options.read_structure(file, given | {"context": tuple(context or ())})
+    words = options.rule_words(given)
+    rules = rules_of(words.pop("budget"), words)
+    promised = options.links_of(links, what) or "auto"
+    ranking = rank(what, data, rules, promised, context=context, hide=hide)
+    if chart is not None:
+        ranking.chart(top).save(chart)
+    if as_json:
+        print_json(ranking.to_document(top))
+        return
+    _print_ranking(ranking, top, chart)
+
+
+def _print_ranking(ranking: RankingResult, top: int, chart: str | None) -> None:
+    shown = ranking.actions[:top]
+    places = (
+        decimals(*(action.interval for action in shown)),
+        decimals(*(action.uplift.interval for action in shown if action.uplift is not None and action.do)),
+        decimals(*(action.observed.interval for action in shown if action.observed is not None)),
+    )
+    print_table(
+        ["", "set", f"E[{ranking.target}]", "against nothing", "seen"],
+        [(str(i), *_cells(action, *places)) for i, action in enumerate(shown, 1)],
+        title=f"The best {len(shown):,} of {len(ranking.actions):,} sets, from {ranking.rounds:,} rounds",
+        right=[0, 2, 3, 4],
+    )
+    print_table(
+        ["variable", "rows", "link", "held-out margin, in nats", "fits"],
+        [(name, f"{node.rows:,}", _link_words(node), _margin_words(node), _fit_words(node))
+         for name, node in ranking.fit.nodes.items()],
+        title="What the rows say of each variable",
+        right=[1],
+    )  # fmt: skip
+    say(ranking.sentence)
+    say(f"Each interval: {ranking.interval_words}.")
+    for warning in ranking.warnings:
+        click.echo(printable(f"warning: {warning}"), err=True)
+    if chart is not None:
+        say(f"drawn into {chart}")
+
+
+def _cells(action: Ranked, of_values: int, of_uplifts: int, of_means: int) -> tuple[str, ...]:
+    """A row, with as many decimals in each column."""
+    seen, uplift = action.observed, action.uplift
+    return (
+        action_words(action.do),
+        _worth_words(action.value, action.interval, of_values),
+        "" if uplift is None or not action.do else _worth_words(uplift.value, uplift.interval, of_uplifts, "+"),
+        "-" if seen is None else f"{fixed(seen.mean, of_means)} ({seen.rounds:,})",
+    )
+
+
+def _worth_words(value: float, interval: Interval, places: int, sign: str = "") -> str:
+    ends = "..".join(fixed(end, places, sign) for end in interval)
+    return f"{fixed(value, places, sign)}, {ends}"
+
+
+def _link_words(node: NodeFit) -> str:
+    if not node.link:
+        return "too few rows to choose"
+    return f"{node.link} (promised)" if node.promised else node.link
+
+
+def _margin_words(node: NodeFit) -> str:
+    """How clearly the link was chosen."""
+    if node.margin is None or node.runner_up is None:
+        return "-"
+    clear = "" if node.clear else " (not told apart)"
+    return f"{node.margin:+.1f} ± {node.margin_error:.1f} over {node.runner_up}{clear}"
+
+
+def _fit_words(node: NodeFit) -> str:
+    if node.link in ("rate", "table"):
+        return "nothing to test"
+    return node.verdict if node.p is None else f"{node.verdict} (p = {node.p:.2g})"

@@ -84,9 +84,7 @@ def _id_of(name: str, storage: Storage) -> int:
 @click.group("storage")
 @group_storage_option
 def storage_group(storage: str) -> None:
-    """Back up a storage, and read its audit log.
-
-    \b
+    """\b
     Examples:
       dobandit storage backup copy.db
       dobandit storage audit --json

@@ -19,9 +19,7 @@ from dobandit.experiment.tokens import create_token, revoke_token
 @click.group("token")
 @group_storage_option
 def token_group(storage: str) -> None:
-    """Create, list and revoke tokens for `dobandit serve`.
-
-    \b
+    """\b
     Examples:
       dobandit token create --scope work --experiment spring --expires 30d
       dobandit token list

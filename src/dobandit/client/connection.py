@@ -66,32 +66,25 @@ class Connection:
         request = self._client.build_request(method, PREFIX + path, params=parameters, content=content, headers=headers)
         started, pause = time.monotonic(), self.first_pause
         while True:
-            response, trouble, wanted = self._try(request)
-            if response is not None and response.status_code not in _LATER:
-                break
-            wait = max(pause * random.uniform(0.5, 1.0), wanted)
-            if time.monotonic() + wait - started > self.patience:
-                if response is not None:
-                    break
-                raise StorageError(
-                    f"the service at {self.url} cannot be reached ({trouble}). What it acknowledged is safe; repeat "
-                    "this when it is there."
+            wanted = "0"  # seconds that the service asks to wait
+            try:
+                response = self._client.send(request)
+                if response.status_code < 400:
+                    return response
+                failed = error_of(response)
+                if response.status_code not in _LATER:
+                    raise failed
+                wanted = response.headers.get("retry-after", "0")
+            except self._lost as error:
+                failed = StorageError(
+                    f"the service at {self.url} cannot be reached ({str(error) or type(error).__name__}). What it "
+                    "acknowledged is safe; repeat this when it is there."
                 )
+            wait = max(pause * random.uniform(0.5, 1.0), float(wanted) if wanted.isdigit() else 0.0)
+            if time.monotonic() + wait - started > self.patience:
+                raise failed
             time.sleep(wait)
             pause = min(pause * 2.0, _LONGEST_PAUSE)
-        if response.status_code >= 400:
-            raise error_of(response)
-        return response
-
-    def _try(self, request: httpx.Request) -> tuple[httpx.Response | None, str, float]:
-        """The response, or what was wrong with the line; and how long the service asks to wait."""
-        try:
-            response = self._client.send(request)
-        except self._lost as error:
-            return None, str(error) or type(error).__name__, 0.0
-        wanted = response.headers.get("retry-after", "0")
-        busy = response.status_code in _LATER and wanted.isdigit()
-        return response, "", float(wanted) if busy else 0.0
 
     def close(self) -> None:
         self._client.close()

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from dobandit.checks import shown
 from dobandit.client import values
 from dobandit.client.connection import Connected, Connection
-from dobandit.documents import reading
 from dobandit.errors import DobanditWarning, MissingError
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
 from dobandit.experiment.columns import columns_of
@@ -94,7 +93,7 @@ class RemoteExperiment(Connected):
         said |= {"n": values.plain(n), "size": values.plain(size)}
         if lease is not None:
             said["lease"] = lease_seconds(lease)
-        trials = [reading.read(Trial, one) for one in self._post("/ask", said, once=True)["trials"]]
+        trials = [values.read(Trial, one) for one in self._post("/ask", said, once=True)["trials"]]
         self._held |= {trial.number: trial.issued for trial in trials}
         return trials[0] if n == 1 else trials
 
@@ -112,7 +111,7 @@ class RemoteExperiment(Connected):
         path = f"{self._trial(number)}/tell"
         holder = self._held.get(number, 1) if issued is None else issued
         said = {**values.seen(observation), "issued": values.plain(holder)}
-        told = reading.read(Told, self._post(path, said))
+        told = values.read(Told, self._post(path, said))
         self._held.pop(told.number, None)
         return told
 
@@ -150,12 +149,12 @@ class RemoteExperiment(Connected):
 
         available, context  the variables that can be set, and the value of each context variable
         """
-        return reading.read(Recommendation, self._get("/recommend", available, context=context))
+        return values.read(Recommendation, self._get("/recommend", available, context=context))
 
     def evaluate(self, do: Do | None, *, context: Mapping[str, object] | None = None) -> Recommendation:
         """All that `recommend` says, of an action of your choice, `do`, in a `context` where the graph has one."""
         action = dict.fromkeys(do, 1) if do is not None and not isinstance(do, Mapping) else do or {}
-        return reading.read(Recommendation, self._get("/evaluate", do=action, context=context))
+        return values.read(Recommendation, self._get("/evaluate", do=action, context=context))
 
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
@@ -165,25 +164,25 @@ class RemoteExperiment(Connected):
         available, context  the variables that can be set, and what was so in the rounds that count
         """
         said = self._get("/best-observed", available, context=context)
-        return None if said is None else reading.read(BestObserved, said)
+        return None if said is None else values.read(BestObserved, said)
 
     def explain(self, number: int | Trial) -> Explanation:
         """Why the trial of this number set what it set."""
-        return reading.read(Explanation, self._get(f"{self._trial(number)}/explain"))
+        return values.read(Explanation, self._get(f"{self._trial(number)}/explain"))
 
     def estimates(self) -> list[EdgeEstimate]:
         """Every edge's weight with its confidence interval."""
-        return [reading.read(EdgeEstimate, row) for row in self._get("/estimates")["estimates"]]
+        return [values.read(EdgeEstimate, row) for row in self._get("/estimates")["estimates"]]
 
     def status(self, progress: Progress | None = None) -> Status:
         """How far the experiment is. `progress` is never called here: where a long log has to be added up, the service
         does it, and answers when it is done.
         """
-        return reading.read(Status, self._get("/status"), storage=self._connection.url)
+        return values.read(Status, self._get("/status"), storage=self._connection.url)
 
     def diagnose(self) -> Diagnosis:
         """Whether the data agree with the model."""
-        return reading.read(Diagnosis, self._get("/diagnose"))
+        return values.read(Diagnosis, self._get("/diagnose"))
 
     @property
     def interval_words(self) -> str:
@@ -206,10 +205,6 @@ class RemoteExperiment(Connected):
             end = {"last": last} | ({} if state is None else {"state": state})
             newest: list[dict[str, Any]] = self._connection.get(f"{self._at}/trials", end)["trials"]
             return newest
-        found = self._pages(after, limit, state)
-        return found if last is None else found[-last:]
-
-    def _pages(self, after: int, limit: int | None, state: str | None) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         while limit is None or len(found) < limit:
             most = _PAGE if limit is None else min(limit - len(found), _PAGE)
@@ -219,7 +214,7 @@ class RemoteExperiment(Connected):
             if page["next"] is None:
                 break
             after = page["next"]
-        return found
+        return found if last is None else found[-last:]
 
     def trial(self, number: int | Trial) -> dict[str, Any]:
         """The row of the log with this number."""
@@ -243,7 +238,7 @@ class RemoteExperiment(Connected):
         """The log as a pandas frame (needs pandas); its times are exact to the millisecond."""
         from dobandit.experiment.export import to_pandas
 
-        return to_pandas((reading.stored_trial_of(row, self.columns) for row in self.trials()), self.columns)
+        return to_pandas((values.stored_trial_of(row, self.columns) for row in self.trials()), self.columns)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """The log as a Parquet file, written to `path`."""

@@ -11,7 +11,6 @@ from dobandit.checks import shown
 from dobandit.client import values
 from dobandit.client.connection import Connected, Connection
 from dobandit.client.experiment import RemoteExperiment
-from dobandit.documents import reading
 from dobandit.errors import ExperimentError, GraphError, MissingError, closest
 from dobandit.experiment.definition import Definition, lease_seconds, warn_of_lines
 from dobandit.experiment.storage.base import StoredExperiment
@@ -98,7 +97,7 @@ class Service(Connected):
         while True:
             after = {"after": found[-1].name} if found else {}
             page = self._connection.get("/experiments", {"limit": _PAGE, **after})["experiments"]
-            found += [reading.read(StoredExperiment, one, document="") for one in page]
+            found += [values.read(StoredExperiment, one, document="") for one in page]
             if len(page) < _PAGE:
                 return found
 

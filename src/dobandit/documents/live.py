@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dobandit.experiment.export import document, iso_time
-from dobandit.experiment.storage.base import ABANDONED, FAILED, StoredExperiment
+from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.storage.books import AuditLine, StoredToken
 
 if TYPE_CHECKING:
@@ -32,18 +32,6 @@ def numbered_document(value: Trial | Told | Explanation) -> dict[str, Any]:
     return {"trial": said.pop("number"), **said}
 
 
-def failed_document(trial: int, reason: str) -> dict[str, Any]:
-    return {"trial": trial, "state": FAILED, "reason": reason}
-
-
-def abandoned_document(trial: int) -> dict[str, Any]:
-    return {"trial": trial, "state": ABANDONED}
-
-
-def recorded_document(trial: int) -> dict[str, Any]:
-    return {"trial": trial}
-
-
 def imported_document(numbers: range, rounds: int, warnings: Sequence[str]) -> dict[str, Any]:
     return {"rounds": rounds, "first": numbers[0], "last": numbers[-1], "warnings": list(warnings)}
 
@@ -61,22 +49,7 @@ def recommendation_document(recommended: Recommendation, observed: BestObserved 
     return {**document(recommended), "best_observed": document(observed)}
 
 
-def promises_document(experiment: Experiment) -> dict[str, Any]:
-    """What intervals and guaranteed gaps promise."""
-    return {"interval_words": experiment.interval_words, "delta": experiment.delta}
-
-
 # -- experiments as a whole --------------------------------------------------------------------------------------
-
-
-def created_document(experiment: Experiment, created: bool) -> dict[str, Any]:
-    """created: False where it was there before."""
-    return {
-        "experiment": experiment.name,
-        "storage": experiment.storage.url,
-        "created": created,
-        "definition": experiment.definition.document,
-    }
 
 
 def listed_document(stored: StoredExperiment) -> dict[str, Any]:
@@ -98,14 +71,6 @@ def status_document(status: Status) -> dict[str, Any]:
 def shown_document(experiment: Experiment, status: Status) -> dict[str, Any]:
     """An experiment's settings and progress."""
     return {**status_document(status), "definition": experiment.definition.document}
-
-
-def renamed_document(name: str, was: str) -> dict[str, Any]:
-    return {"experiment": name, "was": was}
-
-
-def deleted_document(name: str, deleted: bool) -> dict[str, Any]:
-    return {"experiment": name, "deleted": deleted}
 
 
 # -- changes and tokens ------------------------------------------------------------------------------------------

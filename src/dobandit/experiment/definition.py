@@ -91,8 +91,7 @@ class Definition:
 
     @property
     def lease(self) -> float | None:
-        lease: float | None = self.document["lease"]
-        return lease
+        return lease_seconds(self.document["lease"])
 
     @property
     def seed(self) -> int:

@@ -52,7 +52,10 @@ def report_html(sections: Iterable[Section], title: str, lead: str = "") -> str:
 
 
 def _section_html(section: Section, number: int) -> str:
-    pictures = "".join(map(_figure_html, section.figures))
+    pictures = ""
+    for figure in section.figures:
+        caption = f"<figcaption>{_text(figure.caption)}</figcaption>" if figure.caption else ""
+        pictures += f'<figure aria-label="{_text(figure.description)}">{caption}{figure.markup()}</figure>\n'
     remarks = "".join(f"<li>{_text(remark)}</li>" for remark in section.remarks)
     return "\n".join(
         part
@@ -67,11 +70,6 @@ def _section_html(section: Section, number: int) -> str:
         )
         if part
     )
-
-
-def _figure_html(figure: Figure) -> str:
-    caption = f"<figcaption>{_text(figure.caption)}</figcaption>" if figure.caption else ""
-    return f'<figure aria-label="{_text(figure.description)}">{caption}{figure.markup()}</figure>\n'
 
 
 def table_html(table: Table) -> str:

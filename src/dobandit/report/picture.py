@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -60,9 +60,10 @@ def picture_of(
     given = chosen if isinstance(chosen, Mapping) else dict.fromkeys(chosen, 1.0)
     marked = {graph.nodes[graph.index(name) - 1]: value for name, value in given.items()}
     layers = layers_of(graph)
+    short = shortened_apart(graph.nodes, _LONGEST_NAME)
     drafts = {
-        name: box_of(graph, (notes or {}).get(name, ""), name, text, marked, down)
-        for name, text in names_in_boxes(graph).items()
+        name: box_of(graph, (notes or {}).get(name, ""), name, fitted(text, 1.2 * _LONGEST_NAME), marked, down)
+        for name, text in short.items()
     }
     x, y, width, height = _places_down(layers, drafts) if down else _places(layers, drafts)
     boxes = {name: box._replace(x=x[name], y=y[name]) for name, box in drafts.items()}
@@ -153,12 +154,6 @@ class Box(NamedTuple):
     kind: str  # "target", "latent", "context", "chosen" or "plain"
 
 
-def names_in_boxes(graph: CausalGraph) -> dict[str, str]:
-    """What stands in the box of each variable: as much of its name as there is room for, told apart from the others."""
-    short = shortened_apart(graph.nodes, _LONGEST_NAME)
-    return {name: fitted(text, 1.2 * _LONGEST_NAME) for name, text in short.items()}
-
-
 def box_of(graph: CausalGraph, note: str, name: str, text: str, chosen: Mapping[str, float], down: bool = False) -> Box:
     """A box that has no place yet. Many arrows need a tall box, or a wide one where they come from above (down); notes
     of roots stand where no arrow comes in."""
@@ -171,7 +166,9 @@ def box_of(graph: CausalGraph, note: str, name: str, text: str, chosen: Mapping[
         room = PORT * arrows + 17.0
         width, height = (max(width, room), height) if down else (width, room)
     side = "below" if arrows else "above" if down else "left"
-    return Box(name, text, note, side, 0.0, 0.0, width, height, _kind(graph, name, chosen))
+    roles = {"target": (graph.target,), "context": graph.context, "latent": graph.latent, "chosen": chosen}
+    kind = next((kind for kind, names in roles.items() if name in names), "plain")
+    return Box(name, text, note, side, 0.0, 0.0, width, height, kind)
 
 
 def note_of(model: WeightedModel, name: str) -> str:
@@ -179,14 +176,6 @@ def note_of(model: WeightedModel, name: str) -> str:
     bias = f"bias {model.weights[name]:.3g}" if model.graph.has_bias(name) else ""
     link = "" if model.link(name) == identity else shortened(model.link(name).name, 16)
     return "\n".join(part for part in (bias, link) if part)
-
-
-def _kind(graph: CausalGraph, name: str, chosen: Container[str]) -> str:
-    if name == graph.target:
-        return "target"
-    if name in graph.context:
-        return "context"
-    return "latent" if name in graph.latent else "chosen" if name in chosen else "plain"
 
 
 def note_size(box: Box) -> tuple[float, float]:

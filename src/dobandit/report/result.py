@@ -47,11 +47,8 @@ class StudySummary:
         """
         return summary_text(self._result, width)
 
-    def __str__(self) -> str:
-        return self.text()
-
     def __repr__(self) -> str:
-        return str(self)
+        return self.text()
 
     def _repr_html_(self) -> str:
         from dobandit.report.html import table_html

@@ -1,11 +1,14 @@
-"""The app: routes, and the middleware around them."""
+"""The app: routes, and the middleware around them; and uvicorn, which runs it, with its own limits."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import uvicorn
 from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
@@ -21,6 +24,7 @@ from dobandit.service.visitors import LoginLink, Sessions, Tokens
 from dobandit.version import VERSION
 
 _HOUR = 3600.0
+_LONGEST_HEAD = 32 * 1024  # bytes
 
 
 def create_app(storage: Storage, settings: Settings) -> FastAPI:
@@ -53,7 +57,7 @@ def create_app(storage: Storage, settings: Settings) -> FastAPI:
 async def _alive(app: FastAPI) -> AsyncIterator[None]:
     """While the service runs."""
     if app.state.settings.warm:
-        app.state.warmth.begin()
+        threading.Thread(target=app.state.warmth.warm, name="warming", daemon=True).start()
     tidying = asyncio.create_task(_tidy(app.state.house))
     app.state.started()
     try:
@@ -68,3 +72,35 @@ async def _tidy(house: House) -> None:
         with suppress(DobanditError):
             await run_sync(house.forget_answers)
         await asyncio.sleep(_HOUR)
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket at this address. Raises DobanditError where the port is taken, before anything else is started."""
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise DobanditError(
+            f"the service cannot listen at {host} port {port} ({error.strerror or error}). Choose another --port, or "
+            "another --host."
+        ) from None
+
+
+def server_of(app: FastAPI) -> uvicorn.Server:
+    """A server of the app, to be run with a bound socket."""
+    settings: Settings = app.state.settings
+    config = uvicorn.Config(
+        app,
+        http="h11",  # which bounds the head of a request
+        ws="none",
+        loop="auto",  # uvloop where there is one, which is quicker
+        lifespan="on",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # nobody's word counts for where a request comes from
+        h11_max_incomplete_event_size=_LONGEST_HEAD,
+        limit_concurrency=settings.most_connections,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+    )
+    return uvicorn.Server(config)

@@ -1,7 +1,7 @@
-"""A storage that enters, with everything that is done to it, who did it, and the answer where the request had a key.
+"""A storage that enters, with every change, who made it, and the answer where the request had a key.
 
-What is being done is said by `doing`, around the call of an experiment's method: the line of the audit and the answer
-are then stored in the very transaction of the deed. A deed that was done before under its key is not done again.
+`making` says what is being changed, around the call of an experiment's method: the line of the audit and the answer are
+then stored in the transaction of the change. A second change with the same key is refused, and nothing of it is stored.
 """
 
 from __future__ import annotations
@@ -15,66 +15,46 @@ from typing import Any, cast
 
 from dobandit.experiment.storage.base import Storage, StoredExperiment, StoredTrial, Within, Writer
 from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer
-from dobandit.service.problems import Refusal
 
-_doing: ContextVar[Deed | None] = ContextVar("doing", default=None)
-
-
-class AnsweredError(Exception):
-    """The deed was done before, under the same key; nothing was done now."""
-
-    def __init__(self, answer: str) -> None:
-        super().__init__(answer)
-        self.answer = answer
+_making: ContextVar[Change | None] = ContextVar("making", default=None)
 
 
 @dataclass
-class Deed:
-    """What a visitor does.
+class Change:
+    """What a visitor changes.
 
-    owner, key, digest  of the request, where it may be repeated
+    name                of the experiment
     answer              what is answered, from the experiment or trials that were written; None: nothing is kept
+    owner, key, digest  of the request, where it may be repeated
     """
 
     who: str
     what: str
-    now: float
+    at: float
+    name: str | None = None
+    answer: Callable[[Any], Any] | None = None
     owner: str = ""
     key: str | None = None
     digest: str = ""
-    answer: Callable[[Any], Any] | None = None
-    name: str | None = None  # of the experiment
     text: str | None = field(default=None, init=False)  # the answer as JSON
-
-    def refuse_repetition(self, kept: KeptAnswer | None) -> None:
-        """Raises AnsweredError where this was done, and a Refusal where another deed has its key."""
-        if kept is not None:
-            if kept.digest != self.digest:
-                raise Refusal(
-                    422,
-                    f"an Idempotency-Key belongs to one request, but {self.key!r} came with another one before. Take a "
-                    "new key for a new request.",
-                    error="ConflictError",
-                )
-            raise AnsweredError(kept.answer)
 
     def enter(self, books: Books, experiment: int, name: str | None, written: Any, detail: str) -> None:
         """The line of the audit, and the answer."""
-        books.note(AuditLine(0, self.now, self.who, self.what, experiment, name, detail))
+        books.note(AuditLine(0, self.at, self.who, self.what, experiment, name, detail))
         if self.answer is not None:
             self.text = dumped(self.answer(written))
             if self.key is not None:
-                books.keep_answer(KeptAnswer(self.owner, self.key, self.digest, self.text, self.now))
+                books.keep_answer(KeptAnswer(self.owner, self.key, self.digest, self.text, self.at))
 
 
 @contextmanager
-def doing(deed: Deed) -> Iterator[None]:
-    """What is written inside is this deed."""
-    token = _doing.set(deed)
+def making(change: Change) -> Iterator[None]:
+    """What is written inside is this change."""
+    token = _making.set(change)
     try:
         yield
     finally:
-        _doing.reset(token)
+        _making.reset(token)
 
 
 class AuditedStorage:
@@ -88,40 +68,24 @@ class AuditedStorage:
 
     @contextmanager
     def writing(self, experiment: int) -> Iterator[Writer]:
-        deed = _doing.get()
+        change = _making.get()
         with self._storage.writing(experiment) as writer:
-            if deed is None:
-                yield writer
-                return
-            if deed.key is not None:
-                deed.refuse_repetition(writer.answered(deed.owner, deed.key))
             watching = _Watching(writer)
             yield cast(Writer, watching)
-            if watching.touched:
-                deed.enter(writer, experiment, deed.name, watching.written, _trials(watching.touched))
+            if change is not None and watching.touched:
+                change.enter(writer, experiment, change.name, watching.written, _trials(watching.touched))
 
-    def create(
-        self,
-        name: str,
-        document: str,
-        created_at: float,
-        trials: Sequence[StoredTrial] = (),
-        within: Within | None = None,
-    ) -> StoredExperiment:
-        return self._storage.create(name, document, created_at, trials, within or _entered(f"{len(trials)} trials"))
+    def create(self, name: str, document: str, at: float, trials: Sequence[StoredTrial] = ()) -> StoredExperiment:
+        return self._storage.create(name, document, at, trials, _entered(f"{len(trials)} trials"))
 
-    def rename(self, name: str, new: str, within: Within | None = None) -> None:
-        self._storage.rename(name, new, within or _entered(f"now {new}"))
+    def rename(self, name: str, new: str) -> None:
+        self._storage.rename(name, new, _entered(f"now {new}"))
 
-    def delete(self, name: str, within: Within | None = None) -> None:
-        self._storage.delete(name, within or _entered(""))
+    def delete(self, name: str) -> None:
+        self._storage.delete(name, _entered(""))
 
 
 Storage.register(AuditedStorage)
-
-
-def audited(storage: Storage) -> Storage:
-    return cast(Storage, AuditedStorage(storage))
 
 
 def dumped(document: Any) -> str:
@@ -165,7 +129,7 @@ def _trials(numbers: Sequence[int]) -> str:
 
 
 def _entered(detail: str) -> Within | None:
-    deed = _doing.get()
-    if deed is None:
+    change = _making.get()
+    if change is None:
         return None
-    return lambda stored, books: deed.enter(books, stored.id, stored.name, stored, detail)
+    return lambda stored, books: change.enter(books, stored.id, stored.name, stored, detail)

@@ -75,22 +75,21 @@ class AuthMiddleware:
             receive = await self._let_in(request, receive)
             kind = self._place(scope["path"])
         except Refusal as problem:
-            await respond(request, problem)(scope, receive, send)
+            refused = problem
         except DobanditError as error:  # the storage, when a token is looked up
             _log.warning("a token could not be looked up: %s", error)
-            hidden = Refusal(
-                503, "the storage cannot be reached. Repeat this.", {"Retry-After": "2"}, error="StorageError"
-            )
-            await respond(request, hidden)(scope, receive, send)
+            said = "the storage cannot be reached. Repeat this."
+            refused = Refusal(503, said, {"Retry-After": "2"}, error="StorageError")
         except (ValueError, HTTPException):  # an address in a header, or a form, that is none
-            unread = Refusal(400, "the head or the form of this request cannot be read.")
-            await respond(request, unread)(scope, receive, send)
+            refused = Refusal(400, "the head or the form of this request cannot be read.")
         else:
             self.under_way[kind] += 1
             try:
                 await self._run(request, receive, send, begun)
             finally:
                 self.under_way[kind] -= 1
+            return
+        await respond(request, refused)(scope, receive, send)
 
     async def _run(self, request: Request, receive: Receive, send: Send, begun: list[int]) -> None:
         """The app; what nobody foresaw in it is logged, and said to nobody else."""

@@ -57,9 +57,6 @@ class Warmth:
     def __init__(self) -> None:
         self.done = threading.Event()
 
-    def begin(self) -> None:
-        threading.Thread(target=self.warm, name="warming", daemon=True).start()
-
     def warm(self) -> None:
         from dobandit.experiment.catalogue import create_experiment
         from dobandit.experiment.storage import MemoryStorage

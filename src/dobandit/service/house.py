@@ -7,13 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dobandit.errors import MissingError
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import Storage
-from dobandit.experiment.storage.base import StoredExperiment
-from dobandit.service.audited import audited, dumped
+from dobandit.experiment.storage.base import StoredExperiment, page_of
+from dobandit.service.audited import AuditedStorage, dumped
 from dobandit.service.page_cache import PageCache
 from dobandit.service.settings import Settings
 from dobandit.service.visitors import Visitor
@@ -35,7 +35,7 @@ class House:
     """Experiments by id."""
 
     def __init__(self, storage: Storage, settings: Settings) -> None:
-        self.storage, self.settings = audited(storage), settings
+        self.storage, self.settings = cast(Storage, AuditedStorage(storage)), settings
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept] = {}  # the last one used is last
         self._counted: dict[int, tuple[StoredExperiment, float]] = {}
@@ -47,8 +47,7 @@ class House:
         if visitor.experiment is None:
             return self.storage.experiments(after, before, limit)
         one = self.storage.by_id(visitor.experiment)
-        here = one and (after is None or one.name > after) and (before is None or one.name < before)
-        return [one] if one is not None and here and limit != 0 else []
+        return page_of([] if one is None else [one], after, before, limit)
 
     def stored(self, experiment: int) -> StoredExperiment:
         """An experiment as it is kept now: its name, and how many trials it has."""
@@ -60,9 +59,9 @@ class House:
             self._counted.pop(experiment, None)
         raise MissingError(f"there is no experiment with the id {experiment}, or it was deleted. List the experiments.")
 
-    def experiment(self, experiment: int, stored: StoredExperiment | None = None) -> Experiment:
-        """To look at: recommend, estimates, status, diagnose, trials, explain, ... stored: as it is kept now"""
-        return self._of(stored or self.stored(experiment)).experiment
+    def experiment(self, experiment: int) -> Experiment:
+        """To look at: recommend, estimates, status, diagnose, trials, explain, ..."""
+        return self._of(self.stored(experiment)).experiment
 
     def at_work(self, experiment: int) -> Experiment:
         """To change: ask, tell, record, ... Whether it is still there, its storage says when it is written to."""

@@ -92,7 +92,7 @@ class PageCache:
         return (self.state.position + self.stretches.position) // 2
 
     def follow(self) -> None:
-        """Read on to the end of the log."""
+        """Read on to the end of the log; waits for a thread that is at it."""
         with self._log_lock:
             with self.state.asking:
                 self.state.follow()
@@ -132,15 +132,6 @@ class PageCache:
                 return False
         self.follow()
         return True
-
-    def wait(self, stored: StoredExperiment) -> None:
-        """Until the log is read."""
-        while not self.ready(stored):
-            reader = self._reader
-            if reader is not None:
-                reader.join()
-            if not self._answers:  # it could not be read: the same error comes to who waits
-                self.follow()
 
     def _read_on(self) -> None:
         self._following = True

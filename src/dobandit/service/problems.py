@@ -41,17 +41,18 @@ class Refusal(Exception):  # noqa: N818 (no fault: an answer)
         return {"type": "about:blank", "title": self.title, "status": self.status, "detail": self.detail, **self.more}
 
 
-def refusal_of(error: DobanditError) -> Refusal:
+def refusal_of(error: DobanditError, storage: Storage) -> Refusal:
     """An error of dobandit's as the answer to a request; `error` names its class, for the client."""
+    said = told_to_visitors(error, storage)
     more: dict[str, Any] = {"error": type(error).__name__}
     if isinstance(error, ParseError):
         places = {"line": error.line, "column": error.column, "where": error.where}
         more |= {key: place for key, place in places.items() if place is not None}
     if isinstance(error, StorageError):
-        return Refusal(503, str(error), _RETRY, **more)
+        return Refusal(503, said, _RETRY, **more)
     if isinstance(error, MissingError):
-        return Refusal(404, str(error), **more)
-    return Refusal(409 if isinstance(error, (ConflictError, TakenError)) else 422, str(error), **more)
+        return Refusal(404, said, **more)
+    return Refusal(409 if isinstance(error, (ConflictError, TakenError)) else 422, said, **more)
 
 
 def told_to_visitors(error: DobanditError, storage: Storage) -> str:
@@ -121,9 +122,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(DobanditError)
     def _known(request: Request, error: DobanditError) -> Response:
-        problem = refusal_of(error)
-        problem.detail = told_to_visitors(error, request.app.state.house.storage)
-        return respond(request, problem)
+        return respond(request, refusal_of(error, request.app.state.house.storage))
 
     @app.exception_handler(HTTPException)
     def _framework(request: Request, error: HTTPException) -> Response:

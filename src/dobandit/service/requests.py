@@ -21,7 +21,7 @@ from starlette.responses import Response
 from dobandit.checks import shown
 from dobandit.errors import DobanditError, ObservationError, ParseError, closest
 from dobandit.graph.formats.json_text import load_json
-from dobandit.service.audited import AnsweredError, Deed, doing, dumped
+from dobandit.service.audited import Change, dumped, making
 from dobandit.service.house import House
 from dobandit.service.problems import Refusal
 from dobandit.service.visitors import Visitor
@@ -152,6 +152,7 @@ def perform(
     request: Request,
     what: str,
     act: Callable[[], Any],
+    document: Any = None,
     *,
     body: bytes = b"",
     name: str | None = None,
@@ -160,49 +161,53 @@ def perform(
 ) -> Response:
     """Do something in the visitor's name, and answer.
 
-    act   does it; what it returns is the answer, unless `kept` makes one
+    act   does it; what it returns is the answer, unless that is `document`, or `kept` makes one
     kept  the answer from what was written; with an Idempotency-Key it is stored, and given again to who repeats it
     """
-    deed = _deed(request, what, body, name, kept)
-    try:
-        with doing(deed):
-            result = act()
-    except (DobanditError, AnsweredError) as error:
-        before = _answered(request, deed, error)
-        if before is None:
-            raise
-        return _json(before, status, {"Idempotency-Replayed": "true"})
-    return _json(deed.text if deed.text is not None else dumped(result), status)
+    change = _change(request, what, name, body, kept)
+    before = _answered(request, change)
+    if before is None:
+        try:
+            with making(change):
+                result = act()
+            return _json(change.text or dumped(result if document is None else document), status)
+        except DobanditError:
+            before = _answered(request, change)  # where the same request came twice at once, the other was first
+            if before is None:
+                raise
+    return _json(before, status, {"Idempotency-Replayed": "true"})
 
 
 @contextmanager
 def in_the_name_of(request: Request, what: str, name: str | None = None) -> Iterator[None]:
-    """What a form changes inside is entered in the audit as the visitor's deed."""
-    with doing(Deed(visitor_of(request).name, what, house_of(request).settings.clock(), name=name)):
+    """What a form changes inside is entered in the audit as the visitor's change."""
+    with making(_change(request, what, name)):
         yield
 
 
-def _answered(request: Request, deed: Deed, error: Exception) -> str | None:
-    """What was answered where a deed was done before. Creating finds the name taken by itself, rather than the key."""
-    if isinstance(error, AnsweredError):
-        return error.answer
-    kept = None if deed.key is None else house_of(request).storage.answer(deed.owner, deed.key)
-    try:
-        deed.refuse_repetition(kept)
-    except AnsweredError as before:
-        return before.answer
-    return None
+def _answered(request: Request, change: Change) -> str | None:
+    """The answer to the same request before. Raises a Refusal where another request has its key."""
+    kept = None if change.key is None else house_of(request).storage.answer(change.owner, change.key)
+    if kept is not None and kept.digest != change.digest:
+        raise Refusal(
+            422,
+            f"an Idempotency-Key belongs to one request, but {change.key!r} came with another one before. Take a new "
+            "key for a new request.",
+            error="ConflictError",
+        )
+    return None if kept is None else kept.answer
 
 
-def _deed(request: Request, what: str, body: bytes, name: str | None, kept: Callable[[Any], Any] | None) -> Deed:
+def _change(
+    request: Request, what: str, name: str | None, body: bytes = b"", kept: Callable[[Any], Any] | None = None
+) -> Change:
+    visitor, now = visitor_of(request), house_of(request).settings.clock()
     key = request.headers.get("idempotency-key") if kept is not None else None
     if key is not None and not _KEY.fullmatch(key):
         raise Refusal(422, f"an Idempotency-Key has 1 to 200 visible ASCII characters, but got {shown(key)}.")
-    visitor = visitor_of(request)
     head = f"{request.method} {request.scope['path']} {kind_of(request)}\n"
     digest = hashlib.sha256(head.encode() + body).hexdigest() if key is not None else ""
-    now = house_of(request).settings.clock()
-    return Deed(visitor.name, what, now, visitor.owner, key, digest, kept, name)
+    return Change(visitor.name, what, now, name, kept, visitor.owner, key, digest)
 
 
 def _json(text: str, status: int, headers: dict[str, str] | None = None) -> Response:

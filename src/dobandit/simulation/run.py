@@ -85,7 +85,7 @@ class Runner:
             recorders = self._recorders(engines)
             for row, draws in self.stretches(engines, replication):
                 start = time.perf_counter()
-                self._run(engines[row], recorders[row], draws)
+                self.play(engines[row], recorders[row], draws)
                 block.seconds[row, column] += time.perf_counter() - start
             for row, tape in enumerate(recorder.tape for recorder in recorders):
                 block.regret[row, column], block.reward[row, column] = tape.regret, tape.reward
@@ -95,7 +95,7 @@ class Runner:
                     block.plays[row, column, -1] = tape.plays[-1]
         return block
 
-    def _run(self, engine: Engine, recorder: Recorder, draws: Draws) -> None:
+    def play(self, engine: Engine, recorder: Recorder, draws: Draws) -> None:
         if isinstance(self.world, FunctionWorld):  # compiled rounds have no use for a function
             Engine.run(engine, self.world, recorder, draws)
         else:
@@ -106,7 +106,7 @@ class Runner:
         rounds = 1 if isinstance(self.world, FunctionWorld) else 0
         for engine, recorder in zip(engines, self._recorders(engines), strict=True):
             some = Draws(np.zeros((rounds, len(self.study.model.graph))), np.zeros((rounds, engine.draws)))
-            self._run(engine.copy(), recorder, some)
+            self.play(engine.copy(), recorder, some)
 
     def _recorders(self, engines: Sequence[Engine]) -> list[Recorder]:
         truth, grid = self.prepared.truth, np.array(self.study.grid, dtype=np.int64)

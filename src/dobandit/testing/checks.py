@@ -1,21 +1,21 @@
-"""What `PolicySuite` checks of choices, actions, estimates and arrays, with the rule in the message; and `Plain`, a
-policy without its compiled simulation, for comparison."""
+"""What `PolicySuite` checks of choices, actions, estimates and arrays, with the rule in the message; and
+`PlainExecutor`, simulation without compiled rounds, for comparison."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.actions import Actions
-from dobandit.policy.base import Policy
-from dobandit.policy.engine import Action, Array, Choice, Engine, Estimate, Rounds, Situation
+from dobandit.policy.engine import Action, Choice, Draws, Engine, Estimate
 from dobandit.policy.problem import Problem
+from dobandit.policy.recording import Recorder
+from dobandit.simulation.run import Block, Prepared, Runner
+from dobandit.simulation.study import Study
 
 _NEVER_CHANGE = (Problem, CausalGraph, str, bytes, type)
 SAME = 1e-9  # numbers this close are equal: sums in another order may differ in the last digits
@@ -90,47 +90,17 @@ def _arrays(value: Any, seen: set[int]) -> Iterator[NDArray[Any]]:
         yield from _arrays(part, seen)
 
 
-@dataclass(frozen=True)
-class Plain(Policy):
-    """A policy whose engine runs simulations by the plain loop."""
+class PlainRunner(Runner):
+    """Plays every round by `choose` and `update`, whatever the engine's own `run` does."""
 
-    policy: Policy
-
-    @property
-    def label(self) -> str:
-        return f"plain {self.policy.label}"
-
-    def engine(self, problem: Problem) -> Engine:
-        return PlainEngine(self.policy.engine(problem))
+    def play(self, engine: Engine, recorder: Recorder, draws: Draws) -> None:
+        Engine.run(engine, self.world, recorder, draws)
 
 
-class PlainEngine(Engine):
-    """Asks another engine everything, and leaves `run` as it stands."""
+class PlainExecutor:
+    """For `run_study`: replications without compiled rounds, one after the other."""
 
-    def __init__(self, inner: Engine) -> None:
-        self.inner, self.problem, self.draws = inner, inner.problem, inner.draws
+    workers = 1
 
-    def choose(self, now: Situation) -> Choice:
-        return self.inner.choose(now)
-
-    def update(self, rounds: Rounds) -> None:
-        self.inner.update(rounds)
-
-    def predict(self, action: Action, context: Array) -> Estimate:
-        return self.inner.predict(action, context)
-
-    def best(self, now: Situation) -> Choice:
-        return self.inner.best(now)
-
-    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        return self.inner.compared(now)
-
-    @property
-    def rounds(self) -> int:
-        return self.inner.rounds
-
-    def actions(self) -> Actions | None:
-        return self.inner.actions()
-
-    def copy(self) -> PlainEngine:
-        return PlainEngine(self.inner.copy())
+    def run(self, study: Study, prepared: Prepared, blocks: Sequence[Sequence[int]]) -> Iterator[Block]:
+        return map(PlainRunner(study, prepared).run, blocks)

@@ -33,7 +33,16 @@ from dobandit.policy.world import World
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study, study_of
 from dobandit.testing import checks
-from dobandit.testing.checks import SAME, Plain, check, check_allowed, check_estimate, check_same_choice, close, fail
+from dobandit.testing.checks import (
+    SAME,
+    PlainExecutor,
+    check,
+    check_allowed,
+    check_estimate,
+    check_same_choice,
+    close,
+    fail,
+)
 from dobandit.testing.problems import CASES, Case
 
 Maker = Callable[[WeightedModel], Policy]
@@ -108,8 +117,10 @@ class PolicySuite:
         for t, (now, rounds) in enumerate(played(engine, case)):
             for available in (None, some_available(case.problem, now.draws, t)):
                 here = now._replace(available=available)
-                choice = chosen(engine, here)
-                if choice is None:
+                try:
+                    choice = engine.choose(here)
+                except InterventionError:
+                    check(available is not None, "choose gives an action where everything can be set.")
                     continue  # one that plays a single action may not be able to
                 check_allowed(choice.action, case.problem, available, "choose")
                 check_allowed(engine.best(here).action, case.problem, available, "best")
@@ -218,30 +229,29 @@ class PolicySuite:
     # -- simulation ------------------------------------------------------------------------------------------------
 
     def test_a_simulated_run_is_the_plain_loop(self, policy: Policy | Maker, case: Case) -> None:
-        it = made(policy, case)
-        study = self._study(case, {"its own": it, "plain": Plain(it)}, replications=2)
+        study = self._study(case, policy, replications=2)
         with unwarned():
-            result = run_study(study, workers=1)
-            plays = [result.plays(label) for label in ("its own", "plain")]
+            own, plain = run_study(study, workers=1), run_study(study, executor=PlainExecutor())
+            plays = [result.plays(result.labels[0]) for result in (own, plain)]
         rule = "`run` plays as choose and update do on the same random numbers, but the {} differ."
         for what in ("regret", "reward"):
-            own, plain = (getattr(result, what)(label) for label in ("its own", "plain"))
-            check(np.allclose(own, plain, rtol=0, atol=SAME), rule.format(f"curves of the {what}"))
-        same = all(np.array_equal(plays[0][action], plays[1][action]) for action in plays[0])
+            one, other = (getattr(result, f"all_{what}") for result in (own, plain))
+            check(np.allclose(one, other, rtol=0, atol=SAME), rule.format(f"curves of the {what}"))
+        same = all(np.array_equal(count, plays[1][action]) for action, count in plays[0].items())
         check(same, rule.format("actions"))
 
     def test_results_do_not_depend_on_the_number_of_workers(self, policy: Policy | Maker, case: Case) -> None:
-        study = self._study(case, {"it": made(policy, case)}, replications=3)
+        study = self._study(case, policy, replications=3)
         with unwarned():
             one, three = (run_study(study, workers=workers) for workers in (1, 3))
         for what in ("regret", "reward", "plays"):
             same = np.array_equal(getattr(one, f"all_{what}"), getattr(three, f"all_{what}"))
             check(same, f"a replication is a function of the seed and its number, but the {what} depends on workers.")
 
-    def _study(self, case: Case, policies: dict[str, Policy], replications: int) -> Study:
-        study = study_of(case.model, policies, _ROUNDS, replications, case.rules, seed=5, record="every")
-        for policy in policies.values():  # the horizon of a study is its rounds: too few for some
-            engine_of(policy, study.problem)
+    def _study(self, case: Case, policy: Policy | Maker, replications: int) -> Study:
+        it = made(policy, case)
+        study = study_of(case.model, [it], _ROUNDS, replications, case.rules, seed=5, record="every")
+        engine_of(it, study.problem)  # the horizon of a study is its rounds: too few for some
         return study
 
 
@@ -307,16 +317,6 @@ def some_available(problem: Problem, draws: Array, t: int) -> tuple[int, ...]:
 def some_pending(choice: Choice, now: Situation) -> tuple[Pending, ...]:
     """The choice of this moment as under way, once and three times."""
     return Pending(choice.action, now.context), Pending(choice.action, now.context, 3)
-
-
-def chosen(engine: Engine, now: Situation) -> Choice | None:
-    """What an engine chooses; None where it can do nothing with the variables that can be set now, and says so."""
-    try:
-        return engine.choose(now)
-    except InterventionError:
-        if now.available is None:
-            raise
-        return None
 
 
 def check_same_knowledge(one: Engine, other: Engine, case: Case, whose: str, intervals: bool = True) -> None:

@@ -18,15 +18,14 @@ from __future__ import annotations
 
 from dobandit.errors import ConflictError, ExperimentError
 from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, STATES, TOLD, ClosedTrial, Storage
-from dobandit.testing.storage_access import AccessSuite
-from dobandit.testing.storage_concurrency import ConcurrencySuite
+from dobandit.testing.storage_transactions import TransactionSuite
 from dobandit.testing.stored import ASK, BATCH, FULL, SEEN, add, close, refused, spring_in, there
 
 NAMES = ["spring", "Ünïcode ' ; DROP TABLE trials; --", "🎲", "a" * 200, " x", "%s :name ?", "line\nbreak", "B", "a"]
 NO_NAMES = ["", "  \n", "a" * 201, "a\0b", "a\ud800", None, 7]
 
 
-class StorageSuite(ConcurrencySuite, AccessSuite):
+class StorageSuite(TransactionSuite):
     """One contract for all storages. Every method gets a storage without experiments."""
 
     # -- experiments ---------------------------------------------------------------------------------------------
@@ -36,8 +35,9 @@ class StorageSuite(ConcurrencySuite, AccessSuite):
         assert list(storage.experiments()) == []
         created = storage.create("spring", '{"é": "🎲"}', 1700000000.123456)
         assert created[1:] == ("spring", '{"é": "🎲"}', 1700000000.123456, 0, 0)
-        assert storage.find("spring") == created
+        assert storage.find("spring") == storage.by_id(created.id) == created
         assert list(storage.experiments()) == [created]
+        assert storage.by_id(created.id + 1000) is None
 
     def test_any_name_is_only_a_name(self, storage: Storage) -> None:
         storage.create("other", "{}", 1.0)
@@ -94,6 +94,7 @@ class StorageSuite(ConcurrencySuite, AccessSuite):
         storage.rename("spring", "summer")
         assert there(storage.find("summer")).id == spring
         assert add(storage, spring, ASK) == 0
+        assert storage.by_id(spring) == storage.find("summer")
 
     def test_deleting_takes_the_trials_along_and_ids_are_never_given_again(self, storage: Storage) -> None:
         spring = spring_in(storage)
@@ -103,11 +104,18 @@ class StorageSuite(ConcurrencySuite, AccessSuite):
             storage.delete("spring")
         anew = storage.create("spring", "{}", 1.0)
         assert anew.id > spring
+        assert storage.by_id(spring) is None
         assert list(storage.rows(anew.id)) == []
-        assert list(storage.closed_since(spring, 0)) == []
+        assert [*storage.closed_since(spring, 0), *storage.closed_since(spring, 0, 5), *storage.pending(spring)] == []
         assert storage.trial(spring, 0) is None
-        with refused(ExperimentError):
-            storage.rows(spring)
+        for read in (
+            storage.counters,
+            storage.rows,
+            lambda i: storage.rows(i, 3, 2, TOLD),
+            lambda i: storage.last(i, 2),
+        ):
+            with refused(ExperimentError):
+                read(spring)
         with refused(ExperimentError), storage.writing(spring):
             pass
 
@@ -213,17 +221,6 @@ class StorageSuite(ConcurrencySuite, AccessSuite):
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def test_an_experiment_is_found_by_its_id(self, storage: Storage) -> None:
-        spring = spring_in(storage)
-        other = storage.create("other", "{}", 1.0)
-        storage.rename("spring", "summer")
-        add(storage, spring, ASK, SEEN)
-        assert storage.by_id(spring) == storage.find("summer")
-        storage.delete("summer")
-        assert storage.by_id(spring) is None
-        assert storage.by_id(other.id) == other
-        assert storage.by_id(other.id + 1000) is None
-
     def test_pages_are_parts_of_the_whole(self, storage: Storage) -> None:
         """Every page, and every last few, by what Python says of the list of all rows."""
         spring = spring_in(storage)
@@ -258,11 +255,6 @@ class StorageSuite(ConcurrencySuite, AccessSuite):
                 some = closed[position : position + most]
                 assert list(storage.closed_since(spring, position, most)) == some
                 assert bool(some) == (position < 3)
-        storage.delete("spring")
-        with refused(ExperimentError):
-            storage.counters(spring)
-        assert list(storage.pending(spring)) == []
-        assert not storage.closed_since(spring, 0, 5)
 
     def test_trials_that_enter_together_are_as_those_that_enter_one_by_one(self, storage: Storage) -> None:
         """However many, and whatever they share."""
@@ -290,11 +282,3 @@ class StorageSuite(ConcurrencySuite, AccessSuite):
         assert storage.tally(spring) is None
         storage.keep_tally(spring, 7, "seven")
         assert storage.tally(spring_in(storage)) is None
-
-    def test_pages_of_an_experiment_that_was_deleted(self, storage: Storage) -> None:
-        spring = spring_in(storage)
-        storage.delete("spring")
-        with refused(ExperimentError):
-            storage.rows(spring, 3, 2, TOLD)
-        with refused(ExperimentError):
-            storage.last(spring, 2)

@@ -42,6 +42,10 @@ FULL = StoredTrial(
 )
 
 
+class UndoneError(Exception):
+    """Raised in a block, so that nothing of it is stored."""
+
+
 def spring_in(storage: Storage) -> int:
     """A new experiment."""
     return storage.create("spring", "{}", 1.5).id

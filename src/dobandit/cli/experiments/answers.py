@@ -32,9 +32,7 @@ _SHOWN = 50  # trials in a table that nobody asked to be longer
 @options.context_option
 @common
 def recommend_command(experiment: Experiment, as_json: bool, **situation: Any) -> None:
-    """Recommend the set that looks best.
-
-    By the model's estimate, beside doing nothing and what was observed; and, apart from that, by the data alone.
+    """By the model's estimate, beside doing nothing and what was observed; and, apart from that, by the data alone.
 
     \b
     Examples:
@@ -59,9 +57,7 @@ def recommend_command(experiment: Experiment, as_json: bool, **situation: Any) -
 def evaluate_command(
     experiment: Experiment, do: dict[str, float], context: dict[str, float] | None, as_json: bool
 ) -> None:
-    """Evaluate a set of your choice.
-
-    As for the recommended one: its value beside doing nothing, what was observed, how likely it is to be the best.
+    """As for the recommended one: its value beside doing nothing, what was observed, how likely it is to be the best.
     Without --do, of doing nothing.
 
     \b
@@ -79,9 +75,7 @@ def evaluate_command(
 @options.context_option
 @common
 def best_observed_command(experiment: Experiment, as_json: bool, **situation: Any) -> None:
-    """Show the best set by the data alone, without the model.
-
-    With --context, only rounds in which these variables had these values count.
+    """With --context, only rounds in which these variables had these values count.
 
     \b
     Examples:
@@ -97,9 +91,7 @@ def best_observed_command(experiment: Experiment, as_json: bool, **situation: An
 @click.argument("trial", type=int)
 @common
 def explain_command(experiment: Experiment, trial: int, as_json: bool) -> None:
-    """Explain why a TRIAL sets what it sets.
-
-    Everything is computed from what was known when it was asked.
+    """Everything is computed from what was known when it was asked.
 
     \b
     Example:
@@ -117,9 +109,7 @@ def explain_command(experiment: Experiment, trial: int, as_json: bool) -> None:
 @of_experiment
 @common
 def estimates_command(experiment: Experiment, as_json: bool) -> None:
-    """List every edge's weight, with its interval.
-
-    "By itself" is how likely the effect is without its causes. Status: solved; singular, where some combination of
+    """ "By itself" is how likely the effect is without its causes. Status: solved; singular, where some combination of
     causes was never seen; or separable, where the data alone would ask for infinite weights.
 
     \b
@@ -135,9 +125,7 @@ def estimates_command(experiment: Experiment, as_json: bool) -> None:
 @of_experiment
 @common
 def diagnose_command(experiment: Experiment, as_json: bool) -> None:
-    """Check whether the data agree with the model.
-
-    \b
+    """\b
     Example:
       dobandit experiment diagnose spring
     """
@@ -158,9 +146,7 @@ def diagnose_command(experiment: Experiment, as_json: bool) -> None:
 def trials_command(
     experiment: Experiment, state: str | None, last: int | None, everything: bool, as_json: bool
 ) -> None:
-    """List the trials.
-
-    With --json, predictions and their intervals are those of the moment of asking; `explain` says of each trial what
+    """With --json, predictions and their intervals are those of the moment of asking; `explain` says of each trial what
     its interval promises.
 
     \b
@@ -191,9 +177,7 @@ def trials_command(
 @click.option("--force", is_flag=True, help="Replace FILE where it exists.")
 @common
 def export_command(experiment: Experiment, file: str, kind: str | None, force: bool, as_json: bool) -> None:
-    """Write the whole log to a FILE.
-
-    FILE ends with .csv or .parquet; - is CSV on standard output. For JSON see `dobandit experiment trials --json`.
+    """FILE ends with .csv or .parquet; - is CSV on standard output. For JSON see `dobandit experiment trials --json`.
 
     \b
     Examples:
@@ -228,9 +212,7 @@ def export_command(experiment: Experiment, file: str, kind: str | None, force: b
 @click.option("--force", is_flag=True, help="Replace a file of that name.")
 @common
 def snapshot_command(experiment: Experiment, file: str | None, force: bool, as_json: bool) -> None:
-    """Write an experiment's page as one HTML file, to send by mail.
-
-    It opens in any browser, without a network.
+    """It opens in any browser, without a network.
 
     \b
     Examples:

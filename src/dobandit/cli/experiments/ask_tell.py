@@ -14,6 +14,7 @@ from dobandit.cli.experiments.group import common, of_experiment
 from dobandit.cli.output import answer, print_json
 from dobandit.documents import live as documents
 from dobandit.errors import DobanditWarning
+from dobandit.experiment.storage.base import ABANDONED, FAILED
 from dobandit.texts import counted
 
 if TYPE_CHECKING:
@@ -34,10 +35,8 @@ if TYPE_CHECKING:
 @options.context_option
 @common
 def ask_command(experiment: Experiment, count: int, as_json: bool, **words: Any) -> None:
-    """Ask what to set in the next round.
-
-    An action that many people or machines get is one trial: --size says how many. With --json an object, or a list of
-    them where -n is above 1.
+    """An action that many people or machines get is one trial: --size says how many. With --json an object, or a list
+    of them where -n is above 1.
 
     \b
     Examples:
@@ -65,10 +64,8 @@ def ask_command(experiment: Experiment, count: int, as_json: bool, **words: Any)
 @click.option("--issued", type=click.IntRange(min=1), help="Which of several hand-outs is told (see ask).")
 @common
 def tell_command(experiment: Experiment, trial: int, observation: Any, issued: int | None, as_json: bool) -> None:
-    """Tell what was seen in a TRIAL.
-
-    Variables left out, or given as NAME=?, were not seen; one without any cause that was not set was 0. A trial of many
-    rounds is told at once with --rows, whose columns are the variables. The same told twice changes nothing.
+    """Variables left out, or given as NAME=?, were not seen; one without any cause that was not set was 0. A trial of
+    many rounds is told at once with --rows, whose columns are the variables. The same told twice changes nothing.
 
     \b
     Examples:
@@ -87,15 +84,13 @@ def tell_command(experiment: Experiment, trial: int, observation: Any, issued: i
 @click.argument("reason", default="")
 @common
 def fail_command(experiment: Experiment, trial: int, reason: str, as_json: bool) -> None:
-    """Mark a TRIAL as failed: it was tried, but gave no result.
-
-    \b
+    """\b
     Example:
       dobandit experiment fail spring 4 "the shop was closed"
     """
     experiment.tell_failed(trial, reason)
     said = f"trial {trial} failed" + (f": {reason}" if reason else "")
-    answer(as_json, documents.failed_document(trial, reason), said)
+    answer(as_json, {"trial": trial, "state": FAILED, "reason": reason}, said)
 
 
 @click.command("abandon")
@@ -103,14 +98,12 @@ def fail_command(experiment: Experiment, trial: int, reason: str, as_json: bool)
 @click.argument("trial", type=int)
 @common
 def abandon_command(experiment: Experiment, trial: int, as_json: bool) -> None:
-    """Abandon a TRIAL: nobody will carry it out.
-
-    \b
+    """\b
     Example:
       dobandit experiment abandon spring 5
     """
     experiment.abandon(trial)
-    answer(as_json, documents.abandoned_document(trial), f"trial {trial} abandoned")
+    answer(as_json, {"trial": trial, "state": ABANDONED}, f"trial {trial} abandoned")
 
 
 @click.command("record")
@@ -119,15 +112,13 @@ def abandon_command(experiment: Experiment, trial: int, as_json: bool) -> None:
 @options.observation_options
 @common
 def record_command(experiment: Experiment, do: dict[str, float], observation: Any, as_json: bool) -> None:
-    """Add a round that nobody asked for, or many with the same --do.
-
-    \b
+    """\b
     Examples:
       dobandit experiment record spring --do coupon=1 visit=1 buy=0
       dobandit experiment record spring --do coupon=1 --rows monday.csv
     """
     number = experiment.record(do, observation)
-    answer(as_json, documents.recorded_document(number), f"recorded as trial {number}")
+    answer(as_json, {"trial": number}, f"recorded as trial {number}")
 
 
 @click.command("import")
@@ -135,9 +126,7 @@ def record_command(experiment: Experiment, do: dict[str, float], observation: An
 @click.argument("file", type=click.Path())
 @common
 def import_command(experiment: Experiment, file: str, as_json: bool) -> None:
-    """Add rounds that happened elsewhere from FILE (.csv, .csv.gz, .parquet).
-
-    All of them, or none if one is wrong; - is CSV on standard input. A column per variable, empty where it was not
+    """All of them, or none if one is wrong; - is CSV on standard input. A column per variable, empty where it was not
     seen; a column do:NAME is what NAME was set to, empty where it was not set; a column count, how often the line was
     seen. Lines are summed up, in no order. Lines with one trial.number are one trial, and such trials keep their order:
     what `export` writes can be read, and gives the same trials again.

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dobandit.cli.lazy import LazyGroup
-from dobandit.cli.output import json_option
+from dobandit.cli.output import LazyGroup, json_option
 from dobandit.cli.storage import group_storage_option, opened, storage_option
 
 if TYPE_CHECKING:
@@ -64,9 +63,7 @@ def of_experiment(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group("experiment", cls=LazyGroup, homes=_HOMES)
 @group_storage_option
 def experiment_group(storage: str) -> None:
-    """Run an experiment: ask what to set, carry it out, tell what was seen.
-
-    \b
+    """\b
     Examples:
       dobandit experiment create spring funnel.txt -k 2
       dobandit experiment ask spring

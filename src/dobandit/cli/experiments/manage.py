@@ -66,9 +66,7 @@ def create_command(
     if_exists: str,
     **given: Any,
 ) -> None:
-    """Begin an experiment on a graph or model file.
-
-    Of a model file the structure and the links are used, never the weights: these are what the experiment learns.
+    """Of a model file the structure and the links are used, never the weights: these are what the experiment learns.
 
     \b
     Examples:
@@ -96,7 +94,8 @@ def create_command(
         )
         begun = experiment.told_rounds if history is not None else 0
     if as_json:
-        print_json(documents.created_document(experiment, not found))
+        said = {"experiment": experiment.name, "storage": experiment.storage.url, "created": not found}
+        print_json({**said, "definition": experiment.definition.document})
         return
     say(f"experiment {name} {'opened' if found else 'created'} in {place.url}")
     print_facts(definition_rows(experiment))
@@ -114,9 +113,7 @@ def create_command(
 @click.command("list")
 @common
 def list_command(storage: str, as_json: bool) -> None:
-    """List the experiments of a storage.
-
-    \b
+    """\b
     Examples:
       dobandit experiment list
       dobandit experiment list --storage sqlite:///spring.db --json
@@ -136,9 +133,7 @@ def list_command(storage: str, as_json: bool) -> None:
 @click.argument("name")
 @common
 def show_command(name: str, storage: str, as_json: bool) -> None:
-    """Show an experiment's settings and progress.
-
-    \b
+    """\b
     Examples:
       dobandit experiment show spring
       dobandit experiment show spring --json
@@ -153,15 +148,13 @@ def show_command(name: str, storage: str, as_json: bool) -> None:
 @click.argument("new")
 @common
 def rename_command(name: str, new: str, storage: str, as_json: bool) -> None:
-    """Give an experiment another name.
-
-    \b
+    """\b
     Example:
       dobandit experiment rename spring spring-2025
     """
     with kept(storage) as place:
         rename_experiment(name, new, place)
-    answer(as_json, documents.renamed_document(new, name), f"experiment {name} is now {new}")
+    answer(as_json, {"experiment": new, "was": name}, f"experiment {name} is now {new}")
 
 
 @click.command("delete")
@@ -170,9 +163,7 @@ def rename_command(name: str, new: str, storage: str, as_json: bool) -> None:
 @common
 @click.pass_context
 def delete_command(context: click.Context, name: str, yes: bool, storage: str, as_json: bool) -> None:
-    """Delete an experiment with its whole log.
-
-    For good; asks first.
+    """For good; asks first.
 
     \b
     Examples:
@@ -190,7 +181,7 @@ def delete_command(context: click.Context, name: str, yes: bool, storage: str, a
         if agreed:
             delete_experiment(name, experiment.storage)
     said = f"experiment {name} deleted, with {trials}" if agreed else "nothing was deleted"
-    answer(as_json, documents.deleted_document(name, agreed), said)
+    answer(as_json, {"experiment": name, "deleted": agreed}, said)
     context.exit(0 if agreed else 1)
 
 

@@ -94,16 +94,20 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
         lease = f"until {moment(trial.lease_expires)}, then somebody else may get it"
     words = experiment.interval_words
     guess = "none yet" if math.isnan(trial.predicted) else estimated(trial.predicted, trial.interval, f"; {words}")
-    facts = [(f"predicted E[{experiment.graph.target}]", guess), ("why", trial.why), ("lease", lease)]
-    if trial.context:
-        facts.insert(0, ("context", values(trial.context)))
-    if trial.size > 1:
-        facts.insert(0, ("planned for", counted(trial.size, "round")))
-    print_facts(facts)
+    print_facts(
+        [
+            ("planned for", trial.size > 1 and counted(trial.size, "round")),
+            ("context", trial.context and values(trial.context)),
+            (f"predicted E[{experiment.graph.target}]", guess),
+            ("why", trial.why),
+            ("lease", lease),
+        ]
+    )
     # What cannot happen by itself is 0 unless it is set, and the context is known.
     unset = [name for name in experiment.columns.to_see if name not in trial.do]
     what = "a number from 0 to 1" if experiment.columns.continuous else "0 or 1"
     how = f"type this with {what} for each _, without what was not seen:"
+    options, seen = ["--issued", str(trial.issued)] if trial.issued > 1 else [], [f"{name}=_" for name in unset]
     if trial.size > 1:
         from dobandit.experiment.export import seen_column
 
@@ -112,12 +116,14 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
             f"write rows.csv with the columns {table}, a line per round (or per distinct row, with a column {count}), "
             "and type this:"
         )
+        options, seen = [*options, "--rows", "rows.csv"], []
     elif len(unset) > _MOST_TYPED:
         how = f"write what was seen to seen.json, as {{NAME: {what}, ...}}, and type this:"
+        options, seen = [*options, "--json-file", "seen.json"], []
     click.echo()
     say(f"Carry it out, then {how}")
     click.echo()
-    say(f"  {tell_command(experiment, trial, unset)}")
+    say(f"  {command_line(experiment, 'tell', [experiment.name, str(trial.number), *seen], options)}")
     password_note(experiment)
 
 
@@ -133,17 +139,6 @@ def told_words(told: Told) -> str:
     notes = ", ".join(word for word, holds in flags.items() if holds)
     rounds = "" if told.rounds == 1 else f" with {told.rounds:,} rounds"
     return f"trial {told.number} told{rounds}" + (f" ({notes})" if notes else "")
-
-
-def tell_command(experiment: Experiment, trial: Trial, unset: Sequence[str]) -> str:
-    """The command for what was seen, with places to fill in."""
-    options = ["--issued", str(trial.issued)] if trial.issued > 1 else []
-    seen = [f"{name}=_" for name in unset]
-    if trial.size > 1:
-        options, seen = [*options, "--rows", "rows.csv"], []
-    elif len(seen) > _MOST_TYPED:
-        options, seen = [*options, "--json-file", "seen.json"], []
-    return command_line(experiment, "tell", [experiment.name, str(trial.number), *seen], options)
 
 
 def command_line(experiment: Experiment, command: str, words: Sequence[str], options: Sequence[str] = ()) -> str:
@@ -266,28 +261,25 @@ def observed_words(seen: Observed | BestObserved) -> str:
 def print_explanation(target: str, told: Explanation, words: str) -> None:
     """words: what its interval promises."""
     say(f"trial {told.number}: set {values(told.do, 'nothing, only observe')}")
-    rows = [("context", values(told.context))] if told.context else []
-    rows += [
+    places = decimals(told.interval)
+    rows: list[Fact] = [
+        ("context", told.context and values(told.context)),
         ("why", told.why),
         ("known by then", f"{counted(told.rounds, 'round')}; {counted(told.pending, 'other trial')} under way"),
+        (f"estimated E[{target}]", estimated(told.predicted, told.interval, f"; {words}")),
     ]
-    places = decimals(told.interval)
-    rows.append((f"estimated E[{target}]", estimated(told.predicted, told.interval, f"; {words}")))
     if told.bonus is not None and told.optimistic is not None and math.isfinite(told.bonus):
         beyond = "; above 1: too little is known to bound it" if told.optimistic > 1.0 else ""
         rows.append(("with optimism", f"{digits(told.optimistic, places)}  ({fixed(told.bonus, places, '+')}{beyond})"))
-    if told.runner_up is not None and told.margin is None:
-        rows.append(("runner-up", f"{values(told.runner_up.do)}: at most {digits(told.runner_up.optimistic, places)}"))
-    elif told.runner_up is not None and told.margin is not None:
-        alike = len(told.runner_up.do) == len(told.do)  # of equal sets some policies play the largest
-        tie = "a tie, broken at random" if alike else "a tie"
-        how = tie if told.margin == 0 else f"{abs(told.margin):.3g} {'less' if told.margin > 0 else 'more'}"
-        rows.append(
-            (
-                "runner-up" if told.margin >= 0 else "better one",
-                f"{values(told.runner_up.do)}: {digits(told.runner_up.optimistic, places)}, {how}",
-            )
-        )
+    if told.runner_up is not None:
+        optimistic, margin = digits(told.runner_up.optimistic, places), told.margin
+        how = f"at most {optimistic}"
+        if margin is not None:
+            alike = len(told.runner_up.do) == len(told.do)  # of equal sets some policies play the largest
+            tie = "a tie, broken at random" if alike else "a tie"
+            apart = tie if margin == 0 else f"{abs(margin):.3g} {'less' if margin > 0 else 'more'}"
+            how = f"{optimistic}, {apart}"
+        rows.append(("better one" if margin and margin < 0 else "runner-up", f"{values(told.runner_up.do)}: {how}"))
     print_facts(rows)
     if told.shares:
         places = decimals(*told.shares.values())

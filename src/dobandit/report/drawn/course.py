@@ -17,9 +17,9 @@ class Stage(NamedTuple):
 
     first: int
     last: int
-    mean: float | None = None
-    low: float | None = None
-    high: float | None = None
+    mean: float
+    low: float
+    high: float
 
     @property
     def middle(self) -> float:
@@ -63,27 +63,23 @@ def _rewards(
     seen: Sequence[Stage], predicted: Sequence[Stage], target: str, label: str, width: float, height: float
 ) -> Drawing:
     last = max([stage.last for stage in (*seen, *predicted)], default=1)
-    tops = [stage.high for stage in (*seen, *predicted) if stage.high is not None]
+    tops = [stage.high for stage in (*seen, *predicted)]
     frame = Frame(
         width, height, 0, max(last, 1), 0.0, min(1.0, 1.08 * max(tops, default=1.0)), top_room=30.0, bottom_room=TITLED
     )
-    lines = [stage for stage in predicted if stage.mean is not None]
-    band = [(frame.x(stage.middle), frame.y(stage.high or 0.0)) for stage in lines]
-    band += [(frame.x(stage.middle), frame.y(stage.low or 0.0)) for stage in lines[::-1]]
+    band = [(frame.x(stage.middle), frame.y(stage.high)) for stage in predicted]
+    band += [(frame.x(stage.middle), frame.y(stage.low)) for stage in predicted[::-1]]
     parts = [
         frame.axes("closed trials"),
         element("path", class_="band c0", d=path_through(band, close=True)),
-        element("path", class_="curve c0", d=path_through((frame.x(s.middle), frame.y(s.mean or 0.0)) for s in lines)),
+        element("path", class_="curve c0", d=path_through((frame.x(s.middle), frame.y(s.mean)) for s in predicted)),
     ]
     for stage in seen:
-        if stage.mean is not None:
-            x = frame.x(stage.middle)
-            ends = stage.low or 0.0, stage.high or 0.0
-            said = f"trials {stage.first:,} to {stage.last - 1:,}: {with_interval(stage.mean, *ends)}"
-            low, high = map(frame.y, ends)
-            whisker = element("line", class_="whisker", x1=x, x2=x, y1=low, y2=high)
-            dot = element("circle", class_="dot", cx=x, cy=frame.y(stage.mean), r=3.2)
-            parts.append(titled(whisker + dot, said))
+        x = frame.x(stage.middle)
+        whisker = element("line", class_="whisker", x1=x, x2=x, y1=frame.y(stage.low), y2=frame.y(stage.high))
+        dot = element("circle", class_="dot", cx=x, cy=frame.y(stage.mean), r=3.2)
+        said = f"trials {stage.first:,} to {stage.last - 1:,}: {with_interval(stage.mean, stage.low, stage.high)}"
+        parts.append(titled(whisker + dot, said))
     left = frame.left_room
     name = f"{within(target, width - left - 250.0)} observed, 95%"
     beside = left + 13.0 + max(breadth_of(name) + 20.0, 150.0)

@@ -1,15 +1,60 @@
-"""/api/v1: the words of Python over HTTP."""
+"""/api/v1: the words of Python over HTTP, with its own description: OpenAPI, and a page that is made from it."""
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+import json
+from functools import cache, partial
+from typing import Any
 
-from dobandit.service.api import audit, catalogue, describing, events, graphs, reading, rounds
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import RedirectResponse
+from starlette.responses import Response
+
+from dobandit.service.api import catalogue, graphs, reading, rounds
+from dobandit.service.pages.rendering import page
+from dobandit.service.requests import answer
 
 PREFIX = "/api/v1"
+router = APIRouter(include_in_schema=False)
 
 
 def install(app: FastAPI) -> None:
     """All routes of the API; first those that are called most."""
-    for part in (rounds, reading, catalogue, events, graphs, audit, describing):
-        app.include_router(part.router, prefix=PREFIX)
+    for part in (rounds.router, reading.router, catalogue.router, graphs.router, catalogue.audit_router, router):
+        app.include_router(part, prefix=PREFIX)
+
+
+@cache
+def openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document."""
+    document = get_openapi(
+        title="dobandit",
+        version=app.version,
+        description="Experiments that learn which variables to set so that the target becomes most likely.",
+        routes=app.routes,
+    )
+    document["components"] = {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}}
+    document["security"] = [{"token": []}]
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)  # the framework's own shape, which is not ours: see `default`
+    return document
+
+
+@router.get("")
+@router.get("/")
+def home() -> Response:
+    return RedirectResponse(f"{PREFIX}/docs", 307)
+
+
+@router.get("/openapi.json")
+def openapi_document(request: Request) -> Response:
+    return answer(openapi(request.app))
+
+
+@router.get("/docs")
+def docs(request: Request) -> Response:
+    """The document as a page, of our own making: nothing is loaded from elsewhere."""
+    paths = openapi(request.app)["paths"]
+    return page(request, "api_docs.html", paths=paths, as_json=partial(json.dumps, indent=2))

@@ -1,7 +1,8 @@
-"""Experiments: list, create, show, rename, delete."""
+"""Experiments: list, create, show, rename, delete; and the audit, which says who changed what."""
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from typing import Annotated, Any
@@ -10,26 +11,21 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from dobandit.checks import shown
-from dobandit.documents.live import (
-    deleted_document,
-    listed_document,
-    renamed_document,
-    shown_document,
-    status_document,
-)
+from dobandit.documents.live import audit_document, listed_document, shown_document, status_document
 from dobandit.errors import ExperimentError, ParseError, PolicyError
 from dobandit.experiment.catalogue import create_experiment
+from dobandit.experiment.export import guarded
 from dobandit.experiment.storage.base import StoredExperiment
-from dobandit.experiment.storage.books import MANAGE
+from dobandit.experiment.storage.books import MANAGE, AuditLine
 from dobandit.oracle.rules import RULE_WORDS
 from dobandit.policy.base import Policy
 from dobandit.service.api import schemas
 from dobandit.service.api.graphs import ROLES, graph_given, names
 from dobandit.service.audited import dumped
 from dobandit.service.auth_middleware import require
-from dobandit.service.requests import Body, answer, answering, house_of, perform, said, tagged, visitor_of
+from dobandit.service.requests import Body, Integer, answer, answering, house_of, perform, said, tagged, visitor_of
 
-router = APIRouter(tags=["experiments"])
+router, audit_router = APIRouter(tags=["experiments"]), APIRouter(tags=["audit"])
 _WORDS = ("budget", "horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within")
 _MOST_LISTED = 1000
 
@@ -135,12 +131,9 @@ def rename(request: Request, experiment: int, body: Body) -> Response:
     require(visitor_of(request), MANAGE)
     given, house = said(request, body, "name"), house_of(request)
     old = house.stored(experiment).name
-
-    def act() -> dict[str, Any]:
-        house.storage.rename(old, given.get("name"))  # type: ignore[arg-type]
-        return {"id": experiment, **renamed_document(given["name"], old)}
-
-    return perform(request, "rename", act, name=old)
+    new: Any = given.get("name")
+    document = {"id": experiment, "experiment": new, "was": old}
+    return perform(request, "rename", lambda: house.storage.rename(old, new), document, name=old)
 
 
 @router.delete("/experiments/{experiment}", openapi_extra=schemas.DELETE)
@@ -149,9 +142,35 @@ def delete(request: Request, experiment: int) -> Response:
     require(visitor_of(request), MANAGE)
     house = house_of(request)
     name = house.stored(experiment).name
+    document = {"id": experiment, "experiment": name, "deleted": True}
+    return perform(request, "delete", lambda: house.storage.delete(name), document, name=name)
 
-    def act() -> dict[str, Any]:
-        house.storage.delete(name)
-        return {"id": experiment, **deleted_document(name, True)}
 
-    return perform(request, "delete", act, name=name)
+@audit_router.get("/audit", openapi_extra=schemas.AUDIT)
+def audit(
+    request: Request,
+    after: Integer = 0,
+    limit: Annotated[int, Query(ge=1, le=_MOST_LISTED)] = 100,
+    experiment: Integer | None = None,
+) -> Response:
+    """A page of the audit, of one experiment or of all. `next` is where the next page begins: ?after=."""
+    require(visitor_of(request), MANAGE)
+    lines = house_of(request).storage.audit(max(after, 0), limit + 1, experiment)
+    page = [audit_document(line) for line in lines[:limit]]
+    return answer({"audit": page, "next": page[-1]["number"] if len(lines) > limit else None})
+
+
+@audit_router.get("/audit.csv", openapi_extra=schemas.TABLE)
+def audit_csv(request: Request, experiment: Integer | None = None) -> Response:
+    """The whole audit as CSV."""
+    require(visitor_of(request), MANAGE)
+    out, after, house = io.StringIO(newline=""), 0, house_of(request)
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    writer.writerow(AuditLine._fields)
+    while lines := house.storage.audit(after, _MOST_LISTED, experiment):
+        for line in lines:
+            cells = audit_document(line).values()
+            writer.writerow(guarded(cell) if isinstance(cell, str) else cell for cell in cells)
+        after = lines[-1].number
+    headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
+    return Response(out.getvalue().encode("utf-8", "backslashreplace"), 200, headers, "text/csv; charset=utf-8")

@@ -1,27 +1,35 @@
-"""What an experiment's log says: trials, answers, tables."""
+"""What an experiment's log says: trials, answers, tables, and what happens in it as server-sent events."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from dobandit.documents import live as documents
+from dobandit.errors import DobanditError
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.export import document
 from dobandit.service.api import schemas
 from dobandit.service.audited import dumped
+from dobandit.service.house import House
+from dobandit.service.problems import told_to_visitors
 from dobandit.service.requests import answering, house_of, parameter, tagged
 
 router = APIRouter(tags=["answers"])
 Available = Annotated[list[str] | None, Query(description="What can be set; may be repeated. Default: all.")]
 Context = Annotated[str | None, Query(description='What is known before the round: {"mobile":1}')]
 _MOST = 1000
+_SILENT = 15  # looks after which something is said, so that nobody takes the connection for dead
+_LONGEST = 3600  # looks: browsers connect again by themselves
 
 
 @router.get("/experiments/{experiment}/trials", openapi_extra=schemas.TRIALS)
@@ -35,12 +43,12 @@ def trials(
     last: Annotated[int | None, Query(ge=0, le=_MOST)] = None,
 ) -> Response:
     """A page of the log. `next` is where the next page begins: ?after=; null at the end. `last`: the last so many."""
+    found = house_of(request).experiment(experiment)
     if last is not None:
-        newest = house_of(request).experiment(experiment).trials(after, state=state, last=last)
-        return tagged(request, dumped({"trials": newest, "next": None}))
-    rows = house_of(request).experiment(experiment).trials(after, limit + 1, state)
-    page = rows[:limit]
-    return tagged(request, dumped({"trials": page, "next": page[-1]["trial"] if len(rows) > limit else None}))
+        return tagged(request, dumped({"trials": found.trials(after, state=state, last=last), "next": None}))
+    rows = found.trials(after, limit + 1, state)
+    following = rows[limit - 1]["trial"] if len(rows) > limit else None
+    return tagged(request, dumped({"trials": rows[:limit], "next": following}))
 
 
 @router.get("/experiments/{experiment}/trials/{number}", openapi_extra=schemas.ONE_TRIAL)
@@ -101,7 +109,8 @@ def estimates(request: Request, experiment: int) -> Response:
 @answering
 def promises(request: Request, experiment: int) -> Response:
     """What the intervals of values promise, and with what probability a guaranteed gap is wrong at some round."""
-    return tagged(request, dumped(documents.promises_document(house_of(request).experiment(experiment))))
+    found = house_of(request).experiment(experiment)
+    return tagged(request, dumped({"interval_words": found.interval_words, "delta": found.delta}))
 
 
 @router.get("/experiments/{experiment}/diagnose", openapi_extra=schemas.DIAGNOSE)
@@ -129,6 +138,43 @@ def export_parquet(request: Request, experiment: int) -> Response:
         found.to_parquet(path)
         content = Path(path).read_bytes()
     return _file(content, "application/vnd.apache.parquet", f"experiment-{experiment}.parquet")
+
+
+@router.get("/experiments/{experiment}/events", openapi_extra=schemas.EVENTS)
+async def events(request: Request, experiment: int) -> StreamingResponse:
+    """An event `trials` with the numbers of trials, now and whenever one is asked, closed or recorded."""
+    house = house_of(request)
+    await run_sync(house.stored, experiment)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_changes(request, house, experiment), 200, headers, "text/event-stream")
+
+
+async def _changes(request: Request, house: House, experiment: int) -> AsyncIterator[str]:
+    before, silent = None, 0
+    for _ in range(_LONGEST):
+        try:
+            if not await request.app.state.auth.still_lets_in(request):
+                yield _end(
+                    "the token was revoked or has expired, or the session is over. Log in, or make another token."
+                )
+                return
+            stored = await run_sync(house.counted, experiment)
+        except DobanditError as error:
+            yield _end(told_to_visitors(error, house.storage))
+            return
+        if stored != before:
+            data = {"trials": stored.trials, "closed": stored.closed, "name": stored.name}
+            yield f"event: trials\nid: {stored.trials}.{stored.closed}\ndata: {json.dumps(data)}\n\n"
+            before, silent = stored, 0
+        elif silent >= _SILENT:
+            yield ": still here\n\n"
+            silent = 0
+        silent += 1
+        await asyncio.sleep(house.settings.look_seconds)
+
+
+def _end(why: str) -> str:
+    return f"event: end\ndata: {json.dumps({'detail': why})}\n\n"
 
 
 def _file(content: bytes, kind: str, name: str) -> Response:

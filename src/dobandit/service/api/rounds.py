@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from dobandit.documents.live import (
-    abandoned_document,
-    failed_document,
-    imported_document,
-    numbered_document,
-    recorded_document,
-    trial_document,
-)
+from dobandit.documents.live import imported_document, numbered_document, trial_document
 from dobandit.errors import ExperimentError
-from dobandit.experiment.storage.base import StoredTrial
+from dobandit.experiment.storage.base import ABANDONED, FAILED, StoredTrial
 from dobandit.experiment.trial import trial_of
 from dobandit.service.api import schemas
 from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
@@ -56,12 +50,8 @@ def tell(request: Request, experiment: int, number: int, body: Body) -> Response
 def fail(request: Request, experiment: int, number: int, body: Body) -> Response:
     """The trial was tried, but gave nothing."""
     reason, found = said(request, body, "reason").get("reason", ""), house_of(request).at_work(experiment)
-
-    def act() -> dict[str, Any]:
-        found.tell_failed(number, reason)
-        return failed_document(number, reason)
-
-    return perform(request, "fail", act, name=found.name)
+    answer = {"trial": number, "state": FAILED, "reason": reason}
+    return perform(request, "fail", lambda: found.tell_failed(number, reason), answer, name=found.name)
 
 
 @router.post("/experiments/{experiment}/trials/{number}/abandon", openapi_extra=schemas.ABANDON)
@@ -69,12 +59,8 @@ def abandon(request: Request, experiment: int, number: int, body: Body) -> Respo
     """Nobody will carry the trial out."""
     said(request, body)
     found = house_of(request).at_work(experiment)
-
-    def act() -> dict[str, Any]:
-        found.abandon(number)
-        return abandoned_document(number)
-
-    return perform(request, "abandon", act, name=found.name)
+    answer = {"trial": number, "state": ABANDONED}
+    return perform(request, "abandon", lambda: found.abandon(number), answer, name=found.name)
 
 
 @router.post("/experiments/{experiment}/record", status_code=201, openapi_extra=schemas.RECORD)
@@ -84,11 +70,9 @@ def record(request: Request, experiment: int, body: Body) -> Response:
     seen, found = seen_in(given), house_of(request).at_work(experiment)
 
     def kept(written: list[StoredTrial]) -> dict[str, Any]:
-        return recorded_document(written[0].number)
+        return {"trial": written[0].number}
 
-    def act() -> int:
-        return found.record(given.get("do"), seen)
-
+    act = partial(found.record, given.get("do"), seen)
     return perform(request, "record", act, body=body, name=found.name, kept=kept, status=201)
 
 
@@ -109,7 +93,5 @@ def import_rounds(request: Request, experiment: int, body: Body) -> Response:
         numbers = range(written[0].number, written[-1].number + 1)
         return imported_document(numbers, sum(trial.rounds for trial in written), noted)
 
-    def act() -> range:
-        return found.log.import_noted(source, noted.append)
-
+    act = partial(found.log.import_noted, source, noted.append)
     return perform(request, "import", act, body=body, name=found.name, kept=kept, status=201)

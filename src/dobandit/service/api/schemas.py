@@ -12,10 +12,7 @@ _GRAPH = {
     "graph": {"description": "A text in any format, or a graph or model file's object", "type": ["string", "object"]},
     "format": {"enum": ["edgelist", "json", "dot", "gml", "dagitty", "bif"]},
     "target": {"type": "string"},
-    "latent": _NAMES,
-    "controllable": _NAMES,
-    "bias": _NAMES,
-    "context": _NAMES,
+    **dict.fromkeys(("latent", "controllable", "bias", "context"), _NAMES),
     "binarise": {"type": "object", "additionalProperties": _NAMES},
     "structure_only": {"type": "boolean"},
 }
@@ -24,12 +21,9 @@ _RULES = {
     "levers": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "number"}}},
     "costs": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}},
     "total_cost": {"type": "number", "minimum": 0},
-    "require": _NAMES,
-    "forbid": _NAMES,
+    **dict.fromkeys(("require", "forbid", "always_set", "available"), _NAMES),
     "exclusive": {"type": "array", "items": _NAMES},
     "smaller": {"type": "boolean"},
-    "always_set": _NAMES,
-    "available": _NAMES,
 }
 _CREATE = {
     "name": {"type": "string", "minLength": 1, "maxLength": 200},
@@ -61,16 +55,8 @@ PROBLEM = {
             "schema": {
                 "type": "object",
                 "required": ["type", "title", "status", "detail"],
-                "properties": {
-                    "type": {"type": "string"},
-                    "title": {"type": "string"},
-                    "status": {"type": "integer"},
-                    "detail": {"type": "string"},
-                    "error": {"type": "string"},
-                    "line": {"type": "integer"},
-                    "column": {"type": "integer"},
-                    "where": {"type": "string"},
-                },
+                "properties": {key: {"type": "string"} for key in ("type", "title", "detail", "error", "where")}
+                | {key: {"type": "integer"} for key in ("status", "line", "column")},
             },
             "example": {
                 "type": "about:blank",
@@ -83,28 +69,21 @@ PROBLEM = {
         }
     },
 }
+_CHOSEN = {"trial": 3, "do": {"coupon": 1}, "predicted": 0.21, "interval": [0.12, 0.33], "issued": 1}
 _TRIAL = {
-    "trial": 3,
-    "do": {"coupon": 1},
-    "predicted": 0.21,
-    "interval": [0.12, 0.33],
+    **_CHOSEN,
     "why": "largest optimistic E[buy]: estimate 0.210 + 0.084",
     "lease_expires": "2026-11-16T09:30:00.000Z",
-    "issued": 1,
     "context": {},
     "size": 1,
     "control": False,
     "interval_words": "95%, at this round",
 }
 _ROW = {
-    "trial": 3,
+    **_CHOSEN,
     "state": "told",
     "source": "asked",
-    "do": {"coupon": 1},
     "observation": {"email": 0, "coupon": 1, "visit": 1, "buy": 0},
-    "predicted": 0.21,
-    "interval": [0.12, 0.33],
-    "issued": 1,
     "closed_at": "2026-11-16T09:12:00.000Z",
     "rounds": 1,
 }
@@ -135,18 +114,14 @@ def _takes(
     }
 
 
-def _gives(example: Any, status: int = 200) -> dict[str, Any]:
-    answer = {"description": "Done", "content": {"application/json": {"example": example}}}
+def _gives(example: Any, status: int = 200, kind: str = "application/json", says: str = "Done") -> dict[str, Any]:
+    answer = {"description": says, "content": {kind: {"example": example}}}
     return {"responses": {str(status): answer, "default": PROBLEM}}
 
 
 _LISTED_ONE = {"id": 1, "name": "spring", "created_at": "2026-11-16T09:00:00.000Z", "trials": 41, "closed": 40}
-_CREATED = {
-    "id": 1,
-    "experiment": "spring",
-    "created": True,
-    "definition": {"version": 1, "columns": ["coupon", "buy"]},
-}
+_DEFINED = {"version": 1, "columns": ["coupon", "buy"]}
+_CREATED = {"id": 1, "experiment": "spring", "created": True, "definition": _DEFINED}
 LISTED = _gives({"experiments": [{**_LISTED_ONE, "pending": 1}]})
 CREATE = _takes(
     _CREATE,
@@ -196,17 +171,8 @@ IMPORT = _takes(
 ) | _gives({"rounds": 985, "first": 7, "last": 8, "warnings": []}, 201)
 TRIALS = _gives({"trials": [_ROW], "next": 3})
 ONE_TRIAL = _gives(_ROW)
-EXPLAIN = _gives(
-    {
-        "trial": 3,
-        "do": {"coupon": 1},
-        "predicted": 0.21,
-        "optimistic": 0.29,
-        "bonus": 0.08,
-        "paths": [],
-        "interval_words": "95%, at this round",
-    }
-)
+_ASKED = {key: _TRIAL[key] for key in ("trial", "do", "predicted", "interval_words")}
+EXPLAIN = _gives({**_ASKED, "optimistic": 0.29, "bonus": 0.08, "paths": []})
 RECOMMEND = _gives({**_RECOMMENDED, "best_observed": _BEST})
 EVALUATE = _gives(_RECOMMENDED)
 OBSERVED = _gives(_BEST)
@@ -214,17 +180,8 @@ ESTIMATES = _gives({"estimates": [{"cause": "coupon", "effect": "visit", "value"
 PROMISES = _gives({"interval_words": "95%, at this round", "delta": 0.05})
 DIAGNOSE = _gives({"policy": "CausalUCB", "rounds": 40, "verdict": "calibrated", "nodes": [], "warnings": []})
 TABLE = {"responses": {"200": {"description": "A file"}, "default": PROBLEM}}
-EVENTS = {
-    "responses": {
-        "200": {
-            "description": "Server-sent events",
-            "content": {
-                "text/event-stream": {"example": 'event: trials\nid: 41.40\ndata: {"trials": 41, "closed": 40}\n'}
-            },
-        },
-        "default": PROBLEM,
-    }
-}
+_EVENT = 'event: trials\nid: 41.40\ndata: {"trials": 41, "closed": 40}\n'
+EVENTS = _gives(_EVENT, kind="text/event-stream", says="Server-sent events")
 CHECK = _takes(
     {**_GRAPH, "budget": _RULES["budget"], "hide": _CREATE["hide"], "always_set": _NAMES},
     {"graph": "email -> visit\nvisit -> buy", "target": "buy", "budget": 1},

@@ -16,8 +16,7 @@ from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.answers import Recommendation
 from dobandit.report.style import DRAWN, TOKENS
 from dobandit.service.page_cache import Answers, Known, PageCache, Segment
-from dobandit.service.pages import graphs, words
-from dobandit.service.pages.charts import node_views, rewards_picture, tried_picture, values_picture
+from dobandit.service.pages import pictures, words
 from dobandit.service.pages.rendering import HERE, drawn, environment, page
 from dobandit.service.requests import answering
 from dobandit.texts import counted, shortened
@@ -31,7 +30,7 @@ class Replay(NamedTuple):
 
     at: int
     last: int
-    picture: graphs.Picture
+    picture: pictures.Picture
     legend: Sequence[str]
     sentence: str
 
@@ -113,11 +112,11 @@ def view(
         "told": told,
         "against": list(dict.fromkeys([*(told.warnings if told else ()), *answers.findings])),  # each thing once
         "verdict": words.VERDICTS.get(told.verdict or "", "") if told and cache.keeps_model else "",
-        "values": values_picture(answers, target, "Model" if cache.keeps_model else "Policy"),
+        "values": pictures.values_picture(answers, target, "Model" if cache.keeps_model else "Policy"),
         "replay": replay(cache, cache.position if round_ is None else round_, context),
-        "rewards": rewards_picture(cache.stretches, target, experiment.columns.continuous),
-        "tried": tried_picture(cache, told, links),
-        "nodes": node_views(cache),
+        "rewards": pictures.rewards_picture(cache.stretches, target, experiment.columns.continuous),
+        "tried": pictures.tried_picture(cache, told, links),
+        "nodes": pictures.node_views(cache),
         "closed": cache.position,
         "rounds": cache.rounds,
     }
@@ -127,7 +126,7 @@ def view_so_far(cache: PageCache, stored: StoredExperiment) -> dict[str, Any]:
     """What the template shows while the log is read: all that need not be learned from it."""
     experiment = cache.experiment
     sentence = "How strongly, is said here as soon as the log is read."
-    graph = Replay(0, 0, graphs.picture(experiment, (), {}), graphs.legend(experiment, False, ""), sentence)
+    graph = Replay(0, 0, pictures.graph_picture(experiment, (), {}), pictures.legend(experiment, False, ""), sentence)
     return {
         **_frame(cache, stored, {}),
         "reading": True,
@@ -176,9 +175,9 @@ def replay(cache: PageCache, position: int, context: Mapping[str, float]) -> Rep
     known_then = known.estimates if known.rounds else ()
     do = known.best.do if known.best is not None and known.rounds else {}
     sentence = _sentence(known, shortened(cache.experiment.graph.target, 40), context)
-    picture = graphs.picture(cache.experiment, known_then, do)
+    picture = pictures.graph_picture(cache.experiment, known_then, do)
     shaded = "what is recommended" if now else "what was recommended then"
-    legend = graphs.legend(cache.experiment, bool(known_then), shaded if do else "")
+    legend = pictures.legend(cache.experiment, bool(known_then), shaded if do else "")
     return Replay(known.position, cache.position, picture, legend, sentence)
 
 
@@ -200,7 +199,7 @@ def _sentence(known: Known, target: str, context: Mapping[str, float]) -> str:
 def snapshot(request: Request, number: int) -> Response:
     """A file to keep."""
     stored, cache = request.app.state.house.stored(number), request.app.state.house.pages(number)
-    cache.wait(stored)  # what is saved as a file is whole
+    cache.follow()  # what is saved as a file is whole
     text = _html(cache, stored, context_of(request, cache), request.app.state.settings.clock())
     name = f"{file_name(stored.name)}.html"
     return Response(

@@ -81,7 +81,6 @@ class Sketch:
     faults: dict[str, str] = field(default_factory=dict)  # by field of the form
     trouble: str = ""
     line: int | None = None
-    column: int | None = None
     fault: tuple[str, str] | None = None  # the line in question, and a mark below its place
     notes: list[str] = field(default_factory=list)
     hidden_paths: tuple[tuple[str, ...], ...] = ()  # of a hidden cause that cannot be removed
@@ -111,7 +110,7 @@ def sketched(form: FormData, settings: Settings) -> Sketch:
             _read(sketch, form, settings)
         sketch.notes += [str(warning.message) for warning in warned]
     except ParseError as error:
-        sketch.trouble, sketch.line, sketch.column = str(error), error.line, error.column
+        sketch.trouble, sketch.line = str(error), error.line
         sketch.fault = _fault(sketch.text, error.line, error.column)
     except (DobanditError, RecursionError) as error:
         sketch.trouble = "" if sketch.faults else str(error)  # which is then said beside its field
@@ -130,18 +129,17 @@ def _fault(source: str, line: int | None, column: int | None) -> tuple[str, str]
 
 
 def _read(sketch: Sketch, form: FormData, settings: Settings) -> None:
+    model = None
     if sketch.kind == "json" and is_model_document(document := load_json(plain_text(sketch.text))):
         model = model_from_document(document)
-        _require_small(settings, model.graph)
-        sketch.what, sketch.graph, sketch.chosen = model, model.graph, parts_of_model(model.graph, form)
-        sketch.rows = rows_of(model.graph, sketch.chosen, form)
-    else:
-        base, named = _parsed(sketch, form)
-        _require_small(settings, base)
-        sketch.chosen = chosen_parts(base, form, named)
-        sketch.faults |= sketch.chosen.faults
-        sketch.rows = rows_of(base, sketch.chosen, form)
-        sketch.what = sketch.graph = with_parts(base, sketch.chosen)
+    base, named = _parsed(sketch, form) if model is None else (model.graph, True)
+    if said := settings.too_large(base):
+        raise GraphError(said)
+    sketch.chosen = chosen_parts(base, form, named) if model is None else parts_of_model(base, form)
+    sketch.faults |= sketch.chosen.faults
+    sketch.rows = rows_of(base, sketch.chosen, form)
+    sketch.graph = with_parts(base, sketch.chosen) if model is None else base
+    sketch.what = model or sketch.graph
     _look_for_hidden_causes(sketch)
 
 
@@ -152,14 +150,10 @@ def _parsed(sketch: Sketch, form: FormData) -> tuple[CausalGraph, bool]:
     except ParseError:
         raise
     except GraphError:  # the text says no target: it is chosen, or the page asks for it
-        draft, target = draft_of(sketch.text, sketch.kind), target_wanted(form)
+        draft = draft_of(sketch.text, sketch.kind)
+        target = _newest([unquote(key[5:]) for key, p in form.items() if key.startswith("part:") and p == TARGET], form)
         chosen = target if target in draft.ids else _likely_target(draft)
         return parse_graph(sketch.text, sketch.kind, target=chosen, structure_only=True), False
-
-
-def _require_small(settings: Settings, graph: CausalGraph) -> None:
-    if said := settings.too_large(graph):
-        raise GraphError(said)
 
 
 def _likely_target(draft: GraphDraft) -> str:
@@ -207,11 +201,6 @@ def _picture(sketch: Sketch) -> Markup | None:
 def field_of(what: str, name: str) -> str:
     """The name of a variable's field in a form. Names of variables may hold anything, so they are percent-encoded."""
     return f"{what}:{quote(name, safe='')}"
-
-
-def target_wanted(form: FormData) -> str | None:
-    """The variable that is chosen as the target, if one is."""
-    return _newest([unquote(key[5:]) for key, part in form.items() if key.startswith("part:") and part == TARGET], form)
 
 
 def _newest(wanted: Sequence[str], form: FormData) -> str | None:

@@ -19,7 +19,7 @@ from dobandit.service.house import House
 from dobandit.service.page_cache import Answers, PageCache, Segment
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
-from dobandit.service.requests import answering, house_of
+from dobandit.service.requests import answering, house_of, visitor_of
 from dobandit.texts import decimals, fixed
 
 router = APIRouter(include_in_schema=False)
@@ -64,25 +64,17 @@ class Line(NamedTuple):
 @answering
 def experiments_page(request: Request, after: str | None = None, before: str | None = None) -> Response:
     """The experiments by name, a page at a time: those behind a name, or before one."""
-    stored, earlier, later = _page_of(request, after, before)
-    house, until = house_of(request), time.monotonic() + _SECONDS
+    house, visitor, until = house_of(request), visitor_of(request), time.monotonic() + _SECONDS
+    stored = house.listed(visitor, after, before, _PAGE)
     lines = [_line(house, one, until) for one in stored]
     waiting = any(line.waits for line in lines)
     within = after is not None or before is not None
+    earlier, later = None, None  # names at which the pages before and behind this one end and begin
+    if stored and house.listed(visitor, before=stored[0].name, limit=1):
+        earlier = stored[0].name
+    if stored and house.listed(visitor, after=stored[-1].name, limit=1):
+        later = stored[-1].name
     return page(request, "experiments.html", lines=lines, waiting=waiting, earlier=earlier, later=later, within=within)
-
-
-def _page_of(
-    request: Request, after: str | None, before: str | None
-) -> tuple[Sequence[StoredExperiment], str | None, str | None]:
-    """A page, and the names at which the pages before and behind it end and begin; None: there is none."""
-    house, visitor = request.app.state.house, request.state.visitor
-    found = house.listed(visitor, after, before, _PAGE)
-    if not found:
-        return found, None, None
-    first, last = found[0].name, found[-1].name
-    earlier, later = house.listed(visitor, before=first, limit=1), house.listed(visitor, after=last, limit=1)
-    return found, first if earlier else None, last if later else None
 
 
 def _line(house: House, stored: StoredExperiment, until: float) -> Line:

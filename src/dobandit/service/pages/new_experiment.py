@@ -203,17 +203,12 @@ def _settings(form: FormData, sketch: Sketch, graph: CausalGraph, faults: dict[s
     for part, word in ((REQUIRED, "require"), (FORBIDDEN, "forbid"), (ALWAYS, "always_set")):
         words[word] = sketch.chosen.playing(part) if sketch.chosen is not None else []
     if not sketch.from_model:
-        words["links"] = _links(sketch.rows)
-    if not faults:
-        checked(
-            "total_cost" if words["costs"] and words["total_cost"] is None else "budget", lambda: _fit(words, graph)
-        )
+        words["links"] = {row.name: row.link for row in sketch.rows if row.link and row.has_causes} or None
+    if not faults:  # whether some set is allowed by all of it together
+        rules = {word: words[word] for word in ("budget", *RULE_WORDS) if word in words}
+        field = "total_cost" if words["costs"] and words["total_cost"] is None else "budget"
+        checked(field, lambda: Rules(**rules).candidates(graph))
     return words
-
-
-def _fit(words: dict[str, Any], graph: CausalGraph) -> None:
-    """Whether some set is allowed by all of it together."""
-    Rules(**{word: words[word] for word in ("budget", *RULE_WORDS) if word in words}).candidates(graph)
 
 
 def _budget(form: FormData, graph: CausalGraph) -> int | None:
@@ -258,11 +253,6 @@ def _cost(row: Row, graph: CausalGraph) -> float:
     cost = _as_number(row.cost)
     Rules(costs={row.name: cost}, total_cost=_ANY_COST).candidates(graph)
     return cost
-
-
-def _links(rows: list[Row]) -> dict[str, str] | None:
-    """By variable."""
-    return {row.name: row.link for row in rows if row.link and row.has_causes} or None
 
 
 def _number(form: FormData, field: str) -> float | None:

@@ -65,7 +65,6 @@ environment.filters |= {
     "level": words.level,
     "promise": words.promise,
     "moment": words.moment,
-    "iso": words.iso,
     "sets": _sets,
     "context": words.context,
     "of_rounds": words.of_rounds,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
@@ -78,19 +78,14 @@ def tell(request: Request, number: int, trial: int, form: Form) -> Response:
     return _to(number, closed=trial, **({"again": 1} if told.repeated else {}))
 
 
-@router.post("/experiments/{number}/today/{trial}/fail")
-def fail(request: Request, number: int, trial: int, form: Form) -> Response:
+@router.post("/experiments/{number}/today/{trial}/{what}")
+def close(request: Request, number: int, trial: int, what: Literal["fail", "abandon"], form: Form) -> Response:
     experiment = request.app.state.house.at_work(number)
-    with in_the_name_of(request, "fail", experiment.name):
-        experiment.tell_failed(trial, text(form, "reason"))
-    return _to(number, closed=trial)
-
-
-@router.post("/experiments/{number}/today/{trial}/abandon")
-def abandon(request: Request, number: int, trial: int, form: Form) -> Response:
-    experiment = request.app.state.house.at_work(number)
-    with in_the_name_of(request, "abandon", experiment.name):
-        experiment.abandon(trial)
+    with in_the_name_of(request, what, experiment.name):
+        if what == "fail":
+            experiment.tell_failed(trial, text(form, "reason"))
+        else:
+            experiment.abandon(trial)
     return _to(number, closed=trial)
 
 
@@ -183,6 +178,8 @@ def _form_page(
             done, row = done or ("" if trouble else f"Trial {trial} is {row.state} already."), None
     elif len(pending) == 1 and not done:
         row = pending[0]
+    asked = [] if row is None else questions(experiment, row, form)
+    names = [seen_column(question.name) for question in asked]
     return page(
         request,
         "today.html",
@@ -194,9 +191,9 @@ def _form_page(
         row=row,
         do={} if row is None else experiment.columns.decode(row.do),
         context={} if row is None or row.context is None else experiment.columns.decode(row.context),
-        questions=[] if row is None else questions(experiment, row, form),
+        questions=asked,
         rows=text(form, "rows") if row is not None else "",
-        header=_csv_header(experiment, row),
+        header=",".join([*names, experiment.columns.count_key]),
         trouble=trouble,
         done=done,
     )
@@ -215,10 +212,3 @@ def _check_page(request: Request, number: int, experiment: Experiment, row: Stor
         rows=text(form, "rows"),
         target=experiment.graph.target,
     )
-
-
-def _csv_header(experiment: Experiment, row: StoredTrial | None) -> str:
-    if row is None:
-        return ""
-    names = [seen_column(question.name) for question in questions(experiment, row, FormData())]
-    return ",".join([*names, experiment.columns.count_key])

@@ -17,7 +17,7 @@ from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.storage.base import ASKED
 from dobandit.report.drawn.bars import Step, waterfall
 from dobandit.service.page_cache import PageCache
-from dobandit.service.pages import graphs
+from dobandit.service.pages import pictures
 from dobandit.service.pages.rendering import drawn, page
 from dobandit.service.problems import told_to_visitors
 from dobandit.service.requests import answering
@@ -69,16 +69,14 @@ def trial_view(cache: PageCache, number: int, ready: bool) -> dict[str, Any]:
     row = experiment.trial(number)
     explained, trouble, asked_after = None, "", experiment.log.stored_trial(number).asked_after
     reading = not ready and asked_after > _SHORT  # it would be read a second time
-    if reading:
-        pass
-    elif row["source"] == ASKED:
+    if not reading and row["source"] == ASKED:
         try:
             explained = experiment.explain(number)
         except ExperimentError:
             raise
         except DobanditError as error:
             trouble = told_to_visitors(error, experiment.storage)
-    else:
+    elif not reading:
         trouble = f"This trial was {row['source']}, not asked for: nobody chose it, so nothing explains it."
     estimates = cache.at(asked_after).estimates if ready else ()
     return {
@@ -100,20 +98,20 @@ def _legend(experiment: Experiment, weighted: bool, sets: bool) -> list[str]:
     target = shortened(experiment.graph.target, 40)
     ways = [f"Blue: the ways from what was set to {target}; what is pale had no part in it."] if sets else []
     then = ["Weights are as they were known then."] if weighted else []
-    return ways + graphs.legend(experiment, weighted, "what was set" if sets else "", fading=False) + then
+    return ways + pictures.legend(experiment, weighted, "what was set" if sets else "", fading=False) + then
 
 
 def _picture(
     cache: PageCache, row: dict[str, Any], explained: Explanation | None, estimates: Sequence[EdgeEstimate]
-) -> graphs.Picture:
+) -> pictures.Picture:
     """The graph with the paths lit by which the trial was expected to work; of all that was set, where no path says."""
     experiment = cache.experiment
-    graph = graphs.shown_graph(experiment)
-    lit = graphs.edges_between(graph, [name for name in row["do"] if name in graph])
+    graph = pictures.shown_graph(experiment)
+    lit = pictures.edges_between(graph, [name for name in row["do"] if name in graph])
     if explained is not None and explained.paths:
         listed = {edge for path in explained.paths if not path.from_bias for edge in pairwise(path.names)}
         lit = listed & set(graph.edges)
-    return graphs.picture(experiment, estimates, row["do"], lit=lit, page=f"/experiments/{cache.number}")
+    return pictures.graph_picture(experiment, estimates, row["do"], lit=lit, page=f"/experiments/{cache.number}")
 
 
 def _fall(told: Explanation, target: str) -> Markup | None:

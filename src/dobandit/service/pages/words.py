@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from dobandit.experiment.export import iso_time
 from dobandit.experiment.reasons import gap_words, is_reached
 from dobandit.policy.answers import Recommendation
 from dobandit.texts import NOT_KNOWN, action_words, counted, decimals, fixed, in_a_sentence, percent, shortened
@@ -52,11 +51,6 @@ def promise(words: str) -> str:
 def moment(at: float | None) -> str:
     """A time as people write it, in the zone of the service."""
     return "never" if at is None else datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M")
-
-
-def iso(at: float | None) -> str:
-    """A time for programs."""
-    return iso_time(at) or ""
 
 
 def sets(do: Mapping[str, float], most: int = 60) -> str:

@@ -18,13 +18,10 @@ from dobandit.experiment.storage.base import (
     Storage,
     StoredTrial,
 )
+from dobandit.testing.stored import UndoneError
 
 _NAMES = ["spring", "Ünïcode ' ; DROP TABLE", "🎲", "a"]
 _WORDS = ["", "it's", "ß🎲", "line\nbreak", "%s :x ?", "[1,null]"]
-
-
-class UndoneError(Exception):
-    """Raised in a block, so that nothing of it is stored."""
 
 
 def random_step(storage: Storage, rng: random.Random) -> Any:
