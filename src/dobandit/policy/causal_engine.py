@@ -40,7 +40,6 @@ from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.model_rounds import score_actions
 from dobandit.policy.moments import Moments, SingleAction
 from dobandit.policy.oracles import listed
-from dobandit.policy.pending import expect_round
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
@@ -224,19 +223,8 @@ class CausalEngine(RevisingEngine):
 
     def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
         """A batch of very many teaches what a few dozen would, as far as choosing goes: nearly all there is to know."""
-        plan = self.plan
-        state, _ = rows_with_room(plan.estimator, plan.layout, state)
-        means, row = np.ones(len(plan.rho)), np.zeros(len(state.stats.row))
-        squares, varies = self.state.stats.theta, not self.problem.continuous
-        for _ in range(min(size, _MOST_EXPECTED)):
-            expect_round(plan.estimator, plan.layout, self._order, state, squares, fixed, was_set, means, row, varies)
-        return state
-
-    @cached_property
-    def _order(self) -> NDArray[np.int64]:
-        """Ids of all nodes, causes first."""
-        graph = self.believed.graph
-        return np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
+        state, _ = rows_with_room(self.plan.estimator, self.plan.layout, state)
+        return super()._expect(state, fixed, was_set, min(size, _MOST_EXPECTED))
 
     @cached_property
     def _single(self) -> SingleAction:
