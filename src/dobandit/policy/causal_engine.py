@@ -137,7 +137,7 @@ class CausalEngine(RevisingEngine):
         return Predictions(actions, *np.array(told).reshape(-1, 3).T)
 
     def _estimate(self, told: Moments, action: Action, context: Array) -> Estimate:
-        half = self.reach * told.sd if told.sd else 0.0
+        half = self.reach * told.sd
         value, low, high = (min(max(end, 0.0), 1.0) for end in (told.value, told.value - half, told.value + half))
         if told.rows < HANDFUL:
             least, most = self._proved_interval(action, context)
@@ -153,7 +153,7 @@ class CausalEngine(RevisingEngine):
             spread = self._posterior.spread_of_differences(self.state, action, others, context)
         else:
             spread = np.array([math.hypot(told.sd, mine.sd) for told in theirs])
-        half = np.where(spread > 0.0, self.reach * spread, 0.0)
+        half = self.reach * spread
         low, high = np.maximum(value - half, -1.0), np.minimum(value + half, 1.0)
         for i, (other, told) in enumerate(zip(others, theirs, strict=True)):
             if other != action and min(told.rows, mine.rows) < HANDFUL:
@@ -164,7 +164,7 @@ class CausalEngine(RevisingEngine):
     @property
     def reach(self) -> float:
         """How many standard errors an interval reaches."""
-        return Z95 if self.looks == "once" else asymptotic_reach(self.rounds)
+        return Z95 if self.looks == "once" else asymptotic_reach(max(self.rounds, 1))
 
     def _proved_interval(self, action: Action, context: Array) -> Interval:
         if self.anytime is None:
