@@ -234,7 +234,7 @@ class ArmsEngine(Engine):
                 half = asymptotic_reach(int(mine[0] + their[0])) * math.hypot(
                     standard_error(*mine), standard_error(*their)
                 )
-                told.low[i], told.high[i] = told.value[i] - half, told.value[i] + half
+                told.low[i], told.high[i], told.half[i] = told.value[i] - half, told.value[i] + half, half
         return told
 
     def rivals(self, now: Situation) -> list[Action]:

@@ -159,7 +159,7 @@ class CausalEngine(RevisingEngine):
             if other != action and min(told.rows, mine.rows) < HANDFUL:
                 least, most = self._proved_difference(other, action, context)
                 low[i], high[i] = min(low[i], least), max(high[i], most)
-        return Contrast(value, low, high)
+        return Contrast(value, low, high, half)
 
     @property
     def reach(self) -> float:
