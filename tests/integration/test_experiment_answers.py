@@ -31,7 +31,7 @@ def test_recommend(name):
     # By hand: no set of those that the policy compares has a larger estimate.
     if name != "search":
         values = [learner.expected(action.named(learner.graph)) for action in listed(learner.engine.actions())]
-        tried = values if name not in ARMS else [v for v, n in zip(values, learner.engine.state.plays) if n]  # noqa: B905
+        tried = values if name not in ARMS else [v for v, n in zip(values, learner.engine.state.plays[0]) if n]  # noqa: B905
         assert best.value == pytest.approx(max(tried), abs=1e-12)
     for names in combinations(experiment.graph.controllable, 3):
         if not {"X6"} <= set(names) and name == "rules":

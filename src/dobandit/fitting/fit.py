@@ -34,7 +34,7 @@ from dobandit.policy.engine import Interval, Rounds
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.learner import Learner
 from dobandit.policy.problem import Links, Problem
-from dobandit.policy.revision import RevisedGraph
+from dobandit.policy.revising import RevisedGraph
 
 
 class Fit:

@@ -41,7 +41,6 @@ from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.model_rounds import score_actions
 from dobandit.policy.moments import Moments, SingleAction
 from dobandit.policy.oracles import listed
-from dobandit.policy.pending import expect_round
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
@@ -156,7 +155,7 @@ class CausalEngine(RevisingEngine):
         return bounds.low[order], bounds.high[order]
 
     def _estimate(self, told: Moments, action: Action, context: Array) -> Estimate:
-        half = self.reach * told.sd if told.sd else 0.0
+        half = self.reach * told.sd
         value, low, high = (min(max(end, 0.0), 1.0) for end in (told.value, told.value - half, told.value + half))
         if told.rows < HANDFUL:
             least, most = self._proved_interval(action, context)
@@ -176,13 +175,13 @@ class CausalEngine(RevisingEngine):
             spread = self._posterior.spread_of_differences(self.state, action, others, context)
         else:
             spread = np.array([math.hypot(told.sd, mine.sd) for told in theirs])
-        half = np.where(spread > 0.0, self.reach * spread, 0.0)
+        half = self.reach * spread
         low, high = np.maximum(value - half, -1.0), np.minimum(value + half, 1.0)
         for i, (other, told) in enumerate(zip(others, theirs, strict=True)):
             if other != action and min(told.rows, mine.rows) < HANDFUL:
                 least, most = self._proved_difference(other, action, context)
                 low[i], high[i] = min(low[i], least), max(high[i], most)
-        return Contrast(value, low, high)
+        return Contrast(value, low, high, half)
 
     def _contrast_of_many(
         self, action: Action, others: Sequence[Action], context: Array, value: Array, sd: Array, rows: Array
@@ -200,7 +199,7 @@ class CausalEngine(RevisingEngine):
     @property
     def reach(self) -> float:
         """How many standard errors an interval reaches."""
-        return Z95 if self.looks == "once" else asymptotic_reach(self.rounds)
+        return Z95 if self.looks == "once" else asymptotic_reach(max(self.rounds, 1))
 
     def _proved_interval(self, action: Action, context: Array) -> Interval:
         if self.anytime is None:
@@ -259,19 +258,8 @@ class CausalEngine(RevisingEngine):
 
     def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
         """A batch of very many teaches what a few dozen would, as far as choosing goes: nearly all there is to know."""
-        plan = self.plan
-        state, _ = rows_with_room(plan.estimator, plan.layout, state)
-        means, row = np.ones(len(plan.rho)), np.zeros(len(state.stats.row))
-        squares, varies = self.state.stats.theta, not self.problem.continuous
-        for _ in range(min(size, _MOST_EXPECTED)):
-            expect_round(plan.estimator, plan.layout, self._order, state, squares, fixed, was_set, means, row, varies)
-        return state
-
-    @cached_property
-    def _order(self) -> NDArray[np.int64]:
-        """Ids of all nodes, causes first."""
-        graph = self.believed.graph
-        return np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
+        state, _ = rows_with_room(self.plan.estimator, self.plan.layout, state)
+        return super()._expect(state, fixed, was_set, min(size, _MOST_EXPECTED))
 
     @cached_property
     def _single(self) -> SingleAction:

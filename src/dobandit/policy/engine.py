@@ -62,11 +62,15 @@ class Estimate(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """By how much each of some actions is ahead of one, a row each: the estimate and the ends of its interval."""
+    """By how much each of some actions is ahead of one, a row each: the estimate and the ends of its interval.
+
+    half  how far the interval would reach if it were not widened where only a handful of rows bear on it
+    """
 
     value: Array
     low: Array
     high: Array
+    half: Array
 
 
 class Guaranteed(NamedTuple):
@@ -306,7 +310,8 @@ class Engine(ABC):
         intervals of `predict`. Engines that know what two actions share override this: that cancels."""
         mine, theirs = self.predict(action, context), [self.predict(other, context) for other in others]
         value, low, high = np.array(theirs).reshape(-1, 3).T
-        return Contrast(value - mine.value, low - mine.high, high - mine.low)
+        ahead = value - mine.value
+        return Contrast(ahead, low - mine.high, high - mine.low, high - mine.low - ahead)
 
     def rivals(self, now: Situation) -> Sequence[Action]:
         """The actions among which a better one may be; default: all that are allowed; where these are too many, those
@@ -333,7 +338,10 @@ class Engine(ABC):
         room = within - told.value
         if np.isnan(told.value).any() or (room <= 0.0).any() or not self.rounds:
             return None
-        times = float(np.max((told.high - told.value) / room)) ** 2
+        wide = (told.high > within) & (told.high > told.value + told.half + 1e-9)
+        if wide.any():  # hardly a row bears on it: who knows when one will
+            return None
+        times = float(np.max(told.half / room)) ** 2
         return max(math.ceil((times - 1.0) * self.rounds), 0)
 
     def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:

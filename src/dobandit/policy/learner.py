@@ -258,7 +258,7 @@ class Learner:
         return NodeEstimate(parents, bias, node.rows, node.status, node.radius, node.form)
 
     def _cause(self, v: int) -> str:
-        """The name of a cause; below 0: that a variable was set (`policy.revision`)."""
+        """The name of a cause; below 0: that a variable was set (`policy.revising`)."""
         return self.graph.nodes[v - 1] if v > 0 else f"{self.graph.nodes[-v - 1]} was set"
 
     @property

@@ -57,7 +57,7 @@ class ProvedBestSetEngine(GuaranteedEngine):
                 f"actions and {len(problem.context_ids)} context variables are too many. Make fewer variables context."
             )
         self._number = numbered(actions)
-        self._own = own_outcomes(problem.context_ids, problem.graph.arrays.target, len(actions.ids))
+        self._own = own_outcomes(problem.context_ids, problem.graph.arrays.target, actions)
         self._contests: dict[int, tuple[Contest, NDArray[np.int64]]] = {}
 
     def copy(self) -> Self:

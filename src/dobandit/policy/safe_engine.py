@@ -142,7 +142,7 @@ class SafeEngine(CausalEngine):
 
     def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
         """The model's answer; its intervals let in what the corrected values say."""
-        _, low, high = super().contrast(action, others, context)
+        _, low, high, half = super().contrast(action, others, context)
         mine = self.predict(action, context).value
         value = np.array([self.predict(other, context).value - mine for other in others])
-        return Contrast(value, np.minimum(low, value), np.maximum(high, value))
+        return Contrast(value, np.minimum(low, value), np.maximum(high, value), half)
