@@ -140,7 +140,7 @@ def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked
         value, low, high = float(told.value[i]), float(told.low[i]), float(told.high[i])
         uplift = None
         if uplifts:
-            by, least, most = map(float, uplifts[place])
+            by, least, most, _ = map(float, uplifts[place])
             uplift = Worth(by, Interval(least, most))
         found.append(_entry(fit, rows[place], value, Interval(low, high), uplift, seen.get(rows[place])))
     return tuple(found), idle

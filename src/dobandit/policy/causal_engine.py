@@ -139,7 +139,7 @@ class CausalEngine(RevisingEngine):
         if told is None:
             return Predictions(actions, *np.array([self.predict(row, context) for row in rows]).reshape(-1, 3).T)
         value, sd, seen = told
-        half, few = np.where(sd > 0.0, self.reach * sd, 0.0), seen < HANDFUL
+        half, few = self.reach * sd, seen < HANDFUL
         low, high = np.clip(value - half, 0.0, 1.0), np.clip(value + half, 0.0, 1.0)
         least, most = self._proved_ends(actions, known) if few.any() else (low, high)
         low, high = np.where(few, np.minimum(low, least), low), np.where(few, np.maximum(high, most), high)
@@ -186,7 +186,7 @@ class CausalEngine(RevisingEngine):
     def _contrast_of_many(
         self, action: Action, others: Sequence[Action], context: Array, value: Array, sd: Array, rows: Array
     ) -> Contrast:
-        half, few = np.where(sd > 0.0, self.reach * sd, 0.0), rows < HANDFUL
+        half, few = self.reach * sd, rows < HANDFUL
         low, high = np.maximum(value - half, -1.0), np.minimum(value + half, 1.0)
         if few.any():
             mine = self._proved_interval(action, context)
@@ -194,7 +194,7 @@ class CausalEngine(RevisingEngine):
             same = np.array([other == action for other in others])
             low = np.where(few & ~same, np.minimum(low, least - mine.high), low)
             high = np.where(few & ~same, np.maximum(high, most - mine.low), high)
-        return Contrast(value, low, high)
+        return Contrast(value, low, high, half)
 
     @property
     def reach(self) -> float:
