@@ -332,6 +332,17 @@ def test_a_pending_arm_counts_as_played_with_the_mean_it_has(name):
     assert engine.state.plays.sum() == 3
 
 
+def test_rounds_under_way_count_as_time():
+    """The index of an arm is mean + sqrt(log(t) / plays), t with the rounds that are under way elsewhere."""
+    learner = UCB().start(paper.G4.graph, 1, effects="nonnegative")
+    engine, graph = learner.engine, paper.G4.graph
+    for y in (1, 0, 0, 1):
+        learner.update({"X2": 1}, {"Y": y})
+    other = as_pending(graph, [[graph.index("X3")]] * 9)
+    index = dict(engine.compared(now(graph, other)))[setting([graph.index("X2")])]
+    assert index == pytest.approx(0.5 + np.sqrt(np.log(4 + 9 + 1) / 4))
+
+
 def test_ucb_tries_every_arm_before_any_twice():
     learner = UCB().start(paper.G4.graph, 2, effects="nonnegative")
     under_way = []
