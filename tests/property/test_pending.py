@@ -338,7 +338,7 @@ def test_rounds_under_way_count_as_time():
     engine, graph = learner.engine, paper.G4.graph
     for y in (1, 0, 0, 1):
         learner.update({"X2": 1}, {"Y": y})
-    other = as_pending(graph, [[graph.index("X3")]] * 9)
+    other = [[graph.index("X3")]] * 9
     index = dict(engine.compared(now(graph, other)))[setting([graph.index("X2")])]
     assert index == pytest.approx(0.5 + np.sqrt(np.log(4 + 9 + 1) / 4))
 
