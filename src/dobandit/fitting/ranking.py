@@ -13,11 +13,10 @@ from dobandit.experiment.status import anytime_mean, mean_of
 from dobandit.fitting.fit import Fit
 from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import Observed, Worth
-from dobandit.policy.engine import MOST_RIVALS, Array, Interval
+from dobandit.policy.engine import Array, Interval
 from dobandit.texts import setting_words, with_interval
 
 _FREE = -1  # not set
-_FIRST = 20  # of thousands of actions: their uplifts, which people look at, are found by draws
 _NOT_RANDOMISED = "If chance chose these rows, the model is wrong; otherwise whatever chose them may explain it."
 
 
@@ -124,25 +123,18 @@ class Ranking:
 def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked, ...], Worth | None]:
     learner, engine, problem = fit.learner, fit.engine, fit.learner.problem
     known = learner.context(context)
-    told = engine.predict_many(problem.allowed().rows(), known)
+    allowed = problem.allowed().rows()
+    rows = [allowed.row(i) for i in range(len(allowed.ids))]
+    told, seen = engine.predict_many(rows, known), _seen(fit, known)
     idle = None if learner.unset(NOTHING) else fit.expect(context=context)
-    seen = _seen(fit, known)
-    order = np.lexsort((np.count_nonzero(told.actions.ids, axis=1), -told.value)).tolist()
-    rows = [told.actions.row(i) for i in order]
-    parts = [rows] if len(rows) <= MOST_RIVALS else [rows[:_FIRST], rows[_FIRST:]]
-    uplifts = (
-        []
-        if idle is None
-        else [row for part in parts for row in zip(*engine.contrast(NOTHING, part, known), strict=True)]
-    )
+    ahead = None if idle is None else engine.contrast(NOTHING, rows, known)
     found = []
-    for place, i in enumerate(order):
+    for i in np.lexsort((np.count_nonzero(allowed.ids, axis=1), -told.value)).tolist():
         value, low, high = float(told.value[i]), float(told.low[i]), float(told.high[i])
         uplift = None
-        if uplifts:
-            by, least, most, _ = map(float, uplifts[place])
-            uplift = Worth(by, Interval(least, most))
-        found.append(_entry(fit, rows[place], value, Interval(low, high), uplift, seen.get(rows[place])))
+        if ahead is not None:
+            uplift = Worth(float(ahead.value[i]), Interval(float(ahead.low[i]), float(ahead.high[i])))
+        found.append(_entry(fit, rows[i], value, Interval(low, high), uplift, seen.get(rows[i])))
     return tuple(found), idle
 
 

@@ -176,7 +176,7 @@ class BestSetEngine(CausalEngine):
         if leader is not None and leader not in actions:
             actions = [*actions, leader]
         context = self.believed.known(now.context)
-        patterns = self._single.patterns(state, context)
+        patterns = self._moments.patterns(state, context)
         if patterns is None:
             return self._by_draws(actions, leader, context)
         order, tables, frontier = patterns.listing.order, patterns.tables, patterns.frontier
@@ -185,7 +185,7 @@ class BestSetEngine(CausalEngine):
         best = int(np.argmax(value)) if leader is None else actions.index(leader)
         apart, variance = influence - influence[best], np.zeros(len(actions))
         contrast_variances(self.plan.layout, order, tables, state, apart, variance)
-        seen = self._single.seen(state)
+        seen = self._moments.seen(state)
         upper = value - value[best] + self._shared_reach(len(actions)) * np.sqrt(np.maximum(variance, 0.0))
         rows = bearing_rows(frontier.table_ptr, influence, seen)
         upper[np.minimum(rows, rows[best]) < HANDFUL] = 1.0
@@ -200,7 +200,7 @@ class BestSetEngine(CausalEngine):
 
     def _by_draws(self, actions: Sequence[Action], leader: Action | None, context: Array) -> Standing:
         """Where there are no tables: leader and rival are played by turns."""
-        values = [self._single.value(self.state, action, context) for action in actions]
+        values = self._moments.of(self.state, actions, context).value
         best = int(np.argmax(values)) if leader is None else list(actions).index(leader)
         told = self.contrast(actions[best], actions, context)
         wider = self._shared_reach(len(actions)) / self.reach if self.rounds else 1.0

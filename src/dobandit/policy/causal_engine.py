@@ -16,7 +16,7 @@ from dobandit.estimation.estimators import rows_with_room, weighted_squares
 from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.links import auto, identity
-from dobandit.oracle.actions import NOTHING, Action, Actions, actions_of
+from dobandit.oracle.actions import NOTHING, Action, actions_of
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
 from dobandit.oracle.joint_pattern import joint_pattern
@@ -34,12 +34,11 @@ from dobandit.policy.engine import (
     Contrast,
     Estimate,
     Guaranteed,
-    Interval,
     Situation,
 )
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.model_rounds import score_actions
-from dobandit.policy.moments import Moments, SingleAction
+from dobandit.policy.moments import ActionMoments
 from dobandit.policy.oracles import listed
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem
@@ -116,7 +115,6 @@ def optimistic_oracle(estimator: Any) -> OracleMaker:
 class Predictions(NamedTuple):
     """E[target] of many actions with the ends of its interval, a row each."""
 
-    actions: Actions
     value: Array
     low: Array
     high: Array
@@ -129,87 +127,46 @@ class CausalEngine(RevisingEngine):
     delta = DELTA
 
     def predict(self, action: Action, context: NDArray[np.float64]) -> Estimate:
+        told = self.predict_many([action], context)
+        return Estimate(float(told.value[0]), float(told.low[0]), float(told.high[0]))
+
+    def predict_many(self, actions: Sequence[Action], context: NDArray[np.float64]) -> Predictions:
+        """What `predict` says of each of many actions."""
         context = self.believed.known(context)
-        return self._estimate(self._single.moments(self.state, action, context), action, context)
-
-    def predict_many(self, actions: Actions, context: NDArray[np.float64]) -> Predictions:
-        """What `predict` says of each of many actions, to rounding; where they are thousands, in one pass."""
-        rows, known = [actions.row(i) for i in range(len(actions.ids))], self.believed.known(context)
-        told = self._single.moments_of_many(self.state, rows, known) if len(rows) > MOST_RIVALS else None
-        if told is None:
-            return Predictions(actions, *np.array([self.predict(row, context) for row in rows]).reshape(-1, 3).T)
-        value, sd, seen = told
-        half, few = self.reach * sd, seen < HANDFUL
-        low, high = np.clip(value - half, 0.0, 1.0), np.clip(value + half, 0.0, 1.0)
-        least, most = self._proved_ends(actions, known) if few.any() else (low, high)
-        low, high = np.where(few, np.minimum(low, least), low), np.where(few, np.maximum(high, most), high)
-        return Predictions(actions, np.clip(value, 0.0, 1.0), low, high)
-
-    def _proved_ends(self, actions: Actions, context: Array) -> tuple[Array, Array]:
-        """Of many actions at once."""
-        if self.anytime is None:
-            return np.zeros(len(actions.ids)), np.ones(len(actions.ids))
-        bounds = self.anytime.bounds(self.state, actions, context, self.delta)
-        place = {bounds.actions.row(i): i for i in range(len(bounds.low))}  # it has an order of its own
-        order = [place[actions.row(i)] for i in range(len(actions.ids))]
-        return bounds.low[order], bounds.high[order]
-
-    def _estimate(self, told: Moments, action: Action, context: Array) -> Estimate:
-        half = self.reach * told.sd
-        value, low, high = (min(max(end, 0.0), 1.0) for end in (told.value, told.value - half, told.value + half))
-        if told.rows < HANDFUL:
-            least, most = self._proved_interval(action, context)
-            low, high = min(low, least), max(high, most)
-        return Estimate(value, low, high)
+        value, sd, rows = self._moments.of(self.state, actions, context)
+        half, few = self.reach * sd, rows < HANDFUL
+        low, high = value - half, value + half
+        if few.any():
+            least, most = self._proved_ends(actions, context)
+            low, high = np.where(few, np.minimum(low, least), low), np.where(few, np.maximum(high, most), high)
+        return Predictions(*(np.clip(part, 0.0, 1.0) for part in (value, low, high)))
 
     def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
         context = self.believed.known(context)
-        if len(others) > MOST_RIVALS:
-            many = self._single.moments_of_many(self.state, others, context, less=action)
-            if many is not None:
-                return self._contrast_of_many(action, others, context, *many)
-        mine = self._single.moments(self.state, action, context)
-        theirs = [self._single.moments(self.state, other, context) for other in others]
-        value = np.array([told.value - mine.value for told in theirs])
-        if self._posterior.possible:
-            spread = self._posterior.spread_of_differences(self.state, action, others, context)
-        else:
-            spread = np.array([math.hypot(told.sd, mine.sd) for told in theirs])
-        half = self.reach * spread
-        low, high = np.maximum(value - half, -1.0), np.minimum(value + half, 1.0)
-        for i, (other, told) in enumerate(zip(others, theirs, strict=True)):
-            if other != action and min(told.rows, mine.rows) < HANDFUL:
-                least, most = self._proved_difference(other, action, context)
-                low[i], high[i] = min(low[i], least), max(high[i], most)
-        return Contrast(value, low, high, half)
-
-    def _contrast_of_many(
-        self, action: Action, others: Sequence[Action], context: Array, value: Array, sd: Array, rows: Array
-    ) -> Contrast:
-        half, few = self.reach * sd, rows < HANDFUL
-        low, high = np.maximum(value - half, -1.0), np.minimum(value + half, 1.0)
+        value, sd, rows = self._moments.of(self.state, others, context, less=action)
+        if self._posterior.possible and len(others) <= MOST_RIVALS:  # draws are right also where effects are next to 0
+            sd = self._posterior.spread_of_differences(self.state, action, others, context)
+        half, few = self.reach * sd, (rows < HANDFUL) & [other != action for other in others]
+        low, high = value - half, value + half
         if few.any():
-            mine = self._proved_interval(action, context)
-            least, most = self._proved_ends(actions_of(others), context)
-            same = np.array([other == action for other in others])
-            low = np.where(few & ~same, np.minimum(low, least - mine.high), low)
-            high = np.where(few & ~same, np.maximum(high, most - mine.low), high)
-        return Contrast(value, low, high, half)
+            least, most = self._proved_ends([*others, action], context)
+            low = np.where(few, np.minimum(low, least[:-1] - most[-1]), low)
+            high = np.where(few, np.maximum(high, most[:-1] - least[-1]), high)
+        return Contrast(value, np.maximum(low, -1.0), np.minimum(high, 1.0), half)
+
+    def _proved_ends(self, actions: Sequence[Action], context: Array) -> tuple[Array, Array]:
+        """The ends of what is proved of each action."""
+        if self.anytime is None:
+            return np.zeros(len(actions)), np.ones(len(actions))
+        bounds = self.anytime.bounds(self.state, actions_of(actions), context, self.delta)
+        place = {bounds.actions.row(i): i for i in range(len(bounds.low))}  # it has an order of its own
+        order = [place[action] for action in actions]
+        return bounds.low[order], bounds.high[order]
 
     @property
     def reach(self) -> float:
         """How many standard errors an interval reaches."""
         return Z95 if self.looks == "once" else asymptotic_reach(max(self.rounds, 1))
-
-    def _proved_interval(self, action: Action, context: Array) -> Interval:
-        if self.anytime is None:
-            return Interval(0.0, 1.0)
-        return self.anytime.interval(self.state, action, context, self.delta)
-
-    def _proved_difference(self, action: Action, other: Action, context: Array) -> Interval:
-        if self.anytime is None:
-            return Interval(-1.0, 1.0)
-        return self.anytime.difference(self.state, action, other, context, self.delta)
 
     @property
     def interval_words(self) -> str:
@@ -262,8 +219,8 @@ class CausalEngine(RevisingEngine):
         return super()._expect(state, fixed, was_set, min(size, _MOST_EXPECTED))
 
     @cached_property
-    def _single(self) -> SingleAction:
-        return SingleAction(self.believed, self.plan, self.make_oracle, joint_oracle(self.plan.estimator))
+    def _moments(self) -> ActionMoments:
+        return ActionMoments(self.believed, self.plan, self.make_oracle, joint_oracle(self.plan.estimator))
 
 
 def beliefs_at_start(problem: Problem, has: NDArray[np.bool_] | None = None) -> tuple[Any, Any]:

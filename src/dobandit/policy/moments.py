@@ -1,5 +1,5 @@
-"""E[target] of one action at a time: its value, its standard deviation under the joint belief, and how many rows bear
-on it (`policy.influences`)."""
+"""E[target] of actions, and how far they are apart: the value, its standard deviation under the joint belief, and how
+many rows bear on it (`policy.influences`)."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ _AT_ONCE = 1 << 21  # actions x states
 
 
 class Moments(NamedTuple):
-    """value: E[Y], perhaps outside of [0, 1].  sd: its standard deviation.  rows: that bear on it, at the node with the
-    fewest."""
+    """Of many actions, a row each.  value: E[Y], perhaps outside of [0, 1].  sd: its standard deviation.  rows: that
+    bear on it, at the node with the fewest. Or all of it of the difference to one action."""
 
-    value: float
-    sd: float
-    rows: float
+    value: Array
+    sd: Array
+    rows: Array
 
 
-class SingleAction:
-    """The passes over one action, whichever: the list has room for every variable.
+class ActionMoments:
+    """Passes over actions, whichever: all at once where the graph is not too wide for tables, otherwise one by one, in
+    a list that has room for every variable.
 
-    value   the maker of the oracle whose estimate is told
+    value   the maker of the oracle whose estimate is told, one by one
     spread  the maker of the oracle whose standard deviation is
     """
 
@@ -48,70 +49,48 @@ class SingleAction:
         self._value = plan._replace(oracle=value(problem, self._listing, None), index=Bonus(1.0))
         self._spread = self._value._replace(oracle=spread(problem, self._listing, None))
         self._seen: tuple[int, Array] | None = None
-        self._told: tuple[tuple[int, bytes], dict[Action, Moments]] = ((-1, b""), {})
 
-    def value(self, state: Any, action: Action, context: Array) -> float:
-        """E[Y] alone."""
-        write_row(self._listing, self.problem.flagged(action))
-        score_actions(self._value, state, context, -1)
-        return float(self._listing.values[0])
-
-    def moments(self, state: Any, action: Action, context: Array) -> Moments:
-        """All of it. Kept until the next round is taken in, or another context is asked for."""
-        key = int(state.clock[0]), context.tobytes()
-        if self._told[0] != key:
-            self._told = key, {}
-        known = self._told[1]
-        if action not in known:
-            known[action] = self._moments(state, action, context)
-        return known[action]
-
-    def _moments(self, state: Any, action: Action, context: Array) -> Moments:
-        value = self.value(state, action, context)
-        score_actions(self._spread, state, context, -1)
-        middle = float(self._listing.values[0])
-        score_actions(self._spread, state, context, 0)
-        fixed = self.problem.flagged(action).over(context)
-        return Moments(value, float(self._listing.values[0]) - middle, self._rows(state, fixed))
-
-    def moments_of_many(
-        self, state: Any, actions: Sequence[Action], context: Array, less: Action | None = None
-    ) -> tuple[Array, Array, Array] | None:
-        """(value, sd, rows) of many actions, a row each, whose common work is done once; None where that cannot be.
-
-        less  an action: all is of what the others are ahead of it
-        """
+    def of(self, state: Any, actions: Sequence[Action], context: Array, less: Action | None = None) -> Moments:
+        """Of each action; less: of what it is ahead of this one."""
         patterns = self.patterns(state, context)
         if patterns is None:
-            return None
+            told = np.array([self._one(state, action, context) for action in actions]).reshape(-1, 3)
+            if less is not None:
+                value, sd, rows = self._one(state, less, context)
+                ahead = told[:, 0] - value, np.hypot(told[:, 1], sd), np.minimum(told[:, 2], rows)
+                return Moments(*ahead)
+            return Moments(*told.T)
+        size = max(_AT_ONCE // int(patterns.frontier.state_ptr[-1]), 1)
+        parts = [
+            self._passed(patterns, state, actions[start : start + size], context, less)
+            for start in range(0, len(actions), size)
+        ]
+        return Moments(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _passed(
+        self, patterns: JointPattern, state: Any, actions: Sequence[Action], context: Array, less: Action | None
+    ) -> Moments:
         frontier, tables, order = patterns.frontier, patterns.tables, patterns.listing.order
+        some = [*actions, *([] if less is None else [less])]
+        held = np.array([self.problem.flagged(action).over(context)[order] for action in some])
+        value, influence, _ = influences_of(frontier, tables.mean, held)
+        rows = bearing_rows(frontier.table_ptr, influence, self.seen(state))
+        if less is not None:
+            value, rows = value[:-1] - value[-1], np.minimum(rows[:-1], rows[-1])
+            influence = influence[:-1] - influence[-1]
+        variance = np.zeros(len(value))
+        contrast_variances(self.layout, order, tables, state, influence, variance)
+        return Moments(value, np.sqrt(np.maximum(variance, 0.0)), rows)
 
-        def passed(some: Sequence[Action]) -> tuple[Array, Array, Array]:
-            held = np.array([self.problem.flagged(action).over(context)[order] for action in some])
-            value, influence, _ = influences_of(frontier, tables.mean, held)
-            return value, influence, bearing_rows(frontier.table_ptr, influence, self.seen(state))
-
-        base = None if less is None else passed([less])
-        found, size = [], max(_AT_ONCE // int(frontier.state_ptr[-1]), 1)
-        for start in range(0, len(actions), size):
-            value, influence, rows = passed(actions[start : start + size])
-            if base is not None:
-                value, influence, rows = value - base[0], influence - base[1], np.minimum(rows, base[2])
-            variance = np.zeros(len(value))
-            contrast_variances(self.layout, order, tables, state, influence, variance)
-            found.append((value, np.sqrt(np.maximum(variance, 0.0)), rows))
-        value, sd, rows = (np.concatenate(part) for part in zip(*found, strict=True))
-        return value, sd, rows
-
-    def _rows(self, state: Any, fixed: Array) -> float:
-        oracle = self._spread.oracle
-        if not isinstance(oracle, JointPattern):
-            free = [v for v in self.problem.order if math.isnan(fixed[v])]
-            return min((float(state.stats.rows[v]) for v in free), default=math.inf)
-        for depth, v in enumerate(self.problem.order):
-            if not math.isnan(fixed[v]):
-                oracle.tables.influence[slice(*oracle.frontier.table_ptr[depth : depth + 2])] = 0.0
-        return float(bearing_rows(oracle.frontier.table_ptr, oracle.tables.influence[None], self.seen(state))[0])
+    def _one(self, state: Any, action: Action, context: Array) -> tuple[float, float, float]:
+        write_row(self._listing, self.problem.flagged(action))
+        told = []
+        for plan, t in ((self._value, -1), (self._spread, -1), (self._spread, 0)):
+            score_actions(plan, state, context, t)
+            told.append(float(self._listing.values[0]))
+        fixed = self.problem.flagged(action).over(context)
+        free = [v for v in self.problem.order if math.isnan(fixed[v])]
+        return told[0], told[2] - told[1], min((float(state.stats.rows[v]) for v in free), default=math.inf)
 
     def patterns(self, state: Any, context: Array) -> JointPattern | None:
         """The frontier with tables that say what is believed now; None where the graph is too wide, or all lines."""
