@@ -55,17 +55,18 @@ def test_a_ranking_and_an_experiment_say_the_same_digits(run, tmp_path, monkeypa
     )
     (tmp_path / "graph.txt").write_text("target: buy\nad -> visit\nvisit -> buy\n")
     words = ["graph.txt", "-k", 1, "--forbid", "visit"]
-    said, ranking = run("rank", "rare.csv", *words).out, json_of(run("rank", "rare.csv", *words, "--json"))
-    assert places_in(ranking["sentence"]) == {4}
+    every = ["rare.csv", *words, "--looks", "every"]
+    said, ranking = run("rank", *every).out, json_of(run("rank", *every, "--json"))
+    assert places_in(ranking["sentence"]) == {5}
     assert ranking["sentence"] in said
     for action in ranking["actions"]:
         low, high = action["interval"]
-        assert f"{action['value']:.4f}, {low:.4f}..{high:.4f}" in said
-    run("experiment", "create", "rare", *words, "--history", "rare.csv")
+        assert f"{action['value']:.5f}, {low:.5f}..{high:.5f}" in said
+    run("experiment", "create", "rare", *words, "--history", "rare.csv", "--randomised")
     said = run("experiment", "recommend", "rare").out
     told = json_of(run("experiment", "recommend", "rare", "--json"))
     low, high = told["interval"]
-    assert f"{told['value']:.4f}  ({low:.4f} .. {high:.4f})" in said
+    assert f"{told['value']:.5f}  ({low:.5f} .. {high:.5f})" in said
     seen = told["best_observed"]
     low, high = seen["interval"]
     assert high - low < 0.001
@@ -78,11 +79,12 @@ def test_a_ranking_and_an_experiment_say_the_same_digits(run, tmp_path, monkeypa
 
 def test_a_page_says_them_too():
     visit = Visit()
-    rare = dob.create_experiment("rare", GRAPH, 1, storage=visit.storage, history=ROWS, forbid=["visit"])
+    words = {"history": ROWS, "randomised": True, "forbid": ["visit"]}
+    rare = dob.create_experiment("rare", GRAPH, 1, storage=visit.storage, **words)
     page = visit.get("/experiments/1").text
     told, seen = rare.recommend(), rare.best_observed()
-    for value, (low, high), places in ((told.value, told.interval, 4), (seen.mean, seen.interval, 5)):
+    for value, (low, high), places in ((told.value, told.interval, 5), (seen.mean, seen.interval, 5)):
         assert f'{value:.{places}f} <span class="quiet">({low:.{places}f} to {high:.{places}f})' in page
     assert (
-        f"{told.value:.3f} ({told.interval.low:.3f} to {told.interval.high:.3f}" in page
+        f"{told.value:.4f} ({told.interval.low:.4f} to {told.interval.high:.4f}" in page
     )  # the sentence, of two digits
