@@ -195,17 +195,27 @@ def test_the_sentence_on_top_is_as_sure_as_the_rounds(shop):
     told = shop.experiment.recommend()._replace(verdict="fits", probability_best=0.99, gap=0.5)
     sure = words.headline(told._replace(uplift=None), "", "buy", 40, None, 0.01)
     assert sure.tone == "go"
-    assert "almost certainly the best" in sure.sure
+    assert "almost certainly the best" in sure.more
+    assert sure.guaranteed.startswith("Guaranteed (99%, at every look, as far as the graph is right): buy is ")
     assert words.headline(told._replace(probability_best=0.4), "", "buy", 40, None, 0.01).tone == "wait"
     doubt = words.headline(told._replace(verdict="contradicted"), "", "buy", 40, None, 0.01)
     assert doubt.tone == "doubt"
     assert "contradict" in doubt.sure
-    stop = words.headline(told, "", "buy", 40, 0.5, 0.01).sure
-    assert "You may stop" in stop
-    assert "99%" in stop
-    assert "may stop" not in words.headline(told._replace(verdict="contradicted"), "", "buy", 40, 0.5, 0.01).sure
+    sentence = words.headline(told, "", "buy", 40, None, 0.01)
+    assert f"{sentence.act} {sentence.sure}" == told.sentence.replace("(-", "(−").replace("purchase", "buy")
+    stop = words.headline(told._replace(doubts=()), "", "buy", 40, 0.5, 0.01).more
+    assert "May I stop? Yes: no allowed action is better by more than 0.5, with 99%" in stop
+    untested = words.headline(told._replace(doubts=(), verdict="unknown"), "", "buy", 40, 0.5, 0.01)
+    assert "May I stop? Not yet: the rounds have not tested the model." in untested.more
+    doubted = words.headline(told._replace(doubts=("It was never set.",)), "", "buy", 40, 0.5, 0.01)
+    assert "May I stop? No: something speaks against it, see the caveats." in doubted.more
+    assert "stop?" not in "".join(words.headline(told._replace(verdict="contradicted"), "", "buy", 40, 0.5, 0.01))
     assert words.headline(told, "", "buy", 0, None, 0.01).tone == "wait"
-    assert words.headline(None, "no model", "buy", 4, None, 0.01) == ("No set can be recommended.", "no model", "doubt")
+    assert words.headline(None, "no model", "buy", 4, None, 0.01)[:3] == (
+        "No set can be recommended.",
+        "no model",
+        "doubt",
+    )
 
 
 # -- today's round ----------------------------------------------------------------------------------------------------

@@ -245,8 +245,7 @@ def test_an_experiment_says_when_it_has_the_answer(policy, tmp_path, capsys):
         test.tell(trial, drawn(trial.do, 10, rng))
     trial = test.ask()
     assert trial.why.endswith(
-        "may stop unless recommend warns of something: no allowed action is better by more than 0.3, with 90%, at "
-        "every look"
+        "may stop if recommend says so too: no allowed action is better by more than 0.3, with 90%, at every look"
     )
     assert "the answer" in trial.why
     assert test.status().may_stop
