@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dobandit import CausalGraph, create_experiment
+from dobandit.experiment.reasons import lever_words
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.tokens import create_token
 from dobandit.service.page_cache import PageCache
@@ -216,6 +217,25 @@ def test_the_sentence_on_top_is_as_sure_as_the_rounds(shop):
         "no model",
         "doubt",
     )
+
+
+def test_the_page_names_levers_that_harm_and_those_that_do_nothing():
+    visit = Visit()
+    graph = CausalGraph([("banner", "buy"), ("logo", "buy")], target="buy", controllable=["banner", "logo"])
+    rows = [
+        {"banner": 0, "logo": 0, "buy": buy, "count": 10_000 * times} | lever
+        for lever, ones in (({}, 4), ({"do:banner": 1, "banner": 1}, 3), ({"do:logo": 1, "logo": 1}, 4))
+        for buy, times in ((1, ones), (0, 10 - ones))
+    ]
+    experiment = create_experiment("levers", graph, 1, storage=visit.storage, seed=1, stop_within=0.05, history=rows)
+    harm, idle = lever_words(experiment.recommend(), "buy")
+    assert harm.startswith("banner lowers buy by 0.10")
+    assert idle.startswith("logo does next to nothing: -0.0")
+    page = harmless(visit.get("/experiments/1").text).text
+    assert f"{harm}. " in page
+    assert idle.replace(": -", ": −") in page
+    assert "Guaranteed (95%, at every look, as far as the graph is right): buy is " in page
+    assert "May I stop? " in page
 
 
 # -- today's round ----------------------------------------------------------------------------------------------------
