@@ -97,22 +97,22 @@ class World(NamedTuple):
         return seen
 
 
-def world_of(kind: str, seed: int, context: bool = False) -> World:
-    """4 levers, 3 nodes between and the target; or a chain of 10 that each third lever moves."""
+def world_of(kind: str, seed: int, context: bool = False, levers: int = 4, middle: int = 3) -> World:
+    """Levers, nodes between and the target; or a chain of 10 that each third lever moves."""
     rng = np.random.default_rng([zlib.crc32(kind.encode()), seed])
-    levers = [f"x{i}" for i in range(4)]
-    parents = chain(levers) if kind == "chain of 10" else between(rng, levers)
+    names = [f"x{i}" for i in range(levers)]
+    parents = chain(names) if kind == "chain of 10" else between(rng, names, [f"m{i}" for i in range(middle)])
     if context:
         parents = {"c": [], **parents, "Y": [*parents["Y"], "c"]}
     edges = [(p, v) for v, of in parents.items() for p in of]
-    graph = dob.CausalGraph(edges, "Y", (), levers, nodes=list(parents), context=["c"] if context else ())
+    graph = dob.CausalGraph(edges, "Y", (), names, nodes=list(parents), context=["c"] if context else ())
     tables = {}
     for name in parents:
         d = len(graph.parents(name))
         patterns = np.array(list(itertools.product([0.0, 1.0], repeat=d))).reshape(1 << d, d)
         root = rng.uniform(0.01, 0.06) if kind == "rare causes" else rng.uniform(0.1, 0.6)
         tables[name] = (TABLES[kind](rng, patterns) if d else np.array(root)).reshape((2,) * d)
-    return World(dob.TableModel(graph, tables), levers)
+    return World(dob.TableModel(graph, tables), names)
 
 
 def chain(levers: list[str]) -> dict[str, list[str]]:
@@ -122,9 +122,8 @@ def chain(levers: list[str]) -> dict[str, list[str]]:
     return {**parents, "Y": ["m9"]}
 
 
-def between(rng: np.random.Generator, levers: list[str]) -> dict[str, list[str]]:
+def between(rng: np.random.Generator, levers: list[str], middle: list[str]) -> dict[str, list[str]]:
     parents: dict[str, list[str]] = {name: [] for name in levers}
-    middle = ["m0", "m1", "m2"]
     for i, name in enumerate(middle):
         causes = levers + middle[:i]
         parents[name] = sorted(rng.choice(causes, size=int(rng.integers(1, 4)), replace=False).tolist())
@@ -134,7 +133,7 @@ def between(rng: np.random.Generator, levers: list[str]) -> dict[str, list[str]]
     used |= set(parents["Y"])
     for lever in levers:
         if lever not in used:
-            name = middle[int(rng.integers(3))]
+            name = middle[int(rng.integers(len(middle)))]
             parents[name] = sorted({*parents[name], lever})
     return parents
 

@@ -24,11 +24,10 @@ from dobandit.estimation.statistics import add_round, layout_of, start_statistic
 from dobandit.graph.ordering import offsets
 from dobandit.oracle.actions import Allowed, order_of
 from dobandit.oracle.closed_form import closed_form
-from dobandit.oracle.common_worlds import CommonWorlds
 from dobandit.oracle.greedy import greedy
 from dobandit.oracle.linear_gains import Passes, full_pass, toggle
 from dobandit.oracle.listing import listing_of, score
-from dobandit.oracle.options import Options
+from dobandit.oracle.objectives import CommonWorlds, Options
 from dobandit.oracle.rules import Rules
 from dobandit.oracle.solve import Limits
 from dobandit.policy.engine import Rounds, Situation, no_context

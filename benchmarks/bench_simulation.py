@@ -15,11 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from dobandit import paper
-from dobandit.simulation.executors import available_cores
 from dobandit.simulation.reproduce import paper_policies, paper_study
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.run import prepare, run_block
-from dobandit.simulation.simulate import run_study
+from dobandit.simulation.simulate import available_cores, run_study
 from dobandit.simulation.study import Study, study_of
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))

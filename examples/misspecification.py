@@ -18,7 +18,7 @@ import argparse
 from pathlib import Path
 
 import dobandit as dob
-from dobandit.simulation.beyond import Linear
+from dobandit.simulation.reproduce import Linear
 
 LEVERS = ["ad", "mail", "coupon"]
 EDGES = [("ad", "visit"), ("mail", "visit"), ("coupon", "buy"), ("visit", "buy")]

@@ -115,7 +115,7 @@ def _choose_when_compiled(chosen: Callable[..., Any], bodies: dict[type, Callabl
 
     options: Any = {**_OPTIONS, **INNER, "forceinline": True}
 
-    @overload(chosen, strict=False, jit_options=options)
+    @overload(chosen, strict=False, jit_options=options)  # type: ignore[untyped-decorator]
     def body(first: Any, *_: Any) -> Any:
         found = bodies.get(getattr(first, "instance_class", None))  # type: ignore[arg-type]
         return getattr(found, "py_func", None)

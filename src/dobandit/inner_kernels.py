@@ -12,31 +12,27 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from numba.core import caching, codegen, typed_passes
+from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.decorators import njit
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
+from numba.core.typed_passes import NativeLowering
 
 from dobandit.kernel_parts import by_place
 
-_library: Any = codegen.JITCodeLibrary
-_lowering: Any = typed_passes.NativeLowering
-_compiler: Any = CompilerBase
-_dispatcher: Any = CPUDispatcher
-_cache: Any = caching.FunctionCache
-_steps: Any = DefaultPassBuilder.define_nopython_pipeline
-_njit: Any = njit
-_registered: Any = register_pass
-_lock: Any = global_compiler_lock
-
 if hasattr(os, "register_at_fork"):  # who is forked while another thread compiles could never compile anything
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
-class InnerLibrary(_library):  # type: ignore[misc]
+class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
     """Code to be linked into other code: neither optimised nor made executable by itself."""
 
     def _optimize_final_module(self) -> None:
@@ -47,8 +43,8 @@ class InnerLibrary(_library):  # type: ignore[misc]
         self._finalized = True
 
 
-@_registered(mutates_CFG=True, analysis_only=False)
-class InnerLowering(_lowering):  # type: ignore[misc]
+@register_pass(mutates_CFG=True, analysis_only=False)
+class InnerLowering(NativeLowering):  # type: ignore[misc]
     """Translates a kernel to LLVM's language, and lets the kernels that are being compiled call it."""
 
     _name = "inner_lowering"
@@ -64,18 +60,16 @@ class InnerLowering(_lowering):  # type: ignore[misc]
         return True
 
 
-class InnerCompiler(_compiler):  # type: ignore[misc]
+class InnerCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's usual steps, with the inner form of the last one."""
 
     def define_pipelines(self) -> list[Any]:
-        steps = _steps(self.state)
-        steps.passes = [
-            (InnerLowering if step is typed_passes.NativeLowering else step, says) for step, says in steps.passes
-        ]
+        steps = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        steps.passes = [(InnerLowering if step is NativeLowering else step, says) for step, says in steps.passes]
         return [steps]
 
 
-class LightCache(_cache):  # type: ignore[misc]
+class LightCache(FunctionCache):  # type: ignore[misc]
     """A cache on disk that loads compiled kernels without Numba's registries of what can be compiled, which take half a
     second to import and to fill. Compiling fills them itself, before it begins."""
 
@@ -85,7 +79,7 @@ class LightCache(_cache):  # type: ignore[misc]
             return self._load_overload(sig, target_context)
 
 
-class OuterForm(_dispatcher):  # type: ignore[misc]
+class OuterForm(CPUDispatcher):  # type: ignore[misc]
     """What Python calls."""
 
     def enable_caching(self) -> None:
@@ -115,4 +109,4 @@ def outer_form(function: Callable[..., Any], options: dict[str, Any]) -> OuterFo
 
 def inner_form(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """The form of a kernel that other kernels call."""
-    return _njit(**options, **INNER)(function)
+    return njit(**options, **INNER)(function)

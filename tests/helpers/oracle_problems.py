@@ -65,7 +65,7 @@ class Learned:
     def pattern_oracle(self, links, listing=None):
         arrays = link_arrays(links, [float(max(d, 1)) for d in np.diff(self.layout.ptr)[1:]])
         listing = listing or self.listing
-        return per_pattern(self.graph, listing, arrays, frontier_of(self.graph, listing.order))
+        return per_pattern(listing, arrays, frontier_of(self.graph, listing.order))
 
     def per_pattern(self, links):
         return self.scores(self.pattern_oracle(links))

@@ -68,7 +68,7 @@ def arrays_of(state):
     """Every array of a state, in order."""
     if isinstance(state, np.ndarray):
         return [state]
-    return [array for part in state for array in arrays_of(part)]
+    return [array for part in state for array in arrays_of(part)] if isinstance(state, tuple) else []
 
 
 SCRATCH = {"row", "scratch", "work"}
@@ -76,8 +76,8 @@ SCRATCH = {"row", "scratch", "work"}
 
 def kept(state):
     """The arrays that count: not the scratch."""
-    if isinstance(state, np.ndarray):
-        return [state]
+    if not isinstance(state, tuple):
+        return [state] if isinstance(state, np.ndarray) else []
     return [array for name in state._fields if name not in SCRATCH for array in kept(getattr(state, name))]
 
 

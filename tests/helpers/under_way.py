@@ -40,7 +40,7 @@ def arrays_of(state):
     """Every array of a state, in order."""
     if isinstance(state, np.ndarray):
         return [state]
-    return [array for part in state for array in arrays_of(part)]
+    return [array for part in state for array in arrays_of(part)] if isinstance(state, tuple) else []
 
 
 def assert_same_bits(left, right):

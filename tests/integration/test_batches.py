@@ -90,7 +90,7 @@ def test_a_batch_teaches_what_its_rows_teach_one_by_one(case):
         texts, counts = sorted(found), np.array([found[text] for text in sorted(found)])
         spreads = two.learner.engine.weighs_by_order
         for i in spread(counts) if spreads else np.arange(len(texts)).repeat(counts):
-            two.record(trial.do, two.columns.decode(texts[i]))
+            two.record(trial.do, two.columns.decode(texts[i]), randomised=True)
         assert knowledge(one, ordered=False) == knowledge(two, ordered=False)
     again = dob.open_experiment("spring", whole)
     assert knowledge(again, ordered=False) == knowledge(two, ordered=False)
@@ -104,10 +104,9 @@ def test_a_batch_teaches_what_its_rows_teach_one_by_one(case):
 
 def test_answers_weigh_by_counts():
     experiment = make()
-    experiment.record(
-        {"coupon": 1}, [{"visit": 1, "buy": 1, "email": 0, "count": 30}, {"visit": 0, "buy": 0, "count": 10}]
-    )
-    experiment.record({"email": 1}, {"visit": 1, "buy": 0, "coupon": 0, "count": 100})
+    rows = [{"visit": 1, "buy": 1, "email": 0, "count": 30}, {"visit": 0, "buy": 0, "count": 10}]
+    experiment.record({"coupon": 1}, rows, randomised=True)
+    experiment.record({"email": 1}, {"visit": 1, "buy": 0, "coupon": 0, "count": 100}, randomised=True)
     status = experiment.status()
     assert (status.told, status.rounds) == (2, 140)
     assert status.mean_target == pytest.approx(30 / 140)

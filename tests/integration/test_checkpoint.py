@@ -13,9 +13,8 @@ import pytest
 
 from dobandit import paper
 from dobandit.errors import SimulationError
-from dobandit.simulation.checkpoint import Checkpoint
 from dobandit.simulation.result import StudyResult
-from dobandit.simulation.run import prepare, run_block
+from dobandit.simulation.run import Checkpoint, prepare, run_block
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import study_of
 

@@ -13,8 +13,7 @@ from distributed import Client, LocalCluster
 
 from dobandit import paper
 from dobandit.errors import SimulationError
-from dobandit.simulation.executors import Dask
-from dobandit.simulation.simulate import run_study
+from dobandit.simulation.simulate import Dask, run_study
 from dobandit.simulation.study import study_of
 from helpers.worlds import THOROUGH
 

@@ -65,7 +65,7 @@ def test_a_ranking_and_an_experiment_say_the_same_digits(run, tmp_path, monkeypa
     for action in ranking["actions"]:
         value, low, high = (fixed(end, column) for end in (action["value"], *action["interval"]))
         assert f"{value}, {low}..{high}" in said
-    run("experiment", "create", "rare", *words, "--history", "rare.csv")
+    run("experiment", "create", "rare", *words, "--history", "rare.csv", "--randomised")
     said = run("experiment", "recommend", "rare").out
     told = json_of(run("experiment", "recommend", "rare", "--json"))
     value, low, high = (fixed(end, decimals(told["interval"])) for end in (told["value"], *told["interval"]))
@@ -83,7 +83,9 @@ def test_a_ranking_and_an_experiment_say_the_same_digits(run, tmp_path, monkeypa
 
 def test_a_page_says_them_too():
     visit = Visit()
-    rare = dob.create_experiment("rare", GRAPH, 1, storage=visit.storage, history=ROWS, forbid=["visit"])
+    rare = dob.create_experiment(
+        "rare", GRAPH, 1, storage=visit.storage, history=ROWS, randomised=True, forbid=["visit"]
+    )
     page = visit.get("/experiments/1").text
     told, seen = rare.recommend(), rare.best_observed()
     for value, (low, high) in ((told.value, told.interval), (seen.mean, seen.interval)):

@@ -31,7 +31,7 @@ def test_recommend(name):
     # By hand: no set of those that the policy compares has a larger estimate.
     if name != "search":
         values = [learner.expected(action.named(learner.graph)) for action in listed(learner.engine.actions())]
-        tried = values if name not in ARMS else [v for v, n in zip(values, learner.engine.state.plays) if n]  # noqa: B905
+        tried = values if name not in ARMS else [v for v, n in zip(values, learner.engine.state.plays[0]) if n]  # noqa: B905
         assert best.value == pytest.approx(max(tried), abs=1e-12)
     for names in combinations(experiment.graph.controllable, 3):
         if not {"X6"} <= set(names) and name == "rules":
@@ -72,7 +72,7 @@ def plain_best_observed(rows):
 def test_best_observed(name, tmp_path):
     experiment = played(name, 60)
     assert case(name).best_observed() is None
-    experiment.record({}, {experiment.graph.nodes[0]: 1})  # without the target
+    experiment.record({}, {experiment.graph.nodes[0]: 1}, randomised=True)  # without the target
     experiment.tell_failed(experiment.ask().number)
     answers = plain_best_observed(experiment.trials())
     low, mean, rounds, do = max(answers, key=lambda answer: answer[:2])
@@ -128,16 +128,16 @@ def test_the_best_observed_set_is_one_that_the_rules_allow(rules, available, bes
     experiment = dob.create_experiment("allowed", graph, storage="memory", policy="ucb", **rules)
     for do, mean in SETS.values():
         ones = round(1000 * mean)
-        experiment.record(do, [{"b": 1, "count": ones}, {"b": 0, "count": 1000 - ones}])
+        experiment.record(do, [{"b": 1, "count": ones}, {"b": 0, "count": 1000 - ones}], randomised=True)
     found = experiment.best_observed(available)
     assert (found and found.do) == (SETS[best][0] if best else None)
 
 
 def test_one_lucky_round_is_not_the_best():
     experiment = make(budget=1)
-    experiment.record(["X4"], {"Y": 1})
+    experiment.record(["X4"], {"Y": 1}, randomised=True)
     for i in range(20):
-        experiment.record(["X2"], {"Y": int(i > 2)})
+        experiment.record(["X2"], {"Y": int(i > 2)}, randomised=True)
     assert experiment.best_observed().do == {"X2": 1}
     assert experiment.best_observed().rounds == 20
 
@@ -146,8 +146,10 @@ def test_model_and_data_are_not_mixed():
     """The model may speak for a set that was never tried, the data never do."""
     experiment = make(budget=1)
     for _ in range(200):
-        experiment.record({"X2": 0, "X3": 0, "X4": 0}, {"X5": 1, "Y": 1})  # which the rules do not allow
-        experiment.record({"X2": 1}, {"X3": 0, "X4": 0, "X5": 0, "Y": 0})
+        experiment.record(
+            {"X2": 0, "X3": 0, "X4": 0}, {"X5": 1, "Y": 1}, randomised=True
+        )  # which the rules do not allow
+        experiment.record({"X2": 1}, {"X3": 0, "X4": 0, "X5": 0, "Y": 0}, randomised=True)
     assert experiment.recommend().do == {"X5": 1}
     assert experiment.best_observed().do == {"X2": 1}
 

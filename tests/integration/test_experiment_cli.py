@@ -222,7 +222,8 @@ def test_a_trial_of_many_rounds(x, tmp_path):
     lines = "email,visit,buy\n" + "0,1,1\n" * 15 + "0,0,0\n" * 880 + "0,1,0\n" * 105
     assert "same as before" in x("tell", "spring", 0, "--rows", "-", stdin=lines.encode()).out
     rows = b'[{"visit": 1, "buy": 1, "email": 0, "count": 2}]'
-    assert json_of(x("record", "spring", "--do", "coupon=1", "--json-file", "-", "--json", stdin=rows)) == {"trial": 1}
+    said = ("--do", "coupon=1", "--json-file", "-", "--randomised", "--json")
+    assert json_of(x("record", "spring", *said, stdin=rows)) == {"trial": 1}
     shown = x("show", "spring").out
     assert "1,002 in the trials that were told" in shown
     assert json_of(x("show", "spring", "--json"))["rounds"] == 1002
@@ -341,8 +342,8 @@ def test_a_long_log_is_cut_in_the_table_only(x):
 
 
 def test_the_data_alone_keep_to_what_is_available(x):
-    x("record", "spring", "--do", "coupon=1", "email=0", "visit=1", "buy=1")
-    x("record", "spring", "--do", "email=1", "coupon=0", "visit=1", "buy=0")
+    x("record", "spring", "--randomised", "--do", "coupon=1", "email=0", "visit=1", "buy=1")
+    x("record", "spring", "--randomised", "--do", "email=1", "coupon=0", "visit=1", "buy=0")
     answer = json_of(x("recommend", "spring", "--available", "email", "--json"))
     assert answer["best_observed"]["do"] == {"email": 1}
 

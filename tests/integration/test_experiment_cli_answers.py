@@ -13,7 +13,7 @@ from helpers.experiment_commands import json_of, refused
 def told(x):
     """With some rounds behind it, and one pending."""
     rows = ["1,,0,1,1", "1,,1,1,1", "1,,0,0,0", ",1,,1,0", ",1,,0,0", ",,0,0,0"]
-    x("import", "spring", "-", stdin="\n".join(["do:coupon,do:email,email,visit,buy", *rows]).encode())
+    x("import", "spring", "-", "--randomised", stdin="\n".join(["do:coupon,do:email,email,visit,buy", *rows]).encode())
     x("ask", "spring")
     return x
 
@@ -84,7 +84,7 @@ def test_explain(told):
     assert "adds to the estimate" in text
     answer = json_of(told("explain", "spring", 6, "--json"))
     assert (answer["trial"], answer["rounds"]) == (6, 6)
-    assert "imported" in refused(told("explain", "spring", 0, code=2))
+    assert "randomised" in refused(told("explain", "spring", 0, code=2))
 
 
 def test_estimates(told):
@@ -116,7 +116,7 @@ def test_diagnose(told):
 def test_trials(told):
     told("fail", "spring", 6, "rain")
     text = told("trials", "spring").out
-    assert "imported" in text
+    assert "randomised" in text
     assert "rain" in text
     rows = json_of(told("trials", "spring", "--last", 2, "--json"))
     assert [row["trial"] for row in rows] == [5, 6]

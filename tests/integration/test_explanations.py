@@ -35,7 +35,7 @@ def kl_index(mean, count, level):
 def check_arms(shown, engine, under_way, usable, scale, kl=False):
     """The two best of the arms that could be played, by the formula."""
     index, graph = {}, engine.problem.graph
-    for row, plays, total in zip(listed(engine.actions()), engine.state.plays, engine.state.total, strict=True):
+    for row, plays, total in zip(listed(engine.actions()), engine.state.plays[0], engine.state.total[0], strict=True):
         if not usable.issuperset(row.ids):
             continue
         mean, more = total / plays if plays else 0.5, under_way.count(row)

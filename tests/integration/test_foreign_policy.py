@@ -198,7 +198,7 @@ import dobandit as dob
 experiment = dob.open_experiment("spring", sys.argv[1])
 number, observation = json.loads(sys.argv[2])
 told = experiment.tell(number, observation)
-recorded = experiment.record({}, observation | {"Y": 0})
+recorded = experiment.record({}, observation | {"Y": 0}, randomised=True)
 seen = [experiment.best_observed().rounds, experiment.best_observed(available=[]).rounds]
 print(json.dumps([told.number, recorded, repr(experiment), len(list(experiment.trials())), seen]))
 """

@@ -73,8 +73,9 @@ def enumerated(model, do):
 
 
 def test_a_ranking_says_what_an_experiment_with_this_history_says():
-    ranking = dob.rank(GRAPH, ROWS, **RULES)
-    experiment = dob.create_experiment("same", GRAPH, storage=MemoryStorage(), history=ROWS, seed=5, **RULES)
+    ranking = dob.rank(GRAPH, ROWS, looks="every", **RULES)
+    words = {"storage": MemoryStorage(), "history": ROWS, "randomised": True, "seed": 0}
+    experiment = dob.create_experiment("same", GRAPH, **words, **RULES)
     assert len(ranking.actions) == 1 + 4 + (1 + 2 + 2)
     for action in ranking.actions:
         told = experiment.evaluate(action.do)
@@ -90,8 +91,8 @@ def test_a_ranking_says_what_an_experiment_with_this_history_says():
 
 @pytest.mark.parametrize("links", ["identity", {"visit": "logistic", "buy": "auto"}])
 def test_promised_links_are_the_experiments_links(links):
-    ranking = dob.rank(GRAPH, ROWS, 1, links=links)
-    experiment = dob.create_experiment("promised", GRAPH, 1, storage=MemoryStorage(), history=ROWS, links=links)
+    ranking = dob.rank(GRAPH, ROWS, 1, links=links, looks="every")
+    experiment = dob.create_experiment("promised", GRAPH, 1, storage=MemoryStorage(), history=ROWS, links=links, seed=0)
     for action in ranking.actions:
         told = experiment.evaluate(action.do)
         assert (action.value, action.interval, action.uplift) == (told.value, told.interval, told.uplift)
@@ -108,9 +109,9 @@ def test_with_hidden_causes_and_contexts_it_is_the_same():
     )
     weights = dict.fromkeys(graph.nodes, 0.1) | dict.fromkeys(graph.edges, 0.15)
     rows = data(dob.BinaryGLM(graph, weights=weights))
-    ranking = dob.rank(graph, rows, 2, context={"mobile": 1})
+    ranking = dob.rank(graph, rows, 2, context={"mobile": 1}, looks="every")
     with pytest.warns(DobanditWarning, match="every effect is taken to be a straight line"):
-        experiment = dob.create_experiment("hidden", graph, 2, storage=MemoryStorage(), history=rows)
+        experiment = dob.create_experiment("hidden", graph, 2, storage=MemoryStorage(), history=rows, randomised=True)
     for action in ranking.actions:
         told = experiment.evaluate(action.do, context={"mobile": 1})
         assert (action.value, action.interval, seen_in(action)) == (told.value, told.interval, seen_in(told))
@@ -127,8 +128,8 @@ def test_it_is_the_same_where_the_graph_is_too_wide_for_exact_passes():
     graph = dob.CausalGraph(edges, target="y", controllable=[f"x{i}" for i in range(20)])
     drawn = np.random.default_rng(0).integers(2, size=(400, len(graph)))
     rows = [dict(zip(graph.nodes, row, strict=True)) for row in drawn.tolist()]
-    ranking = dob.rank(graph, rows, 1)
-    experiment = dob.create_experiment("wide", graph, 1, storage=MemoryStorage(), history=rows)
+    ranking = dob.rank(graph, rows, 1, looks="every")
+    experiment = dob.create_experiment("wide", graph, 1, storage=MemoryStorage(), history=rows, seed=0)
     for action in (ranking.actions[0], ranking.actions[7], ranking.actions[-1]):
         told = experiment.evaluate(action.do)
         assert (action.value, action.interval, action.uplift) == (told.value, told.interval, told.uplift)
@@ -143,8 +144,8 @@ def test_a_cause_that_the_graph_lacks_is_reckoned_with_alike():
         [edge for edge in EDGES if edge != ("coupon", "buy")], target="buy", controllable=GRAPH.controllable
     )
     rows = data(world, size=600)
-    ranking = dob.rank(graph, rows, **RULES)
-    experiment = dob.create_experiment("lacks", graph, storage=MemoryStorage(), history=rows, **RULES)
+    ranking = dob.rank(graph, rows, looks="every", **RULES)
+    experiment = dob.create_experiment("lacks", graph, storage=MemoryStorage(), history=rows, seed=0, **RULES)
     assert any("reckons with" in warning for warning in ranking.warnings)
     for action in ranking.actions:
         told = experiment.evaluate(action.do)
@@ -164,7 +165,8 @@ HIDDEN = dob.CausalGraph(
 
 @pytest.mark.parametrize("hide", ["auto", ["visit"]])
 def test_a_mediator_that_counts_as_hidden_is_so_for_rankings_too(hide):
-    experiment = dob.create_experiment("aside", HIDDEN, 2, storage=MemoryStorage(), history=ROWS, hide=hide)
+    words = {"storage": MemoryStorage(), "history": ROWS, "randomised": True, "seed": 0}
+    experiment = dob.create_experiment("aside", HIDDEN, 2, hide=hide, **words)
     without = [{name: value for name, value in row.items() if name != "visit"} for row in ROWS]
     for rows in (ROWS, without):
         ranking = dob.rank(HIDDEN, rows, 2, hide=hide)
@@ -173,7 +175,7 @@ def test_a_mediator_that_counts_as_hidden_is_so_for_rankings_too(hide):
             [experiment.evaluate(action.do).value for action in ranking.actions]
         )
     assert not any(trial["partial"] for trial in experiment.trials())
-    told = dob.rank(HIDDEN, ROWS, 2, hide=hide)
+    told = dob.rank(HIDDEN, ROWS, 2, hide=hide, looks="every")
     assert [(*a[1:-1], seen_in(a)) for a in told.actions] == [
         (e.value, e.interval, e.uplift, seen_in(e)) for e in (experiment.evaluate(a.do) for a in told.actions)
     ]
@@ -194,7 +196,7 @@ def test_only_rounds_that_set_what_is_always_set_are_ranked():
     with pytest.raises(GraphError, match=r"always_set=\['price'\]"):
         dob.rank(graph, ROWS, 1)
     with pytest.warns(dob.errors.DobanditWarning, match="rounds in which 'price' was not set are left out"):
-        ranking = dob.rank(graph, ROWS, 1, always_set=["price"])
+        ranking = dob.rank(graph, ROWS, 1, always_set=["price"], looks="every")
     with pytest.warns(dob.errors.DobanditWarning, match="rounds in which 'price' was not set are left out"):
         experiment = dob.create_experiment(
             "always", graph, 1, storage=MemoryStorage(), history=ROWS, always_set=["price"]

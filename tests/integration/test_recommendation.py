@@ -68,7 +68,7 @@ def test_any_action_can_be_looked_at():
     both = test.evaluate({"email": 1, "coupon": 1})
     assert "The rules of the experiment do not allow this action." in both.warnings
     assert both.observed is None
-    assert any("No round with exactly this action" in warning for warning in both.warnings)
+    assert any("No asked or randomised round with exactly this action" in warning for warning in both.warnings)
     with pytest.raises(InterventionError):
         test.evaluate({"buy": 1})
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit.simulation.beyond import BUDGETS, WORLDS, believed, extended_study
-from dobandit.simulation.reproduce import PUBLISHED, compare, paper_study
+from dobandit.simulation.reproduce import BUDGETS, PUBLISHED, WORLDS, believed, compare, extended_study, paper_study
 from dobandit.simulation.simulate import run_study
 from helpers.commands import dobandit
 from helpers.worlds import THOROUGH

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dobandit import BGLMOFU, CausalGraph, CausalTS, CausalUCB, random_model
-from dobandit.oracle.columns import columns_for
+from dobandit.oracle.frontier import columns_for
 from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.problem import problem_of

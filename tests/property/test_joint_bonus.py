@@ -57,8 +57,9 @@ def enumerated(graph, order, cells, action):
     return total
 
 
-def defined_index(engine, action, scale):
-    """value + scale * root of the sum over nodes and members of weight_k (q_k + b_k^2), D by differences."""
+def defined_index(engine, action):
+    """value + c * root of the sum over nodes and members of weight_k (q_k + b_k^2), D by differences; half of the
+    weight is the table's, and c^2 = 4 + log(1 + t / 500)."""
     graph, order = engine.problem.graph, engine.problem.order
     layout, state, tables = engine.plan.layout, engine.state, engine.plan.oracle.tables
     fill_tables(layout, engine.plan.oracle.listing.order, tables, state)
@@ -85,8 +86,9 @@ def defined_index(engine, action, scale):
         }
         for k, spread in q.items():
             apart = float(reach @ (tables.member[at[v], k] - cells[v]))
-            variance += state.weight[v, k] * (spread + apart**2)
-    return enumerated(graph, order, cells, action) + scale * np.sqrt(variance)
+            weight = 0.5 * state.weight[v, k] + (0.5 if k == TABLE else 0.0)
+            variance += weight * (spread + apart**2)
+    return enumerated(graph, order, cells, action) + np.sqrt((4.0 + np.log1p(engine.rounds / 500)) * variance)
 
 
 def own_lines_spread(engine, v, rows, reach):
@@ -114,14 +116,14 @@ def test_the_index_with_context_is_the_definition(seed, context):
     engine, now = told(rng, graph, 1)
     assert engine.plan.estimator.has[graph.index("Y"), OWN_LINES]
     for action, index in engine.compared(now):
-        assert index == pytest.approx(defined_index(engine, action, 2.0), rel=1e-9)
+        assert index == pytest.approx(defined_index(engine, action), rel=1e-9)
     for value in (0.0, 1.0):
         known = now.context.copy()
         known[[graph.index(name) for name in context]] = value
         held = [graph.index(name) for name in context]
         for action, index in engine.compared(now._replace(context=known)):
             both = Action((*held, *action.ids), (*[value] * len(held), *action.values))
-            assert index == pytest.approx(defined_index(engine, both, 2.0), rel=1e-9)
+            assert index == pytest.approx(defined_index(engine, both), rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -130,7 +132,7 @@ def test_the_index_is_the_definition(seed):
     graph = random_graph(rng, 4, tree=seed % 2 == 0)
     engine, now = told(rng, graph, 2)
     for action, index in list(engine.compared(now))[::3]:
-        assert index == pytest.approx(defined_index(engine, action, 2.0), rel=1e-9)
+        assert index == pytest.approx(defined_index(engine, action), rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))

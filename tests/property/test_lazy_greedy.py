@@ -8,10 +8,8 @@ import pytest
 import dobandit as dob
 from dobandit import limits
 from dobandit.model.inference import expect
-from dobandit.oracle.common_worlds import WORLDS, CommonWorlds, thresholds
 from dobandit.oracle.greedy import greedy
-from dobandit.oracle.objectives import ByExpectation, objective_of
-from dobandit.oracle.options import Options
+from dobandit.oracle.objectives import WORLDS, ByExpectation, CommonWorlds, Options, objective_of, thresholds
 from dobandit.oracle.rules import Rules
 from dobandit.oracle.solve import Limits, allowed_actions
 from helpers.worlds import ARCTAN, quietly, random_bglm

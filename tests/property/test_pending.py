@@ -71,7 +71,7 @@ def expected_grams(engine, pending, link=None, varies=True):
 def state_with(engine, pending):
     """The state with what is under way, of a model or of arms."""
     if isinstance(engine, ArmsEngine):
-        return engine.playable(now(engine.problem.graph)._replace(pending=pending))[1]
+        return engine.playable(now(engine.problem.graph)._replace(pending=pending))[1:]
     return engine.state_with_pending(pending)
 
 
@@ -323,14 +323,24 @@ def test_a_pending_arm_counts_as_played_with_the_mean_it_has(name):
     for y in (1, 1, 0):
         learner.update({"X2": 1, "X3": 1}, {"Y": y})
     known, new = ([graph.index(n) for n in names] for names in (("X2", "X3"), ("X3", "X4")))
-    state = state_with(engine, as_pending(graph, [known, new, known, [graph.index("X2")]]))
+    plays, total = state_with(engine, as_pending(graph, [known, new, known, [graph.index("X2")]]))
     arms = [engine.actions().row(i) for i in range(len(engine.actions().ids))]
     known_arm, new_arm = arms.index(setting(known)), arms.index(setting(new))
-    assert state.clock[0] == 7
-    assert (state.plays[known_arm], state.plays[new_arm], state.plays.sum()) == (5, 1, 6)
-    assert state.total[known_arm] == pytest.approx(5 * 2 / 3)
-    assert state.total[new_arm] == 0.5
+    assert (plays[known_arm], plays[new_arm], plays.sum()) == (5, 1, 6)
+    assert total[known_arm] == pytest.approx(5 * 2 / 3)
+    assert total[new_arm] == 0.5
     assert engine.state.plays.sum() == 3
+
+
+def test_rounds_under_way_count_as_time():
+    """The index of an arm is mean + sqrt(log(t) / plays), t with the rounds that are under way elsewhere."""
+    learner = UCB().start(paper.G4.graph, 1, effects="nonnegative")
+    engine, graph = learner.engine, paper.G4.graph
+    for y in (1, 0, 0, 1):
+        learner.update({"X2": 1}, {"Y": y})
+    other = [[graph.index("X3")]] * 9
+    index = dict(engine.compared(now(graph, other)))[setting([graph.index("X2")])]
+    assert index == pytest.approx(0.5 + np.sqrt(np.log(4 + 9 + 1) / 4))
 
 
 def test_ucb_tries_every_arm_before_any_twice():

@@ -14,9 +14,8 @@ from dobandit import BinaryGLM, CausalGraph, CausalTS, CausalUCB, simulate
 from dobandit.oracle.actions import NOTHING, Action
 from dobandit.policy.engine import Draws, Pending, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import HIDDEN_CAUSE, MISSING_EDGE
-from dobandit.policy.recording import Recorder, blank_tape
+from dobandit.policy.recording import Recorder, RoundLog, blank_tape, encoded
 from dobandit.policy.revising import next_look
-from dobandit.policy.round_log import RoundLog, encoded
 from dobandit.policy.world import World
 from helpers.indices import index_of
 

@@ -9,7 +9,7 @@ import pytest
 import dobandit as dob
 from dobandit.errors import DobanditError, InferenceError, InterventionError
 from dobandit.model.weights import keys_in_order
-from dobandit.oracle.common_worlds import CommonWorlds
+from dobandit.oracle.objectives import CommonWorlds
 from helpers.worlds import joint, quietly
 
 EXACT = ("auto", "exhaustive", "branch-and-bound")

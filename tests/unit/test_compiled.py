@@ -10,11 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numba import typeof, types
-from numba.extending import intrinsic
+from numba import typeof
 
 from dobandit import BLMLR, CausalUCB, TableModel, compiled, inner_kernels, paper
-from dobandit.kernel_parts import call_of, packed, parts_at, place_of
 from dobandit.policy import model_rounds
 from dobandit.policy.engine import Draws, Situation
 from dobandit.policy.recording import Recorder, blank_tape
@@ -126,56 +124,6 @@ def test_a_named_tuple_with_something_else_in_it_is_another_kind():
     with pytest.raises(Exception, match="count"):
         first((1.0, 2.0))
     assert first(few) == 3.5
-
-
-def test_a_kernel_has_a_place_for_each_kind_of_its_arguments():
-    @compiled.kernel
-    def add(numbers, more):
-        return numbers[0] + more
-
-    one, other, kept = np.zeros(3), np.zeros((1, 3))[0], np.zeros(3)
-    kept.setflags(write=False)
-    assert place_of(add, one, 1.0) == place_of(add, other, 2.0)
-    assert len({place_of(add, array, 1.0) for array in (one, one.astype(np.int64), np.zeros(6)[::2], kept)}) == 4
-
-
-def test_a_named_tuple_is_packed_as_kernels_read_it():
-    @compiled.kernel
-    def read(parts, out):
-        out[0], out[1], out[2] = parts.count, parts.share, parts.inner.on
-        out[3], out[4] = parts.inner.table[1, 2], parts.inner.table.shape[1]
-        out[5], out[6] = parts.row[-1], len(parts.row)
-
-    @intrinsic
-    def read_at(typing, place, parts, out):
-        return call_of(types.none, parts, out)
-
-    @compiled.kernel
-    def read_packed(place, at, out):
-        read_at(place, parts_at(at), out)
-
-    class Inner(NamedTuple):
-        on: bool
-        table: np.ndarray
-
-    class Outer(NamedTuple):
-        nothing: None
-        count: int
-        inner: Inner
-        share: float
-        row: np.ndarray
-
-    table, row = np.arange(12.0).reshape(3, 4), np.arange(10, dtype=np.int32)
-    for parts in (
-        Outer(None, -3, Inner(True, table), 0.25, row),
-        Outer(None, 7, Inner(False, table[:2]), -1e300, row[:4]),
-    ):
-        direct, packed_out = np.zeros((2, 7))
-        read(parts, direct)
-        words = packed(parts)
-        read_packed(place_of(read, parts, direct), words.ctypes.data, packed_out)
-        assert direct.tolist() == packed_out.tolist()
-        assert direct[:3].tolist() == [parts.count, parts.share, parts.inner.on]
 
 
 def test_a_deep_copy_of_an_engine_that_has_run_runs_by_itself():

@@ -67,7 +67,7 @@ class Fit:
     def feed(self, V, x, fit: bool = False):
         room = 0
         for row, value in zip(np.asarray(V, dtype=float), x, strict=True):
-            while room == 0 and not (room := rows_that_fit(self.layout, self.patterns)):
+            while room == 0 and not (room := rows_that_fit(self.patterns)):
                 self.patterns = grown(self.layout, self.patterns, self.nonlinear)
             room -= 1
             add_to_patterns(self.layout, self.patterns, self.v, np.ascontiguousarray(row), float(value))
@@ -285,10 +285,10 @@ def test_every_pattern_is_counted_once_and_growth_keeps_it(d):
 def test_growth_keeps_estimates_and_statuses():
     V = [[1, 0, 1], [1, 0, 1], [1, 1, 0], [1, 1, 0], [1, 0, 0]]
     fit = Fit(probit(), 3, bias=True, room=3).feed(V, [1, 0, 0, 1, 1], fit=True)
-    assert rows_that_fit(fit.layout, fit.patterns) == 0
+    assert rows_that_fit(fit.patterns) == 0
     new = grown(fit.layout, fit.patterns, fit.nonlinear)
     assert new.capacity[fit.v] == 4  # all there are
-    assert rows_that_fit(fit.layout, new) > 0
+    assert rows_that_fit(new) > 0
     for name in ("theta", "status", "since", "used"):
         np.testing.assert_array_equal(getattr(new, name), getattr(fit.patterns, name))
 

@@ -289,6 +289,11 @@ def seconds_of(text: str | None, what: str = "a lease") -> float | None:
     return seconds
 
 
+randomised_option = click.option(
+    "--randomised", is_flag=True, help="What was set in the rows was chosen at random, or by an ask: own outcomes."
+)
+
+
 def lease_option(default: str) -> Callable[[F], F]:
     said = f"Hand an untold trial out again after this time: 90, 90s, 30m, 2h, 1d. Default: {default}."
     return click.option("--lease", metavar="TIME", callback=read_by(seconds_of), help=said)

@@ -156,15 +156,14 @@ def reproduce_command(
     from dobandit.report.html import report_folder
     from dobandit.report.result import shown_progress
     from dobandit.report.study_report import reproduction_document, write_reproduction
-    from dobandit.simulation.executors import executor_of
     from dobandit.simulation.reproduce import paper_study
-    from dobandit.simulation.simulate import run_study
+    from dobandit.simulation.simulate import executor_of, run_study
 
     names = [name.upper() for name in dict.fromkeys(graphs)] or list(paper.MODELS)
     studies = {name: paper_study(name, replications, seed) for name in names}
     worlds: list[str] = []
     if beyond:
-        from dobandit.simulation.beyond import WORLDS, extended_study, guaranteed_study, world_study
+        from dobandit.simulation.reproduce import WORLDS, extended_study, guaranteed_study, world_study
 
         studies = {name: extended_study(name, replications, seed) for name in names}
         worlds = list(WORLDS)

@@ -131,6 +131,11 @@ def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as
 @options.link_option("Assume a link. Default: chosen by held-out rows.")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many of the best to show.")
 @click.option("--chart", type=click.Path(), metavar="FILE", help="Draw them into a .png, .svg, .pdf or .html file.")
+@click.option(
+    "--looks",
+    type=click.Choice(["once", "every"]),
+    help="Whether intervals hold at one look at DATA, or at every look. Default: once, but for rows of trials.",
+)
 @json_option
 def rank_command(
     data: str,
@@ -140,6 +145,7 @@ def rank_command(
     links: tuple[str, ...],
     top: int,
     chart: str | None,
+    looks: str | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -160,7 +166,7 @@ def rank_command(
     words = options.rule_words(given)
     rules = rules_of(words.pop("budget"), words)
     promised = options.links_of(links, what) or "auto"
-    ranking = rank(what, data, rules, promised, context=context, hide=hide)
+    ranking = rank(what, data, rules, promised, context=context, hide=hide, looks=looks)
     if chart is not None:
         ranking.chart(top).save(chart)
     if as_json:

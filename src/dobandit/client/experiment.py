@@ -124,17 +124,18 @@ class RemoteExperiment(Connected):
         self._post(f"{self._trial(number)}/abandon", {})
         self._held.pop(number_of(number), None)
 
-    def record(self, do: Do | None, observation: Any) -> int:
-        """A round that nobody asked for: what was set (`do`), and what was seen (`observation`). Returns its number."""
-        said = {"do": values.plain(do), **values.seen(observation)}
+    def record(self, do: Do | None, observation: Any, *, randomised: bool = False) -> int:
+        """A round that nobody asked for: what was set (`do`), and what was seen (`observation`); `randomised`: it was
+        chosen at random. Returns its number."""
+        said = {"do": values.plain(do), **values.seen(observation), "randomised": randomised}
         return int(self._post("/record", said, once=True)["trial"])
 
-    def import_history(self, source: Any) -> range:
+    def import_history(self, source: Any, *, randomised: bool = False) -> range:
         """Many such rounds, `source`: all of them, or none if one is wrong. Files are read here, and rows become
-        trials as in `Experiment.import_history`. Returns the numbers of the trials.
+        trials, `randomised` or not, as in `Experiment.import_history`. Returns the numbers of the trials.
         """
         rows = values.rounds(source, self.columns)
-        said = self._post("/import", {"rows": rows}, once=True)
+        said = self._post("/import", {"rows": rows, "randomised": randomised}, once=True)
         for doubt in said["warnings"]:
             warnings.warn(doubt, DobanditWarning, stacklevel=2)
         return range(said["first"], said["last"] + 1)

@@ -33,7 +33,7 @@ from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.log_likelihood import descend, has_domain, node_slopes
 from dobandit.estimation.mixture import CURVED, STRAIGHT, Mixture
 from dobandit.estimation.mle import LARGEST, counts_of
-from dobandit.estimation.statistics import Layout, dot, factorise, solve_factored
+from dobandit.estimation.statistics import Layout, dot, factorise, pattern_row, solve_factored
 from dobandit.model.link_kernels import CODES, IDENTITY, LinkArrays, link_value
 
 _GUARD = 0.05  # nats, shared by the guarded patterns of a node
@@ -283,14 +283,12 @@ def promised_interval(layout: Any, sets: Any, state: Any, v: int, centre: Any, o
 
 
 @inlined
-def pattern_row(layout: Any, v: int, i: int, fixed: Any, row: Any) -> bool:
+def comes_up(layout: Any, v: int, i: int, fixed: Any, row: Any) -> bool:
     """row = the parents' values of v's pattern i; False where it cannot come up."""
-    start, possible = layout.ptr[v], True
-    first = 1 if layout.parent[start] == 0 else 0
-    row[0] = 1.0
-    for j in range(first, layout.ptr[v + 1] - start):
-        row[j] = float((i >> (j - first)) & 1)
-        known = fixed[layout.parent[start + j]]
+    pattern_row(layout, v, i, row)
+    possible = True
+    for j in range(layout.ptr[v + 1] - layout.ptr[v]):
+        known = fixed[layout.parent[layout.ptr[v] + j]]
         possible = possible and (math.isnan(known) or known == row[j])
     return possible
 
@@ -320,7 +318,7 @@ def fill_convex(
         return False
     for i in range(len(low)):
         low[i], high[i] = 0.0, 1.0
-        if pattern_row(layout, v, i, fixed, sets.row):
+        if comes_up(layout, v, i, fixed, sets.row):
             promised_interval(layout, sets, state, v, centre, sets.ends)
             low[i], high[i] = sets.ends[0], sets.ends[1]
     return True
@@ -345,6 +343,6 @@ def pattern_intervals(layout: Any, sets: Any, state: Any, v: int, nats: float, f
     more = nats + (d - 1 if layout.parent[start] == 0 else d) * math.log(2.0)
     for i in range(len(low)):
         low[i], high[i] = 0.0, 1.0
-        if pattern_row(layout, v, i, fixed, sets.row):
+        if comes_up(layout, v, i, fixed, sets.row):
             cell_interval(sets, state, v, d, more)
             low[i], high[i] = sets.ends[0], sets.ends[1]

@@ -202,7 +202,7 @@ def beta_binomial(mean: float, count: int, alpha: float = 0.05) -> tuple[float, 
     return _end(beyond, 0.0, mean), _end(beyond, 1.0, mean)
 
 
-def standard_error(count: int, total: float) -> float:
+def standard_error(count: float, total: float) -> float:
     """Of the mean of numbers from 0 to 1 whose sum is `total`: that of outcomes of 0 and 1, the widest; half an outcome
     of each counts as seen, so that it is not 0 where all were equal."""
     mean = (total + 0.5) / (count + 1.0)

@@ -176,7 +176,7 @@ def rows_with_room(estimator: Estimator, layout: Layout, state: State) -> tuple[
     """(state, rows): how many rows the state can take in for sure, at least one; the state may have to grow."""
     if not hasattr(state, "patterns"):
         return state, 1 << 40
-    while not (rows := rows_that_fit(layout, state.patterns)):
+    while not (rows := rows_that_fit(state.patterns)):
         old = state.patterns
         new = grown(layout, old, old.capacity > 0)
         state = state._replace(theta=new.theta if state.theta is old.theta else state.theta, patterns=new)

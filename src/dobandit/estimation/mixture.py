@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row, start_with_shares
-from dobandit.estimation.mle import Patterns, add_pattern, counts_of, find_pattern, start_patterns
+from dobandit.estimation.mle import Patterns, add_pattern, counts_of, find_pattern, scores, start_patterns
 from dobandit.estimation.statistics import (
     Layout,
     Statistics,
@@ -44,7 +44,7 @@ from dobandit.estimation.statistics import (
     start_statistics,
 )
 from dobandit.graph.ordering import offsets
-from dobandit.model.link_kernels import EXPONENTIAL, RATIONAL, LinkArrays, link_slope, link_value
+from dobandit.model.link_kernels import EXPONENTIAL, RATIONAL, LinkArrays, link_value
 
 
 class Segments(NamedTuple):
@@ -346,21 +346,7 @@ def fit_curve(layout: Any, links: Any, state: Any, v: int) -> None:
     grad, step = patterns.work[0:d], patterns.work[d : 2 * d]
     hess = patterns.work[3 * d : 3 * d + d * d]
     for turn in range(_NEWTON + 1):
-        for i in range(d):
-            grad[i] = -PRIOR * theta[i]
-            for j in range(d):
-                hess[i * d + j] = PRIOR if i == j else 0.0
-        for k in range(patterns.used[v]):
-            base, cell = patterns.row_ptr[v] + k * d, patterns.first[v] + k
-            x = dot(patterns.rows, base, theta, 0, d)
-            p, slope = within(link_value(links, v, x), 1e-6), link_slope(links, v, x)
-            rest = (patterns.total[cell] - patterns.seen[cell] * p) * slope / (p * (1.0 - p))
-            curve = patterns.seen[cell] * slope * slope / (p * (1.0 - p))
-            for i in range(d):
-                if patterns.rows[base + i] != 0.0:
-                    grad[i] += rest * patterns.rows[base + i]
-                    for j in range(i + 1):
-                        hess[i * d + j] += curve * patterns.rows[base + i] * patterns.rows[base + j]
+        scores(layout, links, patterns, v, theta, True, PRIOR, grad, hess)
         if not factorise(hess, d):
             return
         if turn == _NEWTON:

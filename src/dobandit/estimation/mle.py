@@ -39,6 +39,7 @@ class Patterns(NamedTuple):
 
     used: NDArray[np.int64]  # (n + 1,) patterns held
     capacity: NDArray[np.int64]  # (n + 1,)
+    limited: NDArray[np.bool_]  # (n + 1,) whether there may be more patterns than that
     first: NDArray[np.int64]  # (n + 1,)
     row_ptr: NDArray[np.int64]  # (n + 1,)
     table_ptr: NDArray[np.int64]  # (n + 2,) hash slots
@@ -54,13 +55,14 @@ class Patterns(NamedTuple):
 
 def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int) -> Patterns:
     """Room for the patterns of `most_rows` rows at nodes marked nonlinear; linear nodes need none."""
-    sizes = np.diff(layout.ptr)
-    capacity = np.where(nonlinear, np.minimum(possible_patterns(layout), max(most_rows, 1)), 0).astype(np.int64)
+    sizes, possible = np.diff(layout.ptr), np.left_shift(1, np.minimum(named_parents(layout), 40))
+    capacity = np.where(nonlinear, np.minimum(possible, max(most_rows, 1)), 0).astype(np.int64)
     slots = np.where(capacity > 0, np.exp2(np.ceil(np.log2(2.0 * np.maximum(capacity, 1)))), 0).astype(np.int64)
     widest = int(sizes.max(initial=1))
     return Patterns(
         used=np.zeros(len(sizes), dtype=np.int64),
         capacity=capacity,
+        limited=(capacity > 0) & (capacity < possible),
         first=offsets(capacity)[:-1],
         row_ptr=offsets(capacity * sizes)[:-1],
         table_ptr=offsets(slots),
@@ -73,11 +75,6 @@ def start_patterns(layout: Layout, nonlinear: NDArray[np.bool_], most_rows: int)
         since=np.zeros(len(sizes), dtype=np.int64),
         work=np.zeros(widest * (widest + 3) + 1),
     )
-
-
-def possible_patterns(layout: Layout) -> NDArray[np.int64]:
-    """How many patterns each node's parents can show (cut at 2^40)."""
-    return np.left_shift(1, np.minimum(named_parents(layout), 40))
 
 
 def grown(layout: Layout, old: Patterns, nonlinear: NDArray[np.bool_]) -> Patterns:
@@ -95,10 +92,9 @@ def grown(layout: Layout, old: Patterns, nonlinear: NDArray[np.bool_]) -> Patter
     return new
 
 
-def rows_that_fit(layout: Layout, patterns: Patterns) -> int:
+def rows_that_fit(patterns: Patterns) -> int:
     """How many rows can be taken in for sure; 0: some node could run out of room at its next row."""
-    limited = (patterns.capacity > 0) & (patterns.capacity < possible_patterns(layout))
-    return int((patterns.capacity - patterns.used)[limited].min(initial=1 << 40))
+    return int((patterns.capacity - patterns.used).min(initial=1 << 40, where=patterns.limited))
 
 
 @kernel
@@ -163,37 +159,37 @@ def due(patterns: Any, v: int) -> bool:
 
 
 @kernel
-def gradient(layout: Any, links: Any, patterns: Any, v: int, theta: Any, out: Any) -> None:
-    """out = sum_p (s_p - c_p f(V_p . theta)) V_p."""
+def scores(
+    layout: Any, links: Any, patterns: Any, v: int, theta: Any, likely: bool, ridge: float, grad: Any, hess: Any
+) -> None:
+    """grad = sum_p (s_p - c_p f) w V_p - ridge theta, hess = sum_p c_p f' w V_p V_p^T + ridge I (lower triangle), f and
+    f' at V_p . theta. w = 1: the paper's equation; likely: w = f' / (f (1 - f)), that of maximum likelihood."""
     d = layout.ptr[v + 1] - layout.ptr[v]
-    for j in range(d):
-        out[j] = 0.0
+    for i in range(d):
+        grad[i] = -ridge * theta[i]
+        for j in range(i + 1):
+            hess[i * d + j] = ridge if i == j else 0.0
     for k in range(patterns.used[v]):
-        base = patterns.row_ptr[v] + k * d
+        base, cell = patterns.row_ptr[v] + k * d, patterns.first[v] + k
         x = dot(patterns.rows, base, theta, 0, d)
-        at = patterns.first[v] + k
-        rest = patterns.total[at] - patterns.seen[at] * link_value(links, v, x)
-        for j in range(d):
-            out[j] += rest * patterns.rows[base + j]
+        p, slope = link_value(links, v, x), link_slope(links, v, x)
+        p = min(max(p, 1e-6), 1.0 - 1e-6) if likely else p
+        rest, curve = patterns.total[cell] - patterns.seen[cell] * p, patterns.seen[cell] * slope
+        if likely:
+            rest, curve = rest * slope / (p * (1.0 - p)), curve * slope / (p * (1.0 - p))
+        for i in range(d):
+            if patterns.rows[base + i] != 0.0:
+                grad[i] += rest * patterns.rows[base + i]
+                for j in range(i + 1):
+                    hess[i * d + j] += curve * patterns.rows[base + i] * patterns.rows[base + j]
 
 
 @kernel
-def newton_step(layout: Any, links: Any, patterns: Any, v: int, theta: Any, grad: Any, hess: Any, step: Any) -> bool:
-    """step = H^-1 grad with H = sum_p c_p f'(V_p . theta) V_p V_p^T; False if H is singular.
+def newton_step(hess: Any, d: int, grad: Any, step: Any) -> bool:
+    """step = hess^-1 grad; False if hess, which is factorised in place, is singular.
 
-    A singular H gets a hair on its diagonal: the gradient lies in its range, so directions never seen do not move.
+    A singular one gets a hair on its diagonal: the gradient lies in its range, so directions never seen do not move.
     """
-    d = layout.ptr[v + 1] - layout.ptr[v]
-    for i in range(d * d):
-        hess[i] = 0.0
-    for k in range(patterns.used[v]):
-        base = patterns.row_ptr[v] + k * d
-        x = dot(patterns.rows, base, theta, 0, d)
-        weight = patterns.seen[patterns.first[v] + k] * link_slope(links, v, x)
-        for i in range(d):
-            if patterns.rows[base + i] != 0.0:
-                for j in range(i + 1):
-                    hess[i * d + j] += weight * patterns.rows[base + i] * patterns.rows[base + j]
     largest = 0.0
     for i in range(d):
         largest = max(largest, hess[i * d + i])
@@ -225,19 +221,19 @@ def fit_node(layout: Any, links: Any, patterns: Any, v: int) -> None:
         for j in range(d):
             theta[j] = 0.0
     regular = True
+    scores(layout, links, patterns, v, theta, False, 0.0, grad, hess)
     for turn in range(_ITERATIONS):
-        gradient(layout, links, patterns, v, theta, grad)
         worst = 0.0
         for j in range(d):
             worst = max(worst, abs(grad[j]))
         if turn == 0 or worst > tolerance:
-            regular = newton_step(layout, links, patterns, v, theta, grad, hess, step)
+            regular = newton_step(hess, d, grad, step)
         if worst <= tolerance:
             break
         slope = dot(grad, 0, step, 0, d)
         if not slope > 0.0:
             break
-        if not damped(layout, links, patterns, v, theta, step, slope, trial, grad):
+        if not damped(layout, links, patterns, v, theta, step, slope, trial, grad, hess):
             break
     patterns.status[v] = SOLVED if regular else SINGULAR
     length = dot(theta, 0, theta, 0, d)
@@ -275,9 +271,11 @@ def longest_share(patterns: Any, v: int, d: int, step: Any) -> float:
 
 @kernel
 def damped(
-    layout: Any, links: Any, patterns: Any, v: int, theta: Any, step: Any, slope: float, trial: Any, grad: Any
-) -> bool:
-    """Move theta along `step`, halving while it overshoots and stopping at |theta| = LARGEST; False when stuck."""
+    layout: Any, links: Any, patterns: Any, v: int, theta: Any, step: Any, slope: float, trial: Any, grad: Any,
+    hess: Any,
+) -> bool:  # fmt: skip
+    """Move theta along `step`, halving while it overshoots and stopping at |theta| = LARGEST; False when stuck. Leaves
+    `scores` of where it ends."""
     d = layout.ptr[v + 1] - layout.ptr[v]
     share = longest_share(patterns, v, d, step)
     for _ in range(40):
@@ -289,7 +287,7 @@ def damped(
         if length > LARGEST:
             for j in range(d):
                 trial[j] *= LARGEST / length
-        gradient(layout, links, patterns, v, trial, grad)
+        scores(layout, links, patterns, v, trial, False, 0.0, grad, hess)
         ahead = dot(grad, 0, step, 0, d)
         # A step cut at the ball says nothing about the data unless the score still points outwards there.
         if ahead >= (0.0 if length > LARGEST else -0.5 * slope):

@@ -114,6 +114,16 @@ def gather(layout: Any, values: Any, was_set: Any, v: int, row: Any) -> bool:
     return True
 
 
+@inlined
+def pattern_row(layout: Any, v: int, pattern: int, row: Any) -> None:
+    """row = the values of v's parents, of which it has some, in a pattern. Bit j: the j-th that is not the constant."""
+    start = layout.ptr[v]
+    first = 1 if layout.parent[start] == 0 else 0
+    row[0] = 1.0
+    for j in range(first, layout.ptr[v + 1] - start):
+        row[j] = float((pattern >> (j - first)) & 1)
+
+
 @kernel
 def add_round(layout: Any, stats: Any, values: Any, was_set: Any) -> None:
     """Take a round into the sums of every node that it says something about."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dobandit.errors import StorageError
 from dobandit.experiment.columns import Columns, Row, split_batch
-from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, TOLD, Storage
+from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, OWN, TOLD, Storage
 from dobandit.experiment.storage.errors import damaged
 
 if TYPE_CHECKING:
@@ -88,31 +88,40 @@ class Foretold(NamedTuple):
 
 
 class RoundCounts(Accumulator):
-    """How often each distinct round happened. A log of 0 and 1 has few of them, however long it is."""
+    """How often each distinct round happened. A log of 0 and 1 has few of them, however long it is.
 
-    fields = ("state", "do", "observation", "counts")
+    counts  by what was set, and what was seen
+    own     only rounds that were asked for or randomised. In others, what decided on the action may have moved the
+            target, too: what came of them is not what the action brings by itself
+    """
+
+    fields = ("state", "source", "do", "observation", "counts")
 
     def __init__(self, columns: Columns) -> None:
         super().__init__(columns)
-        self.counts: Counter[tuple[str, str]] = Counter()  # by what was set, and what was seen
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.own: Counter[tuple[str, str]] = Counter()
 
     def add(self, part: Sequence[Any]) -> None:
-        rows: Counter[tuple[str, str]] = Counter()
-        for (state, do, seen, counts), trials in Counter(part).items():
+        rows, own = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        for (state, source, do, seen, counts), trials in Counter(part).items():
             for text, times in zip(*split_batch(seen or "", counts), strict=True) if state == TOLD else ():
                 self.columns.values(text)  # all can be read, or nothing is taken in
                 rows[do, text] += trials * times
+                if source in OWN:
+                    own[do, text] += trials * times
         self.counts.update(rows)
+        self.own.update(own)
 
     def sums(self, context: Row | None = None, do: str | None = None) -> Mapping[str, tuple[int, float]]:
-        """Rounds that saw the target, and its sum, by what was set.
+        """Own rounds that saw the target, and its sum, by what was set.
 
         context  only rounds that saw these values
         do       only rounds that set just this
         """
         wanted = [(i, value) for i, value in enumerate(context or []) if value is not None]
         found: dict[str, tuple[list[int], list[float]]] = {}
-        for (did, seen), times in self.counts.items():
+        for (did, seen), times in self.own.items():
             if do not in (None, did):
                 continue
             row = self.columns.values(seen)
@@ -128,9 +137,10 @@ class RoundCounts(Accumulator):
         """The different sets that were tried."""
         return {do for do, _ in self.counts}
 
-    def tried(self) -> set[tuple[str, float]]:
-        """What was set to what in some round."""
-        return {setting for do in self.actions for setting in self.columns.decode(do).items()}
+    @property
+    def own_actions(self) -> set[str]:
+        """The different sets of own rounds."""
+        return {do for do, _ in self.own}
 
     def rounds(self) -> Rounds:
         """The distinct rounds, with how often each happened."""

@@ -220,6 +220,9 @@ def _warnings(told: Recommendation, learner: Learner) -> Iterator[str]:
     if reason := learner.unknowable(action):
         yield f"The model cannot tell its value: {reason}."
     if told.observed is None and (told.do or learner.rounds) and not math.isnan(told.value):
-        yield f"No round with exactly this action has seen {target}: its value is concluded from other rounds."
+        yield (
+            f"No asked or randomised round with exactly this action has seen {target}: its value is concluded from "
+            "other rounds."
+        )
     if told.do and told.uplift is not None and told.uplift.interval.low <= 0.0:
         yield "It is not certain yet that this is better than doing nothing: the interval of the uplift reaches 0."

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class BestObserved(NamedTuple):
-    """A set that was tried, with the mean of the target in its rounds. The model has no part in it.
+    """A set that was tried, with the mean of the target in its rounds: those that were asked for or randomised. The
+    model has no part in it.
 
     do        what was set
     mean      of the target
@@ -69,7 +70,7 @@ def best_observed(
 
     context  only rounds that saw these values
     """
-    columns, sets = counted.columns, len(counted.actions)
+    columns, sets = counted.columns, len(counted.own_actions)
     found = [
         BestObserved(columns.decode(do), *anytime_mean(total, rounds, sets))
         for do, (rounds, total) in sorted(counted.sums(context).items())
@@ -83,7 +84,7 @@ def best_observed(
 
 
 def observed_of(counted: RoundCounts, do: Do, context: Row | None) -> Observed | None:
-    """What the rounds with exactly this action say; None where there are none that saw the target."""
+    """What the own rounds with exactly this action say; None where there are none that saw the target."""
     columns = counted.columns
     text = columns.encode(columns.do_row(do))
     rounds, total = counted.sums(context, text).get(text, (0, 0.0))
@@ -91,7 +92,7 @@ def observed_of(counted: RoundCounts, do: Do, context: Row | None) -> Observed |
         return None
     from dobandit.policy.answers import Observed
 
-    mean = anytime_mean(total, rounds, len(counted.actions))
+    mean = anytime_mean(total, rounds, len(counted.own_actions))
     return Observed(mean.value, mean.rounds, mean.interval)
 
 

@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.errors import DobanditWarning, ObservationError, ParseError, listed
+from dobandit.checks import shown
+from dobandit.errors import DobanditWarning, ExperimentError, ObservationError, ParseError, listed
 from dobandit.experiment.columns import Columns, Row, batch_text, columns_of, split_batch
 from dobandit.experiment.readers import Given, is_file, is_frame, named, read_rows
-from dobandit.experiment.storage.base import IMPORTED, TOLD, ClosedTrial, StoredTrial
+from dobandit.experiment.storage.base import IMPORTED, RANDOMISED, TOLD, ClosedTrial, StoredTrial
 from dobandit.experiment.table_columns import MOST_ROUNDS, Reading
 
 if TYPE_CHECKING:
@@ -115,35 +116,55 @@ def _summed(seen: Any, columns: Columns, given: Given) -> Counter[str]:
 
 
 class ImportedRows(NamedTuple):
-    """The trials that the rows of a source are, and the columns that were passed over: they are no variables."""
+    """The trials that the rows of a source are, and the columns that were passed over: they are no variables.
+
+    names_trials  whether rows say which trial they are of, as those of an experiment's log do
+    """
 
     trials: tuple[StoredTrial, ...]
     rounds: int
     passed: tuple[str, ...] = ()
+    names_trials: bool = False
 
     def closed(self) -> list[ClosedTrial]:
         """The trials as a learner takes them in, at the beginning of a log."""
         return [
-            ClosedTrial(i, i, trial.state, trial.do, trial.observation, trial.counts, trial.rounds)
+            ClosedTrial(i, i, trial.state, trial.do, trial.observation, trial.counts, trial.rounds, trial.source)
             for i, trial in enumerate(self.trials)
         ]
 
 
+def source_of(randomised: bool, otherwise: str) -> str:
+    """Where a trial comes from that nobody asked for. randomised: whether its action was chosen at random."""
+    if not isinstance(randomised, bool):
+        raise ExperimentError(f"randomised is True or False, but got {shown(randomised)}.")
+    return RANDOMISED if randomised else otherwise
+
+
 def import_rows(
-    source: Any, columns: Columns, now: float | None = None, passed: list[str] | None = None
+    source: Any,
+    columns: Columns,
+    now: float | None = None,
+    passed: list[str] | None = None,
+    randomised: bool = False,
 ) -> ImportedRows:
     """The trials that the rows of a source are, checked as a whole.
 
-    source  the path of a CSV or Parquet file, an open text file, a frame or rows: see `read_rows`
-    passed  where unknown columns that are like no known one are listed, and passed over; None: they are refused
+    source      the path of a CSV or Parquet file, an open text file, a frame or rows: see `read_rows`
+    passed      where unknown columns that are like no known one are listed, and passed over; None: they are refused
+    randomised  whether what was set in the rows was chosen at random
     """
+    whence = source_of(randomised, IMPORTED)
     with named(source):
         readings = read_rows(source, columns, passed)
         if not readings:
             raise ParseError("the data have at least one round that was told, but there is none. Check the source.")
-        trials = _named_trials([reading for reading in readings if reading.trial is not None], columns, now)
+        of_trials = [reading for reading in readings if reading.trial is not None]
+        trials = _named_trials(of_trials, columns, now)
         trials += _parts([reading for reading in readings if reading.trial is None], columns, now)
-    return ImportedRows(tuple(trials), sum(trial.rounds for trial in trials), tuple(passed or ()))
+    rounds = sum(trial.rounds for trial in trials)
+    trials = [trial._replace(source=whence) for trial in trials]
+    return ImportedRows(tuple(trials), rounds, tuple(passed or ()), bool(of_trials))
 
 
 def _imported(rows: dict[str, int], do: str, columns: Columns, now: float | None, counted: bool) -> StoredTrial:
@@ -216,13 +237,13 @@ def _shuffled(counts: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArra
 # -- data from before an experiment ----------------------------------------------------------------------------------
 
 
-def prior_rows(definition: Definition, source: Any, now: float | None = None) -> ImportedRows:
+def prior_rows(definition: Definition, source: Any, now: float | None = None, randomised: bool = False) -> ImportedRows:
     """The data that an experiment begins with, which need not exist.
 
     A row teaches each variable whose value and whose causes' values are there, unless it was set in that row.
     """
     columns, passed = columns_of(definition), list[str]()
-    rows = import_rows(source, columns, now, passed)
+    rows = import_rows(source, columns, now, passed, randomised)
     _require_seen(rows, columns)
     if passed:
         warnings.warn(

@@ -42,6 +42,7 @@ def create_experiment(
     control: float = 0.0,
     stop_within: float | None = None,
     history: Any = None,
+    randomised: bool = False,
     clock: Callable[[], float] = time.time,
     **rules: Unpack[RuleWords],
 ) -> Experiment:
@@ -70,6 +71,7 @@ def create_experiment(
                this, with 95%, at every round one looks: `ask` and `status` say so, and `ask` goes on if it is asked
     history    what is known from before, as `fit` and `rank` take it: a CSV or Parquet file, a frame or rows. It is the
                beginning of the log, and what the experiment then knows is what `fit` says of the same data
+    randomised  what was set in the rows of the history was chosen at random, as in `Experiment.import_history`
     clock      seconds since 1970, for tests
 
     Returns an `Experiment`; `open_experiment` finds it again, in this process or another.
@@ -88,7 +90,7 @@ def create_experiment(
     definition = define(
         graph, allowed, policy, horizon, wanted_seed, lease, links, continuous, effects, control, stop_within, hide
     )
-    past = None if history is None else prior_rows(definition, history, clock())
+    past = None if history is None else prior_rows(definition, history, clock(), randomised)
     if found is None:
         warn_of_lines(definition)
         try:

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from dobandit.errors import DobanditWarning
@@ -184,11 +185,12 @@ class Experiment(LogTables):
         """
         self.log.close(number, ABANDONED, None)
 
-    def record(self, do: Do | None, observation: Seen) -> int:
+    def record(self, do: Do | None, observation: Seen, *, randomised: bool = False) -> int:
         """A round that nobody asked for. Returns its number.
 
         do           what was set: {"coupon": 1}, names that were set to 1, or None for nothing
         observation  what was seen, as in `tell`: a mapping, with a `count` where it was seen more than once, or rows
+        randomised   what was set was chosen at random: its outcomes count as the set's own, as those of `ask` do
 
         >>> import dobandit as dob
         >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
@@ -196,12 +198,15 @@ class Experiment(LogTables):
         >>> experiment.record({"ad": 1}, {"buy": 1}), experiment.record(None, {"buy": 0, "count": 20})
         (0, 1)
         """
-        return self.log.record(do, observation)
+        return self.log.record(do, observation, randomised)
 
-    def import_history(self, source: Any) -> range:
+    def import_history(self, source: Any, *, randomised: bool = False) -> range:
         """Many rounds that nobody asked for: all of them, or none if one is wrong. Returns the numbers of their trials.
 
-        source  the path of a CSV or Parquet file, a frame, or rows
+        source      the path of a CSV or Parquet file, a frame, or rows
+        randomised  what was set in the rows was chosen at random, or by an `ask` of another experiment. Otherwise the
+                    model learns from the rows, but what came of a set does not count as the set's own outcomes: what
+                    decided on it may have moved the target, too
 
         CSV: a column per variable, blank where it was not seen, columns `do:NAME` with the value that NAME was set to,
         and perhaps a column `count`, how often the row was seen (see docs/experiments.md). Rows: (do, observation)
@@ -220,7 +225,8 @@ class Experiment(LogTables):
         >>> experiment.import_history([({"ad": 1}, {"buy": 1}), ({}, {"ad": 0, "buy": 0})])
         range(0, 2)
         """
-        return self.log.import_noted(source, lambda doubt: warnings.warn(doubt, DobanditWarning, stacklevel=4))
+        warn = partial(warnings.warn, category=DobanditWarning, stacklevel=3)
+        return self.log.import_noted(source, warn, randomised)
 
     def rounds_in(self, numbers: range) -> int:
         """How many rounds an import brought, counts included.
@@ -246,8 +252,8 @@ class Experiment(LogTables):
         context    the value of each context variable, where the graph has some
 
         Returns E[target] with its interval, that of doing nothing and the uplift, what the rounds with exactly this set
-        say by themselves, how likely it is to be the best, by how much another may be better at most, and a verdict on
-        the model: see `Recommendation`.
+        say by themselves (those that were asked for or randomised), how likely it is to be the best, by how much
+        another may be better at most, and a verdict on the model: see `Recommendation`.
 
         >>> import dobandit as dob
         >>> graph = dob.CausalGraph([("ad", "buy"), ("mail", "buy")], target="buy")
@@ -269,7 +275,8 @@ class Experiment(LogTables):
         >>> import dobandit as dob
         >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
         >>> rows = [{"do:ad": 1, "buy": 1, "count": 15}, {"do:ad": 1, "buy": 0, "count": 15}]
-        >>> experiment = dob.create_experiment("evaluated", graph, budget=1, storage="memory", history=rows)
+        >>> experiment = dob.create_experiment("evaluated", graph, budget=1, storage="memory")
+        >>> numbers = experiment.import_history(rows, randomised=True)
         >>> experiment.evaluate({"ad": 1}).observed.mean
         0.5
         """
@@ -281,7 +288,7 @@ class Experiment(LogTables):
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
     ) -> BestObserved | None:
         """The allowed set that the data alone speak for; None where no round with one saw the target. Setting nothing
-        counts where smaller sets do.
+        counts where smaller sets do. Rounds count that were asked for or randomised.
 
         available  the variables that can be set; default: all that the rules allow
         context    only rounds in which these variables of the context had these values; default: all rounds
@@ -289,7 +296,8 @@ class Experiment(LogTables):
         >>> import dobandit as dob
         >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
         >>> rows = [{"do:ad": 1, "buy": 1, "count": 15}, {"ad": 0, "buy": 0, "count": 30}]
-        >>> experiment = dob.create_experiment("seen", graph, budget=1, storage="memory", history=rows)
+        >>> experiment = dob.create_experiment("seen", graph, budget=1, storage="memory")
+        >>> numbers = experiment.import_history(rows, randomised=True)
         >>> experiment.best_observed()[:2]
         ({'ad': 1}, 1.0)
         """

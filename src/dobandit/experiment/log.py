@@ -11,13 +11,12 @@ from typing import Any
 
 from dobandit.checks import is_whole, shown
 from dobandit.errors import ConflictError, DobanditError, ExperimentError, MissingError
-from dobandit.experiment.batches import Batch, ImportedRows, Seen, batch_of, import_rows
+from dobandit.experiment.batches import Batch, ImportedRows, Seen, batch_of, import_rows, source_of
 from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.state import LogState
 from dobandit.experiment.storage.base import (
     EVERY,
     FAILED,
-    IMPORTED,
     PENDING,
     RECORDED,
     STATES,
@@ -32,7 +31,7 @@ from dobandit.model.weights import Do
 
 _FEWEST = 10  # rounds of an import that are looked for: fewer may well be equal by chance
 _NEWEST = 5_000  # closed trials among which they are looked for, lest a long log is read for every import
-_CONTENT = ("do", "observation", "counts")  # what makes two trials the same rounds
+_CONTENT = ("source", "do", "observation", "counts")  # what makes two trials the same rounds
 _content = attrgetter(*_CONTENT)
 
 
@@ -146,18 +145,18 @@ class TrialLog:
 
     # -- rounds that nobody asked for ----------------------------------------------------------------------------
 
-    def record(self, do: Do | None, observation: Seen) -> int:
-        row = self.columns.do_row(do)
+    def record(self, do: Do | None, observation: Seen, randomised: bool = False) -> int:
+        row, source = self.columns.do_row(do), source_of(randomised, RECORDED)
         seen = batch_of(observation, self.columns, row)
         with self.storage.writing(self.experiment) as writer:
             position = writer.closed
-            number = writer.add([seen.trial(RECORDED, self.columns.encode(row), self.clock())])
+            number = writer.add([seen.trial(source, self.columns.encode(row), self.clock())])
         self.state.keep_sums(position)
         return number
 
-    def import_noted(self, source: Any, note: Callable[[str], None]) -> range:
+    def import_noted(self, source: Any, note: Callable[[str], None], randomised: bool = False) -> range:
         """`import_history`, where `note` is told of rounds that were imported before."""
-        imported = import_rows(source, self.columns, self.clock())
+        imported = import_rows(source, self.columns, self.clock(), randomised=randomised)
         before = self._imported_before(imported)
         if before is not None:
             there = f"trial {before[0]}" if len(before) == 1 else f"trials {before[0]} to {before[-1]}"
@@ -173,12 +172,12 @@ class TrialLog:
     def _imported_before(self, imported: ImportedRows) -> range | None:
         """The first recent trials of the log that were imported and are just these; None where there are none. The same
         rows in another order are the same trials."""
-        new, size = [(IMPORTED, *_content(trial)) for trial in imported.trials], len(imported.trials)
+        new, size = [_content(trial) for trial in imported.trials], len(imported.trials)
         if imported.rounds < _FEWEST:
             return None
         with suppress(DobanditError):  # whatever is the matter with the log, an import need not know what is in it
             start = max(self.storage.counters(self.experiment)[1] - max(_NEWEST, 2 * size), 0)
-            rows = self.storage.closed_fields(self.experiment, start, EVERY, ("number", "source", *_CONTENT))
+            rows = self.storage.closed_fields(self.experiment, start, EVERY, ("number", *_CONTENT))
             there = [row[1:] for row in rows]
             for i in range(len(there) - size + 1):
                 if there[i] == new[0] and there[i : i + size] == new:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from copy import copy
 from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from dobandit.experiment.accumulator import Accumulator
 from dobandit.experiment.columns import Columns, split_batch
 from dobandit.experiment.definition import Definition
-from dobandit.experiment.storage.base import TOLD, ClosedTrial, Storage, StoredTrial
+from dobandit.experiment.storage.base import OWN, TOLD, ClosedTrial, Storage, StoredTrial
 from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
@@ -64,15 +63,14 @@ class ReplayedLearner(Accumulator):
     def _take(self, closed: Sequence[ClosedTrial]) -> None:
         # A trial of many rows is a batch whose rows have no order; all others are rounds in the order of the log.
         told = [trial for trial in closed if trial.state == TOLD]
-        groups = [(False, told)]
-        if any(map(attrgetter("counts"), told)):
-            groups = [(summed, list(part)) for summed, part in groupby(told, lambda trial: trial.counts is not None)]
-        parts = [(summed, *batches_of(part, self.columns)) for summed, part in groups if part]
-        for summed, rounds, sizes in parts:  # all can be read, or nothing is taken in
+        apart = self.learner.engine.keeps_outcomes
+        groups = groupby(told, lambda trial: (trial.counts is not None, apart and trial.source not in OWN))
+        parts = [(*kind, *batches_of(list(part), self.columns)) for kind, part in groups]
+        for summed, history, rounds, sizes in parts:  # all can be read, or nothing is taken in
             if summed:
-                self.learner.take_batches(rounds, sizes)
+                self.learner.take_batches(rounds, sizes, history=history)
             else:
-                self.learner.take(rounds)
+                self.learner.take(rounds, history=history)
             if self._evidence is not None:
                 self._evidence.update(rounds)
             self._doubts = None
@@ -134,7 +132,7 @@ def trial_draws(seed: int, number: int, count: int) -> Array:
 def batches_of(told: Sequence[ClosedTrial], columns: Columns) -> tuple[Rounds, NDArray[np.int64]]:
     """What told trials teach, a row per distinct round of a trial, in the order of the log; and how many rows each of
     them has."""
-    _, _, _, actions, observations, given, _ = zip(*told, strict=True)
+    _, _, _, actions, observations, given, *_ = zip(*told, strict=True)
     was_set = columns.masks(list(actions))
     if set(given) == {None}:  # a round each, as a rule: quicker
         once = np.ones(len(told), dtype=np.int64)

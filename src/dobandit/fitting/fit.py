@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from dobandit.checks import is_one_of, shown
 from dobandit.errors import GraphError, InterventionError, ModelError, PolicyError
 from dobandit.experiment.advice import never_set
 from dobandit.experiment.batches import ImportedRows, prior_rows
@@ -33,7 +34,7 @@ from dobandit.policy.engine import Interval, Rounds
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.learner import Learner
 from dobandit.policy.problem import Links, Problem
-from dobandit.policy.revision import RevisedGraph
+from dobandit.policy.revising import RevisedGraph
 
 
 class Fit:
@@ -42,15 +43,18 @@ class Fit:
     graph     the observed variables: hidden ones are removed
     nodes     what the rows say of each node, with its link, its weights and whether that fits: see `NodeFit`
     rounds    how many rows the model learned from, counts included
+    looks     "once" or "every": whether intervals hold at one look or at every look
     warnings  what speaks against the graph or the links
     """
 
-    def __init__(self, definition: Definition, data: ImportedRows) -> None:
+    def __init__(self, definition: Definition, data: ImportedRows, looks: str | None = None) -> None:
         self.definition, self.data = definition, data
         problem = definition.problem
         self.columns = columns_of(definition)
         self._replayed = ReplayedLearner(definition, self.columns)
         self._replayed.add(data.closed())
+        self.looks = looks or ("every" if data.names_trials else "once")
+        self.engine.looks = self.looks
         self.graph, self.rounds = problem.graph, data.rounds
         if problem.selective:
             self.rounds = int(self.rows.counts[problem.teaches(self.rows.was_set)].sum())
@@ -193,6 +197,7 @@ def fit(
     *,
     hide: Hide = (),
     always_set: Iterable[str] = (),
+    looks: str | None = None,
 ) -> Fit:
     """What `data` say of every node of `graph`, and of E[target] under any action.
 
@@ -204,6 +209,8 @@ def fit(
            node. To assume a link does not narrow intervals in general
     hide   observed variables that count as hidden, or "auto", as in `create_experiment`: their columns may be missing
     always_set   variables whose hidden causes do no harm, as only rows in which they were set are used
+    looks  "once": intervals hold at one look at this table; "every": however often it grows and one looks again, and
+           where a policy chose the sets. Default: "every" where the rows name trials, as an experiment's log does
 
     Returns a `Fit`.
 
@@ -218,7 +225,7 @@ def fit(
     chosen = graph.structure if isinstance(graph, CausalModel) else graph
     always = Rules(always_set=always_set).always_set  # type: ignore[arg-type]
     rules = Rules(max(len(always), min(1, len(chosen.controllable))), always_set=always)
-    return fitted(graph, data, rules, links, hide=hide)
+    return fitted(graph, data, rules, links, hide=hide, looks=looks)
 
 
 def fitted(
@@ -228,8 +235,11 @@ def fitted(
     links: Links = "auto",
     most: int | None = None,
     hide: Hide = (),
+    looks: str | None = None,
 ) -> Fit:
     """A fit with the rules of a problem. most: how many sets these may allow, looked at before the data."""
+    if looks is not None and not is_one_of(looks, ("once", "every")):
+        raise PolicyError(f"looks is 'once' or 'every', but got {shown(looks)}.")
     if isinstance(graph, CausalModel):
         if graph.continuous:
             raise PolicyError(
@@ -244,4 +254,4 @@ def fitted(
             f"a ranking lists every allowed set, up to {most:,} of them, but there are {count:,}. Lower the budget, or "
             "forbid some variables."
         )
-    return Fit(definition, prior_rows(definition, data))
+    return Fit(definition, prior_rows(definition, data), looks)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dobandit.experiment.advice import seen_outside
 from dobandit.experiment.export import document
-from dobandit.experiment.status import mean_of
+from dobandit.experiment.status import anytime_mean, mean_of
 from dobandit.fitting.fit import Fit
 from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import Observed, Worth
-from dobandit.policy.engine import Array, Interval
+from dobandit.policy.engine import MOST_RIVALS, Array, Interval
 from dobandit.texts import setting_words, with_interval
 
 _FREE = -1  # not set
+_FIRST = 20  # of thousands of actions: their uplifts, which people look at, are found by draws
+_NOT_RANDOMISED = "If chance chose these rows, the model is wrong; otherwise whatever chose them may explain it."
 
 
 class Ranked(NamedTuple):
@@ -42,6 +44,7 @@ class Ranking:
     nothing   E[target] of doing nothing; None where a variable is always set
     fit       what the data say of each node
     context   the values for which this holds, where the graph has context variables
+    undecided  how many other actions may be better than the first, by the intervals of the differences
     """
 
     def __init__(self, fit: Fit, context: Mapping[str, float] | None = None) -> None:
@@ -49,6 +52,7 @@ class Ranking:
         self.target, self.rounds = fit.graph.target, fit.rounds
         self.interval_words = fit.engine.interval_words
         self.actions, self.nothing = _ranked(fit, context)
+        self.undecided = _undecided(fit, self.actions, context)
 
     @property
     def best(self) -> Ranked:
@@ -56,17 +60,15 @@ class Ranking:
         return self.actions[0]
 
     @property
-    def undecided(self) -> int:
-        """How many other actions may be better than the first, by their intervals."""
-        return sum(other.interval.high > self.best.interval.low for other in self.actions[1:])
-
-    @property
     def warnings(self) -> tuple[str, ...]:
-        """What speaks against the graph or the links, in sentences, and what the first action to which this applies
+        """What speaks against the graph or the links, in sentences, and what the first set to which this applies
         brought by itself, where that does not fit."""
-        for one in self.actions:
-            if outside := seen_outside(self.target, one.value, one.interval, one.observed):
-                return *self.fit.warnings, f"Setting {setting_words(one.do)}: {outside}"
+        seen = [one for one in self.actions if one.do and one.observed is not None]
+        for one in seen:
+            mean, rounds, *_ = one.observed  # type: ignore[misc]
+            observed = Observed(mean, rounds, anytime_mean(mean * rounds, rounds, len(seen)).interval)
+            if outside := seen_outside(self.target, one.value, one.interval, observed):
+                return *self.fit.warnings, f"Setting {setting_words(one.do)}: {outside} {_NOT_RANDOMISED}"
         return self.fit.warnings
 
     @property
@@ -125,13 +127,33 @@ def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked
     told = engine.predict_many(problem.allowed().rows(), known)
     idle = None if learner.unset(NOTHING) else fit.expect(context=context)
     seen = _seen(fit, known)
-    order = np.lexsort((np.count_nonzero(told.actions.ids, axis=1), -told.value))
+    order = np.lexsort((np.count_nonzero(told.actions.ids, axis=1), -told.value)).tolist()
+    rows = [told.actions.row(i) for i in order]
+    parts = [rows] if len(rows) <= MOST_RIVALS else [rows[:_FIRST], rows[_FIRST:]]
+    uplifts = (
+        []
+        if idle is None
+        else [row for part in parts for row in zip(*engine.contrast(NOTHING, part, known), strict=True)]
+    )
     found = []
-    for i in order.tolist():
-        action = told.actions.row(i)
+    for place, i in enumerate(order):
         value, low, high = float(told.value[i]), float(told.low[i]), float(told.high[i])
-        found.append(_entry(fit, action, value, Interval(low, high), idle, seen.get(action)))
+        uplift = None
+        if uplifts:
+            by, least, most, _ = map(float, uplifts[place])
+            uplift = Worth(by, Interval(least, most))
+        found.append(_entry(fit, rows[place], value, Interval(low, high), uplift, seen.get(rows[place])))
     return tuple(found), idle
+
+
+def _undecided(fit: Fit, actions: Sequence[Ranked], context: Mapping[str, float] | None) -> int:
+    """Where two intervals do not overlap, the difference of the two is decided."""
+    best, *others = actions
+    near = [fit.learner.action(other.do) for other in others if other.interval.high > best.interval.low]
+    if not near:
+        return 0
+    told = fit.engine.contrast(fit.learner.action(best.do), near, fit.learner.context(context))
+    return int(np.count_nonzero(told.high > 0.0))
 
 
 def _seen(fit: Fit, context: Array) -> dict[Action, tuple[int, float]]:
@@ -147,12 +169,9 @@ def _seen(fit: Fit, context: Array) -> dict[Action, tuple[int, float]]:
 
 
 def _entry(
-    fit: Fit, action: Action, value: float, interval: Interval, idle: Worth | None, seen: tuple[int, float] | None
+    fit: Fit, action: Action, value: float, interval: Interval, uplift: Worth | None, seen: tuple[int, float] | None
 ) -> Ranked:
-    uplift = observed = None
-    if idle is not None:
-        ends = Interval(interval.low - idle.interval.high, interval.high - idle.interval.low)
-        uplift = Worth(value - idle.value, ends if action != NOTHING else Interval(0.0, 0.0))
+    observed = None
     if seen is not None:
         mean = mean_of(seen[1], seen[0], fit.columns.continuous)
         observed = Observed(mean.value, mean.rounds, mean.interval)

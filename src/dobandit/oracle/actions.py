@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, combinations, product
 from typing import NamedTuple
@@ -45,6 +45,12 @@ def action_of(fixed: NDArray[np.float64]) -> Action:
     """The action that an array over ids describes: the value a variable is set to, NaN where it is free."""
     ids = [v for v in np.flatnonzero(~np.isnan(fixed)).tolist() if v]
     return Action(tuple(ids), tuple(fixed[ids].tolist()))
+
+
+def action_named(do: Mapping[str, float], graph: CausalGraph) -> Action:
+    """The action that sets these variables of a graph: the inverse of `Action.named`."""
+    to = {graph.index(name): float(value) for name, value in do.items()}
+    return Action(tuple(sorted(to)), tuple(to[v] for v in sorted(to)))
 
 
 def order_of(graph: CausalGraph) -> list[int]:

@@ -19,8 +19,7 @@ from dobandit.estimation.anytime import LikelihoodSets, likelihood_sets, pattern
 from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import Layout, named_parents
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.columns import columns_for, ends_of_target, hold_block
-from dobandit.oracle.frontier import Frontier, frontier_of
+from dobandit.oracle.frontier import Frontier, columns_for, ends_of_target, frontier_of, hold_block
 from dobandit.oracle.joint_pattern import JointPattern
 from dobandit.oracle.listing import Listing, pick_best, propose, score
 

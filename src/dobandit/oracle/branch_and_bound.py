@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.oracle.greedy import Steps
 from dobandit.oracle.linear_gains import Passes, full_pass, toggle
-from dobandit.oracle.options import Options
+from dobandit.oracle.objectives import Options
 from dobandit.oracle.solve import TOLERANCE, Limits
 
 

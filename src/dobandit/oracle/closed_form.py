@@ -8,7 +8,7 @@ Values are not clipped at 1: clipping makes ties that ruin exploration. But a va
 then never be worth setting to 1: where sets may be smaller, or variables set to other values, the means of all
 variables but the target stop at `highest` = 1, which still bounds the true ones.
 
-The recursion runs for a block of actions at once, a column each (`columns`). What one action shares with the next is
+The recursion runs for a block of actions at once, a column each (`frontier`). What one action shares with the next is
 not worth keeping then: passes that took over what was known from the action before took two to five times as long.
 """
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
-from dobandit.oracle.columns import fill, whole_columns
+from dobandit.oracle.frontier import fill, whole_columns
 from dobandit.oracle.listing import Listing, pick_best, prepare, prepare_nothing, propose, score, score_prepared
 
 _BLOCK = 256  # columns, of which the rows of some dozen nodes fit into a core's nearest memory

@@ -24,8 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.oracle.objectives import Objective
-from dobandit.oracle.options import Options
+from dobandit.oracle.objectives import Objective, Options
 from dobandit.oracle.solve import Limits
 
 FACTOR = 1.0 - 1.0 / math.e

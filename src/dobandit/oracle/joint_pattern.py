@@ -6,7 +6,7 @@ there and E[Y] from there on; one pass forwards, one backwards.
 D_X(v) = dE[Y] / dp_X(v): the sum over the states with that pattern of weight (value with X = 1 - value with X = 0).
 The variance of E[Y] is the sum over nodes, whose errors are independent, of what `pattern_tables` makes of D_X.
 
-The passes run for a block of actions at once, a column each (`columns`); the value alone needs only the one
+The passes run for a block of actions at once, a column each (`frontier`); the value alone needs only the one
 backwards.
 """
 
@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.oracle.columns import columns_for, ends_of_target, fill, forwards, hold_block
-from dobandit.oracle.frontier import Frontier
+from dobandit.oracle.frontier import Frontier, columns_for, ends_of_target, fill, forwards, hold_block
 from dobandit.oracle.listing import Listing, pick_best, propose, score
 from dobandit.oracle.pattern_tables import PatternTables, fill_tables, node_variance, pattern_tables
 

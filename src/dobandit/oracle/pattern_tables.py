@@ -30,7 +30,7 @@ from dobandit.estimation.mixture import (
     segments_at,
 )
 from dobandit.estimation.mle import counts_of
-from dobandit.estimation.statistics import dot
+from dobandit.estimation.statistics import dot, pattern_row
 from dobandit.model.link_kernels import link_slope
 
 _LITTLE = 1e-6  # members with less weight are passed over
@@ -71,18 +71,13 @@ def fill_tables(layout: Any, order: Any, tables: Any, state: Any) -> None:
     for depth in range(len(order)):
         v = order[depth]
         start = layout.ptr[v]
-        d = layout.ptr[v + 1] - start
-        first = 1 if d > 0 and layout.parent[start] == 0 else 0
-        base = tables.table_ptr[depth]
+        d, base = layout.ptr[v + 1] - start, tables.table_ptr[depth]
         for pattern in range(tables.table_ptr[depth + 1] - base):
             at = base + pattern
             if d == 0:  # it cannot happen by itself
                 tables.mean[at] = 0.0
                 continue
-            if first:
-                row[0] = 1.0
-            for j in range(first, d):
-                row[j] = float((pattern >> (j - first)) & 1)
+            pattern_row(layout, v, pattern, row)
             member_means(layout, mix, state, v, row, tables.out)
             for k in range(4):
                 tables.member[at, k] = tables.out[k]

@@ -5,7 +5,7 @@ Given its parents' pattern v, node X is 1 with probability at most
 The value of a set is E[Y | do(S)] of the network with these conditional probabilities. It is at least the literal
 arg max of the paper's line 9 (docs/oracles.md has the two-line proof), and it needs no search over weights.
 It is exact: a table over the frontier (decided nodes that still have effects to come) is carried from node to node, for
-a block of sets at once (`columns`).
+a block of sets at once (`frontier`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined, kernel
-from dobandit.graph.causal_graph import CausalGraph
+from dobandit.compiled import inlined
 from dobandit.model.link_kernels import LinkArrays, link_value
-from dobandit.oracle.columns import columns_for, fill, forwards, hold_block
-from dobandit.oracle.frontier import Frontier
+from dobandit.oracle.frontier import Frontier, columns_for, fill, forwards, hold_block
 from dobandit.oracle.listing import Listing, pick_best, prepare, propose, score, score_prepared
 
 
@@ -34,61 +32,18 @@ class PerPattern(NamedTuple):
     weight: NDArray[np.float64]  # (states, columns) their probabilities
     known: NDArray[np.float64]  # (depths, columns) value given to a node, NaN: free
     total: NDArray[np.float64]  # (columns,)
-    row: NDArray[np.float64]  # (D,)
-    along: NDArray[np.float64]  # (D,)
+    lin: NDArray[np.float64]  # (patterns of the widest node,) v . theta
+    quad: NDArray[np.float64]  # (patterns of the widest node,) v' M^+ v
 
 
-def per_pattern(graph: CausalGraph, listing: Listing, links: LinkArrays, frontier: Frontier) -> PerPattern:
+def per_pattern(listing: Listing, links: LinkArrays, frontier: Frontier) -> PerPattern:
     """The oracle for the actions of a list."""
-    widest, states = int(np.diff(graph.arrays.parent_ptr).max(initial=1)), int(frontier.state_ptr[-1])
+    patterns, states = frontier.table_ptr, int(frontier.state_ptr[-1])
     columns = columns_for(len(listing.values), states)
-    return PerPattern(
-        listing,
-        links,
-        frontier,
-        np.zeros(int(frontier.table_ptr[-1])),
-        np.zeros((states, columns)),
-        np.full((len(listing.order), columns), math.nan),
-        np.zeros(columns),
-        np.zeros(max(widest, 1)),
-        np.zeros(max(widest, 1)),
-    )
-
-
-@inlined
-def optimistic_probability(links: Any, v: int, lin: float, quad: float, rho: float) -> float:
-    """min(1, f(lin + rho sqrt(quad))), not below 0."""
-    return min(max(link_value(links, v, lin + rho * math.sqrt(max(quad, 0.0))), 0.0), 1.0)
-
-
-@kernel
-def fill_table(layout: Any, links: Any, plan: Any, theta: Any, inverse: Any, rho: float, v: int, depth: int) -> None:
-    """g_v for every pattern, in Gray-code order: flipping one parent updates A row in O(d)."""
-    start, at = layout.ptr[v], layout.square[v]
-    d = layout.ptr[v + 1] - start
-    first = 1 if d > 0 and layout.parent[start] == 0 else 0
-    lin = quad = 0.0
-    for j in range(d):
-        plan.row[j] = 0.0
-        plan.along[j] = inverse[at + j * d] if first else 0.0  # A e_0
-    if first:
-        plan.row[0] = 1.0
-        lin, quad = theta[start], inverse[at]
-    base, gray = plan.frontier.table_ptr[depth], 0
-    plan.table[base] = optimistic_probability(links, v, lin, quad, rho)
-    for step in range(1, plan.frontier.table_ptr[depth + 1] - base):
-        bit = 0
-        while not (step >> bit) & 1:
-            bit += 1
-        j = bit + first
-        sign = 1.0 - 2.0 * plan.row[j]
-        lin += sign * theta[start + j]
-        quad += 2.0 * sign * plan.along[j] + inverse[at + j * d + j]
-        for i in range(d):
-            plan.along[i] += sign * inverse[at + i * d + j]
-        plan.row[j] += sign
-        gray ^= 1 << bit
-        plan.table[base + gray] = optimistic_probability(links, v, lin, quad, rho)
+    known = np.full((len(listing.order), columns), math.nan)
+    lin, quad = np.zeros((2, int(np.diff(patterns).max(initial=1))))
+    table, weight, total = np.zeros(int(patterns[-1])), np.zeros((states, columns)), np.zeros(columns)
+    return PerPattern(listing, links, frontier, table, weight, known, total, lin, quad)
 
 
 @inlined
@@ -118,10 +73,25 @@ def score_exactly(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> N
 
 @prepare.of(PerPattern)
 def fill_tables_of_bounds(plan: Any, layout: Any, state: Any, rho: Any) -> None:
-    """g of every node, pattern by pattern."""
+    """g of every node: v . theta and v' M^+ v of a pattern follow from those of the pattern without its last parent."""
+    theta, inverse, lin, quad = state.theta, state.stats.inverse, plan.lin, plan.quad
     for depth in range(len(plan.listing.order)):
-        v = plan.listing.order[depth]
-        fill_table(layout, plan.links, plan, state.theta, state.stats.inverse, rho[v], v, depth)
+        v, base = plan.listing.order[depth], plan.frontier.table_ptr[depth]
+        start, at, patterns = layout.ptr[v], layout.square[v], plan.frontier.table_ptr[depth + 1] - base
+        d = layout.ptr[v + 1] - start
+        first = 1 if d > 0 and layout.parent[start] == 0 else 0
+        lin[0], quad[0] = (theta[start], inverse[at]) if first else (0.0, 0.0)
+        for j in range(first, d):
+            half, row = 1 << (j - first), at + j * d
+            for rest in range(half):
+                cross = inverse[row] if first else 0.0
+                for i in range(first, j):
+                    cross += inverse[row + i] * ((rest >> (i - first)) & 1)
+                lin[half + rest] = lin[rest] + theta[start + j]
+                quad[half + rest] = quad[rest] + inverse[row + j] + 2.0 * cross
+        for k in range(patterns):
+            p = link_value(plan.links, v, lin[k] + rho[v] * math.sqrt(max(quad[k], 0.0)))
+            plan.table[base + k] = min(max(p, 0.0), 1.0)
 
 
 @score.of(PerPattern)

@@ -11,9 +11,11 @@ never lowers E[Y] (paper, Appendix G), and E[Y] of a linear model is submodular.
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
@@ -24,14 +26,13 @@ from dobandit.checks import is_whole, shown, whole_number
 from dobandit.errors import DobanditWarning, InferenceError, InterventionError, closest, listed
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
-from dobandit.oracle.actions import Action, Allowed
-from dobandit.oracle.exhaustive import best_by_enumeration
+from dobandit.model.inference import linear_means, target_value
+from dobandit.oracle.actions import MANY, Action, Allowed
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 
 if TYPE_CHECKING:
     from dobandit.oracle.greedy import Steps
-    from dobandit.oracle.objectives import Objective
-    from dobandit.oracle.options import Options
+    from dobandit.oracle.objectives import Objective, Options
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class OracleResult:
 _FEW_SETS = 2_000  # looked at one by one before Numba is loaded
 _SEARCH_MEMORY = 40_000_000  # candidates x depths that branch and bound may hold; also actions x variables of a list
 SETS_BY_INFERENCE = 20_000
+MOST_SETS = 1_000_000  # looked at one by one where that was asked for
 TOLERANCE = 1e-12  # a bound this close to a value proves it
 
 
@@ -155,7 +157,7 @@ class Task:
         from dobandit.oracle.branch_and_bound import search_options
         from dobandit.oracle.greedy import greedy
         from dobandit.oracle.linear_gains import LinearGains
-        from dobandit.oracle.options import Options
+        from dobandit.oracle.objectives import Options
 
         wanted = min(self.top, self.allowed.count())
         if wanted * self.allowed.most > _SEARCH_MEMORY:
@@ -186,8 +188,7 @@ class Task:
     def greedy(self) -> Answer:
         """Step by step: with its factor where E[Y] is submodular, else with a bound that holds whatever the effects."""
         from dobandit.oracle.greedy import proved_factor
-        from dobandit.oracle.objectives import fresh_value, objective_of
-        from dobandit.oracle.options import Options
+        from dobandit.oracle.objectives import Options, fresh_value, objective_of
 
         options = Options(self.allowed)
         steps = self._steps(objective_of(self.model, options), options, self.limits)
@@ -312,3 +313,55 @@ def _check_values(model: CausalModel, rules: Rules) -> None:
                 f"variables of a binary model are set to 0 or 1, but the levers set {name!r} to {odd[0]:g}. "
                 "Give 0 and 1 only, or a continuous model, whose variables are numbers from 0 to 1."
             )
+
+
+def best_by_enumeration(
+    model: CausalModel, allowed: Allowed, wanted: int, limits: Limits
+) -> tuple[list[tuple[Action, float]], bool, int]:
+    """(the best actions with their values, best first, of equals the first; whether all were looked at, with exact
+    values; how many were). Where a limit stops the search, those found so far, at least one."""
+    count = allowed.count()
+    if count > MOST_SETS:
+        raise InferenceError(
+            f"there are {count:,}{' or more' if count == MANY else ''} sets of {len(allowed.candidates)} variables; "
+            f"all of them are looked at only up to {MOST_SETS:,}. Lower the budget, make fewer variables controllable, "
+            "or use another oracle."
+        )
+    value_of = valuation(model)
+    proved, looked = True, 0
+    best: list[tuple[float, int, Action, float]] = []
+    for action in worth_looking_at(allowed):
+        if best and limits.reached(looked):
+            proved = False
+            break
+        value, exact = value_of(action)
+        proved = proved and exact
+        entry = (round(value, 12), -looked, action, value)
+        looked += 1
+        if len(best) < wanted:
+            heapq.heappush(best, entry)
+        else:
+            heapq.heappushpop(best, entry)
+    return [(action, value) for _, _, action, value in sorted(best, reverse=True)], proved, looked
+
+
+def worth_looking_at(allowed: Allowed) -> Iterator[Action]:
+    """Every allowed action; where the rules say that smaller ones do not count, those to which nothing can be added."""
+    if allowed.rules.smaller is False and not allowed.budget_alone:
+        return (action for action in allowed.every() if not allowed.can_grow(action))
+    return allowed.every()
+
+
+def valuation(model: CausalModel) -> Callable[[Action], tuple[float, bool]]:
+    """E[Y] of an action, and whether it is exact."""
+    free = np.full(len(model.graph) + 1, np.nan)
+    free[0] = 1.0
+    target = model.graph.arrays.target
+
+    def linear(action: Action) -> tuple[float, bool]:
+        return min(max(float(linear_means(cast(WeightedModel, model), action.over(free))[target]), 0.0), 1.0), True
+
+    def by_inference(action: Action) -> tuple[float, bool]:
+        return target_value(model, action.named(model.graph))
+
+    return linear if model.is_linear else by_inference

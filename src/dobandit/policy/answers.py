@@ -105,7 +105,8 @@ class Recommendation(NamedTuple):
     nothing           the same of doing nothing
     uplift            what the action adds to doing nothing. Its interval is that of the difference, in which what both
                       share cancels
-    observed          what the rounds with exactly this action say by themselves; None: there are none
+    observed          what the rounds with exactly this action say by themselves, of those that were asked for or
+                      randomised: in others, what decided on the action may have moved the target; None: there are none
     probability_best  how likely it is to be the best allowed action, by draws from what the model believes
     expected_loss     by how much it falls short of the best allowed action on average over these draws
     gap               no other allowed action is better by more than this, with 95%, at every look

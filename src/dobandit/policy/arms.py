@@ -35,7 +35,17 @@ from dobandit.policy.engine import (
     copied,
     words_always,
 )
-from dobandit.policy.own_outcomes import numbered
+from dobandit.policy.own_outcomes import (
+    NO_CONTEXT,
+    columns_of,
+    expect_outcomes,
+    note_play,
+    note_rounds,
+    numbered,
+    outcomes_of,
+    own_outcomes,
+    widened,
+)
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, record
 from dobandit.policy.world import World, draw_round, see_context
@@ -49,36 +59,27 @@ class ArmsPlan(NamedTuple):
 
     kind: int
     parameter: float  # scale of UCB, epsilon of epsilon-greedy, c of KL-UCB
-    target: int
     ids: NDArray[np.int32]  # (arms, size)
     to: Array  # (arms, size)
     values: Array  # (arms,) scratch: the index of each arm
 
 
-class ArmsState(NamedTuple):
-    """plays and total: rounds and sum of Y by arm. clock: rounds told."""
-
-    plays: NDArray[np.int64]
-    total: Array
-    clock: NDArray[np.int64]
-
-
 @inlined
-def propose_arm(plan: Any, state: Any, uniforms: Any) -> int:
-    """The arm to play. An arm not yet played comes first for UCB and KL-UCB and counts as mean 1 for epsilon-greedy."""
-    kind, parameter, arms = plan.kind, plan.parameter, len(state.plays)  # read once: not again after each write
+def propose_arm(plan: Any, plays: Any, total: Any, t: int, uniforms: Any) -> int:
+    """The arm to play after t rounds; plays and total: rounds and sum of Y by arm. An arm not yet played comes first
+    for UCB and KL-UCB and counts as mean 1 for epsilon-greedy."""
+    kind, parameter, arms, values = plan.kind, plan.parameter, len(plays), plan.values  # not again after each write
     if kind == BY_FIXED:
         return 0
     if kind == BY_RANDOM:
         return min(int(uniforms[0] * arms), arms - 1)
     if kind == BY_EPSILON_GREEDY and uniforms[1] < parameter:
         return min(int(uniforms[2] * arms), arms - 1)
-    plays, total, values = state.plays, state.total, plan.values
     if kind == BY_EPSILON_GREEDY:
         for i in range(arms):
             values[i] = total[i] / plays[i] if plays[i] > 0 else 1.0
         return pick(values, uniforms[0])
-    log_t = math.log(state.clock[0] + 1.0)
+    log_t = math.log(t + 1.0)
     level = log_t + parameter * math.log(max(log_t, 1.0))
     for i in range(arms):
         values[i] = math.inf
@@ -89,33 +90,18 @@ def propose_arm(plan: Any, state: Any, uniforms: Any) -> int:
     return pick(values, uniforms[0])
 
 
-@inlined
-def update_arm(state: Any, arm: int, reward: float) -> None:
-    """Take a round in; a round without a reward, or with an action that is no arm (-1), only counts as time."""
-    state.clock[0] += 1
-    if arm >= 0 and not math.isnan(reward):
-        state.plays[arm] += 1
-        state.total[arm] += reward
-
-
 @kernel
-def update_arms(state: Any, arms: Any, rewards: Any, counts: Any) -> None:
-    """Rounds in their order, each as often as it counts."""
-    for t in range(len(arms)):
-        for _ in range(counts[t]):
-            update_arm(state, arms[t], rewards[t])
-
-
-@kernel
-def run_arms(plan: Any, state: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any) -> None:
+def run_arms(plan: Any, own: Any, clock: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any) -> None:
     """Propose, act, record, update."""
+    plays, total = own.plays[0, : len(plan.ids)], own.total[0, : len(plan.ids)]
     for t in range(len(world_draws)):
         pattern = see_context(world, world_draws[t]) if len(world.context) > 0 else 0
-        arm = propose_arm(plan, state, policy_draws[t])
+        arm = propose_arm(plan, plays, total, clock[0], policy_draws[t])
         draw_round(world, plan.ids[arm], plan.to[arm], world_draws[t])
-        reward = world.drawn[world.seen[plan.target]]
+        reward = world.drawn[world.seen[own.target]]
         record(tape, pattern, arm, tape.expected[pattern, arm], reward)
-        update_arm(state, arm, reward)
+        note_play(own, 0, arm, reward)
+        clock[0] += 1
 
 
 def possible_arms(problem: Problem, actions: Actions) -> list[int]:
@@ -143,14 +129,14 @@ class ArmsEngine(Engine):
         if prune:
             kept = possible_arms(problem, Actions(ids, to))
             ids, to = ids[kept], to[kept]
-        self.plan = ArmsPlan(kind, parameter, problem.graph.arrays.target, ids, to, np.zeros(len(ids)))
-        self.state = ArmsState(np.zeros(len(ids), dtype=np.int64), np.zeros(len(ids)), np.zeros(1, dtype=np.int64))
-        self._arm_of = numbered(self.actions())
-        self._others: dict[Action, tuple[int, float]] = {}  # actions told that are no arms: rounds and sum of Y
+        self.plan = ArmsPlan(kind, parameter, ids, to, np.zeros(len(ids)))
+        self.state = own_outcomes(NO_CONTEXT, problem.graph.arrays.target, self.actions())
+        self.clock = np.zeros(1, dtype=np.int64)  # rounds told
+        self._number = numbered(self.actions())  # and, behind the arms, actions told that are none
 
     @property
     def rounds(self) -> int:
-        return int(self.state.clock[0])
+        return int(self.clock[0])
 
     def actions(self) -> Actions:
         return Actions(self.plan.ids, self.plan.to)
@@ -158,22 +144,15 @@ class ArmsEngine(Engine):
     def copy(self) -> Self:
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin.state, twin._others = copied(self.state), dict(self._others)
+        twin.state, twin.clock, twin._number = copied(self.state), self.clock.copy(), dict(self._number)
         twin.plan = copied(self.plan, {id(ids): ids for ids in self.actions()})  # room to work things out in
         return twin
 
     # -- learning ------------------------------------------------------------------------------------------------
 
     def update(self, rounds: Rounds) -> None:
-        rewards = np.ascontiguousarray(rounds.values[:, self.plan.target])
-        actions = _actions_in(rounds)
-        arms = np.array([self._arm_of.get(action, -1) for action in actions], dtype=np.int64)
-        for i in np.flatnonzero((arms < 0) & ~np.isnan(rewards)).tolist():
-            plays, total = self._others.get(actions[i], (0, 0.0))
-            for _ in range(rounds.counts[i]):  # not times: that is another number in the last bit
-                total += float(rewards[i])
-            self._others[actions[i]] = plays + int(rounds.counts[i]), total
-        update_arms(self.state, arms, rewards, rounds.counts)
+        self.state = note_rounds(self.state, self._number, rounds, every=True)
+        self.clock[0] += rounds.counts.sum()
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
@@ -183,8 +162,8 @@ class ArmsEngine(Engine):
         return Choice(Actions(plan.ids, plan.to).row(index), value)
 
     def best(self, now: Situation) -> Choice:
-        plan, state = self.playable(now._replace(pending=()))
-        means = np.divide(state.total, state.plays, out=np.full(len(state.plays), -1.0), where=state.plays > 0)
+        plan, plays, total = self.playable(now._replace(pending=()))
+        means = np.divide(total, plays, out=np.full(len(plays), -1.0), where=plays > 0)
         index = int(np.argmax(means))
         return Choice(Actions(plan.ids, plan.to).row(index), float(means[index]) if means[index] >= 0 else math.nan)
 
@@ -203,75 +182,63 @@ class ArmsEngine(Engine):
         return kind in (BY_UCB, BY_KL_UCB) or (kind == BY_EPSILON_GREEDY and now.draws[1] >= self.plan.parameter)
 
     def _proposed(self, now: Situation) -> tuple[ArmsPlan, int]:
-        plan, state = self.playable(now)
-        return plan, int(propose_arm(plan, state, now.draws))
+        plan, plays, total = self.playable(now)
+        t = self.rounds + sum(one.size for one in now.pending)
+        return plan, int(propose_arm(plan, plays, total, t, now.draws))
 
-    def playable(self, now: Situation) -> tuple[ArmsPlan, ArmsState]:
-        """The arms that can be played now. Those under way count as played, with the mean that they have (with 1/2
-        where they have none)."""
-        plan, state = (self.plan, self.state) if now.available is None else self._available(now.available)
-        if not now.pending:
-            return plan, state
-        arm_of = self._arm_of if plan is self.plan else numbered(Actions(plan.ids, plan.to))
-        times: dict[int, int] = {}
-        for one in now.pending:
-            arm = arm_of.get(one.action, -1)
-            times[arm] = times.get(arm, 0) + one.size
-        state = copied(state)
-        state.clock[0] += sum(times.values())
-        for arm, count in times.items():
-            if arm >= 0:
-                state.total[arm] += count * (state.total[arm] / state.plays[arm] if state.plays[arm] else 0.5)
-                state.plays[arm] += count
-        return plan, state
+    def playable(self, now: Situation) -> tuple[ArmsPlan, Array, Array]:
+        """The arms that can be played now, with their rounds and sums of Y. Those under way count as played."""
+        plan, own, number = self.plan, self.state, self._number
+        if now.pending:
+            number = dict(number)
+            own = expect_outcomes(widened(own, number, [one.action for one in now.pending]), number, now.pending)
+        if now.available is None:
+            return plan, own.plays[0, : len(plan.ids)], own.total[0, : len(plan.ids)]
+        actions = self._available(now.available)
+        plan = plan._replace(ids=actions.ids, to=actions.values, values=np.zeros(len(actions.ids)))
+        return plan, *outcomes_of(own, columns_of(number, numbered(actions)), now.context)
 
-    def _available(self, available: tuple[int, ...]) -> tuple[ArmsPlan, ArmsState]:
+    def _available(self, available: tuple[int, ...]) -> Actions:
         """The arms of these variables; where there are none, the allowed actions of this round."""
-        plan, state = self.plan, self.state
-        usable = np.zeros(len(self.problem.graph) + 1, dtype=bool)
+        plan, usable = self.plan, np.zeros(len(self.problem.graph) + 1, dtype=bool)
         usable[[0, *available]] = True
         arms = np.flatnonzero(usable[plan.ids].all(axis=1))
         if len(arms) and not self.prune:  # what was dropped may be best where something cannot be set
-            some = plan._replace(ids=plan.ids[arms], to=plan.to[arms], values=np.zeros(len(arms)))
-            return some, state._replace(plays=state.plays[arms], total=state.total[arms])
+            return Actions(plan.ids[arms], plan.to[arms])
         if plan.kind == BY_FIXED:
             names = list(self.actions().row(0).named(self.problem.graph))
             raise InterventionError(f"{listed(names)} is always set, but not all of it is available. Wait until it is.")
-        actions = self.problem.allowed(available, relevant=False).rows()
-        told = [self._told_of(action) for action in numbered(actions)]
-        plays, total = np.array([n for n, _ in told], dtype=np.int64), np.array([y for _, y in told])
-        there = plan._replace(ids=actions.ids, to=actions.values, values=np.zeros(len(told)))
-        return there, state._replace(plays=plays, total=total)
-
-    def _told_of(self, action: Action) -> tuple[int, float]:
-        """(rounds, sum of Y) of an action, arm or not."""
-        arm = self._arm_of.get(action, -1)
-        if arm >= 0:
-            return int(self.state.plays[arm]), float(self.state.total[arm])
-        return self._others.get(action, (0, 0.0))
+        return self.problem.allowed(available, relevant=False).rows()
 
     # -- answers and simulation ----------------------------------------------------------------------------------
 
     def predict(self, action: Action, context: Array) -> Estimate:
         """The mean of the arm's own rounds, with a confidence sequence; 1/2 where there are none."""
-        plays, total = self._told_of(action)
+        (plays, total), *_ = self._told_of([action], context)
         if not plays:
             return Estimate(0.5, 0.0, 1.0)
         mean = min(max(total / plays, 0.0), 1.0)
-        return Estimate(mean, *beta_binomial(mean, plays, self.delta))
+        return Estimate(mean, *beta_binomial(mean, int(plays), self.delta))
+
+    def _told_of(self, actions: Sequence[Action], context: Array) -> list[tuple[float, float]]:
+        """(rounds, sum of Y) of each action."""
+        told = outcomes_of(self.state, columns_of(self._number, actions), context)
+        return list(zip(*(part.tolist() for part in told), strict=True))
 
     def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
         """By the standard error of the difference of two means, where both arms were played a handful of times."""
         told = super().contrast(action, others, context)
-        mine, theirs = self._told_of(action), [self._told_of(other) for other in others]
+        mine, *theirs = self._told_of([action, *others], context)
         for i, their in enumerate(theirs):
             if min(mine[0], their[0]) >= HANDFUL:
-                half = asymptotic_reach(mine[0] + their[0]) * math.hypot(standard_error(*mine), standard_error(*their))
-                told.low[i], told.high[i] = told.value[i] - half, told.value[i] + half
+                half = asymptotic_reach(int(mine[0] + their[0])) * math.hypot(
+                    standard_error(*mine), standard_error(*their)
+                )
+                told.low[i], told.high[i], told.half[i] = told.value[i] - half, told.value[i] + half, half
         return told
 
     def rivals(self, now: Situation) -> list[Action]:
-        plan, _ = self.playable(now._replace(pending=()))
+        plan, *_ = self.playable(now._replace(pending=()))
         return list(numbered(Actions(plan.ids, plan.to)))
 
     @property
@@ -279,21 +246,7 @@ class ArmsEngine(Engine):
         return words_always(self.delta)
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
-        run_arms(self.plan, self.state, world.arrays, recorder.tape, draws.world, draws.policy)
-
-
-def _actions_in(rounds: Rounds) -> list[Action]:
-    """What each round set. A long log repeats a few actions, and each of them is read once."""
-    told = np.where(rounds.was_set, rounds.values, np.nan)
-    text, size, read = told.tobytes(), told.itemsize * told.shape[1], dict[bytes, Action]()
-    actions = []
-    for i, start in enumerate(range(0, len(text), size)):
-        key = text[start : start + size]
-        if key not in read:
-            ids = np.flatnonzero(rounds.was_set[i]).tolist()
-            read[key] = Action(tuple(ids), tuple(rounds.values[i, ids].tolist()))
-        actions.append(read[key])
-    return actions
+        run_arms(self.plan, self.state, self.clock, world.arrays, recorder.tape, draws.world, draws.policy)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 class NodeBelief(NamedTuple):
     """A node's weights and how well they are known: {theta: ||theta - estimate||_M <= radius}.
 
-    parents  ids, 0 for the constant; below 0: whether that variable was set (`policy.revision`)
+    parents  ids, 0 for the constant; below 0: whether that variable was set (`policy.revising`)
     theta    the weights: of the curve where one was promised, else of the straight line
     gram     M (d, d), the sums of rows;  inverse: M^+, or the covariance of the curve's weights
     null     the projector on the directions that no row has shown, a prior being none

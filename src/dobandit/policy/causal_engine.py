@@ -16,7 +16,7 @@ from dobandit.estimation.estimators import rows_with_room, weighted_squares
 from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
 from dobandit.estimation.statistics import layout_of
 from dobandit.model.links import auto, identity
-from dobandit.oracle.actions import NOTHING, Action, Actions
+from dobandit.oracle.actions import NOTHING, Action, Actions, actions_of
 from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
 from dobandit.oracle.joint_pattern import joint_pattern
@@ -26,6 +26,7 @@ from dobandit.oracle.mean_field import mean_field
 from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_intervals
 from dobandit.policy.engine import (
     HANDFUL,
+    MOST_RIVALS,
     WORDS_ONCE,
     WORDS_PRACTICAL,
     Array,
@@ -40,7 +41,6 @@ from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.model_rounds import score_actions
 from dobandit.policy.moments import Moments, SingleAction
 from dobandit.policy.oracles import listed
-from dobandit.policy.pending import expect_round
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
@@ -133,12 +133,29 @@ class CausalEngine(RevisingEngine):
         return self._estimate(self._single.moments(self.state, action, context), action, context)
 
     def predict_many(self, actions: Actions, context: NDArray[np.float64]) -> Predictions:
-        """What `predict` says of each of many actions."""
-        told = [self.predict(actions.row(i), context) for i in range(len(actions.ids))]
-        return Predictions(actions, *np.array(told).reshape(-1, 3).T)
+        """What `predict` says of each of many actions, to rounding; where they are thousands, in one pass."""
+        rows, known = [actions.row(i) for i in range(len(actions.ids))], self.believed.known(context)
+        told = self._single.moments_of_many(self.state, rows, known) if len(rows) > MOST_RIVALS else None
+        if told is None:
+            return Predictions(actions, *np.array([self.predict(row, context) for row in rows]).reshape(-1, 3).T)
+        value, sd, seen = told
+        half, few = self.reach * sd, seen < HANDFUL
+        low, high = np.clip(value - half, 0.0, 1.0), np.clip(value + half, 0.0, 1.0)
+        least, most = self._proved_ends(actions, known) if few.any() else (low, high)
+        low, high = np.where(few, np.minimum(low, least), low), np.where(few, np.maximum(high, most), high)
+        return Predictions(actions, np.clip(value, 0.0, 1.0), low, high)
+
+    def _proved_ends(self, actions: Actions, context: Array) -> tuple[Array, Array]:
+        """Of many actions at once."""
+        if self.anytime is None:
+            return np.zeros(len(actions.ids)), np.ones(len(actions.ids))
+        bounds = self.anytime.bounds(self.state, actions, context, self.delta)
+        place = {bounds.actions.row(i): i for i in range(len(bounds.low))}  # it has an order of its own
+        order = [place[actions.row(i)] for i in range(len(actions.ids))]
+        return bounds.low[order], bounds.high[order]
 
     def _estimate(self, told: Moments, action: Action, context: Array) -> Estimate:
-        half = self.reach * told.sd if told.sd else 0.0
+        half = self.reach * told.sd
         value, low, high = (min(max(end, 0.0), 1.0) for end in (told.value, told.value - half, told.value + half))
         if told.rows < HANDFUL:
             least, most = self._proved_interval(action, context)
@@ -147,6 +164,10 @@ class CausalEngine(RevisingEngine):
 
     def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
         context = self.believed.known(context)
+        if len(others) > MOST_RIVALS:
+            many = self._single.moments_of_many(self.state, others, context, less=action)
+            if many is not None:
+                return self._contrast_of_many(action, others, context, *many)
         mine = self._single.moments(self.state, action, context)
         theirs = [self._single.moments(self.state, other, context) for other in others]
         value = np.array([told.value - mine.value for told in theirs])
@@ -154,18 +175,31 @@ class CausalEngine(RevisingEngine):
             spread = self._posterior.spread_of_differences(self.state, action, others, context)
         else:
             spread = np.array([math.hypot(told.sd, mine.sd) for told in theirs])
-        half = np.where(spread > 0.0, self.reach * spread, 0.0)
+        half = self.reach * spread
         low, high = np.maximum(value - half, -1.0), np.minimum(value + half, 1.0)
         for i, (other, told) in enumerate(zip(others, theirs, strict=True)):
             if other != action and min(told.rows, mine.rows) < HANDFUL:
                 least, most = self._proved_difference(other, action, context)
                 low[i], high[i] = min(low[i], least), max(high[i], most)
-        return Contrast(value, low, high)
+        return Contrast(value, low, high, half)
+
+    def _contrast_of_many(
+        self, action: Action, others: Sequence[Action], context: Array, value: Array, sd: Array, rows: Array
+    ) -> Contrast:
+        half, few = self.reach * sd, rows < HANDFUL
+        low, high = np.maximum(value - half, -1.0), np.minimum(value + half, 1.0)
+        if few.any():
+            mine = self._proved_interval(action, context)
+            least, most = self._proved_ends(actions_of(others), context)
+            same = np.array([other == action for other in others])
+            low = np.where(few & ~same, np.minimum(low, least - mine.high), low)
+            high = np.where(few & ~same, np.maximum(high, most - mine.low), high)
+        return Contrast(value, low, high, half)
 
     @property
     def reach(self) -> float:
         """How many standard errors an interval reaches."""
-        return Z95 if self.looks == "once" else asymptotic_reach(self.rounds)
+        return Z95 if self.looks == "once" else asymptotic_reach(max(self.rounds, 1))
 
     def _proved_interval(self, action: Action, context: Array) -> Interval:
         if self.anytime is None:
@@ -224,19 +258,8 @@ class CausalEngine(RevisingEngine):
 
     def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
         """A batch of very many teaches what a few dozen would, as far as choosing goes: nearly all there is to know."""
-        plan = self.plan
-        state, _ = rows_with_room(plan.estimator, plan.layout, state)
-        means, row = np.ones(len(plan.rho)), np.zeros(len(state.stats.row))
-        squares, varies = self.state.stats.theta, not self.problem.continuous
-        for _ in range(min(size, _MOST_EXPECTED)):
-            expect_round(plan.estimator, plan.layout, self._order, state, squares, fixed, was_set, means, row, varies)
-        return state
-
-    @cached_property
-    def _order(self) -> NDArray[np.int64]:
-        """Ids of all nodes, causes first."""
-        graph = self.believed.graph
-        return np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
+        state, _ = rows_with_room(self.plan.estimator, self.plan.layout, state)
+        return super()._expect(state, fixed, was_set, min(size, _MOST_EXPECTED))
 
     @cached_property
     def _single(self) -> SingleAction:

@@ -62,11 +62,15 @@ class Estimate(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """By how much each of some actions is ahead of one, a row each: the estimate and the ends of its interval."""
+    """By how much each of some actions is ahead of one, a row each: the estimate and the ends of its interval.
+
+    half  how far the interval would reach if it were not widened where only a handful of rows bear on it
+    """
 
     value: Array
     low: Array
     high: Array
+    half: Array
 
 
 class Guaranteed(NamedTuple):
@@ -181,6 +185,7 @@ class Engine(ABC):
     draws             how many random numbers `choose` needs in a round; it has no others
     trusts_intervals  whether `choose` goes by intervals that may be wider after rows without an order
     watches_graph     whether it counts what the rounds say against the graph (`findings`)
+    keeps_outcomes    whether it keeps what each action brought by itself besides a model (`update_history`)
     delta             with what probability what is `guaranteed` is wrong at some round
     looks             "every": intervals hold at every look, as in an experiment; "once": at the one look that a table
                       of rows gets
@@ -202,6 +207,7 @@ class Engine(ABC):
     draws: int = UNIFORMS
     trusts_intervals: bool = False
     watches_graph: bool = False
+    keeps_outcomes: bool = False
     delta: float = 0.05
     looks: str = "every"
     bonus_words: str = ""
@@ -264,6 +270,18 @@ class Engine(ABC):
         for part in batches(sizes):
             self.update_unordered(rounds.part(part))
 
+    def update_history(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
+        """Learn from rounds in which neither a policy nor chance decided on the action: what did may have moved the
+        target, too, so that what came of them is not what the action brings by itself.
+
+        sizes  as in `update_batches`; None: single rounds in their order
+
+        Only engines with `keeps_outcomes` are told so. Default: as of all rounds."""
+        if sizes is None:
+            self.update(rounds)
+        else:
+            self.update_batches(rounds, sizes)
+
     @property
     def weighs_by_order(self) -> bool:
         """Whether a round weighs by what was predicted before it, so that the order of rounds matters."""
@@ -292,7 +310,8 @@ class Engine(ABC):
         intervals of `predict`. Engines that know what two actions share override this: that cancels."""
         mine, theirs = self.predict(action, context), [self.predict(other, context) for other in others]
         value, low, high = np.array(theirs).reshape(-1, 3).T
-        return Contrast(value - mine.value, low - mine.high, high - mine.low)
+        ahead = value - mine.value
+        return Contrast(ahead, low - mine.high, high - mine.low, high - mine.low - ahead)
 
     def rivals(self, now: Situation) -> Sequence[Action]:
         """The actions among which a better one may be; default: all that are allowed; where these are too many, those
@@ -319,7 +338,10 @@ class Engine(ABC):
         room = within - told.value
         if np.isnan(told.value).any() or (room <= 0.0).any() or not self.rounds:
             return None
-        times = float(np.max((told.high - told.value) / room)) ** 2
+        wide = (told.high > within) & (told.high > told.value + told.half + 1e-9)
+        if wide.any():  # hardly a row bears on it: who knows when one will
+            return None
+        times = float(np.max(told.half / room)) ** 2
         return max(math.ceil((times - 1.0) * self.rounds), 0)
 
     def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:

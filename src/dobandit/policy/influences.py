@@ -9,6 +9,7 @@ influence: where most of it is on cells that were never seen, next to none, howe
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,39 +32,55 @@ class Influences(NamedTuple):
 
 
 def influences_of(frontier: Frontier, p: Array, held: Array) -> Influences:
-    """By a pass forwards and one backwards, for all actions at once.
+    """By a pass forwards and one backwards for each action.
 
     held  (actions, depths) what each node is set to; NaN: free
     """
-    count, depths = held.shape
-    there, value = np.zeros((2, count, int(frontier.state_ptr[-1])))
-    influence, visits = np.zeros((2, count, int(frontier.table_ptr[-1])))
-    there[:, 0] = 1.0
-    parts = [slice(*frontier.state_ptr[depth : depth + 2]) for depth in range(depths)]
-    cells = [frontier.table_ptr[depth] + frontier.pattern[parts[depth]] for depth in range(depths)]
-    free = np.isnan(held)
-    for depth, (part, cell) in enumerate(zip(parts, cells, strict=True)):
-        _add(visits, cell, there[:, part] * free[:, [depth]])
-        if depth < depths - 1:
-            one = np.where(free[:, [depth]], p[cell], held[:, [depth]])
-            _add(there, part.stop + frontier.next_one[part], there[:, part] * one)
-            _add(there, part.stop + frontier.next_zero[part], there[:, part] * (1.0 - one))
-    for depth in range(depths - 1, -1, -1):
-        part, cell = parts[depth], cells[depth]
-        if depth == depths - 1:
-            if_one, if_zero = np.ones((count, len(cell))), np.zeros((count, len(cell)))
-        else:
-            if_one = value[:, part.stop + frontier.next_one[part]]
-            if_zero = value[:, part.stop + frontier.next_zero[part]]
-        one = np.where(free[:, [depth]], p[cell], held[:, [depth]])
-        value[:, part] = one * if_one + (1.0 - one) * if_zero
-        _add(influence, cell, there[:, part] * (if_one - if_zero) * free[:, [depth]])
-    return Influences(value[:, 0], influence, visits)
+    count, cells = len(held), int(frontier.table_ptr[-1])
+    value, (influence, visits) = np.zeros(count), np.zeros((2, count, cells))
+    there, worth = np.zeros((2, int(frontier.state_ptr[-1])))
+    walk_cells(frontier, p, held, there, worth, value, influence, visits)
+    return Influences(value, influence, visits)
 
 
-def _add(sums: Array, at: NDArray[np.int64], what: Array) -> None:
-    """sums[:, at[k]] += what[:, k], also where an index comes again."""
-    np.add.at(sums.T, at, what.T)
+@kernel
+def walk_cells(
+    frontier: Any, p: Any, held: Any, there: Any, worth: Any, value: Any, influence: Any, visits: Any
+) -> None:
+    """there: how likely a state is reached; below 0: never, for what is held, and it is passed over.  worth: E[Y] from
+    there on."""
+    depths = held.shape[1]
+    for i in range(len(held)):
+        there[:] = -1.0
+        there[0] = 1.0
+        for depth in range(depths):
+            after, base, known = frontier.state_ptr[depth + 1], frontier.table_ptr[depth], held[i, depth]
+            free = math.isnan(known)
+            for s in range(frontier.state_ptr[depth], after):
+                if there[s] < 0.0:
+                    continue
+                cell = base + frontier.pattern[s]
+                q = p[cell] if free else known
+                visits[i, cell] += there[s] if free else 0.0
+                if depth < depths - 1 and (free or known > 0.0):
+                    one = after + frontier.next_one[s]
+                    there[one] = max(there[one], 0.0) + there[s] * q
+                if depth < depths - 1 and (free or known < 1.0):
+                    zero = after + frontier.next_zero[s]
+                    there[zero] = max(there[zero], 0.0) + there[s] * (1.0 - q)
+        for depth in range(depths - 1, -1, -1):
+            after, base, known = frontier.state_ptr[depth + 1], frontier.table_ptr[depth], held[i, depth]
+            free = math.isnan(known)
+            for s in range(frontier.state_ptr[depth], after):
+                if there[s] < 0.0:
+                    continue
+                cell = base + frontier.pattern[s]
+                q = p[cell] if free else known
+                if_one = 1.0 if depth == depths - 1 else worth[after + frontier.next_one[s]]
+                if_zero = 0.0 if depth == depths - 1 else worth[after + frontier.next_zero[s]]
+                worth[s] = q * if_one + (1.0 - q) * if_zero
+                influence[i, cell] += there[s] * (if_one - if_zero) if free else 0.0
+        value[i] = worth[0]
 
 
 def bearing_rows(table_ptr: NDArray[np.int64], influence: Array, seen: Array) -> Array:

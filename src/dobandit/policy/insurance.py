@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.kl import kl_upper
 from dobandit.oracle.listing import IDLE, Listing, pick, propose, score
-from dobandit.policy.own_outcomes import OwnOutcomes, own_outcomes, pattern_of
+from dobandit.policy.own_outcomes import NOT_KEPT, OwnOutcomes, own_outcomes, pattern_of
 
 OFF, SPREAD, SHARE, REACH = 0.05, 0.2, 1.0, 0.5
 _LEAST = 0.02  # what the model says of Y counts as at least this far from 0 and 1
@@ -43,8 +43,13 @@ class Insured(NamedTuple):
 
 def insured(joint: Any, context: NDArray[np.int32], target: int, nodes: int) -> Insured:
     """The oracle around another, before any round."""
-    count = len(joint.listing.values)
-    return Insured(joint.listing, joint, own_outcomes(context, target, count), np.zeros(count), np.zeros(nodes))
+    own = own_outcomes(context, target, joint.listing.actions)
+    return Insured(joint.listing, joint, own, np.zeros(len(own.sets)), np.zeros(nodes))
+
+
+def own_of(oracle: Any) -> OwnOutcomes:
+    """The outcomes that compiled rounds note down; none for an oracle that is not insured."""
+    return oracle.own if isinstance(oracle, Insured) else NOT_KEPT
 
 
 @inlined

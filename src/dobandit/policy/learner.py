@@ -147,15 +147,15 @@ class Learner:
         """
         self.take(one_round(*self._checked(action, observation)))
 
-    def take(self, rounds: Rounds) -> None:
+    def take(self, rounds: Rounds, *, history: bool = False) -> None:
         """Take in rounds in ids, as engines do. A model learns nothing from rounds in which a variable that is always
-        set was not, or one that counts as hidden was."""
+        set was not, or one that counts as hidden was. history: neither an engine nor chance decided on the actions."""
         if self.problem.selective and self.keeps_model:
             rounds = rounds.part(self.problem.teaches(rounds.was_set))
         if len(rounds.counts):
-            self.engine.update(rounds)
+            (self.engine.update_history if history else self.engine.update)(rounds)
 
-    def take_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
+    def take_batches(self, rounds: Rounds, sizes: NDArray[np.int64], *, history: bool = False) -> None:
         """`take` of batches one after another, each without an order: the first has the first sizes[0] rows."""
         if self.problem.selective and self.keeps_model:
             kept = self.problem.teaches(rounds.was_set)
@@ -163,7 +163,7 @@ class Learner:
             rounds, sizes = rounds.part(kept), np.bincount(which, minlength=len(sizes))
         sizes = sizes[sizes > 0]
         if len(sizes):
-            self.engine.update_batches(rounds, sizes)
+            (self.engine.update_history if history else self.engine.update_batches)(rounds, sizes)
 
     def copy(self) -> Learner:
         """One that knows the same, and learns by itself from now on."""
@@ -258,7 +258,7 @@ class Learner:
         return NodeEstimate(parents, bias, node.rows, node.status, node.radius, node.form)
 
     def _cause(self, v: int) -> str:
-        """The name of a cause; below 0: that a variable was set (`policy.revision`)."""
+        """The name of a cause; below 0: that a variable was set (`policy.revising`)."""
         return self.graph.nodes[v - 1] if v > 0 else f"{self.graph.nodes[-v - 1]} was set"
 
     @property

@@ -14,7 +14,7 @@ from dobandit.estimation.kl import kl_level, kl_lower, kl_upper
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.listing import pick
 from dobandit.policy.answer_words import BY_COIN, checked_answer, words_of_two
-from dobandit.policy.arms import BY_UCB, ArmsEngine, update_arm
+from dobandit.policy.arms import BY_UCB, ArmsEngine
 from dobandit.policy.base import Policy, require_bool
 from dobandit.policy.engine import (
     Array,
@@ -28,7 +28,7 @@ from dobandit.policy.engine import (
     Situation,
     words_always,
 )
-from dobandit.policy.own_outcomes import numbered
+from dobandit.policy.own_outcomes import note_play, numbered
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder
 from dobandit.policy.world import World, act
@@ -100,16 +100,17 @@ def stand_arms(plays: Any, total: Any, arms: int, delta: float, best: int, upper
 
 
 @kernel
-def search_arms(plan: Any, state: Any, world: Any, delta: float, within: float, draws: Any, policy_draws: Any) -> int:
+def search_arms(plan: Any, own: Any, world: Any, delta: float, within: float, draws: Any, policy_draws: Any) -> int:
     """Rounds until the answer is known; -1: not within these."""
-    arms = len(state.plays)
+    arms = len(plan.ids)
+    plays, total = own.plays[0, :arms], own.total[0, :arms]
     for t in range(len(draws)):
-        best, rival, gap = stand_arms(state.plays, state.total, arms, delta, -1, plan.values, policy_draws[t, 0])
+        best, rival, gap = stand_arms(plays, total, arms, delta, -1, plan.values, policy_draws[t, 0])
         if gap <= within:
             return t
         arm = rival if policy_draws[t, 1] < 0.5 else best
         act(world, plan.ids[arm], plan.to[arm], draws[t])
-        update_arm(state, arm, world.values[plan.target])
+        note_play(own, 0, arm, world.values[own.target])
     return -1
 
 
@@ -136,11 +137,10 @@ class LUCBEngine(ArmsEngine):
         )
 
     def _standing(self, now: Situation, action: Action | None = None) -> tuple[Actions, int, int, float]:
-        plan, state = self.playable(now)
+        plan, plays, total = self.playable(now)
         actions = Actions(plan.ids, plan.to)
         best = -1 if action is None else numbered(actions)[action]
-        arms = len(self.state.plays)
-        found = stand_arms(state.plays, state.total, arms, self.delta, best, plan.values, now.draws[0])
+        found = stand_arms(plays, total, len(self.plan.ids), self.delta, best, plan.values, now.draws[0])
         return actions, int(found[0]), int(found[1]), float(found[2])
 
     # -- answers and simulation ----------------------------------------------------------------------------------
@@ -153,20 +153,24 @@ class LUCBEngine(ArmsEngine):
     def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:
         """The gap alone; None with a context, over which an arm's mean is taken."""
         now = now._replace(pending=())
-        plan, _ = self.playable(now)
+        plan, *_ = self.playable(now)
         playable = numbered(Actions(plan.ids, plan.to))
-        if self.problem.graph.context or action not in playable or not playable.keys() <= self._arm_of.keys():
+        if (
+            self.problem.graph.context
+            or action not in playable
+            or not playable.keys() <= numbered(self.actions()).keys()
+        ):
             return None
         gap = self._standing(now._replace(draws=np.zeros(self.draws)), action)[3]
         return Guaranteed(Interval(*self.predict(action, now.context)[1:]), None, None, gap)
 
     def predict(self, action: Action, context: Array) -> Estimate:
         """The mean of the arm's own rounds; the interval holds at every round, both ends of all arms together."""
-        arm = self._arm_of.get(action, -1)
-        if arm < 0 or not self.state.plays[arm]:
+        arms, arm = len(self.plan.ids), self._number.get(action, -1)
+        if not 0 <= arm < arms or not self.state.plays[0, arm]:
             return super().predict(action, context)
-        plays = float(self.state.plays[arm])
-        mean, level = self.state.total[arm] / plays, kl_level(plays, len(self.state.plays), self.delta / 2)
+        plays = float(self.state.plays[0, arm])
+        mean, level = self.state.total[0, arm] / plays, kl_level(plays, arms, self.delta / 2)
         return Estimate(float(mean), float(kl_lower(mean, plays, level)), float(kl_upper(mean, plays, level)))
 
     @property
@@ -180,4 +184,5 @@ class LUCBEngine(ArmsEngine):
         if self.problem.graph.context:
             return None
         found = search_arms(self.plan, self.state, world.arrays, self.delta, within, draws.world, draws.policy)
+        self.clock[0] += found if found >= 0 else len(draws.world)
         return int(found) if found >= 0 else None

@@ -39,18 +39,17 @@ from dobandit.policy.engine import (
     copied,
     without_helpers,
 )
+from dobandit.policy.insurance import own_of
 from dobandit.policy.intervals import target_interval
 from dobandit.policy.model_rounds import (
-    Linking,
     ModelPlan,
     learn_batches,
     learn_rounds,
-    linking,
     propose_action,
     run_rounds,
     score_actions,
 )
-from dobandit.policy.pending import expect
+from dobandit.policy.pending import expect_round
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, Tape
 from dobandit.policy.region import initialising, words_of
@@ -96,7 +95,6 @@ class ModelEngine(Engine):
         )
         self._plans: dict[tuple[int, ...], ModelPlan] = {}
         self._expected: tuple[int, tuple[Pending, ...], State | None] = (0, (), None)
-        self._links: Linking | None = None
 
     @property
     def rounds(self) -> int:
@@ -287,12 +285,12 @@ class ModelEngine(Engine):
 
     def _expect(self, state: State, fixed: Array, was_set: NDArray[np.bool_], size: int) -> State:
         """Take in what so many rounds of an action are expected to teach."""
-        plan, problem = self.plan, self.problem
-        means, row = np.ones(len(plan.rho)), np.zeros(len(state.stats.row))
-        sums = plan.layout, problem.link_arrays, plan.index, plan.thresholds, state.stats, state.clock
-        estimates = self.state.theta, self.state.stats.theta
+        plan, graph = self.plan, self.believed.graph
+        order = np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
+        means, row, squares = np.ones(len(plan.rho)), np.zeros(len(state.stats.row)), self.state.stats.theta
+        parts = plan.estimator, plan.layout, order, plan.index.initial, plan.thresholds, state, squares
         for _ in range(size):
-            expect(*sums, *estimates, fixed, was_set, means, row, not problem.continuous)
+            expect_round(*parts, fixed, was_set, means, row, not self.problem.continuous)
         return state
 
     # -- answers -------------------------------------------------------------------------------------------------
@@ -317,24 +315,16 @@ class ModelEngine(Engine):
         self.play(world, recorder.tape, draws, _NOT_KEPT)
 
     def play(self, world: World, tape: Tape, draws: Draws, codes: NDArray[np.int8]) -> None:
-        """Compiled rounds; what is seen goes into `codes`, rows of a log (`policy.round_log`), where it has any."""
+        """Compiled rounds; what is seen goes into `codes`, rows of a log (`policy.recording`), where it has any."""
         done = 0
         while True:  # also without rounds, which only compiles
             self.state, room = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
             part = slice(done, done + room)
             chance = draws.world[part], draws.policy[part]
-            links = self._links_in(world)
-            run_rounds(links.calls, links.stage, world.arrays, tape, *chance, codes[part])
+            run_rounds(self.plan, self.state, own_of(self.plan.oracle), world.arrays, tape, *chance, codes[part])
             done += room
             if done >= len(draws.world):
                 return
-
-    def _links_in(self, world: World) -> Linking:
-        """Found once for a plan and a state."""
-        plan, known = self.plan, self._links
-        if known is None or known.plan is not plan or known.state is not self.state:
-            known = self._links = linking(plan, self.state, world.arrays, np.zeros(self.draws))
-        return known
 
 
 def never_written(part: Any) -> Iterator[NDArray[Any]]:

@@ -76,7 +76,7 @@ def per_pattern_oracle(problem: Problem, listing: Listing | None, available: tup
             "graph that is not too wide, but this graph is wider. Use CausalUCB, or BLMLR where every link is the "
             "identity."
         )
-    return per_pattern(problem.graph, listing or tried(problem, available), problem.link_arrays, frontier)
+    return per_pattern(listing or tried(problem, available), problem.link_arrays, frontier)
 
 
 def linear_engine(

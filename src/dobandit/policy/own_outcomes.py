@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,23 +20,31 @@ class OwnOutcomes(NamedTuple):
 
     context: NDArray[np.int32]  # ids of the context variables
     target: int
+    sets: NDArray[np.bool_]  # (actions,) whether an action sets anything
     plays: Array  # (contexts, actions)
     total: Array  # (contexts, actions) sum of Y
     rounds: Array  # (1,) those in which something was set; none where outcomes are not kept
 
 
-def own_outcomes(context: NDArray[np.int32], target: int, count: int) -> OwnOutcomes:
-    """Before any round of `count` actions."""
-    plays, total = np.zeros((2, 1 << len(context), count))
-    return OwnOutcomes(context, target, plays, total, np.zeros(1))
+def own_outcomes(context: NDArray[np.int32], target: int, actions: Actions) -> OwnOutcomes:
+    """Before any round of these actions."""
+    plays, total = np.zeros((2, 1 << len(context), len(actions.ids)))
+    return OwnOutcomes(context, target, np.asarray((actions.ids > 0).any(axis=1)), plays, total, np.zeros(1))
 
 
-NOT_KEPT = OwnOutcomes(np.zeros(0, dtype=np.int32), 0, np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0))
+_NONE = np.zeros((0, 0))
+NO_CONTEXT: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+NOT_KEPT = OwnOutcomes(NO_CONTEXT, 0, np.zeros(0, dtype=np.bool_), _NONE, _NONE, np.zeros(0))
 
 
 def numbered(actions: Actions) -> dict[Action, int]:
     """The column of each action."""
     return {actions.row(i): i for i in range(len(actions.ids))}
+
+
+def columns_of(number: dict[Action, int], actions: Iterable[Action]) -> NDArray[np.int64]:
+    """The column of each of these actions; -1 where it has none."""
+    return np.array([number.get(action, -1) for action in actions], dtype=np.int64)
 
 
 @kernel
@@ -46,27 +56,57 @@ def pattern_of(context: Any, fixed: Any) -> int:
     return code
 
 
-def note_rounds(own: OwnOutcomes, number: dict[Action, int], rounds: Rounds) -> None:
+def widened(own: OwnOutcomes, number: dict[Action, int], actions: Iterable[Action]) -> OwnOutcomes:
+    """With a column behind the others for each of these actions that has none, which `number` gets too."""
+    new = [action for action in dict.fromkeys(actions) if action not in number]
+    if not new:
+        return own
+    number.update(zip(new, range(len(number), len(number) + len(new)), strict=True))
+    plays, total = (np.pad(part, ((0, 0), (0, len(new)))) for part in (own.plays, own.total))
+    return own._replace(sets=np.append(own.sets, [bool(action.ids) for action in new]), plays=plays, total=total)
+
+
+def actions_in(rounds: Rounds) -> list[Action]:
+    """What each round set. A long log repeats a few actions, and each of them is read once."""
+    told = np.where(rounds.was_set, rounds.values, np.nan)
+    text, size, read = told.tobytes(), told.itemsize * told.shape[1], dict[bytes, Action]()
+    actions = []
+    for i, start in enumerate(range(0, len(text), size)):
+        key = text[start : start + size]
+        if key not in read:
+            ids = np.flatnonzero(rounds.was_set[i]).tolist()
+            read[key] = Action(tuple(ids), tuple(rounds.values[i, ids].tolist()))
+        actions.append(read[key])
+    return actions
+
+
+def note_rounds(own: OwnOutcomes, number: dict[Action, int], rounds: Rounds, every: bool = False) -> OwnOutcomes:
     """Take rounds in. One whose context or target was not seen says nothing of what its action does by itself, nor does
-    one with an action that is not in the list."""
-    for values, was_set, count in zip(*rounds, strict=True):
-        ids = np.flatnonzero(was_set).tolist()
-        column = number.get(Action(tuple(ids), tuple(values[ids].tolist())), -1)
-        if column >= 0 and not math.isnan(values[own.target]) and not np.isnan(values[own.context]).any():
-            pattern = pattern_of(own.context, values)
-            own.plays[pattern, column] += count
-            own.total[pattern, column] += count * values[own.target]
-            own.rounds[0] += count if ids else 0
+    one with an action that is not in the list, unless every action counts: then it gets a column."""
+    actions = actions_in(rounds)
+    own = widened(own, number, actions) if every else own
+    note_rows(own, columns_of(number, actions), rounds.values, rounds.counts)
+    return own
+
+
+@kernel
+def note_rows(own: Any, columns: Any, values: Any, counts: Any) -> None:
+    """Rounds in their order, each as often as it counts: a multiple would be another number in the last bit."""
+    for t in range(len(columns)):
+        unseen = False
+        for v in own.context:
+            unseen = unseen or math.isnan(values[t, v])
+        for _ in range(0 if unseen else counts[t]):
+            note_play(own, pattern_of(own.context, values[t]), columns[t], values[t, own.target])
 
 
 @inlined
-def note_play(own: Any, ids: Any, pattern: int, action: int, reward: float) -> None:
-    """Take in that a listed action (below 0: none) was played in a context, and what came of it. ids: of the list."""
+def note_play(own: Any, pattern: int, action: int, reward: float) -> None:
+    """Take in that a listed action (below 0: none) was played in a context, and what came of it."""
     if len(own.rounds) > 0 and action >= 0 and not math.isnan(reward):
         own.plays[pattern, action] += 1.0
         own.total[pattern, action] += reward
-        if ids.shape[1] > 0 and ids[action, 0] > 0:
-            own.rounds[0] += 1.0
+        own.rounds[0] += own.sets[action]
 
 
 def outcomes_of(own: OwnOutcomes, columns: NDArray[np.int64], context: Array) -> tuple[Array, Array]:
@@ -79,11 +119,11 @@ def expect_outcomes(own: OwnOutcomes, number: dict[Action, int], pending: tuple[
     """With what is under way: it counts as played, with the mean that the action has (with 1/2 where it has none)."""
     if not pending:
         return own
-    plays, total = own.plays.copy(), own.total.copy()
+    plays, total, sizes = own.plays.copy(), own.total.copy(), Counter[tuple[int, int]]()
     for one in pending:
-        if (column := number.get(one.action, -1)) >= 0:
-            pattern = pattern_of(own.context, one.context)
-            known = own.plays[pattern, column]
-            plays[pattern, column] += one.size
-            total[pattern, column] += one.size * (own.total[pattern, column] / known if known else 0.5)
+        if one.action in number:
+            sizes[pattern_of(own.context, one.context), number[one.action]] += one.size
+    for cell, size in sizes.items():
+        plays[cell] += size
+        total[cell] += size * (own.total[cell] / own.plays[cell] if own.plays[cell] else 0.5)
     return own._replace(plays=plays, total=total)

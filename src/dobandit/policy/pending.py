@@ -2,13 +2,11 @@
 
 A pending round with set S adds to each node's M its expectation under the estimate, e e^T + diag(e (1 - e)), where e
 are the parents' means under do(S) and parents count as independent (continuous ones as fixed at their means). With a
-right-hand side of that times theta the estimate stays where it is: only the regions shrink, and time passes.
+right-hand side of that times theta the estimate stays where it is: only what is unsure shrinks, and time passes.
+Where rows are weighed, an expected one weighs 1 / (p (1 - p)) as a real one would, p the node's mean; a table's cell is
+expected to be seen P(pattern) times.
 Means within SURE of 0 or 1 count as 0 or 1: a share of 1e-16 is rounding, but would make M regular in a direction that
 nothing has shown, with an inverse of 1e16.
-
-The same for learners with a joint bonus (`expect_round`): estimates stay where they are, only what is unsure shrinks.
-e: means under the action, parents counted as independent.  A row of parents is expected to be e with the variances
-e (1 - e), and weighs 1 / (p (1 - p)) as a real one would; a table's cell is expected to be seen P(pattern) times.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import math
 from typing import Any
 
 from dobandit.compiled import by_type, inlined, kernel
-from dobandit.estimation.estimators import WeightedSquares
+from dobandit.estimation.estimators import LeastSquares, MaximumLikelihood, WeightedSquares
 from dobandit.estimation.mixture import CURVED, OWN_LINES, TABLE, Mixture, fit_curve, line_of, member_means
 from dobandit.estimation.mle import add_pattern, find_pattern
 from dobandit.estimation.statistics import add_row, refresh
@@ -25,20 +23,8 @@ from dobandit.model.link_kernels import link_value
 from dobandit.policy.region import end_round
 
 SURE = 1e-10
-
-
-@kernel
-def mean_pass(layout: Any, links: Any, theta: Any, fixed: Any, means: Any) -> None:
-    """Means where `fixed` says what is known (NaN: free), each link taken at its parents' means, within [0, 1]."""
-    means[0] = 1.0
-    for v in range(1, len(layout.ptr) - 1):
-        if not math.isnan(fixed[v]):
-            means[v] = fixed[v]
-            continue
-        total = 0.0
-        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-            total += theta[slot] * means[layout.parent[slot]]
-        means[v] = min(max(link_value(links, v, total), 0.0), 1.0)
+MOST_TABULATED = 6  # parents of a node whose cells are expected one by one
+_RARE = 1e-3  # patterns less likely than this teach nothing worth the work
 
 
 @kernel
@@ -62,62 +48,67 @@ def expect_line(
             add_row(lines, stats, line, row, row[j] * stats.theta[at + j])
 
 
-@kernel
-def refresh_sums(layout: Any, stats: Any, squares: Any) -> None:
-    """Wipe out the rounding that rows of very different sizes leave: each M^+ from M, and the estimate as it was."""
-    for v in range(1, len(layout.ptr) - 1):
-        refresh(layout, stats, v)
-    for slot in range(len(squares)):
-        stats.theta[slot] = squares[slot]
+@by_type
+def expected_mean(estimator: Any, layout: Any, state: Any, v: int, means: Any, row: Any, teaches: bool) -> Any:
+    """The mean of node v, given its parents' means; where the round teaches, tables take in what they are expected to
+    see. row: scratch."""
 
 
-@kernel
-def expect(
-    layout: Any,
-    links: Any,
-    region: Any,
-    thresholds: Any,
-    stats: Any,
-    clock: Any,
-    theta: Any,
-    squares: Any,
-    fixed: Any,
-    was_set: Any,
-    means: Any,
-    row: Any,
-    varies: bool,
-) -> None:
-    """A pending round: more is known, the estimate stays, time passes.
-
-    theta: the estimate, at which the means are taken.  squares: that of least squares, which stays too.
-    fixed: what is set or known from the context.  means, row: scratch.
-    """
-    mean_pass(layout, links, theta, fixed, means)
-    for v in range(len(means)):
-        if means[v] < SURE:
-            means[v] = 0.0
-        elif means[v] > 1.0 - SURE:
-            means[v] = 1.0
-    for v in range(1, len(layout.ptr) - 1):
-        if not was_set[v]:
-            expect_line(layout, v, layout, v, stats, 1.0, means, row, varies)
-    refresh_sums(layout, stats, squares)
-    end_round(region.initial, layout, thresholds, stats, clock)
+@inlined
+def weighted_sum(layout: Any, theta: Any, v: int, means: Any) -> float:
+    total = 0.0
+    for slot in range(layout.ptr[v], layout.ptr[v + 1]):
+        total += theta[slot] * means[layout.parent[slot]]
+    return total
 
 
-MOST_TABULATED = 6  # parents of a node whose cells are expected one by one
-_RARE = 1e-3  # patterns less likely than this teach nothing worth the work
+@expected_mean.of(MaximumLikelihood)
+def mean_by_link(estimator: Any, layout: Any, state: Any, v: int, means: Any, row: Any, teaches: bool) -> float:
+    return link_value(estimator.links, v, weighted_sum(layout, state.theta, v, means))
+
+
+def mean_by_line(estimator: Any, layout: Any, state: Any, v: int, means: Any, row: Any, teaches: bool) -> float:
+    return weighted_sum(layout, state.theta, v, means)
+
+
+expected_mean.of(LeastSquares)(mean_by_line)
+expected_mean.of(WeightedSquares)(mean_by_line)
+
+
+@expected_mean.of(Mixture)
+def mean_by_members(mix: Any, layout: Any, state: Any, v: int, means: Any, row: Any, teaches: bool) -> float:
+    start, end = layout.ptr[v], layout.ptr[v + 1]
+    first = 1 if end > start and layout.parent[start] == 0 else 0
+    if (mix.has[v, CURVED] or mix.has[v, TABLE]) and end - start - first <= MOST_TABULATED:
+        return expect_cells(mix, layout, state, v, means, row, teaches)
+    return weighted_sum(layout, state.theta, v, means)
 
 
 @by_type
-def expect_round(
-    estimator: Any, layout: Any, order: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any,
-    varies: bool,
-) -> None:  # fmt: skip
-    """Take the expectation of one round in.
+def expect_rows(estimator: Any, layout: Any, state: Any, v: int, means: Any, row: Any, varies: bool) -> None:
+    """Take the expected row of node v into its sums."""
 
-    order: ids of all nodes, causes first. squares: the least-squares estimate, which stays. means, row: scratch.
-    """
+
+def expect_plain_row(estimator: Any, layout: Any, state: Any, v: int, means: Any, row: Any, varies: bool) -> None:
+    expect_line(layout, v, layout, v, state.stats, 1.0, means, row, varies)
+
+
+expect_rows.of(LeastSquares)(expect_plain_row)
+expect_rows.of(MaximumLikelihood)(expect_plain_row)
+
+
+@expect_rows.of(WeightedSquares)
+def expect_weighted_row(estimator: Any, layout: Any, state: Any, v: int, means: Any, row: Any, varies: bool) -> None:
+    root = root_weight(means[v], estimator.floor)
+    expect_line(layout, v, layout, v, state.stats, root, means, row, varies)
+
+
+@expect_rows.of(Mixture)
+def expect_mixed_rows(mix: Any, layout: Any, state: Any, v: int, means: Any, row: Any, varies: bool) -> None:
+    root = root_weight(means[v], mix.straight.floor)
+    expect_line(layout, v, layout, v, state.stats, root, means, row, varies)
+    if mix.has[v, OWN_LINES]:
+        expect_own_line(mix, layout, state, v, root, means, row, varies)
 
 
 @inlined
@@ -127,51 +118,28 @@ def root_weight(mean: float, floor: float) -> float:
     return 1.0 / math.sqrt(p * (1.0 - p))
 
 
-@expect_round.of(WeightedSquares)
-def expect_straight(
-    estimator: Any, layout: Any, order: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any,
-    varies: bool,
+@kernel
+def expect_round(
+    estimator: Any, layout: Any, order: Any, initial: int, thresholds: Any, state: Any, squares: Any, fixed: Any,
+    was_set: Any, means: Any, row: Any, varies: bool,
 ) -> None:  # fmt: skip
-    """Straight lines only."""
+    """Take the expectation of one round in: more is known, the estimate stays, time passes.
+
+    order: ids of all nodes, causes first. squares: the least-squares estimate, which stays. fixed: what is set or known
+    from the context. means, row: scratch.
+    """
     means[0] = 1.0
     for v in order:
-        total = 0.0
-        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-            total += state.theta[slot] * means[layout.parent[slot]]
-        means[v] = min(max(total, 0.0), 1.0) if math.isnan(fixed[v]) else fixed[v]
+        mean = expected_mean(estimator, layout, state, v, means, row, not was_set[v])
+        mean = mean if math.isnan(fixed[v]) else fixed[v]
+        means[v] = 0.0 if mean < SURE else 1.0 if mean > 1.0 - SURE else mean
         if not was_set[v]:
-            root = root_weight(means[v], estimator.floor)
-            expect_line(layout, v, layout, v, state.stats, root, means, row, varies)
-    refresh_sums(layout, state.stats, squares)
-    state.clock[0] += 1
-
-
-@expect_round.of(Mixture)
-def expect_mixture(
-    mix: Any, layout: Any, order: Any, state: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any,
-    varies: bool,
-) -> None:  # fmt: skip
-    """Lines, curves and tables."""
-    means[0] = 1.0
-    for v in order:
-        start = layout.ptr[v]
-        d = layout.ptr[v + 1] - start
-        first = 1 if d > 0 and layout.parent[start] == 0 else 0
-        counted = mix.has[v, CURVED] or mix.has[v, TABLE]
-        if counted and d - first <= MOST_TABULATED:
-            total = expect_cells(mix, layout, state, v, means, row, not was_set[v])
-        else:
-            total = 0.0
-            for slot in range(start, start + d):
-                total += state.theta[slot] * means[layout.parent[slot]]
-        means[v] = min(max(total, 0.0), 1.0) if math.isnan(fixed[v]) else fixed[v]
-        if not was_set[v]:
-            root = root_weight(means[v], mix.straight.floor)
-            expect_line(layout, v, layout, v, state.stats, root, means, row, varies)
-            if mix.has[v, OWN_LINES]:
-                expect_own_line(mix, layout, state, v, root, means, row, varies)
-    refresh_sums(layout, state.stats, squares)
-    state.clock[0] += 1
+            expect_rows(estimator, layout, state, v, means, row, varies)
+    for v in order:  # rows of very different sizes leave rounding: each M^+ from M, and the estimate as it was
+        refresh(layout, state.stats, v)
+    for slot in range(len(squares)):
+        state.stats.theta[slot] = squares[slot]
+    end_round(initial, layout, thresholds, state.stats, state.clock)
 
 
 @kernel

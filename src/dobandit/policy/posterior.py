@@ -25,8 +25,7 @@ from dobandit.estimation.mle import find_pattern
 from dobandit.estimation.statistics import Layout
 from dobandit.model.links import auto, logistic
 from dobandit.oracle.actions import Action, actions_of
-from dobandit.oracle.columns import columns_for, ends_of_target
-from dobandit.oracle.frontier import Frontier, frontier_of
+from dobandit.oracle.frontier import Frontier, columns_for, ends_of_target, frontier_of
 from dobandit.oracle.listing import Listing, hold, listing_of
 from dobandit.policy.engine import Chance
 from dobandit.policy.problem import Problem

@@ -39,7 +39,7 @@ class Problem:
     hidden   observed variables that count as hidden: the log keeps them, and nothing is learned from them
     obstacle why hidden causes keep a model from being learned; policies that keep none do not mind
     assumed_lines  links are straight lines because hidden causes leave no other way, and nobody promised it
-    flags    (flag, variable) ids: nodes behind all others that are 1 where the variable was set (`policy.revision`)
+    flags    (flag, variable) ids: nodes behind all others that are 1 where the variable was set (`policy.revising`)
     """
 
     graph: CausalGraph

@@ -44,6 +44,7 @@ class ProvedBestSetEngine(GuaranteedEngine):
     half for the actions' own outcomes."""
 
     watches_graph = False
+    keeps_outcomes = True
 
     def __init__(self, problem: Problem, epsilon: float, delta: float) -> None:
         super().__init__(problem, delta / 2, _C)
@@ -56,7 +57,7 @@ class ProvedBestSetEngine(GuaranteedEngine):
                 f"actions and {len(problem.context_ids)} context variables are too many. Make fewer variables context."
             )
         self._number = numbered(actions)
-        self._own = own_outcomes(problem.context_ids, problem.graph.arrays.target, len(actions.ids))
+        self._own = own_outcomes(problem.context_ids, problem.graph.arrays.target, actions)
         self._contests: dict[int, tuple[Contest, NDArray[np.int64]]] = {}
 
     def copy(self) -> Self:
@@ -64,9 +65,12 @@ class ProvedBestSetEngine(GuaranteedEngine):
         twin._own, twin._contests = copied(self._own), {}
         return twin
 
-    def _teach(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
+    def _take(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
         note_rounds(self._own, self._number, rounds)
-        super()._teach(rounds, sizes)
+        super()._take(rounds, sizes)
+
+    def update_history(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
+        super()._take(rounds, sizes)
 
     # -- choosing ------------------------------------------------------------------------------------------------
 

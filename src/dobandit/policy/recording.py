@@ -1,8 +1,13 @@
-"""What a simulated run leaves behind: the curves of regret and reward, and which actions were played how often."""
+"""What rounds leave behind: of a simulated run the curves of regret and reward, and which actions were played how often
+(`Tape`); of any learner's rounds a log (`RoundLog`), so that it can be told them again when its graph changes.
+
+A value in a log takes a byte: what it was, and whether it was set. Memory is bounded by `MOST_KEPT` bytes, which are
+three million rounds of ten variables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,8 +16,8 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined
 from dobandit.oracle.actions import Action, Actions
-from dobandit.policy.engine import no_context
-from dobandit.policy.own_outcomes import numbered
+from dobandit.policy.engine import Rounds, no_context
+from dobandit.policy.own_outcomes import numbered, pattern_of
 
 Array = NDArray[np.float64]
 SAME = 1e-12  # values this close are equally good
@@ -59,7 +64,8 @@ class Recorder:
 
     def note(self, action: Action, context: Array, reward: float) -> None:
         """Count a round."""
-        record(self.tape, self._pattern(context), self._number.get(action, -1), self._value(action, context), reward)
+        pattern, number = int(pattern_of(self._context_ids, context)), self._number.get(action, -1)
+        record(self.tape, pattern, number, self._value(action, context), reward)
 
     def tape_for(self, actions: Actions | None, nodes: int) -> tuple[Tape, NDArray[np.int64]]:
         """A tape for compiled rounds with another list of actions, that goes on where this one is, and where its
@@ -81,11 +87,6 @@ class Recorder:
         if tape.plays is not self.tape.plays:
             np.add.at(self.tape.plays, numbers, tape.plays)
             tape.plays[:] = 0
-
-    def _pattern(self, context: Array) -> int:
-        """The number of a context."""
-        bits = context[self._context_ids] > 0.5
-        return int(sum(1 << i for i in np.flatnonzero(bits).tolist()))
 
 
 def blank_tape(expected: Array, best: Array, grid: NDArray[np.int64]) -> Tape:
@@ -112,3 +113,72 @@ def record(tape: Any, pattern: int, index: int, expected: float, reward: float) 
         tape.regret[k] = total[0]
         tape.reward[k] = total[1]
         at[1] += 1
+
+
+MOST_KEPT = 1 << 25
+SET, MISSING = 2, 4  # added to 0 or 1 where a variable was set; not seen
+_BLOCK = 1 << 16  # bytes
+_VALUES = np.array([0.0, 1.0, 0.0, 1.0, np.nan])
+_WAS_SET = np.array([False, False, True, True, False])
+Codes = NDArray[np.int8]
+# Rows of batches one after another whose own order is lost; None: rounds in their order.
+Sizes = NDArray[np.int64] | None
+
+
+class _Block(NamedTuple):
+    """Rows that were told in one way; never written again."""
+
+    codes: Codes
+    counts: NDArray[np.int64]
+    sizes: Sizes
+
+
+@inlined
+def write_codes(codes: Any, t: int, values: Any, was_set: Any) -> None:
+    """Row t: a round in which everything was seen."""
+    codes[t, 0] = 1
+    for v in range(1, len(values)):
+        codes[t, v] = int(values[v] > 0.5) + (SET if was_set[v] else 0)
+
+
+def encoded(rounds: Rounds) -> Codes:
+    """Rounds as rows of a log."""
+    codes = np.where(np.isnan(rounds.values), MISSING, (rounds.values > 0.5) + SET * rounds.was_set)
+    return codes.astype(np.int8)
+
+
+def decoded(codes: Codes, counts: NDArray[np.int64]) -> Rounds:
+    """Rows of a log as rounds."""
+    return Rounds(_VALUES[codes], _WAS_SET[codes], counts)
+
+
+class RoundLog:
+    """Rounds of variables of 0 and 1, in the order in which they were told. Copies share all blocks of rows, so that a
+    hundred copies of a long log hold its rounds once."""
+
+    def __init__(self, width: int) -> None:
+        self.width, self.rows = width, 0
+        self._blocks: list[_Block] = []
+
+    @property
+    def room(self) -> int:
+        """How many more rows can be kept."""
+        return max(MOST_KEPT // self.width - self.rows, 0)
+
+    def copy(self) -> RoundLog:
+        twin = RoundLog(self.width)
+        twin.rows, twin._blocks = self.rows, list(self._blocks)
+        return twin
+
+    def add(self, codes: Codes, counts: NDArray[np.int64], sizes: Sizes = None) -> None:
+        """Keep rows, and how often each was seen; the array of codes belongs to the log from now on."""
+        self.rows, last = self.rows + len(codes), self._blocks[-1] if self._blocks else None
+        if last and (last.sizes is None) == (sizes is None) and (len(last.codes) + len(codes)) * self.width <= _BLOCK:
+            codes, counts = np.concatenate([last.codes, codes]), np.concatenate([last.counts, counts])
+            sizes = None if last.sizes is None or sizes is None else np.concatenate([last.sizes, sizes])
+            self._blocks.pop()
+        self._blocks.append(_Block(codes, counts.copy(), None if sizes is None else sizes.copy()))
+
+    def told(self) -> Iterator[tuple[Rounds, Sizes]]:
+        """All rounds, part by part."""
+        return ((decoded(block.codes, block.counts), block.sizes) for block in self._blocks)

@@ -65,6 +65,8 @@ def insured_oracle(estimator: Any) -> OracleMaker:
 class SafeEngine(CausalEngine):
     """A causal engine whose plan has the outcomes of every action by itself."""
 
+    keeps_outcomes = True
+
     @property
     def _own(self) -> OwnOutcomes:
         own: OwnOutcomes = self.plan.oracle.own
@@ -81,9 +83,22 @@ class SafeEngine(CausalEngine):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def _teach(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
+    def _take(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
+        super()._take(rounds, sizes)
         note_rounds(self._own, self._number, rounds)
-        super()._teach(rounds, sizes)
+
+    def update_history(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
+        super()._take(rounds, sizes)
+
+    def _begin(self, believed: Problem) -> None:
+        """With the outcomes of before: another graph may list the same actions in another order."""
+        before = self.plan.oracle if "_plan" in self.__dict__ else None
+        super()._begin(believed)
+        if before is not None:
+            column = numbered(before.listing.actions)
+            columns = [column[action] for action in self._number]
+            self._own.plays[:], self._own.total[:] = before.own.plays[:, columns], before.own.total[:, columns]
+            self._own.rounds[:] = before.own.rounds
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
@@ -127,7 +142,7 @@ class SafeEngine(CausalEngine):
 
     def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
         """The model's answer; its intervals let in what the corrected values say."""
-        _, low, high = super().contrast(action, others, context)
+        _, low, high, half = super().contrast(action, others, context)
         mine = self.predict(action, context).value
         value = np.array([self.predict(other, context).value - mine for other in others])
-        return Contrast(value, np.minimum(low, value), np.maximum(high, value))
+        return Contrast(value, np.minimum(low, value), np.maximum(high, value), half)

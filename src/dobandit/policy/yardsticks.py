@@ -14,7 +14,7 @@ from dobandit.checks import listable, shown
 from dobandit.errors import InterventionError, PolicyError, closest, listed
 from dobandit.model.base import CausalModel, given
 from dobandit.model.inference import expect
-from dobandit.oracle.actions import Action, actions_of
+from dobandit.oracle.actions import Action, action_named, actions_of
 from dobandit.oracle.solve import solve
 from dobandit.policy.arms import BY_FIXED, BY_RANDOM, ArmsEngine
 from dobandit.policy.base import Policy
@@ -92,8 +92,7 @@ class Fixed(Policy):
             raise InterventionError(
                 f"the fixed set {listed(self.set)} breaks the costs or the other rules of the problem."
             )
-        ids = sorted(self.set, key=graph.index)
-        return Action(tuple(map(graph.index, ids)), tuple(float(self.do[name]) for name in ids))
+        return action_named(self.do, graph)
 
 
 @dataclass(frozen=True)
@@ -168,9 +167,7 @@ class OracleEngine(Engine):
         key = now.context.tobytes() + repr(now.available).encode()
         if key not in self._best:
             found = solve(given(self.model, self._known(now.context)), rules)
-            ids = sorted(found.do, key=graph.index)
-            action = Action(tuple(map(graph.index, ids)), tuple(float(found.do[name]) for name in ids))
-            self._best[key] = Choice(action, math.nan)
+            self._best[key] = Choice(action_named(found.do, graph), math.nan)
         return self._best[key]
 
     def best(self, now: Situation) -> Choice:

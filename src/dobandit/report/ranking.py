@@ -74,6 +74,7 @@ def rank(
     *,
     context: Mapping[str, float] | None = None,
     hide: Hide = (),
+    looks: str | None = None,
     **rules: Unpack[RuleWords],
 ) -> RankingResult:
     """Every allowed action by what it would bring, best first, from data.
@@ -84,11 +85,13 @@ def rank(
     links    "auto", or assumed, for all nodes or by node
     context  the value of each context variable, where the graph has some
     hide     observed variables that count as hidden, or "auto", as in `create_experiment`: their columns may be missing
+    looks    "once": intervals hold at one look at this table; "every": however often it grows and one looks again.
+             Default: as in `fit`
     rules    levers, costs, total_cost, require, forbid, exclusive, smaller, always_set, available: see `Rules`
 
     Returns a `RankingResult`. `experiment.evaluate(do)` of an experiment that is created with history=data and the same
-    rules says the same of each action, to the last digit. Only the interval of what was observed is wider there: it is
-    valid at every look, while a ranking is looked at once.
+    rules has the same value of each action, to the last digit, and with looks="every" the same interval; that of the
+    uplift is found by draws, and the same for an experiment with seed=0. What was observed has a wider interval there.
 
     >>> import dobandit as dob
     >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
@@ -96,7 +99,7 @@ def rank(
     >>> dob.rank(graph, rows, budget=1).best.do
     {'ad': 1}
     """
-    return RankingResult(fitted(graph, data, rules_of(budget, rules), links, MOST_RANKED, hide), context)
+    return RankingResult(fitted(graph, data, rules_of(budget, rules), links, MOST_RANKED, hide, looks), context)
 
 
 def _title(ranking: Ranking) -> str:

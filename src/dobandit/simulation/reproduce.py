@@ -1,20 +1,39 @@
-"""The paper's simulations (Appendix H.2): five models, six policies, 600 runs of each.
+"""The paper's simulations (Appendix H.2): five models, six policies, 600 runs of each; and what goes beyond the paper.
 
 rho is a tenth of the formula for BLM-LR and BLM-OFU; T0 = T / 100 for BLM-OFU; the region is Algorithm 4's ellipsoid;
 UCB, UCB with a tenth of its bound, and epsilon-greedy 0.1 and 0.01 play over all K-subsets, ties broken at random.
+
+Beyond the paper are its experiments with the policies that it does not have, and worlds that its policies do not fit:
+interaction   two causes of the target work only together, which no sum of effects can say
+harm          some causes do harm, so that smaller sets can be better than larger ones
+missing-edge  the learners do not know that the coupon is a cause of buying
+hidden-cause  the learners do not know that a mood, which nobody sees, makes people both visit and buy
+The learners are told a graph alone; BLM-LR reads it as it must: linear, with harm as no effect.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from dobandit import paper
 from dobandit.errors import SimulationError, closest, listed
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.base import CausalModel
+from dobandit.model.bglm import BinaryGLM
+from dobandit.model.links import identity
+from dobandit.model.tables import TableModel
+from dobandit.model.weights import Weights
 from dobandit.policy.arms import UCB, EpsilonGreedy
 from dobandit.policy.base import Policy
 from dobandit.policy.bglm_ofu import BGLMOFU
 from dobandit.policy.blm_lr import BLMLR
+from dobandit.policy.causal_ts import CausalTS
+from dobandit.policy.causal_ucb import CausalUCB
+from dobandit.policy.engine import Engine
+from dobandit.policy.problem import Problem
+from dobandit.policy.yardsticks import Random
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.study import Study, study_of
 
@@ -103,3 +122,125 @@ def compare(name: str, result: StudyResult) -> list[Comparison]:
         error = math.sqrt(own**2 + theirs**2 + (READING_ERROR * published) ** 2)
         rows.append(Comparison(name, policy, summary.mean, published, (summary.mean - published) / error))
     return rows
+
+
+ROUNDS, BUDGET = 2_000, 2
+OURS = ("CausalUCB", "CausalTS")
+GUARANTEED_RUNS = 10  # intervals that hold at every round take much longer than the others
+
+
+def interaction() -> CausalModel:
+    """A coupon works only for those who read the mail; advertising and the site add a little each."""
+    edges = [("ad", "visit"), ("site", "visit"), ("visit", "buy"), ("mail", "buy"), ("coupon", "buy")]
+    graph = CausalGraph(edges, target="buy", controllable=["ad", "site", "mail", "coupon"])
+    together = [[[0.10, 0.40], [0.10, 0.40]], [[0.05, 0.35], [0.40, 0.70]]]  # mail, coupon, visit
+    by_parents = {
+        (mail, coupon, visit): together[mail][coupon][visit] for mail in (0, 1) for coupon in (0, 1) for visit in (0, 1)
+    }
+    order = [("mail", "coupon", "visit").index(name) for name in graph.parents("buy")]
+    buy = {tuple(key[i] for i in order): chance for key, chance in by_parents.items()}
+    visit = {(a, b): 0.1 + 0.35 * a + 0.35 * b for a in (0, 1) for b in (0, 1)}
+    roots = {"ad": 0.3, "site": 0.3, "mail": 0.2, "coupon": 0.2}
+    return TableModel(graph, {**roots, "visit": visit, "buy": buy})
+
+
+def harm() -> CausalModel:
+    """Advertising brings visits and annoys; the best set is smaller than the budget allows."""
+    biases: Weights = {"ad": 0.3, "mail": 0.3, "popup": 0.3, "visit": 0.15, "annoyed": 0.05, "buy": 0.5}
+    effects: Weights = {
+        ("ad", "visit"): 0.35,
+        ("mail", "visit"): 0.4,
+        ("ad", "annoyed"): 0.45,
+        ("mail", "annoyed"): 0.05,
+        ("popup", "annoyed"): 0.4,
+        ("visit", "buy"): 0.4,
+        ("annoyed", "buy"): -0.4,
+        ("popup", "buy"): -0.05,
+    }
+    return BinaryGLM.blm({**biases, **effects}, "buy", controllable=["ad", "mail", "popup"])
+
+
+def missing_edge() -> CausalModel:
+    """A coupon brings few visits and makes many buy."""
+    biases: Weights = {"ad": 0.3, "mail": 0.3, "coupon": 0.2, "visit": 0.1, "buy": 0.1}
+    effects: Weights = {
+        ("ad", "visit"): 0.35,
+        ("mail", "visit"): 0.3,
+        ("coupon", "visit"): 0.05,
+        ("visit", "buy"): 0.4,
+        ("coupon", "buy"): 0.3,
+    }
+    return BinaryGLM.blm({**biases, **effects}, "buy", controllable=["ad", "mail", "coupon"])
+
+
+def hidden_cause() -> CausalModel:
+    """Those in the mood visit and buy, so that visits seem to matter much more than they do."""
+    biases: Weights = {"mood": 0.5, "ad": 0.3, "mail": 0.3, "coupon": 0.3, "visit": 0.02, "buy": 0.1}
+    effects: Weights = {
+        ("ad", "visit"): 0.5,
+        ("mail", "visit"): 0.03,
+        ("mood", "visit"): 0.45,
+        ("coupon", "buy"): 0.1,
+        ("visit", "buy"): 0.05,
+        ("mood", "buy"): 0.6,
+    }
+    return BinaryGLM.blm({**biases, **effects}, "buy", ["mood"], ["ad", "mail", "coupon"])
+
+
+WORLDS = {"interaction": interaction, "harm": harm, "missing-edge": missing_edge, "hidden-cause": hidden_cause}
+BUDGETS = {"interaction": BUDGET, "harm": BUDGET, "missing-edge": 1, "hidden-cause": 1}
+
+
+def believed(name: str) -> CausalGraph | None:
+    """The graph that learners are told, where it is not the world's."""
+    known = {
+        "missing-edge": [("ad", "visit"), ("mail", "visit"), ("coupon", "visit"), ("visit", "buy")],
+        "hidden-cause": [("ad", "visit"), ("mail", "visit"), ("coupon", "buy"), ("visit", "buy")],
+    }
+    return CausalGraph(known[name], target="buy", controllable=["ad", "mail", "coupon"]) if name in known else None
+
+
+@dataclass(frozen=True)
+class Linear(Policy):
+    """Another policy that takes every link for the identity, whatever the others learn."""
+
+    policy: Policy
+
+    @property
+    def label(self) -> str:
+        return self.policy.label
+
+    def engine(self, problem: Problem) -> Engine:
+        return self.policy.engine(replace(problem, links=(identity,) * len(problem.graph)))
+
+
+def our_policies() -> dict[str, Policy]:
+    """The policies that the paper does not have."""
+    return dict(zip(OURS, (CausalUCB(), CausalTS()), strict=True))
+
+
+def extended_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -> Study:
+    """One of the paper's experiments with our policies too, on the same random numbers."""
+    study = paper_study(name, replications, seed)
+    return replace(study, policies=study.policies | our_policies())
+
+
+def guaranteed_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -> Study:
+    """One of the paper's experiments with the learners whose regret is guaranteed, in the first runs of the others."""
+    study = paper_study(name, min(replications, GUARANTEED_RUNS), seed)
+    learners: dict[str, Policy] = {"BLM-LR (guarantee)": BLMLR(), "CausalUCB (guarantee)": CausalUCB(True)}
+    return replace(study, policies=learners)
+
+
+def world_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -> Study:
+    """One of WORLDS, of which the learners know the graph alone."""
+    policies: dict[str, Policy] = {
+        **our_policies(),
+        "BLM-LR": Linear(BLMLR(radius_scale=0.1, clipped=True)),
+        "UCB": UCB(),
+        "UCB (scaled)": UCB(scale=0.1),
+        "eps-greedy (0.1)": EpsilonGreedy(0.1),
+        "Random": Random(),
+    }
+    told: Any = {"graph": believed(name), "links": "auto", "effects": "any"}
+    return study_of(WORLDS[name](), policies, ROUNDS, replications, BUDGETS[name], seed, **told)

@@ -18,6 +18,7 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,9 @@ from dobandit.checks import shown
 from dobandit.errors import DobanditError, SimulationError, closest, listed
 from dobandit.estimation.assumptions import diagnose_assumptions
 from dobandit.model.bglm import BinaryGLM, LinearModel
-from dobandit.simulation.checkpoint import UNREADABLE, read_arrays, remove_finished
-from dobandit.simulation.study import Study
+from dobandit.simulation.run import UNREADABLE, read_arrays, remove_finished
+from dobandit.simulation.study import TRUTHFUL, Study
 from dobandit.simulation.summaries import Difference, Summary, grouped_interval, paired_difference, summarise
-from dobandit.simulation.view import TRUTHFUL
 from dobandit.text_files import write_atomically
 
 FORMAT, VERSION = "dobandit-study", 1
@@ -256,15 +256,8 @@ class StudyResult:
         except OSError as error:
             raise SimulationError(f"{folder}: the folder cannot be made ({error.strerror}). Choose another.") from None
         buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer,
-            study=np.array(json.dumps(document)),
-            regret=self.all_regret,
-            reward=self.all_reward,
-            best_plays=self.best_plays,
-            plays=self.all_plays,
-            seconds=self.seconds,
-        )
+        arrays: Any = self.all_regret, self.all_reward, self.best_plays, self.all_plays, self.seconds
+        np.savez_compressed(buffer, study=np.array(json.dumps(document)), **dict(zip(_ARRAYS, arrays, strict=True)))
         write_atomically(path, buffer.getvalue())
         remove_finished(folder, self.study)
         return path

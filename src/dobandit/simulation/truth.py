@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dobandit.errors import SimulationError
 from dobandit.model.base import CausalModel, given
 from dobandit.model.inference import expect, target_value
-from dobandit.oracle.actions import Action, Actions
+from dobandit.oracle.actions import Action, Actions, action_named
 from dobandit.oracle.solve import OracleResult, solve
 from dobandit.policy.engine import no_context
 from dobandit.policy.problem import Problem
@@ -83,10 +83,11 @@ class Truth:
             return self.answers[0].do
         graph = self.problem.graph
         for answer in self.answers:
-            to = {graph.index(name): float(value) for name, value in answer.do.items() if name in graph}
-            action = Action(tuple(sorted(to)), tuple(to[v] for v in sorted(to)))
+            if not all(name in graph for name in answer.do):
+                continue
+            action = action_named(answer.do, graph)
             values = [self.value(action, pattern) for pattern in self.patterns]
-            if len(to) == len(answer.do) and bool((np.array(values) >= self.best - SAME).all()):
+            if bool((np.array(values) >= self.best - SAME).all()):
                 return answer.do
         return None
 

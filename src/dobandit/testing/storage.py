@@ -131,7 +131,7 @@ class StorageSuite(TransactionSuite):
         assert close(storage, spring, 2, observation="[1,1]", closed_at=9.0) == 2
         assert close(storage, spring, 0, state=FAILED, reason="rain") == 3
         assert list(storage.closed_since(spring, 1)) == [
-            ClosedTrial(1, 3, TOLD, "[null,null]", "[0,1]"),
+            ClosedTrial(1, 3, TOLD, "[null,null]", "[0,1]", source=SEEN.source),
             ClosedTrial(2, 2, TOLD, "[null,1]", "[1,1]"),
             ClosedTrial(3, 0, FAILED, "[null,1]", None),
         ]
@@ -155,7 +155,7 @@ class StorageSuite(TransactionSuite):
         told = there(storage.trial(spring, 0))
         assert (told.size, told.context, told.control, told.rounds) == (1000, "[1,null]", True, 3)
         assert list(storage.closed_since(spring, 0)) == [
-            ClosedTrial(0, 1, TOLD, "[null,null]", "[[0,0],[0,1]]", "[980,20]", 1000),
+            ClosedTrial(0, 1, TOLD, "[null,null]", "[[0,0],[0,1]]", "[980,20]", 1000, BATCH.source),
             ClosedTrial(1, 0, TOLD, "[null,1]", "[[1,0],[1,1]]", "[1,2]", 3),
         ]
 

@@ -110,22 +110,26 @@ def abandon_command(experiment: Experiment, trial: int, as_json: bool) -> None:
 @of_experiment
 @options.do_option("What was set")
 @options.observation_options
+@options.randomised_option
 @common
-def record_command(experiment: Experiment, do: dict[str, float], observation: Any, as_json: bool) -> None:
+def record_command(
+    experiment: Experiment, do: dict[str, float], observation: Any, randomised: bool, as_json: bool
+) -> None:
     """\b
     Examples:
       dobandit experiment record spring --do coupon=1 visit=1 buy=0
       dobandit experiment record spring --do coupon=1 --rows monday.csv
     """
-    number = experiment.record(do, observation)
+    number = experiment.record(do, observation, randomised=randomised)
     answer(as_json, {"trial": number}, f"recorded as trial {number}")
 
 
 @click.command("import")
 @of_experiment
 @click.argument("file", type=click.Path())
+@options.randomised_option
 @common
-def import_command(experiment: Experiment, file: str, as_json: bool) -> None:
+def import_command(experiment: Experiment, file: str, randomised: bool, as_json: bool) -> None:
     """All of them, or none if one is wrong; - is CSV on standard input. A column per variable, empty where it was not
     seen; a column do:NAME is what NAME was set to, empty where it was not set; a column count, how often the line was
     seen. Lines are summed up, in no order. Lines with one trial.number are one trial, and such trials keep their order:
@@ -134,10 +138,11 @@ def import_command(experiment: Experiment, file: str, as_json: bool) -> None:
     \b
     Examples:
       dobandit experiment import spring history.csv
-      dobandit experiment export old - | dobandit experiment import new -
+      dobandit experiment export old - | dobandit experiment import new - --randomised
     """
     noted: list[str] = []
-    numbers = experiment.log.import_noted(io.StringIO(options.standard_input()) if file == "-" else file, noted.append)
+    source = io.StringIO(options.standard_input()) if file == "-" else file
+    numbers = experiment.log.import_noted(source, noted.append, randomised)
     rounds = experiment.rounds_in(numbers)
     for doubt in noted:
         warnings.warn(doubt, DobanditWarning, stacklevel=1)

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     type=click.Path(),
     help="Begin with what is known from before: a .csv, .csv.gz or .parquet file, as `dobandit rank` takes it.",
 )
+@options.randomised_option
 @options.rule_options
 @click.option("--if-exists", type=click.Choice(["error", "open"]), default="error", show_default=True)
 @common

@@ -20,7 +20,8 @@ from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, Stor
 
 PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
 STATES = (PENDING, TOLD, FAILED, ABANDONED)
-ASKED, RECORDED, IMPORTED = SOURCES = ("asked", "recorded", "imported")
+ASKED, RECORDED, IMPORTED, RANDOMISED = SOURCES = ("asked", "recorded", "imported", "randomised")
+OWN = (ASKED, RANDOMISED)  # what came of these trials is what their actions bring by themselves
 EVERY = 2**31 - 1  # trials: no limit
 
 
@@ -39,7 +40,7 @@ class StoredTrial(NamedTuple):
     """A row of the log."""
 
     number: int
-    source: str  # ASKED, RECORDED or IMPORTED
+    source: str  # ASKED; RECORDED or IMPORTED; RANDOMISED: one of these two, in which the action was chosen at random
     do: str
     asked_after: int = 0  # how many trials were closed when it was asked
     available: str | None = None  # JSON list of names, where the asker limited the choice
@@ -79,6 +80,7 @@ class ClosedTrial(NamedTuple):
     observation: str | None
     counts: str | None = None
     rounds: int = 1
+    source: str = ASKED
 
 
 class Writer(Books):

@@ -89,7 +89,7 @@ def closed_from(rows: Sequence[Sequence[Any]], url: str) -> list[ClosedTrial]:
         return []
     *columns, sums = zip(*rows, strict=True)
     check_columns(ClosedTrial._fields, columns, url)
-    positions, numbers, *texts_of = columns
+    positions, numbers, *texts_of, _ = columns
     contents = list(zip(*texts_of, strict=True))
     known = {content: _text_sum(*content) for content in set(contents)}
     texts = np.array([known[content] for content in contents], dtype=np.uint64)

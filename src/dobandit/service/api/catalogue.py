@@ -26,7 +26,10 @@ from dobandit.service.auth_middleware import require
 from dobandit.service.requests import Body, Integer, answer, answering, house_of, perform, said, tagged, visitor_of
 
 router, audit_router = APIRouter(tags=["experiments"]), APIRouter(tags=["audit"])
-_WORDS = ("budget", "horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within")
+_WORDS = (
+    *("budget", "horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within"),
+    "randomised",
+)
 _MOST_LISTED = 1000
 
 

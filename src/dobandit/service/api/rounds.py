@@ -66,26 +66,28 @@ def abandon(request: Request, experiment: int, number: int, body: Body) -> Respo
 @router.post("/experiments/{experiment}/record", status_code=201, openapi_extra=schemas.RECORD)
 def record(request: Request, experiment: int, body: Body) -> Response:
     """A round that nobody asked for."""
-    given = said(request, body, "do", "observation", "csv")
+    given = said(request, body, "do", "observation", "csv", "randomised")
     seen, found = seen_in(given), house_of(request).at_work(experiment)
 
     def kept(written: list[StoredTrial]) -> dict[str, Any]:
         return {"trial": written[0].number}
 
-    act = partial(found.record, given.get("do"), seen)
+    act = partial(found.record, given.get("do"), seen, randomised=given.get("randomised", False))
     return perform(request, "record", act, body=body, name=found.name, kept=kept, status=201)
 
 
 @router.post("/experiments/{experiment}/import", status_code=201, openapi_extra=schemas.IMPORT)
-def import_rounds(request: Request, experiment: int, body: Body) -> Response:
+def import_rounds(request: Request, experiment: int, body: Body, randomised: bool = False) -> Response:
     """Many rounds that nobody asked for: all of them, or none if one is wrong. JSON, or CSV as text/csv. Rows are
     summed up, and a million of them are some hundreds of trials. Rows with one trial number are one trial; so is a row
-    whose observation is a list."""
+    whose observation is a list. `randomised` says that what was set was chosen at random, or by an ask: in the object,
+    or in the address (?randomised=true) beside CSV."""
     found = house_of(request).at_work(experiment)
     if kind_of(request) == CSV:
         source: Any = io.StringIO(text_of(body))
     else:
-        source = rows_of(said(request, body, "rows").get("rows"), "rows")
+        given = said(request, body, "rows", "randomised")
+        source, randomised = rows_of(given.get("rows"), "rows"), given.get("randomised", randomised)
 
     noted: list[str] = []
 
@@ -93,5 +95,5 @@ def import_rounds(request: Request, experiment: int, body: Body) -> Response:
         numbers = range(written[0].number, written[-1].number + 1)
         return imported_document(numbers, sum(trial.rounds for trial in written), noted)
 
-    act = partial(found.log.import_noted, source, noted.append)
+    act = partial(found.log.import_noted, source, noted.append, randomised)
     return perform(request, "import", act, body=body, name=found.name, kept=kept, status=201)

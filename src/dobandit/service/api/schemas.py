@@ -8,6 +8,7 @@ _NAMES = {"type": "array", "items": {"type": "string"}}
 _VALUES = {"type": "object", "additionalProperties": {"type": ["number", "null"], "minimum": 0, "maximum": 1}}
 _SEEN = {"oneOf": [_VALUES, {"type": "array", "items": {"type": "object"}}]}
 _CSV = {"type": "string", "description": "A table's text, in place of an observation: a line per round, or per count"}
+_RANDOMISED = {"type": "boolean", "description": "What was set was chosen at random, or by an ask"}
 _GRAPH = {
     "graph": {"description": "A text in any format, or a graph or model file's object", "type": ["string", "object"]},
     "format": {"enum": ["edgelist", "json", "dot", "gml", "dagitty", "bif"]},
@@ -40,6 +41,7 @@ _CREATE = {
     "control": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
     "stop_within": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
     "history": {"description": 'Rows, or {"csv": text}', "type": ["array", "object"]},
+    "randomised": _RANDOMISED,
     "if_exists": {"enum": ["error", "open"]},
 }
 _KEY = {
@@ -167,12 +169,12 @@ FAIL = _takes({"reason": {"type": "string"}}, {"reason": "the shop was closed"})
 )
 ABANDON = _takes({}, {}) | _gives({"trial": 5, "state": "abandoned"})
 RECORD = _takes(
-    {"do": _VALUES, "observation": _SEEN, "csv": _CSV},
+    {"do": _VALUES, "observation": _SEEN, "csv": _CSV, "randomised": _RANDOMISED},
     {"do": {"coupon": 1}, "observation": {"visit": 1, "buy": 0}},
     key=True,
 ) | _gives({"trial": 6}, 201)
 IMPORT = _takes(
-    {"rows": {"type": "array", "items": {"type": ["object", "array"]}}},
+    {"rows": {"type": "array", "items": {"type": ["object", "array"]}}, "randomised": _RANDOMISED},
     {"rows": [{"do": {"coupon": 1}, "observation": {"visit": 1, "buy": 0}}]},
     "rows",
     key=True,
