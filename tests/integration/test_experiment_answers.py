@@ -146,7 +146,9 @@ def test_model_and_data_are_not_mixed():
     """The model may speak for a set that was never tried, the data never do."""
     experiment = make(budget=1)
     for _ in range(200):
-        experiment.record({"X2": 0, "X3": 0, "X4": 0}, {"X5": 1, "Y": 1}, randomised=True)  # which the rules do not allow
+        experiment.record(
+            {"X2": 0, "X3": 0, "X4": 0}, {"X5": 1, "Y": 1}, randomised=True
+        )  # which the rules do not allow
         experiment.record({"X2": 1}, {"X3": 0, "X4": 0, "X5": 0, "Y": 0}, randomised=True)
     assert experiment.recommend().do == {"X5": 1}
     assert experiment.best_observed().do == {"X2": 1}

@@ -37,7 +37,9 @@ def test_evaluate_answers_for_any_action(told):
     assert answer["do"] == {"coupon": 1}
     assert answer["observed"]["rounds"] == 3
     assert set(answer["nothing"]) == set(answer["uplift"]) == {"value", "interval"}
-    assert answer["gap"] is None
+    assert 0.0 <= answer["gap"] <= 1.0
+    assert answer["sentence"].startswith("With coupon set, ")
+    assert answer["guaranteed"] is None
     assert answer["verdict"] in ("fits", "contradicted", "unknown")
     assert isinstance(answer["warnings"], list)
     text = told("evaluate", "spring", "--do", "coupon=1").out
@@ -51,7 +53,7 @@ def test_evaluate_answers_for_any_action(told):
 def test_when_to_stop(run):
     run("experiment", "create", "stop", "graph.txt", "-k", 1, "--seed", 0, "--stop-within", 0.999)
     assert "no allowed action is better by more than 0.999" in run("experiment", "show", "stop").out
-    assert "holds with 95% at every round you look" in run("experiment", "ask", "stop").out
+    assert "95%, at every look (asymptotic)" in run("experiment", "ask", "stop").out
     shown = json_of(run("experiment", "show", "stop", "--json"))
     assert shown["definition"]["stop_within"] == shown["stop_within"] == 0.999
     assert isinstance(shown["may_stop"], bool)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dobandit import CausalGraph, create_experiment
+from dobandit.experiment.reasons import lever_words
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.tokens import create_token
 from dobandit.service.page_cache import PageCache
@@ -195,17 +196,46 @@ def test_the_sentence_on_top_is_as_sure_as_the_rounds(shop):
     told = shop.experiment.recommend()._replace(verdict="fits", probability_best=0.99, gap=0.5)
     sure = words.headline(told._replace(uplift=None), "", "buy", 40, None, 0.01)
     assert sure.tone == "go"
-    assert "almost certainly the best" in sure.sure
+    assert "almost certainly the best" in sure.more
+    assert sure.guaranteed.startswith("Guaranteed (99%, at every look, as far as the graph is right): buy is ")
     assert words.headline(told._replace(probability_best=0.4), "", "buy", 40, None, 0.01).tone == "wait"
     doubt = words.headline(told._replace(verdict="contradicted"), "", "buy", 40, None, 0.01)
     assert doubt.tone == "doubt"
     assert "contradict" in doubt.sure
-    stop = words.headline(told, "", "buy", 40, 0.5, 0.01).sure
-    assert "You may stop" in stop
-    assert "99%" in stop
-    assert "may stop" not in words.headline(told._replace(verdict="contradicted"), "", "buy", 40, 0.5, 0.01).sure
+    sentence = words.headline(told, "", "buy", 40, None, 0.01)
+    assert f"{sentence.act} {sentence.sure}" == told.sentence.replace("(-", "(−").replace("purchase", "buy")
+    stop = words.headline(told._replace(doubts=()), "", "buy", 40, 0.5, 0.01).more
+    assert "May I stop? Yes: no allowed action is better by more than 0.5, with 99%" in stop
+    untested = words.headline(told._replace(doubts=(), verdict="unknown"), "", "buy", 40, 0.5, 0.01)
+    assert "May I stop? Not yet: the rounds have not tested the model." in untested.more
+    doubted = words.headline(told._replace(doubts=("It was never set.",)), "", "buy", 40, 0.5, 0.01)
+    assert "May I stop? No: something speaks against it, see the caveats." in doubted.more
+    assert "stop?" not in "".join(words.headline(told._replace(verdict="contradicted"), "", "buy", 40, 0.5, 0.01))
     assert words.headline(told, "", "buy", 0, None, 0.01).tone == "wait"
-    assert words.headline(None, "no model", "buy", 4, None, 0.01) == ("No set can be recommended.", "no model", "doubt")
+    assert words.headline(None, "no model", "buy", 4, None, 0.01)[:3] == (
+        "No set can be recommended.",
+        "no model",
+        "doubt",
+    )
+
+
+def test_the_page_names_levers_that_harm_and_those_that_do_nothing():
+    visit = Visit()
+    graph = CausalGraph([("banner", "buy"), ("logo", "buy")], target="buy", controllable=["banner", "logo"])
+    rows = [
+        {"banner": 0, "logo": 0, "buy": buy, "count": 10_000 * times} | lever
+        for lever, ones in (({}, 4), ({"do:banner": 1, "banner": 1}, 3), ({"do:logo": 1, "logo": 1}, 4))
+        for buy, times in ((1, ones), (0, 10 - ones))
+    ]
+    experiment = create_experiment("levers", graph, 1, storage=visit.storage, seed=1, stop_within=0.05, history=rows)
+    harm, idle = lever_words(experiment.recommend(), "buy")
+    assert harm.startswith("banner lowers buy by 0.10")
+    assert idle.startswith("logo does next to nothing: -0.0")
+    page = harmless(visit.get("/experiments/1").text).text
+    assert f"{harm}. " in page
+    assert idle.replace(": -", ": −") in page
+    assert "Guaranteed (95%, at every look, as far as the graph is right): buy is " in page
+    assert "May I stop? " in page
 
 
 # -- today's round ----------------------------------------------------------------------------------------------------

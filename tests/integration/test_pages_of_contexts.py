@@ -6,6 +6,7 @@ import time
 import pytest
 
 from dobandit import CausalGraph, create_experiment
+from dobandit.experiment.reasons import may_stop
 from dobandit.experiment.stretches import CONTEXTS
 from dobandit.service.page_cache import PageCache
 from dobandit.service.pages import words
@@ -54,9 +55,9 @@ def test_the_sentence_on_top_names_the_context_and_begins_with_the_one_seen_most
     for query, mobile in (({}, 1), ({"c0": "1"}, 1), ({"c0": "0"}, 0), ({"c0": "much"}, 1)):
         text = shop.get("/experiments/1", **query).text
         page = harmless(text).text
-        assert f"Where mobile = {mobile}: set {BEST[mobile]}." in page
-        may_stop = shop.experiment.recommend(context={"mobile": mobile}).gap <= 0.15
-        assert ("In this context you may stop" in page) == may_stop
+        assert f"Where mobile = {mobile}: set {BEST[mobile]}: y rises by" in page
+        told = shop.experiment.recommend(context={"mobile": mobile})
+        assert ("May I stop in this context? Yes" in page) == may_stop(told, 0.15)
         assert f"This context had {ROUNDS[mobile]:,} of 6,000 rounds" in page
         assert ("no other had more" in page) == (mobile == 1)
         assert "In the other context below, another set looks best." in page
@@ -75,7 +76,7 @@ def test_the_page_and_the_snapshot_say_what_to_set_in_each_context_and_whether_o
         assert (where, to_set) == (f"mobile = {mobile}", BEST[mobile])
         assert rounds == f"{ROUNDS[mobile]:,} ({ROUNDS[mobile] / 60:.1f}%)"
         assert value == f"{told.value:.2f} ({told.interval.low:.2f} to {told.interval.high:.2f}, 95%)"
-        assert stop.startswith("Yes" if told.gap <= 0.15 else "Not yet")
+        assert stop.startswith("Yes" if may_stop(told, 0.15) else "Not yet")
         assert f"{told.gap:.2f}" in stop
     assert f"Where mobile = {query.get('c0', 1)}: set" in harmless(file.split("</style>")[1]).text
     assert '"?c0=0"' in page
@@ -85,7 +86,7 @@ def test_the_page_and_the_snapshot_say_what_to_set_in_each_context_and_whether_o
 def test_a_snapshot_without_a_service_is_the_same(shop):
     text = snapshot_of(shop.experiment, shop.storage.find("seg"), 0.0)
     assert rows_of(text) == rows_of(shop.get("/experiments/1/snapshot").text)
-    assert "Where mobile = 1: set banner." in text
+    assert "Where mobile = 1: set banner:" in text
 
 
 def test_the_card_of_an_experiment_says_where_each_set_is_best(shop):
@@ -144,7 +145,7 @@ def test_where_one_set_is_best_in_every_context_that_was_seen_the_card_says_so()
     assert "Set mail in every context seen" in card
     assert re.search(r"y 0\.\d\d \(.*?\) where c0 = 1, c1 = 1", card)
     page = harmless(visit.get("/experiments/1", c0="0", c1="0").text).text
-    assert "Where c0 = 0, c1 = 0: set mail." in page
+    assert "Where c0 = 0, c1 = 0: set mail:" in page
     assert "This context had 0 of 320 rounds (0.0%)." in page
 
 
@@ -152,7 +153,7 @@ def test_where_no_context_was_seen_wholly_zeros_are_shown_and_named():
     visit = Visit()
     crowd(visit, 2, [((1, None), 10), ((None, 1), 10)])
     text = visit.get("/experiments/1").text
-    assert "Where c0 = 0, c1 = 0: set mail." in text
+    assert "Where c0 = 0, c1 = 0: set mail:" in text
     assert "This context had 0 of 160 rounds" in text
     assert "Of 160 rounds the context is not wholly known." in text
     assert "where c0 = 0, c1 = 0" in visit.get("/").text

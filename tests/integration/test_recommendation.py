@@ -10,6 +10,9 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import ExperimentError, InterventionError
+from dobandit.experiment.reasons import lever_words, may_stop, sentence_of, stop_words
+from dobandit.policy.answers import LeverEffect, Recommendation, Worth
+from dobandit.policy.engine import Interval
 
 GRAPH = dob.CausalGraph([("email", "buy"), ("coupon", "buy")], target="buy")
 NAMES = map("spring-{}".format, itertools.count())
@@ -31,14 +34,15 @@ def play(test, rounds, weights=(0.1, 0.05, 0.7), seed=0):
 
 
 def test_all_that_is_known_stands_beside_the_value():
-    test = play(experiment(), 300)
+    test = play(experiment(control=0.2), 500)
     told = test.recommend()
     do, value, interval = told[:3]
     assert do == {"coupon": 1}
     assert interval.low <= value <= interval.high
-    assert told.interval_words == test.interval_words == "holds with 95% at every round you look"
+    assert told.interval_words == test.interval_words == "95%, at every look (asymptotic)"
     assert told.uplift.value == pytest.approx(value - told.nothing.value)
-    assert told.uplift.interval.low == pytest.approx(interval.low - told.nothing.interval.high)
+    assert told.uplift.interval.low >= interval.low - told.nothing.interval.high - 1e-9  # what both share cancels
+    assert told.guaranteed.uplift.low <= told.uplift.interval.low <= told.uplift.interval.high
     rows = [row for row in test.trials() if row["do"] == do]
     assert told.observed.rounds == len(rows)
     assert told.observed.mean == pytest.approx(np.mean([row["observation"]["buy"] for row in rows]))
@@ -46,7 +50,12 @@ def test_all_that_is_known_stands_beside_the_value():
     assert told.expected_loss < 0.02
     assert 0.0 <= told.gap < 1.0
     assert told.verdict == "fits"
-    assert test.evaluate(do) == told == test.recommend()
+    assert told == test.recommend()
+    looked_at = test.evaluate(do)
+    assert looked_at._replace(sentence=told.sentence) == told
+    ends = " to ".join(f"{end:.2f}" for end in told.uplift.interval)
+    rises = f"buy rises by {told.uplift.value:.2f} ({ends}; 95%, at every look) over doing nothing."
+    assert (told.sentence, looked_at.sentence) == (f"Set coupon: {rises}", f"With coupon set, {rises}")
 
 
 def test_any_action_can_be_looked_at():
@@ -79,9 +88,9 @@ def test_a_contradiction_is_not_hidden():
 def test_policies_without_a_model_give_what_they_can():
     told = play(experiment(policy="ucb"), 30).recommend()
     assert told.observed is not None
-    assert (told.probability_best, told.expected_loss, told.gap) == (None, None, None)
+    assert (told.probability_best, told.expected_loss, told.levers) == (None, None, ())
     assert told.verdict == "unknown"
-    assert told.interval_words == "95%, at this round"
+    assert told.interval_words == "holds with 95% at every round you look"
     first = experiment().recommend()
     assert first.observed is None
     assert not math.isnan(first.value)
@@ -115,8 +124,9 @@ def test_it_says_when_to_stop_and_goes_on_if_asked():
     assert status.may_stop is True
     assert status.gap <= status.stop_within == 0.3
     trial = test.ask()
-    unless = "may stop unless recommend warns of something"
-    assert f"{unless}: no allowed action is better by more than 0.3, with 95%, at every round you look" in trial.why
+    agreed = "may stop if recommend says so too"
+    assert f"{agreed}: no allowed action is better by more than 0.3, with 95%, at every look" in trial.why
+    assert status.guaranteed_gap == test.recommend().guaranteed.gap
     assert test.recommend().gap == status.gap
     assert test.definition.document["stop_within"] == 0.3
     assert "stop_within" not in experiment().definition.document
@@ -129,10 +139,99 @@ def test_a_strange_stop_is_refused(within):
         experiment(stop_within=within)
 
 
-def test_a_stop_needs_intervals_that_hold():
+def told_of(**fields):
+    """A recommendation as an experiment gives it, with some of it made up."""
+    words = {"interval_words": "95%, at every look (asymptotic)", "verdict": "fits", **fields}
+    return Recommendation({"coupon": 1, "mail": 1}, 0.3, Interval(0.2, 0.4), **words)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"uplift": (0.12, (0.05, 0.19))}, "buy rises by 0.12 (0.05 to 0.19; 95%, at every look) over doing nothing."),
+        (
+            {"uplift": (0.12, (-0.05, 0.29))},
+            "buy may rise by 0.12 (-0.05 to 0.29; 95%, at every look) over doing nothing; this is not certain yet.",
+        ),
+        (
+            {"uplift": (-0.04, (-0.07, -0.01))},
+            "buy falls by 0.04 (0.01 to 0.07; 95%, at every look) below doing nothing.",
+        ),
+        (
+            {"uplift": (-0.04, (-0.07, 0.02))},
+            "buy may fall by 0.04 (-0.02 to 0.07; 95%, at every look) below doing nothing; this is not certain yet.",
+        ),
+        ({}, "buy is estimated at 0.30 (0.20 to 0.40; 95%, at every look)."),
+        (
+            {"interval_words": "holds with 90% at every round you look"},
+            "buy is estimated at 0.30 (0.20 to 0.40; 90%, at every look).",
+        ),
+        (
+            {"verdict": "contradicted"},
+            "buy is estimated at 0.30 (0.20 to 0.40; 95%, at every look). Do not rely on this: the rounds contradict "
+            "the model.",
+        ),
+        ({"value": math.nan}, "what buy is then, the policy cannot tell yet."),
+    ],
+)
+def test_one_sentence_says_what_to_do_what_it_brings_and_how_sure_that_is(fields, sentence):
+    if "uplift" in fields:
+        fields["uplift"] = Worth(fields["uplift"][0], Interval(*fields["uplift"][1]))
+    value = fields.pop("value", 0.3)
+    told = told_of(**fields)._replace(value=value)
+    assert sentence_of(told, "buy") == f"Set coupon and mail: {sentence}"
+    assert sentence_of(told, "buy", recommended=False) == f"With coupon and mail set, {sentence}"
+
+
+def test_where_nothing_is_best_the_sentence_says_so():
+    """Both levers do harm, and are named."""
+    test = play(experiment(control=0.2), 400, weights=(0.8, -0.4, -0.5))
+    for do in ({"email": 1}, {"coupon": 1}):
+        test.record(do, [{"email": 0, "coupon": 0, **do, "buy": buy, "count": 100} for buy in (0, 1)])
+    told = test.recommend()
+    assert told.do == {}
+    assert told.sentence.startswith("Set nothing: buy is estimated at 0.")
+    assert [line.partition(" by ")[0] for line in lever_words(told, "buy")] == ["coupon lowers buy", "email lowers buy"]
+
+
+def test_levers_that_harm_come_first_and_then_those_that_do_nothing():
+    levers = [
+        LeverEffect("logo", 1, 0.005, Interval(-0.01, 0.02)),
+        LeverEffect("price", 0, -0.04, Interval(-0.07, -0.01)),
+        LeverEffect("coupon", 1, 0.1, Interval(0.05, 0.15)),
+        LeverEffect("mail", 1, 0.01, Interval(-0.1, 0.1)),
+    ]
+    said = ["price = 0 lowers buy by 0.04 (0.01 to 0.07)", "logo does next to nothing: -0.01 to 0.02"]
+    assert lever_words(told_of(levers=tuple(levers)), "buy") == said
+    many = lever_words(told_of(levers=tuple(levers[:1] * 30)), "buy")
+    assert len(many) == 9
+    assert many[-1] == "so it is with 22 others"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"gap": 0.018}, "yes: no allowed action is better by more than 0.018, with 95%, at every look"),
+        ({"gap": 0.0}, "yes: no allowed action is better, with 95%, at every look"),
+        (
+            {"gap": 0.063, "more_rounds": 387},
+            "not yet: another allowed action may be better by up to 0.063 (wanted: 0.02); about 390 more rounds",
+        ),
+        ({"gap": 0.063}, "not yet: another allowed action may be better by up to 0.063 (wanted: 0.02)"),
+        ({"gap": 0.01, "doubts": ("No round has set it.",)}, "no: No round has set it."),
+        ({"gap": 0.01, "verdict": "unknown"}, "not yet: the rounds have not tested the model"),
+    ],
+)
+def test_when_one_may_not_stop_it_is_said_what_is_missing(fields, words):
+    told = told_of(**fields)
+    assert stop_words(may_stop(told, 0.02), told.gap, told.more_rounds, told.doubts, 0.02, 0.05) == words
+
+
+def test_every_policy_says_when_to_stop():
     for settings in ({"policy": "ucb"}, {"policy": "blm-lr"}, {"continuous": True}):
-        with pytest.raises(ExperimentError, match="stop_within needs intervals"):
-            experiment(stop_within=0.02, **settings)
+        status = play(experiment(stop_within=0.02, **settings), 5).status()
+        assert status.may_stop is False
+        assert status.gap > 0.02
 
 
 def test_what_is_learned_from_trials_of_many_rounds_does_not_depend_on_how_the_log_is_read():

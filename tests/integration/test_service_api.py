@@ -35,7 +35,7 @@ def seen_after(trial):
 def test_explanations_say_what_their_intervals_promise(house):
     house.call("POST", f"{house.at}/ask", {})
     said = house.call("GET", f"{house.at}/trials/0/explain").json()
-    assert said["interval_words"] == "holds with 95% at every round you look"
+    assert said["interval_words"] == "95%, at every look (asymptotic)"
 
 
 def test_a_round_over_http_is_a_round(house):

@@ -28,6 +28,7 @@ from dobandit.errors import (
     StorageError,
 )
 from dobandit.experiment.storage import MemoryStorage
+from dobandit.policy.engine import Guaranteed
 from helpers import forked, killed_service
 from helpers.serving import served
 from helpers.worlds import THOROUGH
@@ -230,7 +231,11 @@ def test_answers_are_those_of_python(house, service, tmp_path):
             continue
         seen = {"email": number % 2, "coupon": 0, "visit": number % 3 == 0, "buy": number % 4 == 0}
         experiment.tell(trial, seen | trial.do)
-    assert experiment.recommend() == local.recommend()
+    told = experiment.recommend()
+    assert told == local.recommend()
+    assert told.sentence.startswith("Set ")
+    assert isinstance(told.guaranteed, Guaranteed)
+    assert [lever.harms for lever in told.levers] == [lever.harms for lever in local.recommend().levers] != []
     assert experiment.recommend(["email"]) == local.recommend(["email"])
     assert experiment.evaluate({"email": 1}) == local.evaluate({"email": 1})
     assert experiment.evaluate(["coupon"]) == local.evaluate(["coupon"])

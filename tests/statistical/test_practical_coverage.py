@@ -1,7 +1,7 @@
 """The intervals that people act on leave the truth out in at most 5% of the runs, looked at again and again.
 
-The worlds are those of benchmarks/bench_coverage.py, which plays more and longer runs, with seeds of its own. The number
-of runs with a miss is compared with the 99.9% quantile of Binomial(runs, 0.05). Seeds are fixed.
+The worlds are those of benchmarks/bench_coverage.py, which plays more and longer runs, with seeds of its own. The
+number of runs with a miss is compared with the 99.9% quantile of Binomial(runs, 0.05). Seeds are fixed.
 """
 
 from __future__ import annotations

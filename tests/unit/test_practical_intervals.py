@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -34,7 +35,7 @@ def test_a_standard_error_is_never_zero() -> None:
 def told(policy: dob.CausalUCB | dob.UCB, shared: int = 0) -> Learner:
     """1,000 rounds with the ad, of which 400 buy, and 1,000 without, of which 300 do; behind `shared` nodes."""
     names = ["ad", *(f"m{i}" for i in range(shared)), "buy"]
-    graph = dob.CausalGraph(list(zip(names, names[1:], strict=False)), "buy", controllable=["ad"], bias=names)
+    graph = dob.CausalGraph(list(itertools.pairwise(names)), "buy", controllable=["ad"], bias=names)
     learner = policy.start(graph, budget=1, seed=3)
     for ad, buys in ((1, 400), (0, 300)):
         for i in range(1000):
@@ -55,7 +56,8 @@ def test_a_difference_has_the_standard_error_of_two_means() -> None:
 def test_what_two_actions_share_cancels() -> None:
     """All of the rounds tell of the last step, which both share: the difference is surer than both values."""
     said = told(dob.CausalUCB(), shared=1).assess({"ad": 1})
-    assert said.uplift is not None and said.nothing is not None
+    assert said.uplift is not None
+    assert said.nothing is not None
     apart = said.interval.high - said.nothing.interval.low
     assert said.uplift.interval.high < 0.8 * apart + 0.2 * said.uplift.value
     assert said.uplift.interval.low > 0.0
@@ -72,12 +74,14 @@ def test_where_nothing_was_seen_an_interval_is_as_wide_as_what_is_proved() -> No
     assert unseen.guaranteed is not None
     assert unseen.interval.low <= unseen.guaranteed.interval.low
     assert unseen.interval.high >= unseen.guaranteed.interval.high
-    assert unseen.uplift is not None and unseen.uplift.interval.high > 0.5
+    assert unseen.uplift is not None
+    assert unseen.uplift.interval.high > 0.5
 
 
 def test_more_rounds_are_told_until_one_may_stop() -> None:
     said = told(dob.CausalUCB()).assess(within=0.02)
-    assert said.gap is not None and said.gap <= 0.02
+    assert said.gap is not None
+    assert said.gap <= 0.02
     assert said.more_rounds == 0
     close = told(dob.CausalUCB()).assess({}, within=0.3)
     assert close.more_rounds == 0

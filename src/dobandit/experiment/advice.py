@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment.answers import observed_of
 from dobandit.experiment.diagnosis.nodes import AGREES
-from dobandit.experiment.reasons import CONTRADICTED, FITS, UNKNOWN, is_reached
+from dobandit.experiment.reasons import CONTRADICTED, FITS, UNKNOWN, is_reached, sentence_of
 from dobandit.policy.answers import Worth
 from dobandit.policy.engine import Guaranteed, Interval
 from dobandit.texts import decimals, fixed
@@ -86,7 +86,8 @@ def advised(
         verdict = TOO_LONG  # to look into, unless one might stop
         if learner.rounds <= MOST_DIAGNOSED or is_reached(told.gap, within):
             verdict = verdict_of(state.diagnosis(now), learner)
-        return advice(told, verdict, learner, now.doubts, counts.rounds())
+        told = advice(told, verdict, learner, now.doubts, counts.rounds())
+        return told._replace(sentence=sentence_of(told, learner.graph.target, do is None))
 
 
 def with_own_outcomes(

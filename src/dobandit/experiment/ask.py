@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dobandit.policy.engine import Pending
 
 CONTROL = "control: nothing is set, for an honest comparison"
-_UNLESS = " unless recommend warns of something"  # to find that out takes longer than an ask may
+_UNLESS = " if recommend says so too"  # its checks take longer than an ask may
 _RACES = 3
 _MOST_AT_ONCE = 10_000
 

@@ -49,6 +49,7 @@ class Status(NamedTuple):
     may_stop                   gap is at or below stop_within, the rounds bear the model out, and nothing forbids to
                                rely on it; None as gap
     doubts                     what does, where gap is at or below stop_within (see `Recommendation`)
+    guaranteed_gap             the gap that is proved, where gap is at or below stop_within; None where none is
     """
 
     name: str
@@ -78,6 +79,7 @@ class Status(NamedTuple):
     more_rounds: int | None = None
     may_stop: bool | None = None
     doubts: tuple[str, ...] = ()
+    guaranteed_gap: float | None = None
 
 
 def anytime_mean(total: float, rounds: int, sets: int = 1) -> Mean:
@@ -133,4 +135,5 @@ def status_of(
         more_rounds=None if gap is None else gap.more,
         may_stop=None if gap is None else told is not None and may_stop(told, definition.stop_within),
         doubts=() if told is None else told.doubts,
+        guaranteed_gap=None if told is None or told.guaranteed is None else told.guaranteed.gap,
     )

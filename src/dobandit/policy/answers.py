@@ -118,6 +118,8 @@ class Recommendation(NamedTuple):
     warnings          caveats, in sentences
     interval_words    what the intervals of value, nothing, uplift and levers promise
     doubts            those of the warnings that forbid to rely on it: while there are any, an experiment may not stop
+    sentence          what to do, by how much that is better than doing nothing, and how sure it is; of an experiment's
+                      answers only
 
     None where the policy cannot tell: one that keeps no model has no probabilities and no levers, and a model of rounds
     that always set a variable knows nothing of doing nothing.
@@ -139,3 +141,4 @@ class Recommendation(NamedTuple):
     warnings: tuple[str, ...] = ()
     interval_words: str = ""
     doubts: tuple[str, ...] = ()
+    sentence: str = ""

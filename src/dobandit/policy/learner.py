@@ -355,15 +355,16 @@ class Learner:
         if self.unknowable(action):
             return told._replace(nothing=None if idle is None else Worth(idle.value, idle.interval))
         chance = self.engine.chance(action, now) if self.problem.allows(action) else None
-        gap = self.engine.gap(action, now, within)
+        gap, proof = self.engine.gap(action, now, within), self.engine.guaranteed(action, now, delta)
+        proved = 1.0 if proof is None or proof.gap is None else proof.gap
         return told._replace(
             nothing=None if idle is None else Worth(idle.value, idle.interval),
             uplift=None if idle is None else self._uplift(action, now),
             probability_best=None if chance is None else chance.best,
             expected_loss=None if chance is None else chance.loss,
-            gap=gap.gap,
+            gap=min(gap.gap, proved),
             more_rounds=gap.more,
-            guaranteed=self.engine.guaranteed(action, now, delta),
+            guaranteed=proof,
             levers=self._levers(now) if self.keeps_model and idle is not None else (),
         )
 

@@ -32,7 +32,8 @@ _SHOWN = 50  # trials in a table that nobody asked to be longer
 @options.context_option
 @common
 def recommend_command(experiment: Experiment, as_json: bool, **situation: Any) -> None:
-    """By the model's estimate, beside doing nothing and what was observed; and, apart from that, by the data alone.
+    """First in one sentence; then what was measured, what the model says, and what is guaranteed; and, apart from
+    that, what the data alone speak for.
 
     \b
     Examples:
@@ -44,7 +45,7 @@ def recommend_command(experiment: Experiment, as_json: bool, **situation: Any) -
     if as_json:
         print_json(documents.recommendation_document(recommended, observed))
     else:
-        out.print_recommendation(experiment, recommended)
+        out.print_recommendation(experiment, recommended, situation["context"], experiment.definition.stop_within)
         click.echo()
         out.print_observed(experiment.graph.target, observed)
 
@@ -66,7 +67,7 @@ def evaluate_command(
       dobandit experiment evaluate spring --do email=1 --context mobile=1 --json
     """
     told = experiment.evaluate(do, context=context)
-    answer(as_json, document(told), lambda: out.print_recommendation(experiment, told))
+    answer(as_json, document(told), lambda: out.print_recommendation(experiment, told, context, None))
 
 
 @click.command("best-observed")

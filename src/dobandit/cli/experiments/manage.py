@@ -17,7 +17,7 @@ from dobandit.cli.storage import kept, opened
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.catalogue import create_experiment, delete_experiment, list_experiments, rename_experiment
-from dobandit.experiment.reasons import gap_words
+from dobandit.experiment.reasons import gap_words, stop_words
 from dobandit.texts import counted, printable
 
 if TYPE_CHECKING:
@@ -209,6 +209,7 @@ def print_status(experiment: Experiment, status: Status) -> None:
         (f"{status.target} in control rounds", status.control and _mean(status.control)),
         (f"{status.target} in the others", status.control and _mean(status.treated)),
         ("may stop", status.stop_within is not None and _stopping(status, experiment.delta)),
+        ("guaranteed", status.guaranteed_gap is not None and gap_words(status.guaranteed_gap, experiment.delta)),
     ]
     for name, rounds in status.untaught.items():
         because = "because its value or a cause's value was missing"
@@ -224,13 +225,10 @@ def _mean(mean: Mean | None) -> str:
 
 
 def _stopping(status: Status, delta: float) -> str:
-    if status.gap is None:
+    if status.gap is None or status.stop_within is None:
         return "depends on the context: `ask` and `recommend` say it for one"
-    if status.may_stop:
-        return f"yes: {gap_words(status.gap, delta)}"
-    if status.doubts:
-        return f"no: {' '.join(status.doubts)} If the model were right, {gap_words(status.gap, delta)}"
-    return f"not yet: so far {gap_words(status.gap, delta)}; wanted {status.stop_within:g}"
+    may = bool(status.may_stop)
+    return stop_words(may, status.gap, status.more_rounds, status.doubts, status.stop_within, delta)
 
 
 def definition_rows(experiment: Experiment) -> list[Fact]:

@@ -13,7 +13,8 @@ import click
 
 from dobandit.cli.output import names, print_table, say
 from dobandit.cli.storage import VARIABLE, usual_storage
-from dobandit.experiment.reasons import gap_words, is_reached
+from dobandit.experiment.reasons import gap_words, lever_words, may_stop, stop_words
+from dobandit.policy.engine import percent
 from dobandit.texts import action_words, counted, decimals, fixed, in_a_sentence
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
     from dobandit.experiment.explanation import Explanation
     from dobandit.experiment.trial import Told, Trial
-    from dobandit.policy.answers import Observed, Recommendation
+    from dobandit.policy.answers import Recommendation
 
 _VERDICTS = {
     "fits": "fits the rounds so far",
@@ -212,16 +213,33 @@ def _notes(row: Mapping[str, Any]) -> list[str]:
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
-    causal = experiment.learner.keeps_model
-    target, within = experiment.graph.target, experiment.definition.stop_within
-    click.echo("what the model says" if causal else "what the policy says, which keeps averages and no model")
+def print_recommendation(
+    experiment: Experiment, told: Recommendation, context: Mapping[str, float] | None, within: float | None
+) -> None:
+    """First what to do, in a sentence; then what was measured, what the model says, and what is proved.
+
+    within  how small the gap is to be, where one might stop with this action
+    """
+    causal, delta = experiment.learner.keeps_model, experiment.delta
+    target = experiment.graph.target
+    say(told.sentence)
+    control = None if context else experiment.status().control  # which is over all contexts
     seen = f"no round with exactly this set saw {target}"
     if told.observed is not None:
         rounds = counted(told.observed.rounds, "round")
-        seen = f"{observed_words(told.observed)} in {rounds} with exactly this set"
+        seen = f"{observed_words(told.observed.mean, told.observed.interval)} in {rounds} with exactly this set"
+    click.echo()
+    click.echo("what was measured")
+    alone = (
+        control and f"{observed_words(control.value, control.interval)} in {counted(control.rounds, 'control round')}"
+    )
+    print_facts([("observed", seen), ("doing nothing", alone)])
+    click.echo()
+    click.echo("what the model says" if causal else "what the policy says, which keeps averages and no model")
     best, loss, gap = told.probability_best, told.expected_loss, told.gap
-    stop = "no (threshold {:g}): see the notes below" if told.doubts else "yes (threshold {:g})"
+    doubts, stop = told.doubts and ["something speaks against it, see the notes"], None
+    if gap is not None and within is not None:
+        stop = stop_words(may_stop(told, within), gap, told.more_rounds, doubts, within, delta)
     print_facts(
         [
             ("set", values(told.do)),
@@ -229,19 +247,25 @@ def print_recommendation(experiment: Experiment, told: Recommendation) -> None:
             ("doing nothing", told.nothing and estimated(*told.nothing)),
             ("uplift", told.uplift and estimated(*told.uplift, sign="+")),
             ("each interval", told.interval_words),
-            ("observed", seen),
             ("best allowed set", best is not None and f"with probability {chance(best)}"),
             ("expected loss", loss is not None and f"{loss:.3g} if another set is best"),
-            (
-                "if the model is right" if told.doubts else "guaranteed",
-                gap is not None and gap_words(gap, experiment.delta),
-            ),
-            ("may stop", is_reached(gap, within) and stop.format(within)),
+            ("gap", gap is not None and gap_words(gap, delta)),
+            ("may stop", stop),
             ("the model", causal and told.verdict and _VERDICTS[told.verdict]),
         ]
     )
+    for words in lever_words(told, target):
+        say(f"  {words}")
     for warning in told.warnings:
         say(f"  note: {warning}")
+    proof = told.guaranteed
+    if proof is not None:
+        click.echo()
+        say(f"what is guaranteed, with {percent(delta)}, at every look, as far as the graph is right")
+        uplift = proof.uplift if told.do else None
+        rows = [(f"E[{target}]", proof.interval), ("doing nothing", proof.nothing), ("uplift", uplift)]
+        facts: list[Fact] = [(what, interval and span(interval, decimals(interval))) for what, interval in rows]
+        print_facts([*facts, ("gap", proof.gap is not None and gap_words(proof.gap, delta))])
 
 
 def print_observed(target: str, observed: BestObserved | None) -> None:
@@ -249,13 +273,13 @@ def print_observed(target: str, observed: BestObserved | None) -> None:
     if observed is None:
         print_facts([("set", f"no answer: no round with an allowed set has seen {target} yet")])
         return
-    mean, rounds = observed_words(observed), f"{observed.rounds:,}"
+    mean, rounds = observed_words(observed.mean, observed.interval), f"{observed.rounds:,}"
     print_facts([("set", values(observed.do)), (f"mean of {target}", mean), ("rounds with this set", rounds)])
 
 
-def observed_words(seen: Observed | BestObserved) -> str:
+def observed_words(mean: float, interval: Sequence[float]) -> str:
     """The mean of some rounds, with its interval."""
-    return estimated(seen.mean, seen.interval, ", 95% confidence, valid at every look")
+    return estimated(mean, interval, ", 95% confidence, valid at every look")
 
 
 def print_explanation(target: str, told: Explanation, words: str) -> None:

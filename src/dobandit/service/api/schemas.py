@@ -79,7 +79,7 @@ _TRIAL = {
     "context": {},
     "size": 1,
     "control": False,
-    "interval_words": "95%, at this round",
+    "interval_words": "95%, at every look (asymptotic)",
 }
 _ROW = {
     **_CHOSEN,
@@ -90,16 +90,25 @@ _ROW = {
     "rounds": 1,
 }
 _STATUS = {"id": 1, "name": "spring", "policy": "causal-ucb", "target": "buy", "trials": 41, "pending": 1, "told": 40}
+_STATUS |= {"stop_within": 0.02, "gap": 0.04, "more_rounds": 900, "may_stop": False, "doubts": []}
 _BEST = {"do": {"coupon": 1}, "mean": 0.2, "interval": [0.11, 0.34], "rounds": 40, "level": 0.95}
 _RECOMMENDED = {
     "do": {"coupon": 1},
     "value": 0.22,
     "interval": [0.15, 0.3],
     "nothing": {"value": 0.1, "interval": [0.06, 0.15]},
-    "uplift": {"value": 0.12, "interval": [0.0, 0.24]},
+    "uplift": {"value": 0.12, "interval": [0.05, 0.19]},
     "probability_best": 0.93,
+    "expected_loss": 0.002,
+    "gap": 0.04,
+    "more_rounds": 900,
+    "guaranteed": {"interval": [0.09, 0.38], "nothing": [0.03, 0.22], "uplift": [-0.06, 0.29], "gap": 0.17},
+    "levers": [{"name": "banner", "value": 1, "effect": -0.04, "interval": [-0.07, -0.01]}],
     "verdict": "fits",
     "warnings": [],
+    "doubts": [],
+    "interval_words": "95%, at every look (asymptotic)",
+    "sentence": "Set coupon: buy rises by 0.12 (0.05 to 0.19; 95%, at every look) over doing nothing.",
 }
 
 
@@ -179,7 +188,7 @@ RECOMMEND = _gives({**_RECOMMENDED, "best_observed": _BEST})
 EVALUATE = _gives(_RECOMMENDED)
 OBSERVED = _gives(_BEST)
 ESTIMATES = _gives({"estimates": [{"cause": "coupon", "effect": "visit", "value": 0.3, "low": 0.1, "high": 0.5}]})
-PROMISES = _gives({"interval_words": "95%, at this round", "delta": 0.05})
+PROMISES = _gives({"interval_words": "95%, at every look (asymptotic)", "delta": 0.05})
 DIAGNOSE = _gives({"policy": "CausalUCB", "rounds": 40, "verdict": "calibrated", "nodes": [], "warnings": []})
 TABLE = {"responses": {"200": {"description": "A file"}, "default": PROBLEM}}
 _EVENT = 'event: trials\nid: 41.40\ndata: {"trials": 41, "closed": 40}\n'

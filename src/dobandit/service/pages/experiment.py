@@ -110,6 +110,7 @@ def view(
         "teller": "model" if cache.keeps_model else "policy",
         "answers": answers,
         "told": told,
+        "levers": words.lever_lines(told, target) if told else [],
         "against": list(dict.fromkeys([*(told.warnings if told else ()), *answers.findings])),  # each thing once
         "verdict": words.VERDICTS.get(told.verdict or "", "") if told and cache.keeps_model else "",
         "values": pictures.values_picture(answers, target, "Model" if cache.keeps_model else "Policy"),

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
+from dobandit.experiment.reasons import may_stop, more_words
 from dobandit.service.pages import words
 from dobandit.texts import action_words, counted, percent, printable, printable_lines, shortened
 
@@ -69,7 +70,8 @@ environment.filters |= {
     "context": words.context,
     "of_rounds": words.of_rounds,
     "share": percent,
-    "stops": words.stops,
+    "stops": may_stop,
+    "more": more_words,
     "short": shortened,
     "cut": cut,
     "as_typed": escape,  # a text that goes back into the field in which it was typed, with its line breaks

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from dobandit.experiment.reasons import gap_words, is_reached
+from dobandit.experiment.reasons import CONTRADICTED, effect_words, lever_words, listed, may_stop, stop_words
 from dobandit.policy.answers import Recommendation
+from dobandit.policy.engine import Guaranteed
+from dobandit.policy.engine import percent as sure_of
 from dobandit.texts import NOT_KNOWN, action_words, counted, decimals, fixed, in_a_sentence, percent, shortened
 
 SURE, LIKELY = 0.95, 0.8  # probabilities of being the best
@@ -80,22 +82,24 @@ def elsewhere(do: Mapping[str, float], others: Sequence[Mapping[str, float]]) ->
     return f"In {where} below, {'another' if differ else 'the same'} set looks best."
 
 
-def _sentence(do: Mapping[str, float]) -> str:
-    """What is set, within a sentence: coupon, email and price = 0."""
-    return in_a_sentence([sets({name: value}) for name, value in do.items()])
-
-
 def estimate(told: Recommendation) -> str:
     """The value with its interval and level: 0.50 (0.17 to 0.83, 95%)."""
     return f"{digits(told.value, 2, told.interval)} ({span(told.interval, 2)}{level(told.interval_words)})"
 
 
 class Headline(NamedTuple):
-    """What to do now, and how sure we are. tone: "go", "wait" or "doubt"."""
+    """What to do now, and how sure we are. tone: "go", "wait" or "doubt".
+
+    act, sure   the sentence: what to set, and what that brings
+    more        how likely it is to be the best, and whether one may stop
+    guaranteed  what is proved
+    """
 
     act: str
     sure: str
     tone: str
+    more: str = ""
+    guaranteed: str = ""
 
 
 def headline(
@@ -110,35 +114,51 @@ def headline(
 ) -> Headline:
     """known: the context that it speaks of"""
     where = f"Where {context(known)}: " if known else ""
+    name = shortened(target, 40)
     if told is None:
         return Headline(_begun(f"{where}no set can be recommended."), trouble, "doubt")
     if not rounds:
         return Headline(
             "Nothing was told yet: ask for the first round.",
-            f"Below stands what causes {shortened(target, 40)}; how strongly, the rounds will tell.",
+            f"Below stands what causes {name}; how strongly, the rounds will tell.",
             "wait",
         )
-    act = _begun(f"{where}set {_sentence(told.do) or 'nothing'}.")
-    name = shortened(target, 40)
-    if math.isnan(told.value):
-        value = f"What {name} is then, the policy cannot tell yet."
-    else:
-        value = f"Then {name} is estimated at {estimate(told)}."
-    if told.verdict == "contradicted":
-        return Headline(act, f"{value} Do not rely on it: the rounds contradict the model.", "doubt")
-    if stops(told, within) and told.gap is not None:
-        stop = "In this context you may stop" if known else "You may stop"
-        return Headline(act, f"{value} {stop}: {gap_words(told.gap, delta)}.", "go")
-    return Headline(act, f"{value} {_sureness(told, keeps_model)}", _tone(told))
+    told = told._replace(do={shortened(one, 60): value for one, value in told.do.items()})
+    act, sure = _begun(f"{where}set {listed(told.do)}:"), _minus(f"{effect_words(told, name)}.")
+    proof = "" if told.guaranteed is None else _guaranteed(told.guaranteed, bool(told.do), name, delta)
+    if told.verdict == CONTRADICTED:
+        return Headline(act, f"{sure} Do not rely on this: the rounds contradict the model.", "doubt")
+    stop, more = "", _sureness(told, keeps_model)
+    if within is not None and told.gap is not None:
+        doubts = told.doubts and ["something speaks against it, see the caveats"]
+        stop = stop_words(may_stop(told, within), told.gap, told.more_rounds, doubts, within, delta)
+        more = f"{more} May I stop{' in this context' if known else ''}? {_begun(stop)}."
+    return Headline(act, sure, "go" if may_stop(told, within) else _tone(told), more, proof)
+
+
+def _guaranteed(proof: Guaranteed, acts: bool, target: str, delta: float) -> str:
+    """What is proved, in one line."""
+    parts = [f"{target} is {span(proof.interval, 2)}"]
+    if acts and proof.uplift is not None:
+        parts.append(f"the uplift is {span(proof.uplift, 2)}")
+    if proof.gap is not None:
+        parts.append("no other set is better" + (f" by more than {digits(proof.gap, 2)}" if proof.gap else ""))
+    return f"Guaranteed ({sure_of(delta)}, at every look, as far as the graph is right): {in_a_sentence(parts)}."
+
+
+def lever_lines(told: Recommendation, target: str) -> list[str]:
+    """The levers that harm, and those that do nothing, as sentences."""
+    levers = tuple(one._replace(name=shortened(one.name, 40)) for one in told.levers)
+    return [f"{_minus(line)}." for line in lever_words(told._replace(levers=levers), shortened(target, 40))]
+
+
+def _minus(text: str) -> str:
+    """With the sign that stands before negative numbers in print."""
+    return re.sub(r"(?<!\S)-(?=\d)|(?<=\()-(?=\d)", "−", text)
 
 
 def _begun(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
-
-
-def stops(told: Recommendation, within: float | None) -> bool:
-    """Whether one may stop here; not while anything speaks against the answer."""
-    return is_reached(told.gap, within) and not told.doubts
 
 
 def _tone(told: Recommendation) -> str:
