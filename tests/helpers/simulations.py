@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 import transcription as tr
-from dobandit import (
-    BGLMOFU,
-    BLMLR,
-    UCB,
-    EpsilonGreedy,
-    Random,
-    paper,
-)
+from dobandit import BGLMOFU, BLMLR, UCB, EpsilonGreedy, Random, paper
 from dobandit.model.random_models import random_model
 from dobandit.policy.engine import Draws
 from dobandit.policy.recording import Recorder, blank_tape

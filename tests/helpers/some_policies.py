@@ -7,18 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dobandit import (
-    BGLMOFU,
-    BLMLR,
-    KLUCB,
-    UCB,
-    BinaryGLM,
-    CausalGraph,
-    EpsilonGreedy,
-    Fixed,
-    Oracle,
-    Random,
-)
+from dobandit import BGLMOFU, BLMLR, KLUCB, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, Oracle, Random
 from dobandit.model.links import exponential, logistic
 from dobandit.policy.engine import Rounds, Situation
 from helpers.worlds import ARCTAN

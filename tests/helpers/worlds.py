@@ -221,11 +221,7 @@ def turned(draw, weights: dict) -> dict:
     biases = [slot for slot in weights if isinstance(slot, str)]
     flipped = [slot for slot in weights if biases and not isinstance(slot, str) and draw(st.booleans())]
     lost = sum(weights[slot] for slot in flipped)
-    return {
-        **weights,
-        **{slot: -weights[slot] for slot in flipped},
-        **{slot: weights[slot] + lost for slot in biases},
-    }
+    return {**weights, **{slot: -weights[slot] for slot in flipped}, **{slot: weights[slot] + lost for slot in biases}}
 
 
 @st.composite

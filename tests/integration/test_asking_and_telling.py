@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit.errors import (
-    ConflictError,
-    DobanditError,
-    ExperimentError,
-    InterventionError,
-    ObservationError,
-)
+from dobandit.errors import ConflictError, DobanditError, ExperimentError, InterventionError, ObservationError
 from helpers.experiments import CASES, G4, SMOOTH, TWINS, Clock, again, case, drawn, make, refused, said, whole_log
 from helpers.foreign import ThompsonArms, ThompsonEngine
 

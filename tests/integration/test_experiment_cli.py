@@ -291,12 +291,7 @@ def test_record_and_import_and_export(x, tmp_path):
     assert x("export", "spring", "log.csv").out == "wrote 4 trials to log.csv\n"
     assert x("export", "spring", "-").out == (tmp_path / "log.csv").read_text()
     x("create", "copy", "graph.txt", "-k", 1)
-    assert json_of(x("import", "copy", "log.csv", "--json")) == {
-        "rounds": 4,
-        "first": 0,
-        "last": 3,
-        "warnings": [],
-    }
+    assert json_of(x("import", "copy", "log.csv", "--json")) == {"rounds": 4, "first": 0, "last": 3, "warnings": []}
     assert x("import", "copy", "-", stdin=b"buy\n1\n").out == "imported 1 round as trial 4\n"
     x("create", "counted", "graph.txt", "-k", 1)
     counted = b"visit,buy,count\n1,1,30\n0,0,70\n"

@@ -217,12 +217,7 @@ def test_the_command_line_without_the_class(python, url):
     played(experiment, 3)
     trial = experiment.ask()
     observation = [f"{name}={value}" for name, value in seen(trial.do, np.random.default_rng(9)).items()]
-    for words in (
-        ["list"],
-        ["show", "spring"],
-        ["trials", "spring"],
-        ["tell", "spring", trial.number, *observation],
-    ):
+    for words in (["list"], ["show", "spring"], ["trials", "spring"], ["tell", "spring", trial.number, *observation]):
         done = python(COMMAND, "experiment", *words, "--storage", url)
         assert done.returncode == 0, (words, done.stderr)
         assert "Traceback" not in done.stderr

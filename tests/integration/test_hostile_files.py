@@ -105,16 +105,8 @@ def hostile_names(storage):
 
 def hostile_documents(storage, document):
     """Not only whole documents, but every part of a sound one."""
-    texts = [
-        *EVIL_JSON,
-        *(json.dumps({**document, key: evil}) for key in document for evil in (EVIL[0], [[]], 1e308)),
-    ]
-    policies = [
-        {"name": 7},
-        {"name": "blm-lr", EVIL[0]: 1},
-        {"name": ["os.system"]},
-        {"name": "blm-lr", "region": []},
-    ]
+    texts = [*EVIL_JSON, *(json.dumps({**document, key: evil}) for key in document for evil in (EVIL[0], [[]], 1e308))]
+    policies = [{"name": 7}, {"name": "blm-lr", EVIL[0]: 1}, {"name": ["os.system"]}, {"name": "blm-lr", "region": []}]
     texts += [json.dumps({**document, "policy": policy}) for policy in policies]
     texts += [json.dumps({**document, "graph": "@"}).replace('"@"', "[" * 5000 + "]" * 5000)]
     messages = []

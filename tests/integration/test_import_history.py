@@ -204,10 +204,7 @@ def played(graph=GRAPH, **settings):
 
 @pytest.mark.parametrize(
     ("graph", "policy"),
-    [
-        *itertools.product([GRAPH, SEGMENTED], [dob.CausalUCB(), dob.CausalTS()]),
-        (GRAPH, dob.BLMLR()),
-    ],
+    [*itertools.product([GRAPH, SEGMENTED], [dob.CausalUCB(), dob.CausalTS()]), (GRAPH, dob.BLMLR())],
 )
 def test_an_export_comes_back_as_the_same_trials_to_the_bit(graph, policy, tmp_path):
     experiment = played(graph, policy=policy)

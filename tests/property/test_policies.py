@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dobandit import (
-    CausalGraph,
-    paper,
-)
+from dobandit import CausalGraph, paper
 from dobandit.errors import ObservationError
 from dobandit.policy.engine import Rounds
 from helpers.some_policies import (

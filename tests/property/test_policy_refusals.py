@@ -8,17 +8,7 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit import (
-    BGLMOFU,
-    BLMLR,
-    KLUCB,
-    UCB,
-    CausalGraph,
-    EpsilonGreedy,
-    Fixed,
-    Oracle,
-    paper,
-)
+from dobandit import BGLMOFU, BLMLR, KLUCB, UCB, CausalGraph, EpsilonGreedy, Fixed, Oracle, paper
 from dobandit.errors import GraphError, InterventionError, ModelError, ObservationError, PolicyError
 from helpers.some_policies import LOGISTIC, assert_same_bits, every_policy, kept, parallel
 from helpers.worlds import ARCTAN

@@ -161,12 +161,7 @@ BAD_SEEN = [
 ]
 BAD_SEEN += [({"Y": bad}, "0 or 1") for bad in (2, -1, 0.5, "1", "", 1j, 10**5000, math.inf, [1], np.array([1]), b"1")]
 BAD_SEEN += [({"X1": 0, "Y": 1}, "set to 1 .* been 0"), ({"X1": False, "Y": 1}, "set to 1 .* been 0")]
-BAD_SEEN += [
-    ({}, "as failed"),
-    ({"X1": 1}, "as failed"),
-    ({"Y": None}, "as failed"),
-    ({"Y": math.nan}, "as failed"),
-]
+BAD_SEEN += [({}, "as failed"), ({"X1": 1}, "as failed"), ({"Y": None}, "as failed"), ({"Y": math.nan}, "as failed")]
 BAD_SEEN += [(None, "maps names"), ([("Y", 1)], "maps names"), ("Y", "maps names"), ({"Q" * 10**6: 1}, "none")]
 
 

@@ -53,11 +53,7 @@ def probabilities(model, name):
 
 @pytest.mark.parametrize("kind", [BinaryGLM, LinearModel])
 @relaxed(max_examples=40)
-@given(
-    bias=st.integers(-8, 16),
-    weights=st.lists(st.integers(-12, 12), min_size=1, max_size=4),
-    biased=st.booleans(),
-)
+@given(bias=st.integers(-8, 16), weights=st.lists(st.integers(-12, 12), min_size=1, max_size=4), biased=st.booleans())
 def test_a_linear_model_is_refused_exactly_when_some_pattern_is_no_probability(kind, bias, weights, biased):
     """Eighths are exact in floating point, so the border itself is tested."""
     names = [f"X{i}" for i in range(len(weights))]

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 import transcription as tr
-from dobandit import (
-    BLMLR,
-    Fixed,
-)
+from dobandit import BLMLR, Fixed
 from dobandit.errors import SimulationError
 from dobandit.policy.registry import policy_to_spec
 from dobandit.simulation.run import run_block

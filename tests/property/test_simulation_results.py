@@ -9,14 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from dobandit import (
-    BLMLR,
-    UCB,
-    CausalGraph,
-    Fixed,
-    TableModel,
-    simulate,
-)
+from dobandit import BLMLR, UCB, CausalGraph, Fixed, TableModel, simulate
 from dobandit.errors import SimulationError
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import run_study

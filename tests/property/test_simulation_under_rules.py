@@ -11,17 +11,7 @@ import numpy as np
 import pytest
 
 import transcription as tr
-from dobandit import (
-    BGLMOFU,
-    BLMLR,
-    UCB,
-    BinaryGLM,
-    CausalGraph,
-    EpsilonGreedy,
-    Oracle,
-    Random,
-    paper,
-)
+from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Oracle, Random, paper
 from dobandit.errors import PolicyError
 from dobandit.model.random_models import random_model
 from dobandit.oracle.rules import Rules
@@ -87,10 +77,7 @@ RULED = {
     "levers": (LAYERED, Rules(2, levers={"X2": (0, 1), "X4": (0, 1)})),
     "only to 0": (LAYERED, Rules(2, levers={"X3": (0,)})),
     "smaller": (LAYERED, Rules(2, smaller=True)),
-    "everything": (
-        LAYERED,
-        Rules(3, {"X6": (0, 1)}, {"X2": 2.0, "X3": 0.5}, 3.5, ("X4",), ("X5",), (("X2", "X3"),)),
-    ),
+    "everything": (LAYERED, Rules(3, {"X6": (0, 1)}, {"X2": 2.0, "X3": 0.5}, 3.5, ("X4",), ("X5",), (("X2", "X3"),))),
     "hidden, costs": (HIDDEN, Rules(2, costs={"X2": 2.0}, total_cost=2.0)),
     "continuous, levers": (CONTINUOUS, Rules(2, levers={"X2": (0, 0.5, 1), "X3": (0.25,)})),
     "logistic, levers": (LOGISTIC, Rules(2, levers={"X3": (0, 1)}, exclusive=[["X2", "X4"]])),

@@ -13,17 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import transcription as tr
-from dobandit import (
-    BGLMOFU,
-    BLMLR,
-    UCB,
-    BinaryGLM,
-    CausalGraph,
-    Fixed,
-    LinearModel,
-    Random,
-    paper,
-)
+from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, Fixed, LinearModel, Random, paper
 from dobandit.errors import InterventionError, ModelError, PolicyError, SimulationError
 from dobandit.model.random_models import random_model
 from dobandit.simulation import summaries

@@ -9,18 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dobandit import (
-    BGLMOFU,
-    BLMLR,
-    BinaryGLM,
-    CausalGraph,
-    CausalUCB,
-    LinearModel,
-    expect,
-    paper,
-    project,
-    simulate,
-)
+from dobandit import BGLMOFU, BLMLR, BinaryGLM, CausalGraph, CausalUCB, LinearModel, expect, paper, project, simulate
 from dobandit.estimation.confidence import radius_bglm_ofu, radius_lemma11
 from dobandit.model.links import exponential, logistic
 from dobandit.simulation.simulate import run_study

@@ -156,12 +156,7 @@ def test_networkx_marks() -> None:
     digraph.nodes["B"]["controllable"] = False
     graph = from_networkx(digraph, "Y")
     assert (graph.latent, graph.controllable) == (("U",), ("A",))
-    assert to_networkx(graph).nodes["A"] == {
-        "latent": False,
-        "controllable": True,
-        "bias": True,
-        "context": False,
-    }
+    assert to_networkx(graph).nodes["A"] == {"latent": False, "controllable": True, "bias": True, "context": False}
     assert to_networkx(graph).graph == {"target": "Y"}
     with pytest.raises(GraphError, match="The only observed"):
         from_networkx(digraph)

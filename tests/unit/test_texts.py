@@ -20,13 +20,7 @@ def test_lines_of_a_message_stay_lines():
 
 
 @pytest.mark.parametrize(
-    "came",
-    [
-        "9" * 4000,
-        repr("a b " * 1000),
-        '"' + 'x \\" y' * 900 + '"',
-        "/".join(["folder"] * 500),
-    ],
+    "came", ["9" * 4000, repr("a b " * 1000), '"' + 'x \\" y' * 900 + '"', "/".join(["folder"] * 500)]
 )
 def test_a_message_repeats_some_200_characters_of_what_came(came):
     text = message(f"a number is short, but got {came}. Shorten it.")

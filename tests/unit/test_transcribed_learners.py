@@ -121,8 +121,7 @@ def test_worlds_have_the_expected_reward(model):
 
 
 @pytest.mark.parametrize(
-    ("name", "best"),
-    [("G1", ("X3", "X4", "X5")), ("G2", ("X2", "X3")), ("G3", ("X2", "X3")), ("G4", ("X2", "X3"))],
+    ("name", "best"), [("G1", ("X3", "X4", "X5")), ("G2", ("X2", "X3")), ("G3", ("X2", "X3")), ("G4", ("X2", "X3"))]
 )
 def test_the_best_sets_that_the_paper_names(name, best):
     model, budget = paper.MODELS[name], paper.BUDGETS[name]

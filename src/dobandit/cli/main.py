@@ -46,9 +46,7 @@ _HOMES = {
 
 
 @click.group(
-    cls=LazyGroup,
-    homes=_HOMES,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=LazyGroup, homes=_HOMES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, prog_name="dobandit")
 def cli() -> None:

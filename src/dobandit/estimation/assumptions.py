@@ -129,10 +129,7 @@ class Assumptions:
 
 
 def diagnose_assumptions(
-    model: BinaryGLM | LinearModel,
-    horizon: int = 10_000,
-    delta: float | None = None,
-    c: float = confidence.DEFAULT_C,
+    model: BinaryGLM | LinearModel, horizon: int = 10_000, delta: float | None = None, c: float = confidence.DEFAULT_C
 ) -> Assumptions:
     """Every constant of the paper's theory for `model`; delta is Algorithm 1's for the horizon unless given.
 

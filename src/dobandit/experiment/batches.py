@@ -142,11 +142,7 @@ def source_of(randomised: bool, otherwise: str) -> str:
 
 
 def import_rows(
-    source: Any,
-    columns: Columns,
-    now: float | None = None,
-    passed: list[str] | None = None,
-    randomised: bool = False,
+    source: Any, columns: Columns, now: float | None = None, passed: list[str] | None = None, randomised: bool = False
 ) -> ImportedRows:
     """The trials that the rows of a source are, checked as a whole.
 

@@ -125,12 +125,12 @@ def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked
     known = learner.context(context)
     allowed = problem.allowed().rows()
     rows = [allowed.row(i) for i in range(len(allowed.ids))]
-    told, seen = engine.predict_many(rows, known), _seen(fit, known)
+    told, seen = np.array(engine.predict_many(rows, known)), _seen(fit, known)
     idle = None if learner.unset(NOTHING) else fit.expect(context=context)
     ahead = None if idle is None else engine.contrast(NOTHING, rows, known)
     found = []
-    for i in np.lexsort((np.count_nonzero(allowed.ids, axis=1), -told.value)).tolist():
-        value, low, high = float(told.value[i]), float(told.low[i]), float(told.high[i])
+    for i in np.lexsort((np.count_nonzero(allowed.ids, axis=1), -told[0])).tolist():
+        value, low, high = told[:, i].tolist()
         uplift = None
         if ahead is not None:
             uplift = Worth(float(ahead.value[i]), Interval(float(ahead.low[i]), float(ahead.high[i])))

@@ -139,11 +139,7 @@ class CausalGraph:
         return graph
 
     def _build(
-        self,
-        names: list[str],
-        sources: NDArray[np.int64],
-        destinations: NDArray[np.int64],
-        *roles: Any,
+        self, names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64], *roles: Any
     ) -> None:
         """`sources` and `destinations` are positions in `names`, which are put in their natural order first; `roles`
         are those of `_take_roles`."""

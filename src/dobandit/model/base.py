@@ -112,12 +112,7 @@ class CausalModel(ABC):
         """Put v's mean given its parents into `out`, a number per draw; `values` is (ids, draws)."""
 
     def sample(
-        self,
-        do: Do | None = None,
-        size: int = 1,
-        rng: np.random.Generator | int | None = None,
-        *,
-        latent: bool = False,
+        self, do: Do | None = None, size: int = 1, rng: np.random.Generator | int | None = None, *, latent: bool = False
     ) -> dict[str, NDArray[Any]]:
         """Independent draws under do(...): an array by name.
 

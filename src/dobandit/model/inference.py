@@ -75,12 +75,7 @@ class Expectation(Mapping[str, float]):
 
 
 def expect(
-    model: CausalModel,
-    do: Do | None = None,
-    method: str = "auto",
-    *,
-    samples: int = 100_000,
-    seed: int = 0,
+    model: CausalModel, do: Do | None = None, method: str = "auto", *, samples: int = 100_000, seed: int = 0
 ) -> Expectation:
     """E[X | do(...)] of every node X, for any values of any observed nodes.
 

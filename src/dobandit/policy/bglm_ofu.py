@@ -137,12 +137,7 @@ class BGLMOFU(Policy):
         return least
 
     def _initial(
-        self,
-        problem: Problem,
-        bounds: list[LinkBounds],
-        kappa: float,
-        delta: float,
-        thresholds: NDArray[np.float64],
+        self, problem: Problem, bounds: list[LinkBounds], kappa: float, delta: float, thresholds: NDArray[np.float64]
     ) -> int:
         if self.initial == "lambda-min":
             most = float(thresholds.max())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,14 +112,6 @@ def optimistic_oracle(estimator: Any) -> OracleMaker:
     return make
 
 
-class Predictions(NamedTuple):
-    """E[target] of many actions with the ends of its interval, a row each."""
-
-    value: Array
-    low: Array
-    high: Array
-
-
 class CausalEngine(RevisingEngine):
     """An engine whose predictions are those of its own index. Intervals are asymptotic confidence sequences around them
     (`estimation.confidence.asymptotic_reach`), as wide as what is proved where only a handful of rows bear on them."""
@@ -127,11 +119,10 @@ class CausalEngine(RevisingEngine):
     delta = DELTA
 
     def predict(self, action: Action, context: NDArray[np.float64]) -> Estimate:
-        told = self.predict_many([action], context)
-        return Estimate(float(told.value[0]), float(told.low[0]), float(told.high[0]))
+        return Estimate(*(float(part[0]) for part in self.predict_many([action], context)))
 
-    def predict_many(self, actions: Sequence[Action], context: NDArray[np.float64]) -> Predictions:
-        """What `predict` says of each of many actions."""
+    def predict_many(self, actions: Sequence[Action], context: NDArray[np.float64]) -> tuple[Array, ...]:
+        """(value, low, high): what `predict` says of each of many actions."""
         context = self.believed.known(context)
         value, sd, rows = self._moments.of(self.state, actions, context)
         half, few = self.reach * sd, rows < HANDFUL
@@ -139,7 +130,7 @@ class CausalEngine(RevisingEngine):
         if few.any():
             least, most = self._proved_ends(actions, context)
             low, high = np.where(few, np.minimum(low, least), low), np.where(few, np.maximum(high, most), high)
-        return Predictions(*(np.clip(part, 0.0, 1.0) for part in (value, low, high)))
+        return tuple(np.clip(part, 0.0, 1.0) for part in (value, low, high))
 
     def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
         context = self.believed.known(context)

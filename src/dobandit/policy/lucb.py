@@ -16,22 +16,11 @@ from dobandit.oracle.listing import pick
 from dobandit.policy.answer_words import BY_COIN, checked_answer, words_of_two
 from dobandit.policy.arms import BY_UCB, ArmsEngine
 from dobandit.policy.base import Policy, require_bool
-from dobandit.policy.engine import (
-    Array,
-    Choice,
-    Draws,
-    Engine,
-    Estimate,
-    Gap,
-    Guaranteed,
-    Interval,
-    Situation,
-    words_always,
-)
-from dobandit.policy.own_outcomes import note_play, numbered
+from dobandit.policy.engine import Choice, Draws, Engine, Gap, Guaranteed, Interval, Situation
+from dobandit.policy.own_outcomes import numbered
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder
-from dobandit.policy.world import World, act
+from dobandit.policy.world import World
 
 
 @dataclass(frozen=True)
@@ -99,21 +88,6 @@ def stand_arms(plays: Any, total: Any, arms: int, delta: float, best: int, upper
     return best, rival, max(upper[rival] - low, 0.0)
 
 
-@kernel
-def search_arms(plan: Any, own: Any, world: Any, delta: float, within: float, draws: Any, policy_draws: Any) -> int:
-    """Rounds until the answer is known; -1: not within these."""
-    arms = len(plan.ids)
-    plays, total = own.plays[0, :arms], own.total[0, :arms]
-    for t in range(len(draws)):
-        best, rival, gap = stand_arms(plays, total, arms, delta, -1, plan.values, policy_draws[t, 0])
-        if gap <= within:
-            return t
-        arm = rival if policy_draws[t, 1] < 0.5 else best
-        act(world, plan.ids[arm], plan.to[arm], draws[t])
-        note_play(own, 0, arm, world.values[own.target])
-    return -1
-
-
 class LUCBEngine(ArmsEngine):
     """Two arms compete until one is the answer."""
 
@@ -164,25 +138,5 @@ class LUCBEngine(ArmsEngine):
         gap = self._standing(now._replace(draws=np.zeros(self.draws)), action)[3]
         return Guaranteed(Interval(*self.predict(action, now.context)[1:]), None, None, gap)
 
-    def predict(self, action: Action, context: Array) -> Estimate:
-        """The mean of the arm's own rounds; the interval holds at every round, both ends of all arms together."""
-        arms, arm = len(self.plan.ids), self._number.get(action, -1)
-        if not 0 <= arm < arms or not self.state.plays[0, arm]:
-            return super().predict(action, context)
-        plays = float(self.state.plays[0, arm])
-        mean, level = self.state.total[0, arm] / plays, kl_level(plays, arms, self.delta / 2)
-        return Estimate(float(mean), float(kl_lower(mean, plays, level)), float(kl_upper(mean, plays, level)))
-
-    @property
-    def interval_words(self) -> str:
-        return words_always(self.delta)
-
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         Engine.run(self, world, recorder, draws)  # the compiled rounds are those of UCB
-
-    def search(self, world: World, draws: Draws, within: float) -> int | None:
-        if self.problem.graph.context:
-            return None
-        found = search_arms(self.plan, self.state, world.arrays, self.delta, within, draws.world, draws.policy)
-        self.clock[0] += found if found >= 0 else len(draws.world)
-        return int(found) if found >= 0 else None

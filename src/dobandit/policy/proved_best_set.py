@@ -124,16 +124,6 @@ class ProvedBestSetEngine(GuaranteedEngine):
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         Engine.run(self, world, recorder, draws)  # the compiled rounds are those of the guaranteed engine
 
-    def search(self, world: World, draws: Draws, within: float) -> int | None:
-        """As every engine does it, looking at the intervals once per round."""
-        for t, (world_draws, policy_draws) in enumerate(zip(draws.world, draws.policy, strict=True)):
-            game, found = self._standing(Situation(policy_draws, world.context(world_draws)))
-            if found.gap <= within:
-                return t
-            row = int(to_play(game, found, policy_draws[1]))
-            self.update(world.play(game.bounds.listing.actions.row(row), world_draws))
-        return None
-
 
 class Contest(NamedTuple):
     """The intervals of the actions of a list, and what it takes to compare two of them."""

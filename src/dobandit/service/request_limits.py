@@ -65,7 +65,5 @@ async def read_body(request: Request, receive: Receive, most: int, seconds: floa
                     return b"".join(parts)
     except TimeoutError:
         raise Refusal(
-            408,
-            f"a request's body arrives within {seconds:g} seconds, but this one did not.",
-            {"Connection": "close"},
+            408, f"a request's body arrives within {seconds:g} seconds, but this one did not.", {"Connection": "close"}
         ) from None

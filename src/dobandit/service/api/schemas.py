@@ -119,10 +119,7 @@ def _takes(
     content: dict[str, Any] = {"application/json": {"schema": schema, "example": example}}
     if csv:
         content["text/csv"] = {"schema": {"type": "string"}, "example": csv}
-    return {
-        "requestBody": {"required": bool(required), "content": content},
-        **({"parameters": [_KEY]} if key else {}),
-    }
+    return {"requestBody": {"required": bool(required), "content": content}, **({"parameters": [_KEY]} if key else {})}
 
 
 def _gives(example: Any, status: int = 200, kind: str = "application/json", says: str = "Done") -> dict[str, Any]:

@@ -52,11 +52,7 @@ def _pointed(shown: str, whole: str) -> str:
 
 
 environment = Environment(
-    loader=FileSystemLoader(HERE / "templates"),
-    autoescape=True,
-    finalize=_shown,
-    trim_blocks=True,
-    lstrip_blocks=True,
+    loader=FileSystemLoader(HERE / "templates"), autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True
 )
 environment.filters |= {
     "digits": words.digits,
