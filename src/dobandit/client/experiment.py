@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from dobandit.checks import shown
 from dobandit.client import values
@@ -19,7 +18,7 @@ from dobandit.experiment.diagnosis import Diagnosis
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.log import check_page, checked_path, number_of
 from dobandit.experiment.status import Status
-from dobandit.experiment.trial import Told, Trial
+from dobandit.experiment.trial import AskWords, Lease, Names, Told, Trial
 from dobandit.policy.answers import Recommendation
 from dobandit.text_files import write_atomically
 
@@ -48,33 +47,19 @@ class RemoteExperiment(Connected):
 
     @overload
     def ask(
-        self,
-        available: Iterable[str] | None = None,
-        n: Literal[1] = 1,
-        lease: float | timedelta | None = None,
-        *,
-        size: int = 1,
-        control: bool | None = None,
-        context: Mapping[str, object] | None = None,
+        self, available: Names = None, n: Literal[1] = 1, lease: Lease = None, **words: Unpack[AskWords]
     ) -> Trial: ...
 
     @overload
     def ask(
-        self,
-        available: Iterable[str] | None = None,
-        n: int = 1,
-        lease: float | timedelta | None = None,
-        *,
-        size: int = 1,
-        control: bool | None = None,
-        context: Mapping[str, object] | None = None,
+        self, available: Names = None, n: int = 1, lease: Lease = None, **words: Unpack[AskWords]
     ) -> Trial | list[Trial]: ...
 
     def ask(
         self,
-        available: Iterable[str] | None = None,
+        available: Names = None,
         n: int = 1,
-        lease: float | timedelta | None = None,
+        lease: Lease = None,
         *,
         size: int = 1,
         control: bool | None = None,

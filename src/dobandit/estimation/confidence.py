@@ -176,12 +176,6 @@ def wilson(mean: float, count: int) -> tuple[float, float]:
     return max(centre - reach, 0.0), min(centre + reach, 1.0)
 
 
-def hoeffding(mean: float, count: int) -> tuple[float, float]:
-    """Hoeffding's 95% interval of a mean of numbers from 0 to 1."""
-    reach = math.sqrt(math.log(2.0 / 0.05) / (2.0 * count))
-    return max(mean - reach, 0.0), min(mean + reach, 1.0)
-
-
 def beta_binomial(mean: float, count: int, alpha: float = 0.05) -> tuple[float, float]:
     """A confidence sequence: an interval of the mean of numbers from 0 to 1 that is valid at every look.
 

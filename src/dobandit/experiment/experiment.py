@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from dobandit.errors import DobanditWarning
 from dobandit.experiment.answers import BestObserved, EdgeEstimate, best_observed, edge_estimates
@@ -25,7 +24,7 @@ from dobandit.experiment.reasons import is_reached
 from dobandit.experiment.state import LogState
 from dobandit.experiment.status import Status, status_of
 from dobandit.experiment.storage.base import ABANDONED, FAILED, Storage, StoredExperiment
-from dobandit.experiment.trial import Told, Trial, trial_of
+from dobandit.experiment.trial import AskWords, Lease, Names, Told, Trial, trial_of
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
@@ -79,33 +78,19 @@ class Experiment(LogTables):
 
     @overload
     def ask(
-        self,
-        available: Iterable[str] | None = None,
-        n: Literal[1] = 1,
-        lease: float | timedelta | None = None,
-        *,
-        size: int = 1,
-        control: bool | None = None,
-        context: Mapping[str, object] | None = None,
+        self, available: Names = None, n: Literal[1] = 1, lease: Lease = None, **words: Unpack[AskWords]
     ) -> Trial: ...
 
     @overload
     def ask(
-        self,
-        available: Iterable[str] | None = None,
-        n: int = 1,
-        lease: float | timedelta | None = None,
-        *,
-        size: int = 1,
-        control: bool | None = None,
-        context: Mapping[str, object] | None = None,
+        self, available: Names = None, n: int = 1, lease: Lease = None, **words: Unpack[AskWords]
     ) -> Trial | list[Trial]: ...
 
     def ask(
         self,
-        available: Iterable[str] | None = None,
+        available: Names = None,
         n: int = 1,
-        lease: float | timedelta | None = None,
+        lease: Lease = None,
         *,
         size: int = 1,
         control: bool | None = None,

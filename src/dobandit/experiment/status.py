@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dobandit.estimation.confidence import beta_binomial, hoeffding, wilson
+from dobandit.estimation.confidence import beta_binomial, wilson
 from dobandit.experiment.accumulator import CONTROL, TREATED, StatusSums
 from dobandit.experiment.reasons import may_stop
 from dobandit.experiment.storage.base import StoredTrial
@@ -92,10 +92,10 @@ def anytime_mean(total: float, rounds: int, sets: int = 1) -> Mean:
     return Mean(mean, Interval(*beta_binomial(mean, rounds, 0.05 / sets)), rounds)
 
 
-def mean_of(total: float, rounds: int, continuous: bool) -> Mean:
-    """The mean of rounds that are looked at once, with its 95% interval (Wilson's; Hoeffding's for numbers)."""
+def mean_of(total: float, rounds: int) -> Mean:
+    """The mean of rounds that are looked at once, with Wilson's 95% interval; numbers between 0 and 1 vary less."""
     mean = total / rounds
-    return Mean(mean, Interval(*(hoeffding if continuous else wilson)(mean, rounds)), rounds)
+    return Mean(mean, Interval(*wilson(mean, rounds)), rounds)
 
 
 def status_of(

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import NamedTuple, TypedDict
 
 from dobandit.experiment.columns import Columns
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.policy.engine import Interval
+
+Names = Iterable[str] | None  # of variables; None: all that the rules allow
+Lease = float | timedelta | None  # seconds, or a timedelta; None: the experiment's
+
+
+class AskWords(TypedDict, total=False):
+    """What an ask may say by name: see `Experiment.ask`."""
+
+    size: int
+    control: bool | None
+    context: Mapping[str, object] | None
 
 
 class Trial(NamedTuple):

@@ -165,6 +165,6 @@ def _entry(
 ) -> Ranked:
     observed = None
     if seen is not None:
-        mean = mean_of(seen[1], seen[0], fit.columns.continuous)
+        mean = mean_of(seen[1], seen[0])
         observed = Observed(mean.value, mean.rounds, mean.interval)
     return Ranked(action.named(fit.graph), value, interval, uplift, observed)

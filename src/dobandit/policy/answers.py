@@ -63,7 +63,7 @@ class Observed(NamedTuple):
     mean      of the target
     rounds    how many there were
     interval  its confidence interval at `level`: in an experiment valid at every look and for all sets that were tried
-              at once; in a ranking of a table, which is looked at once, Wilson's (Hoeffding's for numbers)
+              at once; in a ranking of a table, which is looked at once, Wilson's
     """
 
     mean: float

@@ -9,11 +9,11 @@ from typing import ClassVar
 from dobandit.checks import shown
 from dobandit.errors import PolicyError
 from dobandit.policy.base import Policy, positive, require_bool
-from dobandit.policy.causal_engine import CausalEngine, parts_of
+from dobandit.policy.causal_engine import DELTA, CausalEngine, parts_of
 from dobandit.policy.engine import Engine
-from dobandit.policy.guaranteed_engine import guaranteed_engine
+from dobandit.policy.guaranteed_engine import GuaranteedEngine
 from dobandit.policy.problem import Problem
-from dobandit.policy.safe_engine import safe_engine
+from dobandit.policy.safe_engine import SafeEngine, safe_parts
 
 _C, _GROWTH = 2.0, 1.0  # standard errors at the beginning, and how fast they become more
 _LEEWAY, _MOST_LEEWAY = 0.5, 10.0
@@ -76,7 +76,7 @@ class CausalUCB(Policy):
 
     def engine(self, problem: Problem) -> Engine:
         if self.safe:
-            return safe_engine(problem, _C, _GROWTH)
+            return SafeEngine(problem, partial(safe_parts, scale=_C, growth=_GROWTH))
         if self.leeway is not None:
-            return guaranteed_engine(problem, _C, _GROWTH, self.leeway)
+            return GuaranteedEngine(problem, DELTA, _C, self.leeway, _GROWTH)
         return CausalEngine(problem, partial(parts_of, scale=_C, growth=_GROWTH))

@@ -28,7 +28,7 @@ from dobandit.oracle.actions import Action
 from dobandit.oracle.anytime_values import AnytimeValues, anytime_values, bound_kept, bounded_frontier
 from dobandit.oracle.joint_pattern import joint_pattern
 from dobandit.oracle.listing import Listing, floor_of, pick_best, propose, score
-from dobandit.policy.causal_engine import DELTA, CausalEngine, optimistic_oracle, parts_of
+from dobandit.policy.causal_engine import CausalEngine, optimistic_oracle, parts_of
 from dobandit.policy.engine import Array, Choice, Rounds, Situation, batches
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.oracles import listed
@@ -67,20 +67,6 @@ propose.of(Leeway)(pick_best)
 
 
 NEARLY = "of the actions whose intervals reach up far enough, estimate and standard errors speak most for this one"
-
-
-def guaranteed_engine(problem: Problem, scale: float, growth: float, share: float) -> GuaranteedEngine:
-    """The engine of the policy.
-
-    scale, growth  how many standard errors the index adds that chooses within the leeway (`policy.region`)
-    share          the leeway; 0: the largest upper end alone counts
-    """
-    if problem.continuous:
-        raise PolicyError(
-            "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, or "
-            "give continuous=False."
-        )
-    return GuaranteedEngine(problem, DELTA, scale, share, growth)
 
 
 def anytime_oracle(estimator: Any) -> OracleMaker:
@@ -124,6 +110,11 @@ class GuaranteedEngine(CausalEngine):
     trusts_intervals = True
 
     def __init__(self, problem: Problem, delta: float, scale: float, share: float = 0.0, growth: float = 0.0) -> None:
+        if problem.continuous:
+            raise PolicyError(
+                "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, "
+                "or give continuous=False."
+            )
         self._delta, self._share = delta, share
         make = partial(leeway_oracle, share=share) if share > 0.0 else anytime_oracle
         super().__init__(problem, partial(parts_of, scale=scale, oracle=make, growth=growth))

@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
+from dobandit.errors import PolicyError
 from dobandit.oracle.actions import Action, Actions
 from dobandit.policy.engine import Array, Pending, Rounds
+
+_MOST_CELLS = 1 << 22  # actions x contexts
 
 
 class OwnOutcomes(NamedTuple):
@@ -45,6 +48,15 @@ def numbered(actions: Actions) -> dict[Action, int]:
 def columns_of(number: dict[Action, int], actions: Iterable[Action]) -> NDArray[np.int64]:
     """The column of each of these actions; -1 where it has none."""
     return np.array([number.get(action, -1) for action in actions], dtype=np.int64)
+
+
+def require_room(who: str, actions: int, contexts: int) -> None:
+    """Refuse more actions and context variables than there is room for."""
+    if actions << contexts > _MOST_CELLS:
+        raise PolicyError(
+            f"{who} keeps the outcomes of every allowed action in every context, but {actions:,} actions and "
+            f"{contexts} context variables are too many. Make fewer variables context, or leave {who} out."
+        )
 
 
 @kernel

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.errors import PolicyError
 from dobandit.estimation.kl import kl_level, kl_lower, kl_upper
 from dobandit.oracle.actions import Action
 from dobandit.oracle.advantages import Advantages, advantage, advantages_of
@@ -30,13 +29,12 @@ from dobandit.policy.engine import Choice, Draws, Engine, Gap, Rounds, Situation
 from dobandit.policy.guaranteed_engine import GuaranteedEngine
 from dobandit.policy.model_engine import KEPT_ORACLES
 from dobandit.policy.model_rounds import ModelPlan
-from dobandit.policy.own_outcomes import expect_outcomes, note_rounds, numbered, outcomes_of, own_outcomes
+from dobandit.policy.own_outcomes import expect_outcomes, note_rounds, numbered, outcomes_of, own_outcomes, require_room
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder
 from dobandit.policy.world import World
 
 _C = 2.0  # standard errors, of the intervals of weights
-_MOST_CELLS = 1 << 22  # actions x contexts, each with its own outcomes
 
 
 class ProvedBestSetEngine(GuaranteedEngine):
@@ -50,12 +48,7 @@ class ProvedBestSetEngine(GuaranteedEngine):
         super().__init__(problem, delta / 2, _C)
         self.epsilon, self.delta = epsilon, delta
         actions = self.plan.oracle.listing.actions
-        cells = len(actions.ids) << len(problem.context_ids)
-        if cells > _MOST_CELLS:
-            raise PolicyError(
-                f"BestSet keeps the outcomes of every allowed action in every context, but {len(actions.ids):,} "
-                f"actions and {len(problem.context_ids)} context variables are too many. Make fewer variables context."
-            )
+        require_room("BestSet", len(actions.ids), len(problem.context_ids))
         self._number = numbered(actions)
         self._own = own_outcomes(problem.context_ids, problem.graph.arrays.target, actions)
         self._contests: dict[int, tuple[Contest, NDArray[np.int64]]] = {}

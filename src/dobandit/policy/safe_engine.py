@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -18,17 +18,11 @@ from dobandit.policy.engine import Array, Choice, Contrast, Estimate, Rounds, Si
 from dobandit.policy.insurance import by_own_outcomes, deviation, insured
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.model_rounds import ModelPlan
-from dobandit.policy.own_outcomes import OwnOutcomes, note_rounds, numbered, pattern_of
+from dobandit.policy.own_outcomes import OwnOutcomes, note_rounds, numbered, pattern_of, require_room
 from dobandit.policy.problem import Problem
 from dobandit.policy.revising import Parts
 
-_MOST_CELLS = 1 << 22  # actions x contexts, each with its own outcomes
 OWN = "an insurance round, in which only the outcomes of each action itself count"
-
-
-def safe_engine(problem: Problem, scale: float, growth: float) -> SafeEngine:
-    """The engine; scale and growth: how many standard errors the optimism reaches (`policy.region`)."""
-    return SafeEngine(problem, partial(safe_parts, scale=scale, growth=growth))
 
 
 def safe_parts(problem: Problem, scale: float, growth: float) -> Parts:
@@ -39,12 +33,7 @@ def safe_parts(problem: Problem, scale: float, growth: float) -> Parts:
             f"safe=True keeps the outcomes of every allowed action, up to {limits.MAX_ACTIONS:,} of them, but there "
             f"are {count:,}. Lower the budget, or leave safe out."
         )
-    if count << len(problem.context_ids) > _MOST_CELLS:
-        raise PolicyError(
-            f"safe=True keeps the outcomes of every allowed action in every context, but {count:,} actions and "
-            f"{len(problem.context_ids)} context variables are too many. Leave safe out, or make fewer variables "
-            "context."
-        )
+    require_room("safe=True", count, len(problem.context_ids))
     return parts_of(problem, scale, insured_oracle, growth=growth)
 
 

@@ -115,7 +115,7 @@ def view(
         "verdict": words.VERDICTS.get(told.verdict or "", "") if told and cache.keeps_model else "",
         "values": pictures.values_picture(answers, target, "Model" if cache.keeps_model else "Policy"),
         "replay": replay(cache, cache.position if round_ is None else round_, context),
-        "rewards": pictures.rewards_picture(cache.stretches, target, experiment.columns.continuous),
+        "rewards": pictures.rewards_picture(cache.stretches, target),
         "tried": pictures.tried_picture(cache, told, links),
         "nodes": pictures.node_views(cache),
         "closed": cache.position,

@@ -178,13 +178,13 @@ def values_picture(answers: Answers, target: str, teller: str) -> Markup | None:
     return drawn(values_chart(rows, f"{target}: {said}"))
 
 
-def rewards_picture(stretches: Stretches, target: str, continuous: bool) -> Markup | None:
+def rewards_picture(stretches: Stretches, target: str) -> Markup | None:
     if not any(stretch.rounds for stretch in stretches.every):
         return None
     seen = []
     for first, part in stretches.parts(_BINS):
         if part.rounds:
-            mean = mean_of(part.total, part.rounds, continuous)
+            mean = mean_of(part.total, part.rounds)
             seen.append(Stage(first, first + part.trials, mean.value, *mean.interval))
     predicted = [
         Stage(
