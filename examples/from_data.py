@@ -90,7 +90,7 @@ def main() -> None:
     ranking.chart().save(arguments.folder / "ranking.png")
 
     experiment = dob.create_experiment("spring", GRAPH, storage="memory", seed=1, history=table, **rules)
-    same = all(experiment.evaluate(one.do).interval == one.interval for one in ranking.actions)
+    same = all(experiment.evaluate(one.do).value == one.value for one in ranking.actions)
     print(f"an experiment that begins with this table knows the same: {same}")
     print(f"its first trial sets {experiment.ask().do}")
     print(f"the truth, which only a simulation knows: {dob.solve(SHOP, **rules).do}")

@@ -291,13 +291,13 @@ def rounds_learned(monkeypatch):
     """A list that gets, whenever some learner takes in told trials, how many these are."""
     learned, take, take_batches = [], Learner.take, Learner.take_batches
 
-    def counted_take(self, rounds):
+    def counted_take(self, rounds, **words):
         learned.append(len(rounds.values))
-        take(self, rounds)
+        take(self, rounds, **words)
 
-    def counted_batches(self, rounds, sizes):
+    def counted_batches(self, rounds, sizes, **words):
         learned.append(len(sizes))
-        take_batches(self, rounds, sizes)
+        take_batches(self, rounds, sizes, **words)
 
     monkeypatch.setattr(Learner, "take", counted_take)
     monkeypatch.setattr(Learner, "take_batches", counted_batches)

@@ -142,7 +142,6 @@ def test_a_context_variable_is_no_part_of_an_action():
         (["create", "x", "shop.json", "-k", 1, "--lever", "price=0.5"], "the levers of 'price' are 0.5", "True"),
         (["create", "x", "shop.json", "-k", 1, "--require", "nobody"], "what is required are controllable", "require="),
         (["create", "x", "shop.json", "-k", 1, "--control", 2], "from 0 to below 1", "="),
-        (["create", "x", "shop.json", "-k", 1, "--policy", "ucb", "--stop-within", 0.1], "--stop-within needs", "_"),
         (["create", "x", "shop.json", "-k", 1, "--policy", "oracle"], "it is for simulations", "CausalUCB"),
         (
             ["create", "x", "shop.json", "-k", 1, "--policy", "blm-lr", "--effects", "any"],

@@ -85,9 +85,9 @@ def test_an_answer_keeps_nobody_from_asking(storage, monkeypatch):
     experiment, plain, free = make(storage), Learner.assess, []
     experiment.tell(experiment.ask(), {"Y": 1})
 
-    def assess(learner, *arguments):
+    def assess(learner, *arguments, **words):
         free.append(in_time(lambda: experiment.tell(experiment.ask(), {"Y": 0})))
-        return plain(learner, *arguments)
+        return plain(learner, *arguments, **words)
 
     monkeypatch.setattr(Learner, "assess", assess)
     experiment.recommend()

@@ -164,7 +164,7 @@ def test_the_estimates_have_the_signs_of_the_truth(shop):
     found = {(row.cause, row.effect): row for row in shop.estimates()}
     assert found["price", "visit"].value < 0 < found["email", "visit"].value
     assert found["visit", "buy"].value > 0
-    forms = ("a straight line (", "a curve (", "a table by pattern (")
+    forms = ("a straight line (", "a straight line in each segment (", "a curve (", "a table by pattern (")
     assert all(row.form.startswith(forms) for row in found.values())  # links are learned here
     assert not any(row.outside for row in found.values())  # harm is what effects="any" takes into account
     assert all(row.low <= row.value <= row.high for row in found.values())

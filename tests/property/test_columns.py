@@ -50,9 +50,9 @@ def test_an_action_has_the_same_numbers_in_a_list_of_any_length(name, seed):
 @pytest.mark.parametrize("name", ["joint", "sampled"])
 def test_estimates_of_many_actions_are_those_of_each(name):
     engine, now = learned(POLICIES[name], 0, levers=True)
-    found = engine.predict_many(engine.actions(), now.context)
-    for i, numbers in enumerate(zip(found.value, found.low, found.high, strict=True)):
-        assert tuple(engine.predict(found.actions.row(i), now.context)) == numbers
+    rows = [engine.actions().row(i) for i in range(len(engine.actions().ids))]
+    for action, *numbers in zip(rows, *engine.predict_many(rows, now.context), strict=True):
+        assert engine.predict(action, now.context) == pytest.approx(numbers, abs=1e-12)
 
 
 def test_columns_are_few_where_states_are_many():

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binom
 
 import dobandit as dob
-from dobandit.oracle.actions import actions_of
 from dobandit.policy.engine import Rounds, no_context
 from dobandit.policy.graph_evidence import GraphEvidence
 
@@ -66,10 +65,9 @@ def test_predictions_of_many_actions_are_those_of_each(policy):
     learner.engine.update(curved_rows(np.random.default_rng(3), 200))
     rows = [learner.action(do) for do in ({}, {"a": 1}, {"b": 1}, {"a": 1, "b": 1})]
     context = no_context(len(GRAPH))
-    many = learner.engine.predict_many(actions_of(rows), context)
-    for i in range(len(rows)):
-        one = learner.engine.predict(many.actions.row(i), context)
-        assert (many.value[i], many.low[i], many.high[i]) == pytest.approx(one, abs=1e-12)
+    many = np.array(learner.engine.predict_many(rows, context))
+    for i, action in enumerate(rows):
+        assert many[:, i] == pytest.approx(learner.engine.predict(action, context), abs=1e-12)
 
 
 @pytest.mark.parametrize(("links", "causes"), [("auto", 12), ("auto", 13), ("logistic", 8), ("logistic", 9)])
