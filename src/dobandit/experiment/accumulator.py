@@ -133,22 +133,18 @@ class RoundCounts(Accumulator):
         return {did: (sum(rounds), math.fsum(totals)) for did, (rounds, totals) in found.items()}
 
     @property
-    def actions(self) -> set[str]:
-        """The different sets that were tried."""
-        return {do for do, _ in self.counts}
-
-    @property
     def own_actions(self) -> set[str]:
         """The different sets of own rounds."""
         return {do for do, _ in self.own}
 
-    def rounds(self) -> Rounds:
-        """The distinct rounds, with how often each happened."""
+    def rounds(self, history: bool = False) -> Rounds:
+        """The distinct rounds, with how often each happened; of a history: those that are not own rounds."""
         from dobandit.policy.engine import Rounds
 
-        rows = sorted(self.counts)
+        counts = self.counts - self.own if history else self.counts
+        rows = sorted(counts)
         values, was_set = self.columns.arrays([seen for _, seen in rows]), self.columns.masks([do for do, _ in rows])
-        return Rounds(values, was_set, np.array([self.counts[row] for row in rows], dtype=np.int64))
+        return Rounds(values, was_set, np.array([counts[row] for row in rows], dtype=np.int64))
 
 
 class Predictions(Accumulator):

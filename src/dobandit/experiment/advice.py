@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from dobandit.experiment.state import LogState
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Observed, Recommendation
-    from dobandit.policy.engine import Rounds
     from dobandit.policy.learner import Learner
 
+_ENOUGH = 300  # rounds that set a variable, or that are compared with the model
 MOST_DIAGNOSED = 20_000  # rounds: beyond, a recommendation would wait for the diagnosis
 
 
@@ -82,11 +82,14 @@ def advised(
         learner, counts = now.learner, state.counts(now.position)
         told = learner.assess(do, available, given, within=within, delta=learner.engine.delta / 2)
         told = told._replace(observed=observed_of(counts, told.do, row))
-        told = told._replace(guaranteed=with_own_outcomes(told, learner, counts, row))
+        proof = with_own_outcomes(told, learner, counts, row)
+        told = told._replace(guaranteed=proof)
+        if proof is not None and proof.gap is not None and told.gap is not None:
+            told = told._replace(gap=min(told.gap, proof.gap))
         verdict = TOO_LONG  # to look into, unless one might stop
         if learner.rounds <= MOST_DIAGNOSED or is_reached(told.gap, within):
             verdict = verdict_of(state.diagnosis(now), learner)
-        told = advice(told, verdict, learner, now.doubts, counts.rounds())
+        told = advice(told, verdict, learner, now.doubts, counts)
         return told._replace(sentence=sentence_of(told, learner.graph.target, do is None))
 
 
@@ -130,17 +133,13 @@ def _within(one: Interval, other: Interval) -> Interval:
 
 
 def advice(
-    told: Recommendation, verdict: Verdict, learner: Learner, against: tuple[str, ...], seen: Rounds
+    told: Recommendation, verdict: Verdict, learner: Learner, against: tuple[str, ...], counts: RoundCounts
 ) -> Recommendation:
-    """The recommendation with its verdict, warnings and doubts.
-
-    against  what the rounds say against the graph
-    seen     the distinct rounds
-    """
+    """The recommendation with its verdict, warnings and doubts; against: what the rounds say against the graph."""
     doubts = [f"The rounds speak against the graph: {one}. See diagnose." for one in against]
     doubts += verdict.reasons if verdict.word == CONTRADICTED else ()
     if learner.keeps_model and learner.rounds:
-        own, others = untried(told, learner, seen)
+        own, others = untried(told, learner, counts)
         doubts += [never_set(own)] if own else []
         doubts += [others_never_set(others)] if others else []
     if outside := seen_outside(learner.graph.target, told.value, told.interval, told.observed):
@@ -150,18 +149,22 @@ def advice(
         doubts.append(f"Nobody promised it, but {learner.problem.assumption}.")
     others = [*(() if verdict.word == CONTRADICTED else verdict.reasons), *_warnings(told, learner)]
     word = CONTRADICTED if against else verdict.word
+    if word == UNKNOWN and told.observed is not None and told.observed.rounds >= _ENOUGH and not outside:
+        word = FITS  # few trials of many rounds: what the action brought by itself was compared
     return told._replace(verdict=word, warnings=(*doubts, *others), doubts=tuple(doubts))
 
 
-def untried(told: Recommendation, learner: Learner, seen: Rounds) -> tuple[list[str], list[str]]:
-    """What no round has set: of this action; and of the other allowed ones, where it was so by itself in some round, so
-    that the model believes to know what setting it does."""
+def untried(told: Recommendation, learner: Learner, counts: RoundCounts) -> tuple[list[str], list[str]]:
+    """What no round has set, or too few beside a history in which it was so by itself: of this action; and of the other
+    allowed ones, where the model believes to know what setting it does, since it was so by itself in some round."""
     own, others, graph = [], [], learner.graph
+    seen, history = counts.rounds(), counts.rounds(history=True)
     for name in graph.controllable:
         v = graph.index(name)
         for value in learner.problem.rules.values_of(name):
             there = seen.values[:, v] == value
-            if (there & seen.was_set[:, v]).any():
+            alone = history.counts[(history.values[:, v] == value) & ~history.was_set[:, v]].sum()
+            if seen.counts[there & seen.was_set[:, v]].sum() >= max(1, min(alone / 10, _ENOUGH)):
                 continue
             if told.do.get(name) == value:
                 own.append(f"{name} to {value:g}")
@@ -186,16 +189,16 @@ def _widened(told: Recommendation) -> Recommendation:
 def others_never_set(what: Sequence[str]) -> str:
     """What it means for the others that no round has set these variables."""
     return (
-        f"No round has set {', '.join(what)}: that no other action is better is concluded from rounds in which it was "
-        "so by itself. Try it for some rounds before you stop."
+        f"No round has set {', '.join(what)}, or too few have: that no other action is better is concluded from rounds "
+        "in which it was so by itself. Carry out some rounds that set it, and record them, before you stop."
     )
 
 
 def never_set(what: Sequence[str]) -> str:
     """What it means that no round has set these variables."""
     return (
-        f"No round has set {', '.join(what)}: what that brings is concluded from rounds in which it was so by itself, "
-        "which is right only if nothing that is not in the graph moves it along with the target."
+        f"No round has set {', '.join(what)}, or too few have: what that brings is concluded from rounds in which it "
+        "was so by itself, which is right only if nothing that is not in the graph moves it along with the target."
     )
 
 
@@ -224,5 +227,5 @@ def _warnings(told: Recommendation, learner: Learner) -> Iterator[str]:
             f"No asked or randomised round with exactly this action has seen {target}: its value is concluded from "
             "other rounds."
         )
-    if told.do and told.uplift is not None and told.uplift.interval.low <= 0.0:
+    if told.do and told.uplift is not None and told.uplift.interval.low <= 0.0 <= told.uplift.interval.high:
         yield "It is not certain yet that this is better than doing nothing: the interval of the uplift reaches 0."

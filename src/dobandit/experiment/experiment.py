@@ -20,7 +20,6 @@ from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, definition_from_text
 from dobandit.experiment.log import TrialLog
 from dobandit.experiment.log_tables import LogTables
-from dobandit.experiment.reasons import is_reached
 from dobandit.experiment.state import LogState
 from dobandit.experiment.status import Status, status_of
 from dobandit.experiment.storage.base import ABANDONED, FAILED, Storage, StoredExperiment
@@ -332,15 +331,12 @@ class Experiment(LogTables):
         >>> experiment.status().told, experiment.status().mean_target
         (1, 1.0)
         """
-        gap = told = None
-        within = self.definition.stop_within
+        stops = self.definition.stop_within is not None and not self.definition.problem.graph.context
         with self._state.answering:
-            if within is not None and not self.definition.problem.graph.context:
-                gap = self._state.now().learner.gap_within(within)
-                told = self.recommend() if is_reached(gap.gap, within) else None
+            told = self.recommend() if stops else None
             sums, trials = self._state.sums()
             pending = self.storage.pending(self._state.experiment)
-            return status_of(self, sums, trials, pending, gap, told)
+            return status_of(self, sums, trials, pending, told)
 
     def diagnose(self) -> Diagnosis:
         """Whether the data agree with the model: calibration, links, assumptions, the graph. See `Diagnosis`.

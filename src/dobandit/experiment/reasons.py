@@ -29,7 +29,8 @@ def sentence_of(told: Recommendation, target: str, recommended: bool = True) -> 
     recommended  whether the action is advice; otherwise somebody wants to know about it
     """
     start = f"Set {listed(told.do)}:" if recommended else f"With {listed(told.do)} set,"
-    against = " Do not rely on this: the rounds contradict the model." if told.verdict == CONTRADICTED else ""
+    against = " But there are doubts: see the notes." if told.doubts else ""
+    against = " Do not rely on this: the rounds contradict the model." if told.verdict == CONTRADICTED else against
     return f"{start} {effect_words(told, target)}.{against}"
 
 

@@ -176,7 +176,7 @@ class LogState:
         if self._diagnosed is None or self._diagnosed[0] != now.position:
             counts, problem = self.counts(now.position), now.learner.problem
             self._predictions.follow(self.storage, self.experiment, now.position)
-            actions = counts.actions
+            actions = {do for do, _ in counts.counts}
             if problem.selective and now.learner.keeps_model:
                 taught = problem.teaches(self.columns.masks([*actions]))
                 actions = {do for do, counted in zip(actions, taught, strict=True) if counted}

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.estimation.confidence import beta_binomial, wilson
 from dobandit.experiment.accumulator import CONTROL, TREATED, StatusSums
-from dobandit.experiment.reasons import may_stop
+from dobandit.experiment.reasons import is_reached, may_stop
 from dobandit.experiment.storage.base import StoredTrial
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
     from dobandit.policy.answers import Recommendation
-    from dobandit.policy.engine import Gap
 
 
 class Mean(NamedTuple):
@@ -103,7 +102,6 @@ def status_of(
     sums: StatusSums,
     trials: int,
     pending: Sequence[StoredTrial],
-    gap: Gap | None = None,
     told: Recommendation | None = None,
 ) -> Status:
     definition, now = experiment.definition, experiment.log.clock()
@@ -131,9 +129,9 @@ def status_of(
         control=control,
         treated=treated,
         stop_within=definition.stop_within,
-        gap=None if gap is None else gap.gap,
-        more_rounds=None if gap is None else gap.more,
-        may_stop=None if gap is None else told is not None and may_stop(told, definition.stop_within),
-        doubts=() if told is None else told.doubts,
+        gap=None if told is None else told.gap,
+        more_rounds=None if told is None else told.more_rounds,
+        may_stop=None if told is None else may_stop(told, definition.stop_within),
+        doubts=told.doubts if told is not None and is_reached(told.gap, definition.stop_within) else (),
         guaranteed_gap=None if told is None or told.guaranteed is None else told.guaranteed.gap,
     )

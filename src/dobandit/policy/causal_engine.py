@@ -136,7 +136,8 @@ class CausalEngine(RevisingEngine):
         context = self.believed.known(context)
         value, sd, rows = self._moments.of(self.state, others, context, less=action)
         if self._posterior.possible and len(others) <= MOST_RIVALS:  # draws are right also where effects are next to 0
-            sd = self._posterior.spread_of_differences(self.state, action, others, context)
+            drawn = self._posterior.spread_of_differences(self.state, action, others, context)
+            sd = drawn if self.believed.is_linear else np.maximum(sd, drawn)
         half, few = self.reach * sd, (rows < HANDFUL) & [other != action for other in others]
         low, high = value - half, value + half
         if few.any():

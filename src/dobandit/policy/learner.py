@@ -19,17 +19,7 @@ from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import LeverEffect, NodeEstimate, Recommendation, WeightEstimate, Worth
 from dobandit.policy.base import Policy, round_draws
 from dobandit.policy.beliefs import Beliefs
-from dobandit.policy.engine import (
-    MOST_RIVALS,
-    Estimate,
-    Gap,
-    Interval,
-    Pending,
-    Rounds,
-    Situation,
-    no_context,
-    one_round,
-)
+from dobandit.policy.engine import MOST_RIVALS, Estimate, Interval, Pending, Rounds, Situation, no_context, one_round
 from dobandit.policy.problem import Problem
 
 Observation = Mapping[str, float]
@@ -404,14 +394,8 @@ class Learner:
         >>> dob.LUCB(epsilon=0.1, delta=0.1).start(dob.paper.G4.graph, budget=1).gap()
         1.0
         """
-        return self.gap_within(None, available, context).gap
-
-    def gap_within(
-        self, within: float | None, available: Iterable[str] | None = None, context: Context | None = None
-    ) -> Gap:
-        """`gap`, with about how many rounds are still needed until it is at most `within`."""
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
-        return self.engine.gap(self.engine.best(now).action, now, within)
+        return self.engine.gap(self.engine.best(now).action, now).gap
 
     def unknowable(self, action: Action) -> str:
         """Why no model can tell what an action does, whatever is seen; "" where one can."""
