@@ -38,7 +38,7 @@ def played(policy, seed, rounds=2_000, size=20, **said):
     """An experiment that begins with a misleading history, and what it lost in its live rounds."""
     rng = np.random.default_rng(seed)
     experiment = dob.create_experiment(
-        "own", GRAPH, 1, policy, MemoryStorage(), seed=seed, stop_within=0.06, history=misleading(rng), **said
+        "own", GRAPH, 1, policy, MemoryStorage(), seed=seed, stop_within=0.08, history=misleading(rng), **said
     )
     lost = 0.0
     for _ in range(rounds // size):
