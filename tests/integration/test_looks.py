@@ -61,6 +61,7 @@ def test_the_interval_of_an_uplift_is_near_that_of_a_bootstrap():
     assert "No other set can be better." in ranking.sentence
 
 
+@pytest.mark.statistics
 def test_an_uplift_at_one_look_holds_in_nineteen_of_twenty_tables():
     truth = g_formula(table(1_000_000, 0))
     found = [dob.rank(GRAPH, summed(table(1_000, seed)), 1).actions for seed in range(60)]

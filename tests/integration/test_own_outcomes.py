@@ -49,6 +49,7 @@ def played(policy, seed, rounds=2_000, size=20, **said):
     return experiment, lost
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_history_that_something_recorded_decided_on_misleads_nobody(seed):
     plain, lost_by_plain = played(dob.CausalUCB(), seed)

@@ -23,6 +23,7 @@ def test_a_learner_on_a_hundred_nodes_sets_what_helps(region):
     assert dob.expect(model, learner.best().do).value > dob.expect(model).value
 
 
+@pytest.mark.statistics
 def test_a_learner_that_searches_learns():
     model = dob.random_model("layered", 40, seed=2)
     best = dob.solve(model, 4).value
