@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from dobandit import CausalUCB
+from dobandit.estimation.anytime import find_centre, likelihood_sets, promised_interval
+from dobandit.estimation.marginal_likelihood import predicted_length
+from dobandit.estimation.statistics import pattern_row
 from dobandit.model.links import identity
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.anytime_values import anytime_values, fill_intervals
@@ -48,6 +51,22 @@ def ends_of(engine, v, count, nats=NATS):
     start, end = oracle.frontier.table_ptr[order.index(v) :][:2]
     assert end - start == count
     return oracle.low[start:end], oracle.high[start:end]
+
+
+def promised_ends(engine, v, count, nats=NATS):
+    """The ends of a node's patterns over its set of weights alone."""
+    layout, sets = engine.plan.layout, likelihood_sets(engine.plan.layout, engine.plan.estimator)
+    centre, ends = find_centre(layout, sets, engine.state, v, nats), np.zeros((count, 2))
+    for i in range(count):
+        pattern_row(layout, v, i, sets.row)
+        promised_interval(layout, sets, engine.state, v, centre, ends[i])
+    return ends.T
+
+
+def length_of(engine, v, length=predicted_length):
+    """The code length of a node's rows."""
+    layout = engine.plan.layout
+    return length(layout, likelihood_sets(layout, engine.plan.estimator), engine.state, v)
 
 
 def anytime_interval(engine, action, context, delta):

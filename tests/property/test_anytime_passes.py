@@ -10,12 +10,13 @@ import pytest
 from scipy.special import xlog1py, xlogy
 
 from dobandit import CausalGraph
-from dobandit.estimation.anytime import predicted_length
+from dobandit.estimation.anytime import spare_nats
+from dobandit.estimation.marginal_likelihood import code_length
 from dobandit.model.links import logistic
 from dobandit.oracle.actions import Action, Actions
 from dobandit.policy.anytime_intervals import anytime_intervals
 from dobandit.policy.engine import Situation, no_context
-from helpers.likely_sets import NATS, anytime_interval, ends_of, engine_of, told
+from helpers.likely_sets import NATS, anytime_interval, ends_of, engine_of, length_of, told
 
 GRAPH = CausalGraph([("A", "B"), ("A", "M"), ("B", "M"), ("M", "Y"), ("A", "Y")], target="Y")
 
@@ -94,12 +95,14 @@ def test_intervals_hold_all_curves_of_the_sets():
             tables = {}
             for name, rows in patterns.items():
                 count, ones = seen[name]
-                budget = predicted_length(engine.state, GRAPH.index(name)) + NATS
+                budget = length_of(engine, GRAPH.index(name)) + spare_nats(NATS, max(len(rows), 2))
+                cell = np.vectorize(code_length)(count, ones) + NATS + math.log(len(rows))
                 ray, inside, outside = rng.normal(size=rows.shape[1]), 0.0, 20.0
                 start = np.linalg.lstsq(rows, np.log((ones + 0.5) / (count - ones + 0.5)), rcond=None)[0]
                 for _ in range(40):
                     p = curve.value(rows @ (start + 0.5 * (inside + outside) * ray))
-                    likely = -(xlogy(ones, p) + xlog1py(count - ones, -p)).sum() <= budget
+                    loss = -(xlogy(ones, p) + xlog1py(count - ones, -p))
+                    likely = loss.sum() <= budget and (loss <= cell).all()
                     inside, outside = (
                         (0.5 * (inside + outside), outside) if likely else (inside, 0.5 * (inside + outside))
                     )

@@ -15,15 +15,17 @@ from scipy.stats import binom
 
 from dobandit import BinaryGLM, CausalGraph, CausalUCB, expect
 from dobandit.compiled import kernel
-from dobandit.estimation.anytime import likelihood_sets, predicted_length
+from dobandit.estimation.anytime import likelihood_sets
 from dobandit.estimation.estimators import learn
 from dobandit.estimation.log_likelihood import node_loss
+from dobandit.estimation.marginal_likelihood import predicted_length
 from dobandit.model.links import exponential, identity, logistic, probit
 from dobandit.oracle.anytime_values import anytime_values, bound_actions, fill_intervals
 from dobandit.oracle.frontier import frontier_of
 from dobandit.policy.anytime_intervals import anytime_intervals
 from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.problem import problem_of
+from helpers.likely_sets import ends_of
 from helpers.simulations import CompiledRounds
 from helpers.worlds import THOROUGH
 
@@ -46,7 +48,7 @@ def at_most(misses, runs, delta=DELTA):
 
 
 @kernel
-def misses(estimator, layout, state, links, theta, v, p, uniforms, values, was_set, nats, greedy):
+def misses(estimator, layout, state, sets, theta, v, p, uniforms, values, was_set, nats, greedy):
     """Whether the true weights leave v's set after any row; the parents' pattern is the one that looks best so far
     (greedy) or a random one, and some rows are passed over for a missing parent."""
     patterns = state.patterns
@@ -65,8 +67,8 @@ def misses(estimator, layout, state, links, theta, v, p, uniforms, values, was_s
         if uniforms[t, 3] < 0.1:
             values[1] = math.nan
         learn(estimator, layout, state, values, was_set)
-        loss, _ = node_loss(layout, links, patterns, v, theta, 0.0, 0.0)
-        if loss > predicted_length(state, v) + nats:
+        loss, _ = node_loss(layout, sets.links, patterns, v, theta, 0.0, 0.0)
+        if loss > predicted_length(layout, sets, state, v) + nats:
             return True
     return False
 
@@ -81,15 +83,41 @@ def test_a_node_s_set_holds_its_weights(name, greedy):
     p, missed = link.probability(rows @ theta), 0
     fresh = CausalUCB().engine(problem_of(graph, 1, links=link, effects="any"))
     parts = fresh.plan.estimator, fresh.plan.layout
-    links = likelihood_sets(fresh.plan.layout, fresh.plan.estimator).links
+    sets = likelihood_sets(fresh.plan.layout, fresh.plan.estimator)
     for run in range(runs):
         engine = fresh.copy()
         uniforms = np.random.default_rng([run, 7]).random((200, 4))
         scratch = np.ones(4), np.array([False, True, True, False])
-        told = *parts, engine.state, links, theta, 3, p, uniforms, *scratch, math.log(1 / DELTA), greedy
+        told = *parts, engine.state, sets, theta, 3, p, uniforms, *scratch, math.log(1 / DELTA), greedy
         missed += misses(*told)
     assert at_most(missed, runs)
     assert missed > 0  # else the test could not tell a set from one that is far too wide
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_node_s_intervals_hold_where_rows_come_as_counts(name):
+    """Batches of one pattern each, mostly the one with the largest share of ones so far."""
+    runs, link = 300 * THOROUGH, LINKS[name]
+    graph = CausalGraph([("A", "Y"), ("B", "Y"), ("C", "Y")], target="Y")
+    rows = np.array([[1, i & 1, (i >> 1) & 1, i >> 2] for i in range(8)], dtype=float)
+    p, missed = link.probability(rows @ [*WEIGHTS[name], 0.2]), 0
+    fresh = CausalUCB().engine(problem_of(graph, 1, links=link, effects="any"))
+    was_set = np.tile([False, True, True, True, False], (2, 1))
+    for run in range(runs):
+        rng, engine, counts = np.random.default_rng([run, 27]), fresh.copy(), np.zeros((8, 2))
+        for _ in range(25):
+            shares = (counts[:, 1] + 0.5) / (counts.sum(axis=1) + 1.0)
+            chosen = int(np.argmax(shares)) if rng.random() < 0.6 else int(rng.integers(8))
+            size = int(rng.integers(5, 60))
+            ones = int(rng.binomial(size, p[chosen]))
+            counts[chosen] += size - ones, ones
+            values = np.column_stack([rows[[chosen, chosen]], [0.0, 1.0]])
+            engine.update(Rounds(values, was_set, np.array([size - ones, ones], dtype=np.int64)))
+            low, high = ends_of(engine, 4, 8, nats=math.log(1 / DELTA))
+            if (p < low - 1e-12).any() or (p > high + 1e-12).any():
+                missed += 1
+                break
+    assert at_most(missed, runs)
 
 
 # -- every action, with rows chosen by the policy -------------------------------------------------------------

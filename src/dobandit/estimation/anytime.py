@@ -1,17 +1,21 @@
 """Intervals of P(X = 1 | parents) that hold at every round they are looked at, from likelihood ratios.
 
-L_t(theta) = -log P_theta(x_1..x_t | parents).  Q_t = -log q(x_1..x_t), q any predictions made before each row.
+L_t(theta) = -log P_theta(x_1..x_t | parents).  Q_t = -log q(x_1..x_t), q any probability of the rows given parents.
 delta_X = delta / n: the share of each of the n nodes that matter (the target and its ancestors).
 exp(L_t(theta) - Q_t) at the true theta is a product of ratios with mean 1 given the past, however rows are chosen:
 by Ville's inequality it stays below 1 / delta_X for all t at once with probability 1 - delta_X. So the true theta is in
     C_t = {theta: L_t(theta) <= B_t},  B_t = Q_t + log(1 / delta_X).
-promised  f(theta . V), f a link that makes L convex: p(V) runs over f(theta . V), theta in C_t. q is the average of two
-          forecasters, the estimator (`Mixed.told`) and Krichevsky-Trofimov's (KT) for each pattern by itself
-table     any probability for each pattern: {p: l(p) <= KT(c, s) + log(2^parents / delta_X)}, each pattern by itself;
-          right wherever the graph is. Also where C_t is empty, which refutes the promise.
-An estimator's predictions are made before each row only if rows are told in the order in which they happened. Rows that
-come as counts have lost theirs, and an order made from the outcomes would flatter it: KT, to which order is all the
-same, speaks for these (`keep_order`).
+table     any probability for each of the m = 2^parents patterns: {p: l(p) <= KT(c, s) + log(m / delta_X)}, each pattern
+          by itself, KT Krichevsky and Trofimov's code length; right wherever the graph is
+promised  f(theta . V), f a link that makes L convex, with fewer weights than patterns: p(V) runs over f(theta . V),
+          theta in C_t, and over the table's interval; q is an average over weights (`marginal_likelihood`). Where C_t
+          is empty, which refutes the promise, and where the two do not meet, the table's interval stands alone.
+A promise never widens an interval: what the table leaves of delta_X pays for its set. With a = delta_X / m and M_i the
+ratio of pattern i, the product of 1 - a M_i, 0 once some M_i has reached 1 / a, never falls on average, since each row
+moves one factor. So all patterns hold with probability (1 - a)^m >= 1 - delta_X + s (inclusion and exclusion),
+    s = delta_X^2 / 2 (1 - 1 / m) (1 - delta_X / 3),  and C_t with Q_t + log(1 / s) fails with probability s.
+q does not depend on the order of the rows, so that rows may come as counts. Looks are at what has been told by then:
+among the rows of a batch whose order is lost there are none.
 The ends are outer bounds wherever the numerics stop. With g the gradient at any theta_0 of L with barrier and ridge,
 and a = mu (g - rest), convexity gives for every theta in C_t whose weights are at most R
     a . theta <= a . theta_0 + mu (B - L(theta_0) + barrier * (guarded patterns)
@@ -31,9 +35,10 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.log_likelihood import descend, has_domain, node_slopes
+from dobandit.estimation.marginal_likelihood import code_length, predicted_length
 from dobandit.estimation.mixture import CURVED, STRAIGHT, Mixture
 from dobandit.estimation.mle import LARGEST, counts_of
-from dobandit.estimation.statistics import Layout, dot, factorise, pattern_row, solve_factored
+from dobandit.estimation.statistics import Layout, dot, factorise, named_parents, pattern_row, solve_factored
 from dobandit.model.link_kernels import CODES, IDENTITY, LinkArrays, link_value
 
 _GUARD = 0.05  # nats, shared by the guarded patterns of a node
@@ -87,12 +92,14 @@ class Centre(NamedTuple):
 
 
 def likelihood_sets(layout: Layout, mix: Mixture) -> LikelihoodSets:
-    """The sets of a mixture: a node with one member, a line or a curve, is promised; any other is a table."""
+    """The sets of a mixture: a node with one member, a line or a curve, and fewer weights than patterns is promised;
+    any other is a table."""
     alone = mix.has.sum(axis=1) == 1
     straight = alone & mix.has[:, STRAIGHT]
     code = np.where(straight, IDENTITY, mix.links.code)
     convex = np.isin(code, [CODES[name] for name in ("identity", "logistic", "probit", "exponential")])
-    promised = (straight | (alone & mix.has[:, CURVED])) & convex
+    fewer = np.diff(layout.ptr) < np.exp2(named_parents(layout))  # weights than patterns
+    promised = (straight | (alone & mix.has[:, CURVED])) & convex & fewer
     widest = int(np.diff(layout.ptr).max(initial=1))
     links = mix.links._replace(code=code, parameter=np.where(straight, 0.0, mix.links.parameter))
     vector, square = partial(np.zeros, widest), partial(np.zeros, widest * widest)
@@ -113,43 +120,6 @@ def likelihood_sets(layout: Layout, mix: Mixture) -> LikelihoodSets:
         row=vector(),
         ends=np.zeros(2),
     )
-
-
-@inlined
-def code_length(seen: float, ones: float) -> float:
-    """-log of Krichevsky and Trofimov's probability of `ones` ones among `seen` rows."""
-    return math.lgamma(seen + 1.0) + math.log(math.pi) - math.lgamma(ones + 0.5) - math.lgamma(seen - ones + 0.5)
-
-
-@kernel
-def tables_length(state: Any, v: int) -> float:
-    """-log of KT's probability of v's rows."""
-    patterns, total = state.patterns, 0.0
-    for k in range(patterns.used[v]):
-        total += code_length(patterns.seen[patterns.first[v] + k], patterns.total[patterns.first[v] + k])
-    return total
-
-
-@kernel
-def predicted_length(state: Any, v: int) -> float:
-    """Q: -log of the average of the estimator's and KT's probability of v's rows."""
-    one, other = state.told[v], -tables_length(state, v)
-    best = max(one, other)
-    return math.log(2.0) - best - math.log(math.exp(one - best) + math.exp(other - best))
-
-
-@kernel
-def keep_order(state: Any, balance: Any, after: bool) -> None:
-    """Before and after rows without an order: afterwards KT has spoken for them instead of the estimator.
-
-    balance[v] is what stays the same then: the estimator's log-likelihood and KT's length together.
-    """
-    for v in range(1, len(balance)):
-        length = tables_length(state, v)
-        if after:
-            state.told[v] = balance[v] - length
-        else:
-            balance[v] = state.told[v] + length
 
 
 @kernel
@@ -173,6 +143,12 @@ def table_interval(seen: float, ones: float, nats: float, out: Any) -> None:
         out[end] = outside
 
 
+@inlined
+def spare_nats(nats: float, cells: float) -> float:
+    """log(1 / s): what the intervals of so many cells leave of delta_X = exp(-nats)."""
+    return 2.0 * nats + math.log(2.0) - math.log1p(-1.0 / cells) - math.log1p(-math.exp(-nats) / 3.0)
+
+
 @kernel
 def cell_interval(sets: Any, state: Any, v: int, d: int, nats: float) -> None:
     """sets.ends: the ends of P(v = 1) for the parents' pattern in sets.row, by its counts alone."""
@@ -182,7 +158,7 @@ def cell_interval(sets: Any, state: Any, v: int, d: int, nats: float) -> None:
 
 @kernel
 def find_centre(layout: Any, sets: Any, state: Any, v: int, nats: float) -> Any:
-    """The least L of a promised node, with the Hessian's factor there, and the budget; nats = log(1 / delta_X)."""
+    """The least L of a promised node, with the Hessian's factor there, and the budget; nats = log(1 / s)."""
     links, patterns = sets.links, state.patterns
     code, d = links.code[v], layout.ptr[v + 1] - layout.ptr[v]
     guarded = 0.0
@@ -192,7 +168,7 @@ def find_centre(layout: Any, sets: Any, state: Any, v: int, nats: float) -> Any:
             guarded += 1.0
     barrier = _GUARD / max(guarded, 1.0)
     ridge, most = (1e-3, 1.0) if code == IDENTITY else (1e-4, LARGEST)
-    budget = predicted_length(state, v) + nats + barrier * guarded
+    budget = predicted_length(layout, sets, state, v) + nats + barrier * guarded
     for j in range(d):
         sets.centre[j] = 1.0 / (d + 1.0) if has_domain(code) else 0.0
         sets.along[j] = 0.0
@@ -294,34 +270,33 @@ def comes_up(layout: Any, v: int, i: int, fixed: Any, row: Any) -> bool:
 
 
 @by_type
-def fill_promised(
+def narrow_promised(
     kind: Any, layout: Any, sets: Any, state: Any, v: int, nats: float, fixed: Any, low: Any, high: Any
 ) -> Any:
-    """The intervals of a node with a promised link; False where it has none, or no weights make the rows likely."""
+    """Narrow the table's intervals of a node whose link is promised, unless the rows refute the promise."""
 
 
-@fill_promised.of(NonePromised)
-def fill_none(
+@narrow_promised.of(NonePromised)
+def narrow_none(
     kind: Any, layout: Any, sets: Any, state: Any, v: int, nats: float, fixed: Any, low: Any, high: Any
-) -> bool:
-    return False
+) -> None:
+    """There are none."""
 
 
-@fill_promised.of(SomePromised)
-def fill_convex(
+@narrow_promised.of(SomePromised)
+def narrow_convex(
     kind: Any, layout: Any, sets: Any, state: Any, v: int, nats: float, fixed: Any, low: Any, high: Any
-) -> bool:
+) -> None:
     if not sets.promised[v]:
-        return False
-    centre = find_centre(layout, sets, state, v, nats)
+        return
+    centre = find_centre(layout, sets, state, v, spare_nats(nats, float(len(low))))
     if centre.status == 0:
-        return False
+        return
     for i in range(len(low)):
-        low[i], high[i] = 0.0, 1.0
         if comes_up(layout, v, i, fixed, sets.row):
             promised_interval(layout, sets, state, v, centre, sets.ends)
-            low[i], high[i] = sets.ends[0], sets.ends[1]
-    return True
+            if sets.ends[0] <= high[i] and sets.ends[1] >= low[i]:  # else the promise is refuted here
+                low[i], high[i] = max(low[i], sets.ends[0]), min(high[i], sets.ends[1])
 
 
 @kernel
@@ -331,18 +306,16 @@ def pattern_intervals(layout: Any, sets: Any, state: Any, v: int, nats: float, f
     nats = log(1 / delta_X). All 2^parents patterns, as many as `low` has places for; those that cannot come up where
     `fixed` is set or known (NaN: free) are passed over, with [0, 1].
     """
-    start = layout.ptr[v]
-    d = layout.ptr[v + 1] - start
+    d = layout.ptr[v + 1] - layout.ptr[v]
     if not math.isnan(fixed[v]):
         return
     if d == 0:  # it cannot happen by itself
         low[0] = high[0] = 0.0
         return
-    if fill_promised(sets.kind, layout, sets, state, v, nats, fixed, low, high):
-        return
-    more = nats + (d - 1 if layout.parent[start] == 0 else d) * math.log(2.0)
+    more = nats + math.log(float(len(low)))
     for i in range(len(low)):
         low[i], high[i] = 0.0, 1.0
         if comes_up(layout, v, i, fixed, sets.row):
             cell_interval(sets, state, v, d, more)
             low[i], high[i] = sets.ends[0], sets.ends[1]
+    narrow_promised(sets.kind, layout, sets, state, v, nats, fixed, low, high)

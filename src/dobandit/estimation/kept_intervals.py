@@ -6,8 +6,8 @@ depends on no other; a promised node as a whole, since its weights are shared by
 by a twentieth, and a little later still where it has very many patterns. What is kept is a function of the rows in
 their order, whoever asks and whenever: rounds told one by one, in batches, replayed and simulated end in the same
 state.
-Rows without an order are counted differently once all of them are in (`anytime.keep_order`), and what was computed
-among them does not hold; `look_again` computes everything anew.
+Where rows have no order, the one they are learned in is made of their outcomes. Intervals computed among them do not
+hold; `look_again` computes everything anew.
 """
 
 from __future__ import annotations

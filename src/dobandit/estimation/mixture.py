@@ -144,7 +144,6 @@ class Mixed(NamedTuple):
     patterns: Patterns  # counts; its theta is that of the curves
     covariance: NDArray[np.float64]  # of the curves, like Statistics.inverse
     weight: NDArray[np.float64]  # (n + 1, members) how much each is believed
-    told: NDArray[np.float64]  # (n + 1,) log-likelihood of the mixture's predictions (`estimation.anytime`)
     due: NDArray[np.int64]  # (n + 1,) rows at which a curve is fitted again
     kept: Kept
 
@@ -186,7 +185,6 @@ def mixture(
         patterns,
         covariance,
         start.copy(),
-        np.zeros(nodes),
         np.zeros(nodes, dtype=np.int64),
         Kept(np.zeros(0), np.zeros(0), np.zeros(0)),
     )
@@ -295,17 +293,11 @@ def learn_mixture(mix: Any, layout: Any, state: Any, values: Any, was_set: Any) 
         learn_weighted_row(mix.straight, layout, stats, v, values[v])
 
 
-@inlined
-def log_chance(p: float, x: float) -> float:
-    return math.log(p if x > 0.5 else 1.0 - p)
-
-
 @kernel
 def judge(layout: Any, mix: Any, state: Any, v: int, row: Any, x: float) -> None:
     """Weigh the members anew: each by P(x) of its prediction, and all by a share of what they weighed at the start."""
     means = state.patterns.work[0:5]
     member_means(layout, mix, state, v, row, means)
-    state.told[v] += log_chance(within(means[4], _SURE), x)
     total = 0.0
     for k in range(4):
         if mix.has[v, k]:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from dobandit import limits
 from dobandit.errors import PolicyError
-from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.kept_intervals import look_again, watched
 from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action
@@ -143,10 +142,6 @@ class GuaranteedEngine(CausalEngine):
             look_again(self.plan.watch, self.plan.layout, self.state)
 
     def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
-        """What is expected was predicted by nobody: the tables' own code speaks for it (`estimation.anytime`)."""
-        balance = np.zeros(len(self.plan.rho))
-        keep_order(state, balance, False)
         state = super()._expect(state, fixed, was_set, size)
-        keep_order(state, balance, True)
         look_again(self.plan.watch, self.plan.layout, state)
         return state

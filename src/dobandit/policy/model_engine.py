@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import InterventionError
-from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.estimators import Estimator, State, WeightedSquares, rows_with_room
 from dobandit.estimation.mixture import Mixture
 from dobandit.estimation.statistics import layout_of
@@ -41,14 +40,7 @@ from dobandit.policy.engine import (
 )
 from dobandit.policy.insurance import own_of
 from dobandit.policy.intervals import target_interval
-from dobandit.policy.model_rounds import (
-    ModelPlan,
-    learn_batches,
-    learn_rounds,
-    propose_action,
-    run_rounds,
-    score_actions,
-)
+from dobandit.policy.model_rounds import ModelPlan, learn_rounds, propose_action, run_rounds, score_actions
 from dobandit.policy.pending import expect_round
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, Tape
@@ -159,36 +151,11 @@ class ModelEngine(Engine):
 
     def _teach(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
         """What such rounds say of the nodes."""
-        if sizes is None:
+        if sizes is None or not self.weighs_by_order or max(sizes.max(initial=1), rounds.counts.max(initial=1)) == 1:
             self._learn(rounds)
-        elif not self.weighs_by_order or max(sizes.max(initial=1), rounds.counts.max(initial=1)) == 1:
-            self._learn_batches(rounds, sizes)
         else:
-            for part, each in spread_batches(rounds, sizes, self._hidden):
-                self._learn_batches(part, each)
-
-    def _learn_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
-        """As many batches at a time as there is room for."""
-        if not hasattr(self.state, "told"):
-            return self._learn(rounds)
-        ends, told, balance = np.cumsum(sizes), np.cumsum(rounds.counts), np.zeros(len(self.plan.rho))
-        plan, done = self.plan, 0
-        while done < len(ends):
-            self.state, room = rows_with_room(plan.estimator, plan.layout, self.state)
-            start = int(ends[done - 1]) if done else 0
-            stop = int(np.searchsorted(told[ends - 1], (told[start - 1] if start else 0) + room, side="right"))
-            if stop > done:
-                part = rounds.part(slice(start, int(ends[stop - 1])))
-                learn_batches(
-                    plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds, self.state, *part,
-                    ends[done:stop] - start, balance,
-                )  # fmt: skip
-            else:  # a batch of more rounds than there is room for now
-                keep_order(self.state, balance, False)
-                self._learn(rounds.part(slice(start, int(ends[done]))))
-                keep_order(self.state, balance, True)
-            done = max(stop, done + 1)
-        return None
+            for part in spread_batches(rounds, sizes, self._hidden):
+                self._learn(part)
 
     def _learn(self, rounds: Rounds) -> None:
         """Rounds in their order, as many at a time as there is room for."""

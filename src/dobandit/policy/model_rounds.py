@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.estimation.anytime import keep_order
 from dobandit.estimation.estimators import learn
 from dobandit.estimation.kept_intervals import Unwatched, watch_round
 from dobandit.estimation.statistics import Layout
@@ -75,23 +74,6 @@ def learn_rounds(
             learn(estimator, layout, state, values[t], was_set[t])
             watch_round(watch, layout, state, values[t], was_set[t])
             end_round(initial, layout, thresholds, state.stats, state.clock)
-
-
-@kernel
-def learn_batches(
-    estimator: Any, layout: Any, watch: Any, initial: int, thresholds: Any, state: Any,
-    values: Any, was_set: Any, counts: Any, ends: Any, balance: Any,
-) -> None:  # fmt: skip
-    """Batches whose own order is lost, one after another; batch i ends before row ends[i]."""
-    start = 0
-    for i in range(len(ends)):
-        keep_order(state, balance, False)
-        learn_rounds(
-            estimator, layout, watch, initial, thresholds, state,
-            values[start : ends[i]], was_set[start : ends[i]], counts[start : ends[i]],
-        )  # fmt: skip
-        keep_order(state, balance, True)
-        start = ends[i]
 
 
 @kernel

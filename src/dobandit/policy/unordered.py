@@ -66,16 +66,13 @@ def one_by_one(rounds: Rounds, order: NDArray[np.int64]) -> Rounds:
     return Rounds(rounds.values[order], rounds.was_set[order], np.ones(len(order), dtype=np.int64))
 
 
-def spread_batches(
-    rounds: Rounds, sizes: NDArray[np.int64], hidden: Sequence[int]
-) -> Iterator[tuple[Rounds, NDArray[np.int64]]]:
-    """Batches one after another in the order of learning, some at a time, with how many rounds each has."""
+def spread_batches(rounds: Rounds, sizes: NDArray[np.int64], hidden: Sequence[int]) -> Iterator[Rounds]:
+    """Batches one after another in the order of learning, some at a time."""
     ends, told, done = np.cumsum(sizes), np.cumsum(rounds.counts), 0
-    each = np.diff(told[ends - 1], prepend=0)
     while done < len(sizes):
         start = int(ends[done - 1]) if done else 0
         before = int(told[start - 1]) if start else 0
         stop = max(int(np.searchsorted(told[ends - 1], before + _AT_ONCE, side="right")), done + 1)
         part = rounds.part(slice(start, int(ends[stop - 1])))
-        yield one_by_one(part, learning_order(part, sizes[done:stop], hidden)), each[done:stop]
+        yield one_by_one(part, learning_order(part, sizes[done:stop], hidden))
         done = stop
