@@ -65,7 +65,8 @@ def effect_words(told: Recommendation, target: str) -> str:
 def _measured(value: float, interval: Interval | tuple[float, float], promise: str) -> str:
     """0.12 (0.05 to 0.19; 95%, at every look); of what is next to 0: less than 0.01 (...)"""
     sure = promise.replace(" (asymptotic)", "").replace(" at every round you look", ", at every look")
-    size, ends = with_interval(value, *interval, usual=2).split(" ", 1)
+    low, high = interval
+    size, ends = with_interval(value, low, high, usual=2).split(" ", 1)
     if not float(size):
         size = f"less than {size[:-1]}1"
     return f"{size} {ends[:-1]}; {sure.removeprefix('holds with ')})"
