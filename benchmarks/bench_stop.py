@@ -6,7 +6,7 @@
 
 Worlds have 8 to 10 nodes, 5 to 8 levers, 6 to 40 actions, and a best action that is at least 0.02 better than the next.
 BestSet, LUCB  until they have their answer; "proof": BestSet(proof=True)
-CausalUCB      until the gap is small enough, with one round in ten without anything set, looked at every 20 rounds
+CausalUCB      until the gap is small enough, with one round in ten without anything set, looked at every 50 rounds
 A/B/n          a test of all actions for a fixed time: 80% power to find the difference between the best two (at least
                the limit), one-sided, 5% shared by all pairs
 over arms      what no policy can beat that takes actions for arms: the sum over actions of log(1 / 2.4 delta) / KL
@@ -31,7 +31,7 @@ from bench_coverage import TABLES, World, one_by_one, world_of
 LIMITS = (0.05, 0.02)
 WAYS = ("BestSet", "proof", "LUCB", "CausalUCB", "A/B/n", "over arms")
 DELTA = 0.05
-EVERY = 20
+EVERY = 50
 
 
 def drawn(kind: str, seed: int) -> tuple[World, int, dict[frozenset[str], float]]:

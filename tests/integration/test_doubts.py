@@ -164,6 +164,28 @@ def test_what_was_never_set_is_pointed_out(tmp_path):
     assert not any("No round has set x" in warning for warning in seen.warnings)
 
 
+def test_a_harmful_lever_that_happens_by_itself_is_named_until_somebody_sets_it():
+    """The rounds in which a banner was there by itself say that it harms, so that no policy needs to try it."""
+    graph = dob.CausalGraph([("banner", "buy"), ("coupon", "buy")], target="buy", controllable=["banner", "coupon"])
+    rng, rows = np.random.default_rng(0), []
+    for number in range(1500):
+        seen = {"banner": int(rng.random() < 0.5), "coupon": number % 2}
+        buy = int(rng.random() < 0.5 - 0.4 * seen["banner"] + 0.3 * seen["coupon"])
+        rows.append({**seen, "buy": buy, "do": "coupon" if seen["coupon"] else ""})
+    settings = {"stop_within": 0.2, "history": rows, "randomised": True}
+    experiment = made(graph, **settings)
+    told = experiment.recommend()
+    assert (told.do, told.gap <= 0.2) == ({"coupon": 1}, True)
+    assert [lever.harms for lever in told.levers] == [True, False]
+    (doubt,) = told.doubts
+    assert doubt.startswith("No round has set banner to 1, or too few have: that no other action is better")
+    assert doubt.endswith("carry out some rounds that set it and record them, or forbid it if you never would.")
+    assert told.sentence.endswith("But there are doubts: see the notes.")
+    experiment.record({"banner": 1}, {"banner": 1, "coupon": 0, "buy": 0})
+    assert not experiment.recommend().doubts
+    assert not made(graph, forbid=["banner"], **settings).recommend().doubts
+
+
 def test_a_context_is_given_and_contradicts_nothing():
     """It cannot happen by itself, but somebody says that it is so."""
     graph = dob.CausalGraph(

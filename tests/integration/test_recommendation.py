@@ -10,9 +10,11 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import ExperimentError, InterventionError
+from dobandit.experiment.export import document
 from dobandit.experiment.reasons import lever_words, may_stop, sentence_of, stop_words
-from dobandit.policy.answers import LeverEffect, Recommendation, Worth
+from dobandit.policy.answers import Recommendation, Worth, lever_effect
 from dobandit.policy.engine import Interval
+from dobandit.service.pages.words import headline
 
 GRAPH = dob.CausalGraph([("email", "buy"), ("coupon", "buy")], target="buy")
 NAMES = map("spring-{}".format, itertools.count())
@@ -161,6 +163,11 @@ def told_of(**fields):
             {"uplift": (-0.04, (-0.07, 0.02))},
             "buy may fall by 0.04 (-0.02 to 0.07; 95%, at every look) below doing nothing; this is not certain yet.",
         ),
+        (
+            {"uplift": (-0.003, (-0.05, 0.05))},
+            "buy may fall by less than 0.01 (-0.05 to 0.05; 95%, at every look) below doing nothing; this is not "
+            "certain yet.",
+        ),
         ({}, "buy is estimated at 0.30 (0.20 to 0.40; 95%, at every look)."),
         (
             {"interval_words": "holds with 90% at every round you look"},
@@ -183,6 +190,21 @@ def test_one_sentence_says_what_to_do_what_it_brings_and_how_sure_that_is(fields
     assert sentence_of(told, "buy", recommended=False) == f"With coupon and mail set, {sentence}"
 
 
+@pytest.mark.parametrize("always", [0, 1])
+def test_a_target_that_never_differs_tells_nothing(always):
+    test = experiment(stop_within=0.3)
+    assert test.recommend().sentence == "Nothing can be told yet: no round has seen buy."
+    play(test, 300, weights=(always, 0, 0))
+    told = test.recommend()
+    assert told.gap <= 0.3
+    said = f"Nothing can be told yet: buy was never anything but {always} in 300 rounds. Check that it is recorded."
+    assert (told.sentence, told.doubts) == (said, (said,))
+    assert not test.status().may_stop
+    assert headline(told, "", "buy", 300, 0.3, 0.05)[:3] == (*said.replace(":", ".:").split(": "), "wait")
+    test.record({}, {"buy": 1 - always})
+    assert test.recommend().sentence.startswith("Set ")
+
+
 def test_where_nothing_is_best_the_sentence_says_so():
     """Both levers do harm, and are named."""
     test = play(experiment(control=0.2), 400, weights=(0.8, -0.4, -0.5))
@@ -192,14 +214,18 @@ def test_where_nothing_is_best_the_sentence_says_so():
     assert told.do == {}
     assert told.sentence.startswith("Set nothing: buy is estimated at 0.")
     assert [line.partition(" by ")[0] for line in lever_words(told, "buy")] == ["coupon lowers buy", "email lowers buy"]
+    assert [(one["name"], one["harms"], one["does_nothing"]) for one in document(told)["levers"]] == [
+        ("coupon", True, False),
+        ("email", True, False),
+    ]
 
 
 def test_levers_that_harm_come_first_and_then_those_that_do_nothing():
     levers = [
-        LeverEffect("logo", 1, 0.005, Interval(-0.01, 0.02)),
-        LeverEffect("price", 0, -0.04, Interval(-0.07, -0.01)),
-        LeverEffect("coupon", 1, 0.1, Interval(0.05, 0.15)),
-        LeverEffect("mail", 1, 0.01, Interval(-0.1, 0.1)),
+        lever_effect("logo", 1, 0.005, Interval(-0.01, 0.02)),
+        lever_effect("price", 0, -0.04, Interval(-0.07, -0.01)),
+        lever_effect("coupon", 1, 0.1, Interval(0.05, 0.15)),
+        lever_effect("mail", 1, 0.01, Interval(-0.1, 0.1)),
     ]
     said = ["price = 0 lowers buy by 0.04 (0.01 to 0.07)", "logo does next to nothing: -0.01 to 0.02"]
     assert lever_words(told_of(levers=tuple(levers)), "buy") == said

@@ -15,7 +15,7 @@ GRAPH = CausalGraph([("ad", "visit"), ("mail", "visit"), ("visit", "buy")], targ
 TRUTH = CausalGraph([*GRAPH.edges, ("ad", "buy")], target="buy", controllable=["ad", "mail"])
 WEIGHTS = {"ad": 0.3, "mail": 0.3, "visit": 0.2, "buy": 0.1, ("ad", "visit"): 0.1, ("mail", "visit"): 0.5}
 WEIGHTS |= {("visit", "buy"): 0.2, ("ad", "buy"): 0.6}
-FOUND = "'buy' depends on 'ad' beyond its causes"
+FOUND = "'buy' and 'ad' move together in ways that the graph does not explain"
 RECKONED = f"{FOUND}, which the learner now reckons with"
 
 

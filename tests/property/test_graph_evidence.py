@@ -257,7 +257,8 @@ def test_findings_say_what_to_do():
     (finding,) = evidence.findings()
     assert finding[:3] == ("Y", MISSING_EDGE, "A")
     assert finding.rows == 1000
-    assert finding.advice.startswith("'Y' depends on 'A' beyond its causes: add the edge A -> Y, or, if there is none")
+    assert finding.short == "'Y' and 'A' move together in ways that the graph does not explain"
+    assert finding.advice.startswith(f"{finding.short}: add the edge A -> Y, or, if there is none")
     values[:, GRAPH.index("M")] = 1.0
     values[:, GRAPH.index("Y")] = np.arange(1000) % 2
     was_set = np.zeros(values.shape, dtype=bool)

@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment.answers import observed_of
 from dobandit.experiment.diagnosis.nodes import AGREES
-from dobandit.experiment.reasons import CONTRADICTED, FITS, UNKNOWN, is_reached, sentence_of
+from dobandit.experiment.reasons import CONTRADICTED, FITS, NOTHING_YET, UNKNOWN, is_reached, sentence_of
 from dobandit.policy.answers import Worth
-from dobandit.policy.engine import Guaranteed, Interval
-from dobandit.texts import decimals, fixed
+from dobandit.policy.engine import Guaranteed, Interval, Rounds
+from dobandit.texts import counted, decimals, fixed
 
 if TYPE_CHECKING:
     from dobandit.experiment.accumulator import RoundCounts
@@ -138,8 +140,11 @@ def advice(
     """The recommendation with its verdict, warnings and doubts; against: what the rounds say against the graph."""
     doubts = [f"The rounds speak against the graph: {one}. See diagnose." for one in against]
     doubts += verdict.reasons if verdict.word == CONTRADICTED else ()
+    seen = counts.rounds()
+    if untold := never_differs(learner.graph.target, seen, learner.graph.arrays.target):
+        doubts.append(untold)
     if learner.keeps_model and learner.rounds:
-        own, others = untried(told, learner, counts)
+        own, others = untried(told, learner, seen, counts.rounds(history=True))
         doubts += [never_set(own)] if own else []
         doubts += [others_never_set(others)] if others else []
     if outside := seen_outside(learner.graph.target, told.value, told.interval, told.observed):
@@ -154,11 +159,22 @@ def advice(
     return told._replace(verdict=word, warnings=(*doubts, *others), doubts=tuple(doubts))
 
 
-def untried(told: Recommendation, learner: Learner, counts: RoundCounts) -> tuple[list[str], list[str]]:
+def never_differs(target: str, rounds: Rounds, v: int) -> str:
+    """That the target was the same in every round, so that no action can be told from another; "" if it was not."""
+    was_seen = ~np.isnan(rounds.values[:, v])
+    values = np.unique(rounds.values[was_seen, v])
+    if len(values) > 1:
+        return ""
+    if not len(values):
+        return f"{NOTHING_YET}: no round has seen {target}."
+    times = counted(int(rounds.counts[was_seen].sum()), "round")
+    return f"{NOTHING_YET}: {target} was never anything but {values[0]:g} in {times}. Check that it is recorded."
+
+
+def untried(told: Recommendation, learner: Learner, seen: Rounds, history: Rounds) -> tuple[list[str], list[str]]:
     """What no round has set, or too few beside a history in which it was so by itself: of this action; and of the other
     allowed ones, where the model believes to know what setting it does, since it was so by itself in some round."""
     own, others, graph = [], [], learner.graph
-    seen, history = counts.rounds(), counts.rounds(history=True)
     for name in graph.controllable:
         v = graph.index(name)
         for value in learner.problem.rules.values_of(name):
@@ -168,7 +184,7 @@ def untried(told: Recommendation, learner: Learner, counts: RoundCounts) -> tupl
                 continue
             if told.do.get(name) == value:
                 own.append(f"{name} to {value:g}")
-            elif there.any() and name not in learner.problem.hidden:
+            elif there.any() and name not in (*learner.problem.hidden, *learner.problem.rules.forbid):
                 others.append(f"{name} to {value:g}")
     own += [f"{name} to {value:g}" for name, value in told.do.items() if name not in graph.controllable]
     return own, others
@@ -190,7 +206,8 @@ def others_never_set(what: Sequence[str]) -> str:
     """What it means for the others that no round has set these variables."""
     return (
         f"No round has set {', '.join(what)}, or too few have: that no other action is better is concluded from rounds "
-        "in which it was so by itself. Carry out some rounds that set it, and record them, before you stop."
+        "in which it was so by itself. Before you stop, carry out some rounds that set it and record them, or forbid "
+        "it if you never would."
     )
 
 

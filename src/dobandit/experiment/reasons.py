@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FITS, CONTRADICTED, UNKNOWN = "fits", "contradicted", "unknown"  # whether the rounds bear the model out
 _MOST_LEVERS = 8  # that are named one by one
 _OPEN = "this is not certain yet"
+NOTHING_YET = "Nothing can be told yet"  # how the doubt begins where the target was the same in every round
 
 
 # -- what to do ----------------------------------------------------------------------------------------------------
@@ -28,10 +29,17 @@ def sentence_of(told: Recommendation, target: str, recommended: bool = True) -> 
 
     recommended  whether the action is advice; otherwise somebody wants to know about it
     """
+    if untold := nothing_yet(told):
+        return untold
     start = f"Set {listed(told.do)}:" if recommended else f"With {listed(told.do)} set,"
     against = " But there are doubts: see the notes." if told.doubts else ""
     against = " Do not rely on this: the rounds contradict the model." if told.verdict == CONTRADICTED else against
     return f"{start} {effect_words(told, target)}.{against}"
+
+
+def nothing_yet(told: Recommendation) -> str:
+    """Why no action can be told from another yet; "" where that is not so."""
+    return next((doubt for doubt in told.doubts if doubt.startswith(NOTHING_YET)), "")
 
 
 def listed(do: Mapping[str, float]) -> str:
@@ -55,10 +63,13 @@ def effect_words(told: Recommendation, target: str) -> str:
 
 
 def _measured(value: float, interval: Interval | tuple[float, float], promise: str) -> str:
-    """0.12 (0.05 to 0.19; 95%, at every look)"""
+    """0.12 (0.05 to 0.19; 95%, at every look); of what is next to 0: less than 0.01 (...)"""
     sure = promise.replace(" (asymptotic)", "").replace(" at every round you look", ", at every look")
     low, high = interval
-    return f"{with_interval(value, low, high, usual=2)[:-1]}; {sure.removeprefix('holds with ')})"
+    size, ends = with_interval(value, low, high, usual=2).split(" ", 1)
+    if not float(size):
+        size = f"less than {size[:-1]}1"
+    return f"{size} {ends[:-1]}; {sure.removeprefix('holds with ')})"
 
 
 def lever_words(told: Recommendation, target: str) -> list[str]:

@@ -75,25 +75,25 @@ class Observed(NamedTuple):
 class LeverEffect(NamedTuple):
     """What setting one variable alone adds to doing nothing.
 
-    name, value  the variable, and what it is set to
-    effect       on E[target]
-    interval     its confidence interval
+    name, value   the variable, and what it is set to
+    effect        on E[target]
+    interval      its confidence interval
+    harms         whether it lowers the target, as far as the interval decides that
+    does_nothing  whether an effect worth mentioning is ruled out, in both directions
     """
 
     name: str
     value: float
     effect: float
     interval: Interval
+    harms: bool = False
+    does_nothing: bool = False
 
-    @property
-    def harms(self) -> bool:
-        """Whether it lowers the target, as far as the interval decides that."""
-        return self.interval.high < 0.0
 
-    @property
-    def does_nothing(self) -> bool:
-        """Whether an effect worth mentioning is ruled out, in both directions."""
-        return max(-self.interval.low, self.interval.high) <= NEXT_TO_NOTHING
+def lever_effect(name: str, value: float, effect: float, interval: Interval) -> LeverEffect:
+    """What a lever does, with what its interval decides."""
+    low, high = interval
+    return LeverEffect(name, value, effect, interval, high < 0.0, max(-low, high) <= NEXT_TO_NOTHING)
 
 
 class Recommendation(NamedTuple):

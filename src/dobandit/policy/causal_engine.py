@@ -141,7 +141,7 @@ class CausalEngine(RevisingEngine):
         half, few = self.reach * sd, (rows < HANDFUL) & [other != action for other in others]
         low, high = value - half, value + half
         if few.any():
-            least, most = self._proved_ends([*others, action], context)
+            _, least, most = self.predict_many([*others, action], context)  # what has rows of its own stays narrow
             low = np.where(few, np.minimum(low, least[:-1] - most[-1]), low)
             high = np.where(few, np.maximum(high, most[:-1] - least[-1]), high)
         return Contrast(value, np.maximum(low, -1.0), np.minimum(high, 1.0), half)

@@ -43,7 +43,7 @@ class Finding(NamedTuple):
         """What was found, without what to do about it."""
         if self.kind == HIDDEN_CAUSE:
             return f"{self.node!r} differs between {self.extra!r} set and {self.extra!r} seen"
-        return f"{self.node!r} depends on {self.extra!r} beyond its causes"
+        return _together(self.node, self.extra)
 
 
 class GraphEvidence:
@@ -186,6 +186,10 @@ class GraphEvidence:
         return {self.graph.index(name) for name in below if name not in latent}
 
 
+def _together(node: str, extra: str) -> str:
+    return f"{node!r} and {extra!r} move together in ways that the graph does not explain"
+
+
 def _advice(node: str, extra: str, kind: str, behind: bool, settable: bool) -> str:
     if kind == HIDDEN_CAUSE:
         return (
@@ -198,7 +202,7 @@ def _advice(node: str, extra: str, kind: str, behind: bool, settable: bool) -> s
         if behind
         else "or record the hidden cause that they share"
     )
-    advice = f"{node!r} depends on {extra!r} beyond its causes: add the edge {extra} -> {node}, {otherwise}."
+    advice = f"{_together(node, extra)}: add the edge {extra} -> {node}, {otherwise}."
     if settable:
         advice += f" If whoever set {extra!r} looked at {node!r} first, nothing is missing: make {node!r} context."
     return advice

@@ -16,7 +16,7 @@ from dobandit.graph.context import context_values
 from dobandit.model.links import auto, identity
 from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.actions import NOTHING, Action, action_of
-from dobandit.policy.answers import LeverEffect, NodeEstimate, Recommendation, WeightEstimate, Worth
+from dobandit.policy.answers import LeverEffect, NodeEstimate, Recommendation, WeightEstimate, Worth, lever_effect
 from dobandit.policy.base import Policy, round_draws
 from dobandit.policy.beliefs import Beliefs
 from dobandit.policy.engine import MOST_RIVALS, Estimate, Interval, Pending, Rounds, Situation, no_context, one_round
@@ -381,7 +381,7 @@ class Learner:
         found = []
         for i, action in enumerate(alone):
             (name, value), effect = next(iter(action.named(self.graph).items())), float(told.value[i])
-            found.append(LeverEffect(name, value, effect, Interval(float(told.low[i]), float(told.high[i]))))
+            found.append(lever_effect(name, value, effect, Interval(float(told.low[i]), float(told.high[i]))))
         return tuple(found)
 
     def gap(self, available: Iterable[str] | None = None, context: Context | None = None) -> float:

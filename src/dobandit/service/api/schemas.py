@@ -92,6 +92,8 @@ _ROW = {
 _STATUS = {"id": 1, "name": "spring", "policy": "causal-ucb", "target": "buy", "trials": 41, "pending": 1, "told": 40}
 _STATUS |= {"stop_within": 0.02, "gap": 0.04, "more_rounds": 900, "may_stop": False, "doubts": []}
 _BEST = {"do": {"coupon": 1}, "mean": 0.2, "interval": [0.11, 0.34], "rounds": 40, "level": 0.95}
+_LEVER = {"name": "banner", "value": 1, "effect": -0.04, "interval": [-0.07, -0.01]}
+_LEVER |= {"harms": True, "does_nothing": False}
 _RECOMMENDED = {
     "do": {"coupon": 1},
     "value": 0.22,
@@ -103,7 +105,7 @@ _RECOMMENDED = {
     "gap": 0.04,
     "more_rounds": 900,
     "guaranteed": {"interval": [0.09, 0.38], "nothing": [0.03, 0.22], "uplift": [-0.06, 0.29], "gap": 0.17},
-    "levers": [{"name": "banner", "value": 1, "effect": -0.04, "interval": [-0.07, -0.01]}],
+    "levers": [_LEVER],
     "verdict": "fits",
     "warnings": [],
     "doubts": [],

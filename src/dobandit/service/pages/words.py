@@ -8,7 +8,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from dobandit.experiment.reasons import CONTRADICTED, effect_words, lever_words, listed, may_stop, stop_words
+from dobandit.experiment.reasons import (
+    CONTRADICTED,
+    NOTHING_YET,
+    effect_words,
+    lever_words,
+    listed,
+    may_stop,
+    nothing_yet,
+    stop_words,
+)
 from dobandit.policy.answers import Recommendation
 from dobandit.policy.engine import Guaranteed
 from dobandit.policy.engine import percent as sure_of
@@ -123,6 +132,8 @@ def headline(
             f"Below stands what causes {name}; how strongly, the rounds will tell.",
             "wait",
         )
+    if untold := nothing_yet(told):
+        return Headline(f"{NOTHING_YET}.", untold.removeprefix(f"{NOTHING_YET}: "), "wait")
     told = told._replace(do={shortened(one, 60): value for one, value in told.do.items()})
     act, sure = _begun(f"{where}set {listed(told.do)}:"), _minus(f"{effect_words(told, name)}.")
     proof = "" if told.guaranteed is None else _guaranteed(told.guaranteed, bool(told.do), name, delta)
