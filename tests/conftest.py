@@ -11,6 +11,7 @@ from helpers.postgres import roomy_memory, running_server
 
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")  # which is made for thousands that nobody reads
 os.environ.setdefault("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")  # workers load Dask once
+os.environ.setdefault("DOBANDIT_COMPILE", "always")  # or what runs would depend on what earlier tests compiled
 gc.disable()  # until all tests are found: looking for garbage in what stays takes a third of that time
 pytest.register_assert_rewrite("dobandit.testing")
 if memory := roomy_memory():  # where databases of tests need not wait for a disk that others keep busy

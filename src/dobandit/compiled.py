@@ -1,7 +1,7 @@
 """How kernels are compiled: once a process, cached on disk, without the interpreter lock.
 
 Numba takes half a second to import, so it is imported when the first kernel is compiled.
-With NUMBA_DISABLE_JIT=1 every kernel runs as plain Python.
+Small work of experiments runs as plain Python instead (`compile_mode`); with NUMBA_DISABLE_JIT=1 everything does.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
+
+from dobandit import compile_mode
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Unless it is said not to be, whatever a kernel calls that is merged into its callers is merged into them, too.
@@ -52,7 +53,7 @@ class Kernel:
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.for_python(*arguments)
+        return compile_mode.call(self, arguments)
 
     @cached_property
     def for_python(self) -> Any:
@@ -60,8 +61,10 @@ class Kernel:
 
         _drop_stale_cache()
         compiled = outer_form(self.py_func, self.options)
-        with suppress(RuntimeError):  # no folder where compiled kernels could be kept: compile anew in every process
+        try:
             compiled.enable_caching()
+        except RuntimeError:  # no folder where compiled kernels could be kept: compile anew in every process
+            compile_mode.about_to_compile(f"{self.py_func.__module__}.{self.py_func.__qualname__}")
         return compiled
 
     @cached_property
@@ -129,20 +132,26 @@ def _drop_stale_cache() -> None:
     would leave its callers running the old code. Where the package's folder cannot be written there is nothing to
     remove: then Numba keeps its files elsewhere, and an installer replaces all of ours at once.
     """
-    package = Path(__file__).parent
-    digest = hashlib.sha256()
-    own = [package / f"{name}.py" for name in ("compiled", "inner_kernels", "kernel_parts")]
-    for source in sorted([*own, *(one for name in WITH_KERNELS for one in (package / name).rglob("*.py"))]):
-        status = source.stat()
-        digest.update(f"{source.relative_to(package)} {status.st_mtime_ns} {status.st_size}\n".encode())
-    stamp, now = package / "__pycache__" / "kernels.stamp", digest.hexdigest()
+    package, now = Path(__file__).parent, source_digest()
+    stamp = package / "__pycache__" / "kernels.stamp"
     try:
         if stamp.exists() and stamp.read_text() == now:
             return
-        for pattern in ("*.nbi", "*.nbc"):
+        for pattern in ("*.nbi", "*.nbc", "kernels.*.compiled"):
             for stale in package.rglob(pattern):
                 stale.unlink(missing_ok=True)
         stamp.parent.mkdir(exist_ok=True)
         stamp.write_text(now)
     except OSError:
         return
+
+
+@cache
+def source_digest() -> str:
+    """Changes whenever a source does that compiled kernels are made from."""
+    package, digest = Path(__file__).parent, hashlib.sha256()
+    own = [package / f"{name}.py" for name in ("compiled", "inner_kernels", "kernel_parts")]
+    for source in sorted([*own, *(one for name in WITH_KERNELS for one in (package / name).rglob("*.py"))]):
+        status = source.stat()
+        digest.update(f"{source.relative_to(package)} {status.st_mtime_ns} {status.st_size}\n".encode())
+    return digest.hexdigest()

@@ -22,6 +22,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
 from numba.core.typed_passes import NativeLowering
 
+from dobandit.compile_mode import about_to_compile
 from dobandit.kernel_parts import by_place
 
 if hasattr(os, "register_at_fork"):  # who is forked while another thread compiles could never compile anything
@@ -75,8 +76,12 @@ class LightCache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         rtsys.initialize(target_context)
+        found = None
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+            found = self._load_overload(sig, target_context)
+        if found is None:
+            about_to_compile(f"{self._py_func.__module__}.{self._py_func.__qualname__}")
+        return found
 
 
 class OuterForm(CPUDispatcher):  # type: ignore[misc]

@@ -41,6 +41,7 @@ _HOMES = {
         "serve": "Serve the dashboard, and the REST API at /api/v1.",
         "demo": "Show the dashboard with a simulated experiment that runs while you look.",
     },
+    "warm": {"warm": "Compile everything that experiments need, ahead of time."},
     "tokens": {"token": "Create, list and revoke tokens for `dobandit serve`."},
 }
 
@@ -66,6 +67,7 @@ def cli() -> None:
       dobandit experiment tell spring 0 visit=1 buy=0
       dobandit serve
       dobandit demo
+      dobandit warm
     """
 
 

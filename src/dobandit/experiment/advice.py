@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dobandit.estimation.confidence import beta_binomial
+from dobandit.experiment import plain_work
 from dobandit.experiment.answers import observed_of
 from dobandit.experiment.diagnosis.nodes import AGREES
 from dobandit.experiment.reasons import CONTRADICTED, FITS, NOTHING_YET, UNKNOWN, is_reached, sentence_of
@@ -82,17 +83,18 @@ def advised(
     with state.answering:
         now = state.now()
         learner, counts = now.learner, state.counts(now.position)
-        told = learner.assess(do, available, given, within=within, delta=learner.engine.delta / 2)
-        told = told._replace(observed=observed_of(counts, told.do, row))
-        proof = with_own_outcomes(told, learner, counts, row)
-        told = told._replace(guaranteed=proof)
-        if proof is not None and proof.gap is not None and told.gap is not None:
-            told = told._replace(gap=min(told.gap, proof.gap))
-        verdict = TOO_LONG  # to look into, unless one might stop
-        if learner.rounds <= MOST_DIAGNOSED or is_reached(told.gap, within):
-            verdict = verdict_of(state.diagnosis(now), learner)
-        told = advice(told, verdict, learner, now.doubts, counts)
-        return told._replace(sentence=sentence_of(told, learner.graph.target, do is None))
+        with plain_work.answering(learner.engine):
+            told = learner.assess(do, available, given, within=within, delta=learner.engine.delta / 2)
+            told = told._replace(observed=observed_of(counts, told.do, row))
+            proof = with_own_outcomes(told, learner, counts, row)
+            told = told._replace(guaranteed=proof)
+            if proof is not None and proof.gap is not None and told.gap is not None:
+                told = told._replace(gap=min(told.gap, proof.gap))
+            verdict = TOO_LONG  # to look into, unless one might stop
+            if learner.rounds <= MOST_DIAGNOSED or is_reached(told.gap, within):
+                verdict = verdict_of(state.diagnosis(now), learner)
+            told = advice(told, verdict, learner, now.doubts, counts)
+            return told._replace(sentence=sentence_of(told, learner.graph.target, do is None))
 
 
 def with_own_outcomes(

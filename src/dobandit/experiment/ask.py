@@ -17,6 +17,7 @@ from dobandit.checks import is_whole, shown
 from dobandit.errors import ExperimentError
 from dobandit.experiment.columns import Row
 from dobandit.experiment.definition import lease_seconds
+from dobandit.experiment.plain_work import asking
 from dobandit.experiment.reasons import gap_words, is_reached, reason_for, with_doubts
 from dobandit.experiment.state import LogState
 from dobandit.experiment.storage.base import ASKED, StoredTrial, Writer
@@ -111,9 +112,11 @@ def _chosen(state: LogState, ask: Ask, number: int, pending: Sequence[StoredTria
     """What is handed out again, and new trials from `number` on, by what the learner knows."""
     due = [trial for trial in pending if _may_go_out_again(state, trial, ask)][: ask.n]
     under_way, new = [state.learner.pending(trial) for trial in pending], []
-    for k in range(ask.n - len(due)):
-        new.append(_new(state, number + k, under_way, ask))
-        under_way.append(state.learner.pending(new[-1]))
+    wanted, stops = ask.n - len(due), state.definition.stop_within is not None
+    with asking(state.learner.learner.engine, wanted + len(pending), stops):
+        for k in range(wanted):
+            new.append(_new(state, number + k, under_way, ask))
+            under_way.append(state.learner.pending(new[-1]))
     return Plan(number, due, new)
 
 

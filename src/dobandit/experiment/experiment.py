@@ -20,6 +20,7 @@ from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, definition_from_text
 from dobandit.experiment.log import TrialLog
 from dobandit.experiment.log_tables import LogTables
+from dobandit.experiment.plain_work import answering
 from dobandit.experiment.state import LogState
 from dobandit.experiment.status import Status, status_of
 from dobandit.experiment.storage.base import ABANDONED, FAILED, Storage, StoredExperiment
@@ -319,7 +320,9 @@ class Experiment(LogTables):
         [(None, 'buy', 0), ('ad', 'buy', 0)]
         """
         with self._state.answering:
-            return edge_estimates(self._state.now().learner)
+            learner = self._state.now().learner
+            with answering(learner.engine):
+                return edge_estimates(learner)
 
     def status(self) -> Status:
         """How far the experiment is: trials by state, rounds, and the mean of the target. See `Status`.

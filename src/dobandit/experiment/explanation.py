@@ -12,6 +12,7 @@ import numpy as np
 
 from dobandit.errors import ExperimentError
 from dobandit.experiment.paths import Path, path_product, top_paths
+from dobandit.experiment.plain_work import explaining
 from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.experiment.storage.base import ASKED, StoredTrial
 from dobandit.oracle.actions import Action
@@ -79,6 +80,11 @@ def explain(log: TrialLog, number: int | Trial) -> Explanation:
             f"trial {trial.number} was {trial.source}, not asked for: nobody chose it, so nothing explains it."
         )
     then = log.state.then(trial.asked_after)
+    with explaining(then.learner.engine):
+        return _explained(log, trial, then)
+
+
+def _explained(log: TrialLog, trial: StoredTrial, then: ReplayedLearner) -> Explanation:
     columns, context = log.columns, then.known(trial.context)
     action = then.action(trial)
     pending = [then.pending(other) for other in _under_way(log, trial)]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dobandit.experiment.accumulator import Accumulator
 from dobandit.experiment.columns import Columns, split_batch
 from dobandit.experiment.definition import Definition
+from dobandit.experiment.plain_work import learning
 from dobandit.experiment.storage.base import OWN, TOLD, ClosedTrial, Storage, StoredTrial
 from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws
@@ -67,12 +68,13 @@ class ReplayedLearner(Accumulator):
         groups = groupby(told, lambda trial: (trial.counts is not None, apart and trial.source not in OWN))
         parts = [(*kind, *batches_of(list(part), self.columns)) for kind, part in groups]
         for summed, history, rounds, sizes in parts:  # all can be read, or nothing is taken in
-            if summed:
-                self.learner.take_batches(rounds, sizes, history=history)
-            else:
-                self.learner.take(rounds, history=history)
-            if self._evidence is not None:
-                self._evidence.update(rounds)
+            with learning(self.learner.engine, len(rounds.counts)):
+                if summed:
+                    self.learner.take_batches(rounds, sizes, history=history)
+                else:
+                    self.learner.take(rounds, history=history)
+                if self._evidence is not None:
+                    self._evidence.update(rounds)
             self._doubts = None
         self.position = closed[-1].position + 1
 
@@ -80,7 +82,8 @@ class ReplayedLearner(Accumulator):
     def doubts(self) -> tuple[str, ...]:
         """What the rounds say against the graph, briefly."""
         if self._doubts is None:
-            found = self.learner.engine.findings() if self._evidence is None else self._evidence.findings()
+            with learning(self.learner.engine, 1):
+                found = self.learner.engine.findings() if self._evidence is None else self._evidence.findings()
             known = {finding.short: None for finding in self.learner.engine.revisions}
             every = dict.fromkeys([*known, *(finding.short for finding in found)])
             self._doubts = tuple(f"{one}{RECKONED}" if one in known else one for one in every)

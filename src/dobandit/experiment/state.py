@@ -20,6 +20,7 @@ from dobandit.experiment.accumulator import EVERY, Predictions, RoundCounts, Sta
 from dobandit.experiment.columns import Columns
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.forks import remember, was_left_locked
+from dobandit.experiment.plain_work import learning
 from dobandit.experiment.storage.base import Storage
 
 if TYPE_CHECKING:
@@ -180,6 +181,8 @@ class LogState:
             if problem.selective and now.learner.keeps_model:
                 taught = problem.teaches(self.columns.masks([*actions]))
                 actions = {do for do, counted in zip(actions, taught, strict=True) if counted}
-            told = diagnose_rounds(now.learner, counts.rounds(), self._predictions.of(actions))
+            rounds = counts.rounds()
+            with learning(now.learner.engine, len(rounds.counts)):
+                told = diagnose_rounds(now.learner, rounds, self._predictions.of(actions))
             self._diagnosed = now.position, told
         return self._diagnosed[1]

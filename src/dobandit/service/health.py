@@ -58,17 +58,11 @@ class Warmth:
         self.done = threading.Event()
 
     def warm(self) -> None:
-        from dobandit.experiment.catalogue import create_experiment
-        from dobandit.experiment.storage import MemoryStorage
-        from dobandit.graph.causal_graph import CausalGraph
+        from dobandit.experiment.rehearsals import warm
 
         try:
-            graph = CausalGraph([("lever", "effect"), ("effect", "target")], target="target")
-            experiment = create_experiment("warming", graph, 1, storage=MemoryStorage(), seed=0)
-            for _ in range(2):
-                trial = experiment.ask()
-                experiment.tell(trial, {"effect": 1, "target": 0})
-            experiment.recommend()
+            for _ in warm(again=True):  # compiled, which is announced, or loaded
+                pass
         finally:
             self.done.set()
 

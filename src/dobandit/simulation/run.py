@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.checks import shown
+from dobandit.compile_mode import announced_as
 from dobandit.errors import SimulationError
 from dobandit.policy.engine import Draws, Engine
 from dobandit.policy.recording import Recorder, blank_tape
@@ -106,7 +107,8 @@ class Runner:
         rounds = 1 if isinstance(self.world, FunctionWorld) else 0
         for engine, recorder in zip(engines, self._recorders(engines), strict=True):
             some = Draws(np.zeros((rounds, len(self.study.model.graph))), np.zeros((rounds, engine.draws)))
-            self.play(engine.copy(), recorder, some)
+            with announced_as("the simulation", "about 10 s for each policy"):
+                self.play(engine.copy(), recorder, some)
 
     def _recorders(self, engines: Sequence[Engine]) -> list[Recorder]:
         truth, grid = self.prepared.truth, np.array(self.study.grid, dtype=np.int64)
