@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 import dobandit as dob
+from dobandit.estimation.belief import layout_of, start_belief
 from dobandit.estimation.confidence import delta_blm_lr, radius_blm_lr
-from dobandit.estimation.estimators import Sums
-from dobandit.estimation.statistics import add_round, layout_of, start_statistics
+from dobandit.estimation.statistics import add_round
 from dobandit.graph.ordering import offsets
 from dobandit.oracle.actions import Allowed, order_of
 from dobandit.oracle.closed_form import closed_form
@@ -141,20 +141,20 @@ def parallel(count, rng):
 @dataclass
 class Region:
     layout: object
-    stats: object
+    state: object
     rho: np.ndarray
 
 
 def region_after(model, rounds, rng, scale=0.1, horizon=10_000):
     layout = layout_of(model.graph)
-    stats = start_statistics(layout, 1.0)
+    state = start_belief(layout, 1.0)
     nothing = np.zeros(len(model.graph) + 1, dtype=bool)
     drawn = model.sample(size=max(rounds, 1), rng=rng)
     rows = np.stack([np.ones(max(rounds, 1)), *(drawn[n] for n in model.graph.nodes)], axis=1).astype(float)
     for t in range(rounds):
-        add_round(layout, stats, rows[t], nothing)
+        add_round(layout, state, rows[t], nothing)
     n = len(model.graph) + 1
-    return Region(layout, stats, np.full(n, radius_blm_lr(rounds, n, delta_blm_lr(n, horizon), scale)))
+    return Region(layout, state, np.full(n, radius_blm_lr(rounds, n, delta_blm_lr(n, horizon), scale)))
 
 
 def search_table():
@@ -272,14 +272,14 @@ def algorithm4_table():
     region = region_after(model, 1_000, rng)
     order = order_of(model.graph)
     listing = listing_of(order, Allowed(model.graph, Rules(2), monotone=True, relevant=set(order)).rows())
-    form, stats, layout = closed_form(model.graph, listing), region.stats, region.layout
+    form, state, layout = closed_form(model.graph, listing), region.state, region.layout
     free = no_context(len(model.graph))
-    score(form, layout, Sums(stats.theta, stats, np.zeros(2, dtype=np.int64)), region.rho, free)
+    score(form, layout, state, region.rho, free)
     many = 2000
 
     def closed():
         for _ in range(many):
-            score(form, layout, Sums(stats.theta, stats, np.zeros(2, dtype=np.int64)), region.rho, free)
+            score(form, layout, state, region.rho, free)
 
     _, seconds = timed(closed)
     closed_seconds, best_closed = seconds / many, int(np.argmax(listing.values))
@@ -287,7 +287,7 @@ def algorithm4_table():
     print(f"  {'Algorithm 4 (closed form)':<34}{closed_seconds:>16.2e}{1:>19.1f}")
     for epsilon in (0.05, 0.02, 0.01):
         start = time.perf_counter()
-        values = score_sets_epsilon_net(layout, listing, stats.theta, stats.gram, region.rho, epsilon)
+        values = score_sets_epsilon_net(layout, listing, state.slots["line"], state.pairs["gram"], region.rho, epsilon)
         seconds = time.perf_counter() - start
         same = "same set" if int(np.argmax(values)) == best_closed else "another set"
         label = f"epsilon-net, {epsilon:g} (NumPy)"

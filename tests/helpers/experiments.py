@@ -114,24 +114,22 @@ def drawn(model, do, uniforms):
     return {name: value for name, value in values.items() if name not in model.graph.latent}
 
 
+SCRATCH = {"row", "work"}
+
+
 def flat(state):
-    """All numbers of a learner's state, as bytes: equal only where they are equal to the last bit."""
+    """All numbers of a learner's state but scratch, as bytes: equal only where they are equal to the last bit."""
     if isinstance(state, np.ndarray):
         return [state.tobytes()]
     if isinstance(state, tuple):
-        return [part for inner in state for part in flat(inner)]
+        names = getattr(state, "_fields", [""] * len(state))
+        return [part for name, inner in zip(names, state, strict=True) if name not in SCRATCH for part in flat(inner)]
     return [repr(state)]
 
 
-def knowledge(experiment, ordered=True):
-    """All that was learned; where rounds lost their order in one of two logs, without what rests on it: `told`."""
-    return known_by(experiment.learner.engine, ordered)
-
-
-def known_by(engine, ordered=True):
-    """What an engine has learned, as `knowledge` says it."""
-    state = engine.state
-    return flat(state if ordered or not hasattr(state, "told") else state._replace(told=()))
+def knowledge(experiment):
+    """All that was learned."""
+    return flat(experiment.learner.engine.state)
 
 
 def numbered(rounds):

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import transcription as tr
 from dobandit import CausalGraph
-from dobandit.estimation.estimators import Sums
-from dobandit.estimation.statistics import layout_of, start_statistics
+from dobandit.estimation.belief import layout_of, start_belief
 from dobandit.model.link_kernels import link_arrays
 from dobandit.model.links import exponential, identity, logistic, probit, rational
 from dobandit.oracle.actions import Allowed, order_of
@@ -45,15 +44,17 @@ class Learned:
         self.M_inverse = {name: np.linalg.inv(M) for name, M in self.M.items()}
         self.gram = np.concatenate([np.zeros(0), *(self.M[name].ravel() for name in graph.nodes)])
         self.inverse = np.concatenate([np.zeros(0), *(self.M_inverse[name].ravel() for name in graph.nodes)])
-        self.stats = start_statistics(self.layout, 1.0)._replace(gram=self.gram, inverse=self.inverse)
         self.theta = np.concatenate([np.zeros(0), *(self.theta_hat[name] for name in graph.nodes)])
+        self.state = start_belief(self.layout, 1.0)
+        self.state.pairs["gram"], self.state.pairs["inverse"] = self.gram, self.inverse
+        self.state.slots["line"] = self.state.slots["curve"] = self.theta
         self.radii = np.full(len(graph) + 1, self.rho)
         self.sets = tr.candidate_sets(graph, budget)
 
     def scores(self, oracle, context=None):
         """The value of every action of the oracle's list."""
         fixed = no_context(len(self.graph)) if context is None else context
-        score(oracle, self.layout, Sums(self.theta, self.stats, np.zeros(2, dtype=np.int64)), self.radii, fixed)
+        score(oracle, self.layout, self.state, self.radii, fixed)
         return oracle.listing.values.copy()
 
     def closed(self):

@@ -60,7 +60,7 @@ def arrays_of(state):
     return [array for part in state for array in arrays_of(part)] if isinstance(state, tuple) else []
 
 
-SCRATCH = {"row", "scratch", "work"}
+SCRATCH = {"row", "work"}
 
 
 def kept(state):
@@ -91,7 +91,8 @@ def assert_sound(learner, action, budget):
     assert set(action) <= set(learner.graph.controllable)
     assert set(action.values()) <= {1}
     for array in kept(learner.engine.state):
-        assert np.all(np.isfinite(array))
+        for part in [array[name] for name in array.dtype.names] if array.dtype.names else [array]:
+            assert np.all(np.isfinite(part))
     if learner.keeps_model:
         assert np.all(np.isfinite([value for _, value in learner.engine.compared(now(learner))]))
 

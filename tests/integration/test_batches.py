@@ -91,9 +91,9 @@ def test_a_batch_teaches_what_its_rows_teach_one_by_one(case):
         spreads = two.learner.engine.weighs_by_order
         for i in spread(counts) if spreads else np.arange(len(texts)).repeat(counts):
             two.record(trial.do, two.columns.decode(texts[i]), randomised=True)
-        assert knowledge(one, ordered=False) == knowledge(two, ordered=False)
+        assert knowledge(one) == knowledge(two)
     again = dob.open_experiment("spring", whole)
-    assert knowledge(again, ordered=False) == knowledge(two, ordered=False)
+    assert knowledge(again) == knowledge(two)
     assert again.learner.rounds == two.learner.rounds
     assert again.recommend()[:2] == two.recommend()[:2]  # intervals may rest on the order
     assert again.recommend() == one.recommend()

@@ -75,7 +75,7 @@ def test_the_probability_of_a_promised_link_is_a_bound_of_the_integral_over_weig
     graph, link, rng = fan(1), LINKS[name], np.random.default_rng(rounds)
     values = fan_rows(graph, link, WEIGHTS[name], rounds, rng)
     engine, y = told(engine_of(graph, link), values), graph.index("Y")
-    length = length_of(engine, y, lambda layout, sets, state, v: promised_length(layout, sets, state.patterns, v))
+    length = length_of(engine, y, lambda layout, sets, state, v: promised_length(layout, sets, state, v))
     sd = 0.5 if name == "identity" else 2.0
     bias, step = np.linspace(-6 * sd, 6 * sd, 3001, retstep=True)
     bias, weight = bias[:, None], bias[None, :]

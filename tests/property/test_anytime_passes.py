@@ -11,6 +11,7 @@ from scipy.special import xlog1py, xlogy
 
 from dobandit import CausalGraph
 from dobandit.estimation.anytime import spare_nats
+from dobandit.estimation.belief import cells_of
 from dobandit.estimation.marginal_likelihood import code_length
 from dobandit.model.links import logistic
 from dobandit.oracle.actions import Action, Actions
@@ -118,10 +119,9 @@ def pattern_rows(parents):
 
 def seen_by_pattern(state, name, rows):
     """How often each pattern was seen, and how often the node was 1 then."""
-    patterns, v, d = state.patterns, GRAPH.index(name), rows.shape[1]
-    kept = [tuple(patterns.rows[patterns.row_ptr[v] + k * d :][:d]) for k in range(patterns.used[v])]
-    at = [patterns.first[v] + kept.index(tuple(row)) for row in rows]
-    return patterns.seen[at], patterns.total[at]
+    cells = state.cells[cells_of(state, GRAPH.index(name))]
+    assert len(cells) == len(rows)
+    return cells["seen"], cells["total"]
 
 
 @pytest.mark.parametrize("seed", range(3))

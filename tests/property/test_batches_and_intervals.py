@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import transcription as tr
 from dobandit import BGLMOFU, BLMLR, BinaryGLM, CausalGraph, Fixed, Oracle, paper
+from dobandit.estimation.belief import cells_of
 from dobandit.policy.engine import Rounds, one_round
 from dobandit.policy.intervals import target_interval
 from helpers.under_way import LINEAR, NAN, arrays_of, assert_same_bits, every_policy, rounds_of, seeds, started
@@ -57,7 +58,7 @@ def test_policies_that_do_not_learn_take_batches_too(policy):
     assert_same_bits(arrays_of(one.state), arrays_of(many.state))
 
 
-def test_patterns_grow_alike_in_batches():
+def test_cells_are_counted_alike_in_batches():
     graph = CausalGraph([(f"X{i}", "Y") for i in range(10)] + [("X0", "X1"), ("X2", "X1")], target="Y")
     rounds = rounds_of(np.random.default_rng(3), graph, 420, missing=0.01)
     one, many = both_ways("BGLMOFU logistic", graph, rounds, [1, 90, 90, 300], horizon=None)
@@ -66,10 +67,8 @@ def test_patterns_grow_alike_in_batches():
     rows = {tuple(v) for v, mask in zip(values, was_set, strict=True) if not np.isnan(v).any() and not mask[target]}
     seen = {row[1:target] for row in rows}
     for engine in (one, many):
-        patterns = engine.state.patterns
-        assert patterns.capacity[target] > 256
-        assert patterns.used[target] == len(seen) > 256
-        assert patterns.capacity[target] >= patterns.used[target]
+        state = engine.state
+        assert np.count_nonzero(state.cells["seen"][cells_of(state, target)]) == len(seen) > 256
 
 
 def test_batches_cross_a_refresh_of_the_inverse():

@@ -12,6 +12,7 @@ import dobandit as dob
 from dobandit import LUCB, CausalGraph, CausalUCB, TableModel, create_experiment, find_best, paper
 from dobandit.cli.main import main
 from dobandit.errors import ExperimentError, PolicyError, SimulationError
+from dobandit.estimation.belief import cells_of
 from dobandit.estimation.kept_intervals import look_again
 from dobandit.oracle.advantages import advantage
 from dobandit.oracle.anytime_values import bound_actions
@@ -123,8 +124,7 @@ def test_what_is_kept_depends_on_the_rows_and_their_order_alone():
             one.choose(now._replace(pending=(Pending(one.best(now).action, no_context(3), 7),)))
             one, twin = one.copy(), one
     for left, right in ((one, other), (twin, half)):
-        for a, b in zip(left.state.kept, right.state.kept, strict=True):
-            np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(left.state.cells, right.state.cells)
         actions = left.actions()
         for action in (actions.row(i) for i in range(len(actions.ids))):  # own outcomes count in every gap
             assert left.gap(action, now) == right.gap(action, now)
@@ -145,18 +145,19 @@ def test_kept_intervals_are_those_of_the_last_look(links, share, nodes):
     engine.update(told)
     watch, layout = engine.plan.watch, engine.plan.layout
     for v in map(SMALL.graph.index, nodes):
-        rows, part = round(engine.state.kept.due[watch.at[v, 0]] / (1 + share)), slice(*watch.at[v])
+        part = cells_of(engine.state, v)
+        rows = round(engine.state.cells["due"][part.start] / (1 + share))
         assert 800 / (1 + share) - 1 <= rows <= 800
         then = earlier.copy()
         then.update(Rounds(*(column[:rows] for column in told)))
         look_again(watch, layout, then.state)
-        np.testing.assert_array_equal(engine.state.kept.low[part], then.state.kept.low[part])
-        np.testing.assert_array_equal(engine.state.kept.high[part], then.state.kept.high[part])
+        np.testing.assert_array_equal(engine.state.cells["low"][part], then.state.cells["low"][part])
+        np.testing.assert_array_equal(engine.state.cells["high"][part], then.state.cells["high"][part])
     engine.update(told._replace(counts=np.full(800, 3)))
     now = copied(engine.state)
     look_again(watch, layout, now)
-    np.testing.assert_array_equal(engine.state.kept.low, now.kept.low)
-    np.testing.assert_array_equal(engine.state.kept.high, now.kept.high)
+    np.testing.assert_array_equal(engine.state.cells["low"], now.cells["low"])
+    np.testing.assert_array_equal(engine.state.cells["high"], now.cells["high"])
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ def defined_index(engine, action):
         shape = (rows.shape[1], rows.shape[1])
         straight, curve = reach @ rows, (reach * tables.slope[at[v]]) @ rows
         q = {
-            STRAIGHT: straight @ state.stats.inverse[size].reshape(shape) @ straight,
-            CURVED: curve @ state.covariance[size].reshape(shape) @ curve,
+            STRAIGHT: straight @ state.pairs["inverse"][size].reshape(shape) @ straight,
+            CURVED: curve @ state.pairs["covariance"][size].reshape(shape) @ curve,
             TABLE: float(np.sum(reach**2 * tables.spread[at[v]])),
             OWN_LINES: own_lines_spread(engine, v, rows, reach),
         }
@@ -100,7 +100,7 @@ def own_lines_spread(engine, v, rows, reach):
     for segment in set(of) if (bit >= 0).any() else ():
         line = segments.first[v] + segment
         square = slice(segments.layout.square[line], segments.layout.square[line + 1])
-        inverse = engine.state.own.inverse[square].reshape(len(bit), len(bit))
+        inverse = engine.state.pairs["inverse"][square].reshape(len(bit), len(bit))
         along = sum(d * row for d, row, g in zip(reach, rows, of, strict=True) if g == segment)
         total += along @ inverse @ along
     return float(total)

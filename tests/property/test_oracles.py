@@ -14,7 +14,7 @@ from scipy.optimize import minimize, minimize_scalar
 import transcription as tr
 from dobandit import CausalGraph
 from dobandit.errors import InferenceError
-from dobandit.estimation.statistics import layout_of
+from dobandit.estimation.belief import layout_of
 from dobandit.model.links import identity
 from dobandit.oracle.boxed import boxed, boxed_maximum
 from dobandit.oracle.listing import pick

@@ -166,9 +166,9 @@ def test_counts_go_with_patterns_that_run_out_of_room():
         for part in ("theta", "gram", "inverse", "null"):
             np.testing.assert_array_equal(getattr(left, part), getattr(right, part))
         assert (left.rows, left.status, left.radius) == (right.rows, right.status, right.radius)
-    used = [learner.engine.state.patterns.used for learner in (counted, one_by_one)]
-    np.testing.assert_array_equal(*used)
-    assert used[0].max() > 256
+    seen = [learner.engine.state.cells["seen"] for learner in (counted, one_by_one)]
+    np.testing.assert_array_equal(*seen)
+    assert np.count_nonzero(seen[0]) > 256
     assert counted.propose() == one_by_one.propose()
 
 

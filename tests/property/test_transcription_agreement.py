@@ -135,7 +135,7 @@ def test_blm_ofu_on_g2_begins_with_a_singular_gram_matrix():
     reference = tr.BGLMOFUTranscription(paper.G2.graph, {}, 2, 2000, initial_rounds=4, radius_scale=0.1)
     same_choices(paper.G2, learner, reference, 4)
     target = paper.G2.graph.index("Y")
-    assert learner.engine.state.stats.rank[target] < 8
+    assert learner.engine.state.nodes["rank"][target] < 8
     same_choices(paper.G2, learner, reference, 60, seed=1, every=1)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import InferenceError
-from dobandit.estimation.statistics import Layout
+from dobandit.estimation.belief import Layout
 from dobandit.oracle.listing import Listing
 
 Array = NDArray[np.float64]

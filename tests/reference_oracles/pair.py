@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import InferenceError
-from dobandit.estimation.statistics import Layout, layout_of
+from dobandit.estimation.belief import Layout, layout_of
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.links import Link
 from dobandit.oracle.boxed import boxed, boxed_maximum

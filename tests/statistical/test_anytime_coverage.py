@@ -51,23 +51,20 @@ def at_most(misses, runs, delta=DELTA):
 def misses(estimator, layout, state, sets, theta, v, p, uniforms, values, was_set, nats, greedy):
     """Whether the true weights leave v's set after any row; the parents' pattern is the one that looks best so far
     (greedy) or a random one, and some rows are passed over for a missing parent."""
-    patterns = state.patterns
     for t in range(len(uniforms)):
         chosen = int(uniforms[t, 0] * 4)
         if uniforms[t, 1] < greedy:  # the pattern with the largest share of ones: selection at its most biased
             best = -1.0
-            for k in range(patterns.used[v]):
-                share = patterns.total[patterns.first[v] + k] / patterns.seen[patterns.first[v] + k]
-                if share > best:
-                    best = share
-                    base = patterns.row_ptr[v] + k * 3
-                    chosen = int(patterns.rows[base + 1]) + 2 * int(patterns.rows[base + 2])
+            for k in range(state.nodes["cells"][v]):
+                seen = state.cells["seen"][state.nodes["cell"][v] + k]
+                if seen > 0.0 and state.cells["total"][state.nodes["cell"][v] + k] / seen > best:
+                    best, chosen = state.cells["total"][state.nodes["cell"][v] + k] / seen, k
         values[1], values[2] = float(chosen & 1), float(chosen >> 1)
         values[3] = 1.0 if uniforms[t, 2] < p[chosen] else 0.0
         if uniforms[t, 3] < 0.1:
             values[1] = math.nan
         learn(estimator, layout, state, values, was_set)
-        loss, _ = node_loss(layout, sets.links, patterns, v, theta, 0.0, 0.0)
+        loss, _ = node_loss(layout, sets.links, state, v, theta, 0.0, 0.0)
         if loss > predicted_length(layout, sets, state, v) + nats:
             return True
     return False

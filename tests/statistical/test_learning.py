@@ -31,7 +31,7 @@ def distance(learner, v, weights):
     """||theta* - theta_hat|| of node v in the norm of M."""
     beliefs, d = learner.engine.beliefs(), len(weights)
     off = weights - beliefs.theta[beliefs.layout.ptr[v] :][:d]
-    gram = beliefs.stats.gram[beliefs.layout.square[v] :][: d * d].reshape(d, d)
+    gram = beliefs.pairs["gram"][beliefs.layout.square[v] :][: d * d].reshape(d, d)
     return math.sqrt(max(off @ gram @ off, 0.0))
 
 

@@ -13,18 +13,8 @@ from hypothesis import strategies as st
 
 import transcription as tr
 from dobandit import BGLMOFU, BinaryGLM, CausalGraph
-from dobandit.estimation.mle import (
-    LARGEST,
-    STATUS_WORDS,
-    add_to_patterns,
-    due,
-    find_pattern,
-    fit_node,
-    grown,
-    rows_that_fit,
-    start_patterns,
-)
-from dobandit.estimation.statistics import layout_of
+from dobandit.estimation.belief import add_to_cell, cell_of, cells_of, grown, layout_of, rows_that_fit, start_belief
+from dobandit.estimation.mle import LARGEST, STATUS_WORDS, due, fit_node
 from dobandit.model.link_kernels import link_arrays, link_slope, link_value
 from dobandit.model.links import exponential, identity, logistic, probit, rational
 from helpers.worlds import ARCTAN, relaxed
@@ -62,15 +52,16 @@ class Fit:
         self.layout, self.v, self.d = layout_of(graph), graph.index("Y"), d
         self.nonlinear = np.arange(len(graph) + 1) == self.v
         self.links = link_arrays([link] * len(graph), [float(max(k, 1)) for k in np.diff(self.layout.ptr)[1:]])
-        self.patterns = start_patterns(self.layout, self.nonlinear, room)
+        self.patterns = start_belief(self.layout, 0.0, self.nonlinear, room)
 
     def feed(self, V, x, fit: bool = False):
         room = 0
         for row, value in zip(np.asarray(V, dtype=float), x, strict=True):
             while room == 0 and not (room := rows_that_fit(self.patterns)):
-                self.patterns = grown(self.layout, self.patterns, self.nonlinear)
+                self.patterns = grown(self.patterns)
             room -= 1
-            add_to_patterns(self.layout, self.patterns, self.v, np.ascontiguousarray(row), float(value))
+            add_to_cell(self.patterns, self.v, self.d, np.ascontiguousarray(row), 1.0, float(value))
+            self.patterns.nodes["since"][self.v] += 1
             if fit:
                 self.fit()
         return self
@@ -81,19 +72,22 @@ class Fit:
 
     @property
     def theta(self):
-        return self.patterns.theta[self.layout.ptr[self.v] : self.layout.ptr[self.v + 1]]
+        return self.patterns.slots["curve"][self.layout.ptr[self.v] : self.layout.ptr[self.v + 1]]
 
     @property
     def status(self) -> str:
-        return STATUS_WORDS[self.patterns.status[self.v]]
+        return STATUS_WORDS[self.patterns.nodes["status"][self.v]]
 
     def held(self) -> dict[bytes, tuple[float, float]]:
-        """Count and sum by pattern."""
+        """Count and sum by pattern that was seen."""
         p, v = self.patterns, self.v
-        rows = p.rows[p.row_ptr[v] :][: p.used[v] * self.d].reshape(-1, self.d)
-        at = slice(p.first[v], p.first[v] + p.used[v])
-        assert len({row.tobytes() for row in rows}) == len(rows)
-        return {row.tobytes(): pair for row, *pair in zip(rows, p.seen[at], p.total[at], strict=True)}
+        rows = p.bits[p.nodes["bit"][v] :][: p.nodes["cells"][v] * self.d].reshape(-1, self.d).astype(float)
+        cells, held = p.cells[cells_of(p, v)], {}
+        for row, seen, total in zip(rows, cells["seen"], cells["total"], strict=True):
+            before = held.get(row.tobytes(), [0.0, 0.0])
+            assert before == [0.0, 0.0] or not p.nodes["dense"][v]
+            held[row.tobytes()] = [before[0] + seen, before[1] + total]
+        return {row: pair for row, pair in held.items() if pair[0]}
 
 
 def some_data(seed, link, rows=(30, 400), most=4):
@@ -279,18 +273,22 @@ def test_every_pattern_is_counted_once_and_growth_keeps_it(d):
         pair[1] += value
     small, roomy = Fit(logistic(), d, room=2).feed(V, x), Fit(logistic(), d, room=1500).feed(V, x)
     assert small.held() == roomy.held() == truth
-    assert small.patterns.since[small.v] == 1500
+    assert small.patterns.nodes["since"][small.v] == 1500
 
 
 def test_growth_keeps_estimates_and_statuses():
-    V = [[1, 0, 1], [1, 0, 1], [1, 1, 0], [1, 1, 0], [1, 0, 0]]
-    fit = Fit(probit(), 3, bias=True, room=3).feed(V, [1, 0, 0, 1, 1], fit=True)
+    """A node with more parents than there can be cells for keeps its rows, and equal ones in a row once."""
+    V = np.zeros((5, 14))
+    V[:, 0], V[:2, 3], V[2:4, 7] = 1, 1, 1
+    fit = Fit(probit(), 14, bias=True, room=3).feed(V, [1, 0, 0, 1, 1], fit=True)
     assert rows_that_fit(fit.patterns) == 0
-    new = grown(fit.layout, fit.patterns, fit.nonlinear)
-    assert new.capacity[fit.v] == 4  # all there are
-    assert rows_that_fit(new) > 0
-    for name in ("theta", "status", "since", "used"):
-        np.testing.assert_array_equal(getattr(new, name), getattr(fit.patterns, name))
+    assert fit.patterns.nodes["cells"][fit.v] == 3
+    new = grown(fit.patterns)
+    assert new.nodes["room"][fit.v] == 6
+    assert rows_that_fit(new) == 3
+    np.testing.assert_array_equal(new.slots, fit.patterns.slots)
+    for name in ("status", "since", "cells"):
+        np.testing.assert_array_equal(new.nodes[name], fit.patterns.nodes[name])
 
 
 def test_patterns_that_differ_beyond_the_64th_parent_differ():
@@ -359,15 +357,14 @@ def test_two_links_of_ones_own_have_a_table_each():
         assert link_value(arrays, v, 0.7) == pytest.approx(float(truth.value(0.7)), abs=1e-12)
 
 
-@pytest.mark.parametrize("parents", [1, 6, 40])
-def test_the_hash_of_a_pattern_overflows_nowhere_and_is_that_of_the_kernel(parents):
-    """NumPy's numbers warn of what compiled ones pass over in silence."""
-    at = Fit(logistic(), parents)
-    plain = getattr(find_pattern, "py_func", find_pattern)
-    found = set()
-    for row in np.random.default_rng(parents).integers(2, size=(64, parents)).astype(float):
-        with np.errstate(all="raise"):
-            slot = plain(at.patterns, at.v, at.d, row)
-        assert slot == find_pattern(at.patterns, at.v, at.d, row)
-        found.add(slot)
-    assert len(found) > 1
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("parents", [2, 6, 12])
+def test_the_cell_of_a_row_is_that_of_its_pattern(parents, bias):
+    at = Fit(logistic(), parents, bias=bias)
+    patterns, v, d = at.patterns, at.v, at.d
+    assert patterns.nodes["dense"][v]
+    assert patterns.nodes["cells"][v] == 1 << (parents - bias)
+    for row in np.random.default_rng(parents).integers(2, size=(64, d)).astype(float):
+        row[0] = 1.0 if bias else row[0]
+        k = cell_of(patterns, v, d, row)
+        np.testing.assert_array_equal(patterns.bits[patterns.nodes["bit"][v] + k * d :][:d], row)

@@ -7,7 +7,8 @@ import pytest
 
 from dobandit import CausalGraph, CausalTS, CausalUCB
 from dobandit.errors import ObservationError
-from dobandit.estimation.estimators import learn, weighted_squares
+from dobandit.estimation.belief import layout_of, start_belief
+from dobandit.estimation.estimators import learn
 from dobandit.estimation.mixture import (
     CURVED,
     OWN_LINES,
@@ -19,7 +20,6 @@ from dobandit.estimation.mixture import (
     segments_at,
     segments_of,
 )
-from dobandit.estimation.statistics import layout_of
 from dobandit.policy.engine import Rounds
 
 EDGES = [("mobile", "visit"), ("email", "visit"), ("visit", "buy"), ("mobile", "buy"), ("returning", "buy")]
@@ -38,23 +38,22 @@ def test_a_line_learns_from_the_rows_of_its_segment_and_no_others():
     rounds = random_rounds(np.random.default_rng(5), GRAPH, 120)
     engine = CausalUCB().start(GRAPH, 1).engine
     engine.update(rounds)
-    layout, segments, own = engine.plan.layout, engine.plan.estimator.segments, engine.state.own
+    layout, segments, own = engine.plan.layout, engine.plan.estimator.segments, engine.state
     mobile, returning, buy = (GRAPH.index(name) for name in ("mobile", "returning", "buy"))
     parents = layout.parent[layout.ptr[buy] : layout.ptr[buy + 1]].tolist()
     first, second = (p for p in parents if p in (mobile, returning))  # the lower bit is the earlier parent's
     for segment in range(4):
         here = (rounds.values[:, first] == (segment & 1)) & (rounds.values[:, second] == segment >> 1)
-        alone, state = weighted_squares(
-            layout, engine.plan.estimator.straight.ridge, engine.plan.estimator.straight.floor
-        )
+        alone = engine.plan.estimator.straight
+        state = start_belief(layout, alone.ridge)
         for row, was_set in zip(rounds.values[here], rounds.was_set[here], strict=True):
             learn(alone, layout, state, row, was_set)
         line = segments.first[buy] + segment
-        theta = own.theta[segments.layout.ptr[line] : segments.layout.ptr[line + 1]]
-        inverse = own.inverse[segments.layout.square[line] : segments.layout.square[line + 1]]
-        assert own.rows[line] == here.sum()
-        assert np.array_equal(theta, state.theta[layout.ptr[buy] : layout.ptr[buy + 1]])
-        assert np.array_equal(inverse, state.stats.inverse[layout.square[buy] : layout.square[buy + 1]])
+        theta = own.slots["line"][segments.layout.ptr[line] : segments.layout.ptr[line + 1]]
+        inverse = own.pairs["inverse"][segments.layout.square[line] : segments.layout.square[line + 1]]
+        assert own.nodes["rows"][line] == here.sum()
+        assert np.array_equal(theta, state.slots["line"][layout.ptr[buy] : layout.ptr[buy + 1]])
+        assert np.array_equal(inverse, state.pairs["inverse"][layout.square[buy] : layout.square[buy + 1]])
 
 
 def test_only_nodes_with_context_among_their_causes_have_segments():

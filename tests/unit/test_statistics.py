@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from dobandit import BLMLR, CausalGraph
 from dobandit.compiled import kernel
+from dobandit.estimation.belief import layout_of, start_belief
 from dobandit.estimation.estimators import start_with_shares
-from dobandit.estimation.statistics import REFRESH, add_row, layout_of, reaches_lambda, refresh, start_statistics
+from dobandit.estimation.statistics import REFRESH, add_row, reaches_lambda, refresh
 from helpers.worlds import graphs, relaxed
 
 seeds = st.integers(0, 2**32 - 1)
@@ -30,18 +31,18 @@ class Node:
     def __init__(self, d: int, ridge: float) -> None:
         graph = CausalGraph([(f"P{i}", "Y") for i in range(d)], target="Y", bias=[])
         self.layout, self.v, self.d = layout_of(graph), graph.index("Y"), d
-        self.stats = start_statistics(self.layout, ridge)
+        self.state = start_belief(self.layout, ridge)
 
     def feed(self, rows, values) -> None:
-        feed(self.layout, self.stats, self.v, rows, values)
+        feed(self.layout, self.state, self.v, rows, values)
 
     def square(self, name: str):
         at = slice(self.layout.square[self.v], self.layout.square[self.v + 1])
-        return getattr(self.stats, name)[at].reshape(self.d, self.d)
+        return self.state.pairs[name][at].reshape(self.d, self.d)
 
     @property
     def theta(self):
-        return self.stats.theta[self.layout.ptr[self.v] : self.layout.ptr[self.v + 1]]
+        return self.state.slots["line"][self.layout.ptr[self.v] : self.layout.ptr[self.v + 1]]
 
 
 def some_rows(rng, kind: str, count: int, d: int):
@@ -96,7 +97,7 @@ def test_without_ridge_it_is_the_pseudo_inverse_at_every_row(kind, seed):
         assert relative_error(node.square("inverse"), inverse) < 1e-9
         np.testing.assert_allclose(node.theta, inverse @ (rows[:t].T @ values[:t]), atol=1e-9)
         np.testing.assert_allclose(node.square("null"), np.eye(node.d) - inverse @ M, atol=1e-9)
-        assert node.stats.rank[node.v] == np.linalg.matrix_rank(M, hermitian=True)
+        assert node.state.nodes["rank"][node.v] == np.linalg.matrix_rank(M, hermitian=True)
 
 
 @relaxed(max_examples=30)
@@ -116,8 +117,8 @@ def test_rows_that_say_nothing_change_nothing_but_the_count():
     assert not node.square("gram").any()
     assert not node.square("inverse").any()
     assert not node.theta.any()
-    assert node.stats.rows[node.v] == 5
-    assert node.stats.rank[node.v] == 0
+    assert node.state.nodes["rows"][node.v] == 5
+    assert node.state.nodes["rank"][node.v] == 0
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
@@ -136,7 +137,7 @@ def test_a_million_updates_drift_less_than_1e_9(kind, ridge):
             np.testing.assert_allclose(node.square("gram"), M, rtol=1e-11)
             truth = np.linalg.lstsq(M, (turn + 1) * rows.T @ values, rcond=CUTOFF)[0]
             np.testing.assert_allclose(node.theta, truth, atol=1e-9)
-    assert node.stats.rows[node.v] == 10**6
+    assert node.state.nodes["rows"][node.v] == 10**6
 
 
 def test_a_new_direction_after_a_million_rows_is_found():
@@ -147,10 +148,10 @@ def test_a_new_direction_after_a_million_rows_is_found():
     values = np.linspace(0.0, 1.0, 1000).round()
     for _ in range(1000):
         node.feed(rows, values)
-    assert node.stats.rank[node.v] == 2
+    assert node.state.nodes["rank"][node.v] == 2
     node.feed(np.ones((1, 3)), np.ones(1))
     M = 1000 * rows.T @ rows + 1.0
-    assert node.stats.rank[node.v] == 3
+    assert node.state.nodes["rank"][node.v] == 3
     assert relative_error(node.square("inverse"), np.linalg.inv(M)) < 1e-9
 
 
@@ -160,7 +161,7 @@ def test_rows_that_hardly_differ_lose_no_more_than_their_condition_asks(rows):
     node = Node(3, ridge=0.0)
     near = np.array([0.5, 0.6, 0.7]) + 1e-3 * rng.normal(size=(rows, 3))
     node.feed(near, rng.random(rows))
-    assert node.stats.rank[node.v] == 3
+    assert node.state.nodes["rank"][node.v] == 3
     assert relative_error(node.square("inverse"), np.linalg.inv(near.T @ near)) < 1e-8
 
 
@@ -171,8 +172,8 @@ def test_a_refresh_leaves_what_is_right_as_it_is(kind):
     rows = some_rows(rng, kind, REFRESH - 10, 5)
     node.feed(rows, rng.random(len(rows)))
     before = node.square("inverse").copy()
-    refresh(node.layout, node.stats, node.v)
-    assert node.stats.fresh[node.v] == 0
+    refresh(node.layout, node.state, node.v)
+    assert node.state.nodes["fresh"][node.v] == 0
     np.testing.assert_allclose(node.square("inverse"), before, rtol=1e-10, atol=1e-14)
 
 
@@ -189,7 +190,7 @@ def test_reaches_lambda_agrees_with_the_least_eigenvalue(seed, kind):
     least = max(float(np.linalg.eigvalsh(rows.T @ rows)[0]), 0.0)
     for threshold in (0.5 * least, least * (1 - 1e-7), least * (1 + 1e-7) + 1e-9, 2.0 * least + 1e-3):
         if least > 1e-6 or threshold > least:
-            assert reaches_lambda(node.layout, node.stats, node.v, threshold) == (threshold < least)
+            assert reaches_lambda(node.layout, node.state, node.v, threshold) == (threshold < least)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
@@ -197,8 +198,8 @@ def test_a_lambda_min_of_exactly_the_threshold_counts(d):
     node = Node(d, ridge=0.0)
     for times in range(1, 4):
         node.feed(np.eye(d), np.ones(d))
-        assert reaches_lambda(node.layout, node.stats, node.v, float(times))
-        assert not reaches_lambda(node.layout, node.stats, node.v, times + 1e-6)
+        assert reaches_lambda(node.layout, node.state, node.v, float(times))
+        assert not reaches_lambda(node.layout, node.state, node.v, times + 1e-6)
 
 
 # -- which rows enter -----------------------------------------------------------------------------------------
@@ -226,14 +227,14 @@ def test_a_row_enters_where_the_node_was_not_set_and_it_and_its_parents_were_see
                 gram[name] += np.outer(row, row)
                 rhs[name] += seen[name] * row
                 counts[name] += 1
-    stats, layout, beliefs = learner.engine.state.stats, learner.engine.plan.layout, learner.engine.beliefs()
+    state, layout, beliefs = learner.engine.state, learner.engine.plan.layout, learner.engine.beliefs()
     assert learner.rounds == 30
     for name in nodes:
         v = graph.index(name)
         node = beliefs.node(v)
         assert node.rows == counts[name]
         np.testing.assert_array_equal(node.gram, gram[name])
-        np.testing.assert_array_equal(stats.rhs[layout.ptr[v] : layout.ptr[v + 1]], rhs[name])
+        np.testing.assert_array_equal(state.slots["rhs"][layout.ptr[v] : layout.ptr[v + 1]], rhs[name])
         np.testing.assert_allclose(node.theta, np.linalg.solve(gram[name], rhs[name]), atol=1e-12)
 
 
@@ -242,12 +243,14 @@ def test_shares_begin_with_the_moments_of_a_uniform_simplex(d):
     """Means and covariance of weights that are uniform among the nonnegative ones with a sum of at most 1, within five
     standard errors of a large sample; and the sums agree with the inverse and the estimate."""
     node = Node(d, 1.0)
-    start_with_shares(node.layout, node.stats)
+    start_with_shares(node.layout, node.state)
     part = slice(node.layout.ptr[node.v], node.layout.ptr[node.v + 1])
     size = 200_000
     drawn = np.random.default_rng(0).dirichlet(np.ones(d + 1), size)[:, :d]
     products = np.einsum("ki,kj->kij", drawn - 1.0 / (d + 1), drawn - 1.0 / (d + 1))
-    assert np.all(np.abs(drawn.mean(axis=0) - node.stats.theta[part]) <= 5.0 * drawn.std(axis=0) / size**0.5)
+    assert np.all(np.abs(drawn.mean(axis=0) - node.state.slots["line"][part]) <= 5.0 * drawn.std(axis=0) / size**0.5)
     assert np.all(np.abs(products.mean(axis=0) - node.square("inverse")) <= 5.0 * products.std(axis=0) / size**0.5)
     np.testing.assert_allclose(node.square("gram") @ node.square("inverse"), np.eye(d), atol=1e-12)
-    np.testing.assert_allclose(node.square("gram") @ node.stats.theta[part], node.stats.rhs[part], rtol=1e-12)
+    np.testing.assert_allclose(
+        node.square("gram") @ node.state.slots["line"][part], node.state.slots["rhs"][part], rtol=1e-12
+    )

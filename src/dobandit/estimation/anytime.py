@@ -34,11 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
+from dobandit.estimation.belief import Layout, named_parents
 from dobandit.estimation.log_likelihood import descend, has_domain, node_slopes
 from dobandit.estimation.marginal_likelihood import code_length, predicted_length
 from dobandit.estimation.mixture import CURVED, STRAIGHT, Mixture
-from dobandit.estimation.mle import LARGEST, counts_of
-from dobandit.estimation.statistics import Layout, dot, factorise, named_parents, pattern_row, solve_factored
+from dobandit.estimation.mle import LARGEST
+from dobandit.estimation.statistics import dot, factorise, pattern_row, solve_factored
 from dobandit.model.link_kernels import CODES, IDENTITY, LinkArrays, link_value
 
 _GUARD = 0.05  # nats, shared by the guarded patterns of a node
@@ -85,7 +86,7 @@ class Centre(NamedTuple):
 
     status: int  # 0: C_t is empty; 1: it is not
     loss: float  # L at the centre
-    budget: float  # B + barrier * (guarded patterns)
+    budget: float  # B + barrier * (guarded state)
     barrier: float
     ridge: float
     most: float  # R
@@ -150,21 +151,14 @@ def spare_nats(nats: float, cells: float) -> float:
 
 
 @kernel
-def cell_interval(sets: Any, state: Any, v: int, d: int, nats: float) -> None:
-    """sets.ends: the ends of P(v = 1) for the parents' pattern in sets.row, by its counts alone."""
-    seen, ones = counts_of(state.patterns, v, d, sets.row)
-    table_interval(seen, ones, nats, sets.ends)
-
-
-@kernel
 def find_centre(layout: Any, sets: Any, state: Any, v: int, nats: float) -> Any:
     """The least L of a promised node, with the Hessian's factor there, and the budget; nats = log(1 / s)."""
-    links, patterns = sets.links, state.patterns
+    links = sets.links
     code, d = links.code[v], layout.ptr[v + 1] - layout.ptr[v]
     guarded = 0.0
-    for k in range(patterns.used[v]):
-        ones, seen = patterns.total[patterns.first[v] + k], patterns.seen[patterns.first[v] + k]
-        if (has_domain(code) and ones == 0.0) or (code == IDENTITY and ones == seen):
+    for k in range(state.nodes["cells"][v]):
+        ones, seen = state.cells["total"][state.nodes["cell"][v] + k], state.cells["seen"][state.nodes["cell"][v] + k]
+        if seen > 0.0 and ((has_domain(code) and ones == 0.0) or (code == IDENTITY and ones == seen)):
             guarded += 1.0
     barrier = _GUARD / max(guarded, 1.0)
     ridge, most = (1e-3, 1.0) if code == IDENTITY else (1e-4, LARGEST)
@@ -172,10 +166,10 @@ def find_centre(layout: Any, sets: Any, state: Any, v: int, nats: float) -> Any:
     for j in range(d):
         sets.centre[j] = 1.0 / (d + 1.0) if has_domain(code) else 0.0
         sets.along[j] = 0.0
-    loss, _ = descend(layout, links, patterns, v, sets.along, 0.0, False, sets.centre, barrier, ridge, sets)
+    loss, _ = descend(layout, links, state, v, sets.along, 0.0, False, sets.centre, barrier, ridge, sets)
     over = not loss < math.inf or room_at(sets, sets.centre, d, loss, budget, ridge, most) < 0.0
     if not over:
-        node_slopes(layout, links, patterns, v, sets.centre, barrier, ridge, sets.grad, sets.curve)
+        node_slopes(layout, links, state, v, sets.centre, barrier, ridge, sets.grad, sets.curve)
         over = not factorise(sets.curve, d)
     return Centre(0 if over else 1, loss, budget, barrier, ridge, most)
 
@@ -218,9 +212,7 @@ def highest(layout: Any, sets: Any, state: Any, v: int, centre: Any, end: int) -
                     theta[j] += (sets.centre[j] - theta[j]) * (at - z) / (at - middle)
                 else:
                     theta[j] += (z - at) * (along[j] / square if has_domain(code) else sets.lean[j] / spread)
-        loss, pull = descend(
-            layout, sets.links, state.patterns, v, along, pull, tied, theta, centre.barrier, centre.ridge, sets
-        )
+        loss, pull = descend(layout, sets.links, state, v, along, pull, tied, theta, centre.barrier, centre.ridge, sets)
         at = dot(along, 0, theta, 0, d)
         if pull > 0.0 and loss < math.inf:
             bound = min(bound, at + room_at(sets, theta, d, loss, centre.budget, centre.ridge, centre.most) / pull)
@@ -316,6 +308,7 @@ def pattern_intervals(layout: Any, sets: Any, state: Any, v: int, nats: float, f
     for i in range(len(low)):
         low[i], high[i] = 0.0, 1.0
         if comes_up(layout, v, i, fixed, sets.row):
-            cell_interval(sets, state, v, d, more)
+            cell = state.nodes["cell"][v] + i
+            table_interval(state.cells["seen"][cell], state.cells["total"][cell], more, sets.ends)
             low[i], high[i] = sets.ends[0], sets.ends[1]
     narrow_promised(sets.kind, layout, sets, state, v, nats, fixed, low, high)

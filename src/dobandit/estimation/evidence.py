@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
-from dobandit.estimation.statistics import Layout, named_parents
+from dobandit.estimation.belief import Layout, named_parents
 from dobandit.graph.ordering import offsets
 
 SHIFTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.anytime import LikelihoodSets, likelihood_sets, pattern_intervals, table_interval
-from dobandit.estimation.mixture import Kept, Mixed, Mixture
-from dobandit.estimation.mle import find_pattern
-from dobandit.estimation.statistics import Layout, gather
+from dobandit.estimation.belief import Belief, Layout, cell_of, cells_of
+from dobandit.estimation.mixture import Mixture
+from dobandit.estimation.statistics import gather
 
 _CELL, _NODE = 0.02, 0.05  # by which share rows have to grow
 _PATTERNS = 64  # a promised node of so many patterns waits for one more row each time
@@ -38,25 +38,18 @@ class Watch(NamedTuple):
     """Which nodes are watched, and at what level."""
 
     sets: LikelihoodSets
-    at: NDArray[np.int64]  # (n + 1, 2) where the cells of a node begin and end; -1: it does not matter
-    nats: float  # log(n / delta), n the nodes that matter
+    watched: NDArray[np.bool_]  # (n + 1,) the nodes that matter
+    nats: float  # log(n / delta), n their number
     free: NDArray[np.float64]  # (n + 1,) NaN: nothing is known
 
 
-def watched(
-    layout: Layout, mix: Mixture, state: Mixed, order: NDArray[np.int64], table_ptr: NDArray[np.int64], nats: float
-) -> tuple[Watch, Mixed]:
-    """What is watched, and the state before any round with the intervals of the nodes of `order`, numbered as in
-    `table_ptr`."""
-    nodes, count = len(layout.ptr) - 1, int(table_ptr[-1])
-    at = np.full((nodes, 2), -1, dtype=np.int64)
-    at[order, 0], at[order, 1] = table_ptr[:-1], table_ptr[1:]
-    low, high = np.zeros(count), np.ones(count)
+def watch_of(layout: Layout, mix: Mixture, state: Belief, order: NDArray[np.int64], nats: float) -> Watch:
+    """What is watched of the nodes of `order`; what cannot happen by itself has its interval at once."""
+    nodes = len(layout.ptr) - 1
     for v in order.tolist():
-        if layout.ptr[v] == layout.ptr[v + 1]:  # it cannot happen by itself
-            high[at[v, 0]] = 0.0
-    watch = Watch(likelihood_sets(layout, mix), at, nats, np.full(nodes, math.nan))
-    return watch, state._replace(kept=Kept(low, high, np.zeros(count)))
+        if layout.ptr[v] == layout.ptr[v + 1]:
+            state.cells["high"][cells_of(state, v)] = 0.0
+    return Watch(likelihood_sets(layout, mix), np.isin(np.arange(nodes), order), nats, np.full(nodes, math.nan))
 
 
 @by_type
@@ -72,45 +65,40 @@ def watch_nothing(watch: Any, layout: Any, state: Any, values: Any, was_set: Any
 @watch_round.of(Watch)
 def watch_nodes(watch: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
     """The round's cell of every table, and all cells of promised nodes, where that is due."""
-    kept, row = state.kept, watch.sets.row
-    for v in range(1, len(watch.at)):
-        first, last = watch.at[v, 0], watch.at[v, 1]
-        if first < 0 or layout.ptr[v] == layout.ptr[v + 1] or not gather(layout, values, was_set, v, row):
+    row, cells = watch.sets.row, state.cells
+    for v in range(1, len(watch.watched)):
+        d, first = layout.ptr[v + 1] - layout.ptr[v], state.nodes["cell"][v]
+        if not watch.watched[v] or d == 0 or not gather(layout, values, was_set, v, row):
             continue
         if not watch.sets.promised[v]:
-            watch_cell(watch, layout, state.patterns, kept, v, row)
-        elif state.stats.rows[v] >= kept.due[first]:
+            watch_cell(watch, state, v, first + cell_of(state, v, d, row))
+        elif state.nodes["rows"][v] >= cells["due"][first]:
             watch_node(watch, layout, state, v)
-            rows = float(state.stats.rows[v])
-            kept.due[first] = rows + max(1.0, _NODE * rows) + (last - first) // _PATTERNS
+            rows = float(state.nodes["rows"][v])
+            cells["due"][first] = rows + max(1.0, _NODE * rows) + state.nodes["cells"][v] // _PATTERNS
 
 
 @inlined
 def watch_node(watch: Any, layout: Any, state: Any, v: int) -> None:
     """All cells of node v."""
-    part = slice(watch.at[v, 0], watch.at[v, 1])
-    low, high = state.kept.low[part], state.kept.high[part]
-    pattern_intervals(layout, watch.sets, state, v, watch.nats, watch.free, low, high)
+    cells = state.cells[state.nodes["cell"][v] : state.nodes["cell"][v] + state.nodes["cells"][v]]
+    pattern_intervals(layout, watch.sets, state, v, watch.nats, watch.free, cells["low"], cells["high"])
 
 
 @inlined
-def watch_cell(watch: Any, layout: Any, patterns: Any, kept: Any, v: int, row: Any) -> None:
-    """The cell of a table that a row of its parents has joined, if that is due."""
-    start, at = layout.ptr[v], watch.at[v, 0]
-    d, constant = layout.ptr[v + 1] - start, 1 if layout.parent[start] == 0 else 0
-    for j in range(constant, d):
-        at += int(row[j] > 0.5) << (j - constant)
-    cell = patterns.first[v] + patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, row)]
-    seen = patterns.seen[cell]
-    if seen >= kept.due[at]:
-        table_interval(seen, patterns.total[cell], watch.nats + (d - constant) * math.log(2.0), watch.sets.ends)
-        kept.low[at], kept.high[at] = watch.sets.ends[0], watch.sets.ends[1]
-        kept.due[at] = seen + max(1.0, _CELL * seen)
+def watch_cell(watch: Any, state: Any, v: int, at: int) -> None:
+    """The cell of a table that a row has joined, if that is due."""
+    cells, seen = state.cells, state.cells["seen"][at]
+    if seen >= cells["due"][at]:
+        nats = watch.nats + math.log(float(state.nodes["cells"][v]))
+        table_interval(seen, cells["total"][at], nats, watch.sets.ends)
+        cells["low"][at], cells["high"][at] = watch.sets.ends[0], watch.sets.ends[1]
+        cells["due"][at] = seen + max(1.0, _CELL * seen)
 
 
 @kernel
 def look_again(watch: Any, layout: Any, state: Any) -> None:
     """Compute everything anew: after rows without an order, and what rounds under way are expected to bring."""
-    for v in range(1, len(layout.ptr) - 1):
-        if watch.at[v, 0] >= 0:
+    for v in range(1, len(watch.watched)):
+        if watch.watched[v]:
             watch_node(watch, layout, state, v)

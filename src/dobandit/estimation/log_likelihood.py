@@ -88,24 +88,26 @@ def pattern_loss(code: int, shift: float, x: float, seen: float, ones: float, ba
 
 @kernel
 def node_loss(
-    layout: Any, links: Any, patterns: Any, v: int, theta: Any, barrier: float, ridge: float
+    layout: Any, links: Any, state: Any, v: int, theta: Any, barrier: float, ridge: float
 ) -> tuple[float, float]:
     """L(theta), and L with barrier and ridge; infinite outside the domain."""
     d, code, shift = layout.ptr[v + 1] - layout.ptr[v], links.code[v], links.parameter[v]
     plain = penalised = 0.0
     for j in range(d):
         penalised += 0.5 * ridge * theta[j] * theta[j]
-    for k in range(patterns.used[v]):
-        base, cell = patterns.row_ptr[v] + k * d, patterns.first[v] + k
+    for k in range(state.nodes["cells"][v]):
+        base, cell = state.nodes["bit"][v] + k * d, state.nodes["cell"][v] + k
+        if state.cells["seen"][cell] == 0.0:
+            continue
         x = size = 0.0
         for j in range(d):
-            x += patterns.rows[base + j] * theta[j]
-            size += patterns.rows[base + j]
+            x += state.bits[base + j] * theta[j]
+            size += state.bits[base + j]
         if size == 0.0 and has_domain(code):  # f(0) = 0, whatever theta is
-            if patterns.total[cell] > 0.0:
+            if state.cells["total"][cell] > 0.0:
                 return math.inf, math.inf
             continue
-        loss, more, _, _ = pattern_loss(code, shift, x, patterns.seen[cell], patterns.total[cell], barrier)
+        loss, more, _, _ = pattern_loss(code, shift, x, state.cells["seen"][cell], state.cells["total"][cell], barrier)
         if not more < math.inf:
             return math.inf, math.inf
         plain += loss
@@ -115,7 +117,7 @@ def node_loss(
 
 @kernel
 def node_slopes(
-    layout: Any, links: Any, patterns: Any, v: int, theta: Any, barrier: float, ridge: float, grad: Any, hess: Any
+    layout: Any, links: Any, state: Any, v: int, theta: Any, barrier: float, ridge: float, grad: Any, hess: Any
 ) -> None:
     """Gradient and Hessian (lower triangle) of L with barrier and ridge, inside the domain."""
     d, code, shift = layout.ptr[v + 1] - layout.ptr[v], links.code[v], links.parameter[v]
@@ -123,27 +125,30 @@ def node_slopes(
         grad[i] = ridge * theta[i]
         for j in range(i + 1):
             hess[i * d + j] = ridge if i == j else 0.0
-    for k in range(patterns.used[v]):
-        base, cell = patterns.row_ptr[v] + k * d, patterns.first[v] + k
+    for k in range(state.nodes["cells"][v]):
+        base, cell = state.nodes["bit"][v] + k * d, state.nodes["cell"][v] + k
+        if state.cells["seen"][cell] == 0.0:
+            continue
         x = size = 0.0
         for j in range(d):
-            x += patterns.rows[base + j] * theta[j]
-            size += patterns.rows[base + j]
+            x += state.bits[base + j] * theta[j]
+            size += state.bits[base + j]
         if size == 0.0:
             continue
-        _, _, slope, curve = pattern_loss(code, shift, x, patterns.seen[cell], patterns.total[cell], barrier)
+        seen, ones = state.cells["seen"][cell], state.cells["total"][cell]
+        _, _, slope, curve = pattern_loss(code, shift, x, seen, ones, barrier)
         for i in range(d):
-            if patterns.rows[base + i] != 0.0:
-                grad[i] += slope * patterns.rows[base + i]
+            if state.bits[base + i] != 0.0:
+                grad[i] += slope * state.bits[base + i]
                 for j in range(i + 1):
-                    hess[i * d + j] += curve * patterns.rows[base + i] * patterns.rows[base + j]
+                    hess[i * d + j] += curve * state.bits[base + i] * state.bits[base + j]
 
 
 @kernel
 def descend(
     layout: Any,
     links: Any,
-    patterns: Any,
+    state: Any,
     v: int,
     along: Any,
     pull: float,
@@ -160,12 +165,12 @@ def descend(
     """
     d = layout.ptr[v + 1] - layout.ptr[v]
     grad, hess, step, trial, lean = work.grad, work.hess, work.step, work.trial, work.lean
-    plain, value = node_loss(layout, links, patterns, v, theta, barrier, ridge)
+    plain, value = node_loss(layout, links, state, v, theta, barrier, ridge)
     force = 0.0 if tied else pull
     for j in range(d):
         value -= force * along[j] * theta[j]
     for turn in range(_STEPS + 1):
-        node_slopes(layout, links, patterns, v, theta, barrier, ridge, grad, hess)
+        node_slopes(layout, links, state, v, theta, barrier, ridge, grad, hess)
         if not factorise(hess, d):
             break
         if tied:
@@ -181,7 +186,7 @@ def descend(
         for _ in range(50):
             for j in range(d):
                 trial[j] = theta[j] - share * step[j]
-            loss, reached = node_loss(layout, links, patterns, v, trial, barrier, ridge)
+            loss, reached = node_loss(layout, links, state, v, trial, barrier, ridge)
             if reached < math.inf:
                 for j in range(d):
                     reached -= force * along[j] * trial[j]

@@ -39,34 +39,34 @@ def code_length(seen: float, ones: float) -> float:
 @kernel
 def tables_length(state: Any, v: int) -> float:
     """-log of KT's probability of v's rows."""
-    patterns, total = state.patterns, 0.0
-    for k in range(patterns.used[v]):
-        total += code_length(patterns.seen[patterns.first[v] + k], patterns.total[patterns.first[v] + k])
+    total, first = 0.0, state.nodes["cell"][v]
+    for k in range(state.nodes["cells"][v]):
+        total += code_length(state.cells["seen"][first + k], state.cells["total"][first + k])
     return total
 
 
 @kernel
 def predicted_length(layout: Any, sets: Any, state: Any, v: int) -> float:
     """-log of the average of KT's and the promised link's probability of v's rows, or more."""
-    one, other = -promised_length(layout, sets, state.patterns, v), -tables_length(state, v)
+    one, other = -promised_length(layout, sets, state, v), -tables_length(state, v)
     best = max(one, other)
     return math.log(2.0) - best - math.log(math.exp(one - best) + math.exp(other - best))
 
 
 @kernel
-def promised_length(layout: Any, sets: Any, patterns: Any, v: int) -> float:
+def promised_length(layout: Any, sets: Any, state: Any, v: int) -> float:
     """-log of the promised link's probability of v's rows, or more; uses the scratch in `sets`."""
     d, code, theta = layout.ptr[v + 1] - layout.ptr[v], sets.links.code[v], sets.theta
     prior = _LINE if code == IDENTITY else _CURVE
     for j in range(d):
         theta[j] = 1.0 / (d + 1.0) if has_domain(code) else 0.0
         sets.along[j] = 0.0
-    descend(layout, sets.links, patterns, v, sets.along, 0.0, False, theta, _BARRIER, prior, sets)
-    length, _ = node_loss(layout, sets.links, patterns, v, theta, 0.0, 0.0)
-    ellipsoid(layout, sets.links, patterns, v, theta, prior, sets.hess)
+    descend(layout, sets.links, state, v, sets.along, 0.0, False, theta, _BARRIER, prior, sets)
+    length, _ = node_loss(layout, sets.links, state, v, theta, 0.0, 0.0)
+    ellipsoid(layout, sets.links, state, v, theta, prior, sets.hess)
     if not length < math.inf or not factorise(sets.hess, d):
         return math.inf
-    length += spread_loss(layout, sets, patterns, v, theta) / (d + 2.0)
+    length += spread_loss(layout, sets, state, v, theta) / (d + 2.0)
     length += math.lgamma(0.5 * d + 1.0) - 0.5 * d * math.log(0.5 * prior)  # with the volume of a ball
     for j in range(d):
         for i in range(d):
@@ -77,39 +77,43 @@ def promised_length(layout: Any, sets: Any, patterns: Any, v: int) -> float:
 
 
 @kernel
-def ellipsoid(layout: Any, links: Any, patterns: Any, v: int, theta: Any, prior: float, out: Any) -> None:
+def ellipsoid(layout: Any, links: Any, state: Any, v: int, theta: Any, prior: float, out: Any) -> None:
     """A, the lower triangle."""
     d, code, shift = layout.ptr[v + 1] - layout.ptr[v], links.code[v], links.parameter[v]
     for i in range(d):
         for j in range(i + 1):
             out[i * d + j] = prior / (d + 2.0) if i == j else 0.0
-    for k in range(patterns.used[v]):
-        base, cell = patterns.row_ptr[v] + k * d, patterns.first[v] + k
-        x = dot(patterns.rows, base, theta, 0, d)
-        _, _, _, curve = pattern_loss(code, shift, x, patterns.seen[cell], patterns.total[cell], 0.0)
+    for k in range(state.nodes["cells"][v]):
+        base, cell = state.nodes["bit"][v] + k * d, state.nodes["cell"][v] + k
+        if state.cells["seen"][cell] == 0.0:
+            continue
+        x = dot(state.bits, base, theta, 0, d)
+        _, _, _, curve = pattern_loss(code, shift, x, state.cells["seen"][cell], state.cells["total"][cell], 0.0)
         curve /= d + 2.0
         if has_domain(code) and x > 0.0:
             room = _INSIDE * (min(x, 1.0 - x) if code == IDENTITY else x)
             curve += 1.0 / (room * room)
         for i in range(d):
-            if patterns.rows[base + i] != 0.0:
+            if state.bits[base + i] != 0.0:
                 for j in range(i + 1):
-                    out[i * d + j] += curve * patterns.rows[base + i] * patterns.rows[base + j]
+                    out[i * d + j] += curve * state.bits[base + i] * state.bits[base + j]
 
 
 @kernel
-def spread_loss(layout: Any, sets: Any, patterns: Any, v: int, theta: Any) -> float:
+def spread_loss(layout: Any, sets: Any, state: Any, v: int, theta: Any) -> float:
     """d + 2 times what the mean of L over the ellipsoid, whose factor is sets.hess, exceeds L(theta_0) by, or more."""
     d, code, shift, total = layout.ptr[v + 1] - layout.ptr[v], sets.links.code[v], sets.links.parameter[v], 0.0
-    for k in range(patterns.used[v]):
-        base, cell = patterns.row_ptr[v] + k * d, patterns.first[v] + k
+    for k in range(state.nodes["cells"][v]):
+        base, cell = state.nodes["bit"][v] + k * d, state.nodes["cell"][v] + k
+        if state.cells["seen"][cell] == 0.0:
+            continue
         for j in range(d):
-            sets.trial[j] = patterns.rows[base + j]
+            sets.trial[j] = state.bits[base + j]
         solve_factored(sets.hess, d, sets.trial, sets.lean)
         square = dot(sets.trial, 0, sets.lean, 0, d)
         if square <= 0.0:  # no parent is 1, and there is no constant
             continue
-        x, seen, ones = dot(sets.trial, 0, theta, 0, d), patterns.seen[cell], patterns.total[cell]
+        x, seen, ones = dot(sets.trial, 0, theta, 0, d), state.cells["seen"][cell], state.cells["total"][cell]
         if has_domain(code):
             middle, _, _, _ = pattern_loss(code, shift, x, seen, ones, 0.0)
             total += 0.5 * (beside(code, shift, x, math.sqrt(square), seen, ones) - 2.0 * middle)

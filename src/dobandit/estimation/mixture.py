@@ -30,19 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
+from dobandit.estimation.belief import DENSE, Belief, Layout, add_to_cell, cell_of, named_parents, start_belief
 from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row, start_with_shares
-from dobandit.estimation.mle import Patterns, add_pattern, counts_of, find_pattern, scores, start_patterns
-from dobandit.estimation.statistics import (
-    Layout,
-    Statistics,
-    dot,
-    factorise,
-    gather,
-    inverse_entry,
-    invert_factor,
-    solve_factored,
-    start_statistics,
-)
+from dobandit.estimation.mle import scores
+from dobandit.estimation.statistics import dot, factorise, gather, inverse_entry, invert_factor, solve_factored
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import EXPONENTIAL, RATIONAL, LinkArrays, link_value
 
@@ -52,7 +43,7 @@ class Segments(NamedTuple):
 
     first: NDArray[np.int64]  # (n + 1,)
     bit: NDArray[np.int64]  # by slot of the graph: which bit of the segment's number a parent is; -1: none
-    layout: Layout  # of the lines
+    layout: Layout  # of the nodes, and behind them of the lines
 
 
 def segments_of(layout: Layout, context: NDArray[np.bool_]) -> Segments:
@@ -63,10 +54,12 @@ def segments_of(layout: Layout, context: NDArray[np.bool_]) -> Segments:
     bit = np.where(context, before - before[layout.ptr[node]], -1)
     counts = np.bincount(node[context], minlength=len(sizes))
     lines = np.where(counts > 0, 1 << counts, 0)
-    first = np.cumsum(lines) - lines + 1  # line 0 is nobody's, as node 0 is the constant
-    size = np.concatenate([[0], np.repeat(sizes, lines)])
-    ptr, square = offsets(size), offsets(size**2)
-    return Segments(first, bit.astype(np.int64), Layout(ptr, layout.parent, square, layout.target))
+    first = len(sizes) + np.cumsum(lines) - lines
+    of = np.repeat(np.arange(len(sizes)), lines)  # the node of each line
+    ptr, square = offsets(np.append(sizes, sizes[of])), offsets(np.append(sizes, sizes[of]) ** 2)
+    parents = [layout.parent[layout.ptr[v] : layout.ptr[v + 1]] for v in of]
+    parent = np.concatenate([layout.parent, *parents]).astype(np.int32)
+    return Segments(first, bit.astype(np.int64), Layout(ptr, parent, square, layout.target))
 
 
 @inlined
@@ -126,28 +119,6 @@ class Mixture(NamedTuple):
     segments: Segments
 
 
-class Kept(NamedTuple):
-    """Intervals as of the last time they were computed, by node and parents' pattern; empty where nobody watches."""
-
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    due: NDArray[np.float64]  # rows at which a cell, or at the first cell a whole node, is computed again
-
-
-class Mixed(NamedTuple):
-    """What has been learned."""
-
-    theta: NDArray[np.float64]  # of the straight members
-    stats: Statistics
-    own: Statistics  # of the segments' own lines
-    clock: NDArray[np.int64]
-    patterns: Patterns  # counts; its theta is that of the curves
-    covariance: NDArray[np.float64]  # of the curves, like Statistics.inverse
-    weight: NDArray[np.float64]  # (n + 1, members) how much each is believed
-    due: NDArray[np.int64]  # (n + 1,) rows at which a curve is fitted again
-    kept: Kept
-
-
 def mixture(
     layout: Layout,
     links: LinkArrays,
@@ -157,38 +128,27 @@ def mixture(
     room: int,
     shares: bool,
     context: NDArray[np.bool_],
-) -> tuple[Mixture, Mixed]:
-    """The estimator and its state before any round. Patterns are counted at every node, straight lines too: intervals
-    that hold at every round are made of the counts (`estimation.anytime`).
+) -> tuple[Mixture, Belief]:
+    """The estimator and its belief before any round. Patterns are counted at every node with few parents, straight
+    lines too: intervals that hold at every round are made of the counts (`estimation.anytime`).
 
     shares  weights are promised to be nonnegative with a sum of at most 1 (`start_with_shares`)
     context  by slot, whether a parent tells the node's segments apart
     """
-    stats, nodes = start_statistics(layout, ridge), len(layout.ptr) - 1
+    segments, nodes = segments_of(layout, context), len(layout.ptr) - 1
+    counted = has[:, CURVED] | (has.any(axis=1) & (named_parents(layout) <= DENSE))
+    lines = len(segments.layout.ptr) - 1 - nodes
+    state = start_belief(segments.layout, ridge, np.append(counted, np.zeros(lines, dtype=np.bool_)), room)
     if shares:
-        start_with_shares(layout, stats)
-    counted: NDArray[np.bool_] = np.asarray(has.any(axis=1))
-    patterns = start_patterns(layout, counted, room)
-    sizes = np.diff(layout.ptr)
-    covariance = np.concatenate([np.eye(size).ravel() / PRIOR for size in sizes])
+        start_with_shares(layout, state)
+    state.pairs["covariance"] = np.concatenate([np.eye(size).ravel() / PRIOR for size in np.diff(segments.layout.ptr)])
     odds = has * np.where(has[:, OWN_LINES:], ODDS_BY_SEGMENT, ODDS)
     start = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1.0)
     apart, back = has[:, OWN_LINES].copy(), start.copy()
     back[apart, CURVED] = 0.0
     back[apart] /= back[apart].sum(axis=1, keepdims=True)
-    segments = segments_of(layout, context)
-    state = Mixed(
-        stats.theta,
-        stats,
-        start_statistics(segments.layout, ridge),
-        np.zeros(2, dtype=np.int64),
-        patterns,
-        covariance,
-        start.copy(),
-        np.zeros(nodes, dtype=np.int64),
-        Kept(np.zeros(0), np.zeros(0), np.zeros(0)),
-    )
-    return Mixture(WeightedSquares(ridge, floor, shares), links, has, back, apart, segments), state
+    estimator = Mixture(WeightedSquares(ridge, floor, shares), links, has, back, apart, segments)
+    return estimator, state._replace(weight=start.copy())
 
 
 _FORMS = ("a straight line", "a curve", "a table by pattern", "a straight line in each segment")
@@ -196,7 +156,7 @@ _FORMS = ("a straight line", "a curve", "a table by pattern", "a straight line i
 
 def form_in_words(estimator: Any, state: Any, v: int) -> str:
     """Which member carries the weight at node v: "a table by pattern (97%)"; "" where there is one, or no row yet."""
-    if not isinstance(estimator, Mixture) or estimator.has[v].sum() < 2 or state.stats.rows[v] == 0:
+    if not isinstance(estimator, Mixture) or estimator.has[v].sum() < 2 or state.nodes["rows"][v] == 0:
         return ""
     weight = state.weight[v]
     best = int(np.argmax(weight))
@@ -225,9 +185,9 @@ def curved_mean(layout: Any, links: Any, state: Any, v: int, row: Any) -> float:
     d = layout.ptr[v + 1] - start
     x = variance = 0.0
     for i in range(d):
-        x += row[i] * state.patterns.theta[start + i]
+        x += row[i] * state.slots["curve"][start + i]
         for j in range(d):
-            variance += row[i] * state.covariance[at + i * d + j] * row[j]
+            variance += row[i] * state.pairs["covariance"][at + i * d + j] * row[j]
     shift = links.parameter[v]
     return link_value(links, v, shift + (x - shift) / math.sqrt(1.0 + 0.3927 * variance))
 
@@ -235,10 +195,10 @@ def curved_mean(layout: Any, links: Any, state: Any, v: int, row: Any) -> float:
 @kernel
 def member_means(layout: Any, mix: Any, state: Any, v: int, row: Any, out: Any) -> None:
     """What each member says of a pattern, and of all together in out[4]."""
-    floor = 1.0 / (state.stats.rows[v] + 2.0)
+    floor = 1.0 / (state.nodes["rows"][v] + 2.0)
     others = weight = 0.0
     if mix.has[v, STRAIGHT]:
-        out[STRAIGHT] = within(straight_mean(layout, state.theta, v, row), floor)
+        out[STRAIGHT] = within(straight_mean(layout, state.slots["line"], v, row), floor)
         others += state.weight[v, STRAIGHT] * out[STRAIGHT]
         weight += state.weight[v, STRAIGHT]
     if mix.has[v, CURVED]:
@@ -247,15 +207,16 @@ def member_means(layout: Any, mix: Any, state: Any, v: int, row: Any, out: Any) 
         weight += state.weight[v, CURVED]
     if mix.has[v, OWN_LINES]:
         line = line_of(mix.segments, layout, v, row)
-        low = 1.0 / (state.own.rows[line] + 2.0)
-        out[OWN_LINES] = within(straight_mean(mix.segments.layout, state.own.theta, line, row), low)
+        low = 1.0 / (state.nodes["rows"][line] + 2.0)
+        out[OWN_LINES] = within(straight_mean(mix.segments.layout, state.slots["line"], line, row), low)
         others += state.weight[v, OWN_LINES] * out[OWN_LINES]
         weight += state.weight[v, OWN_LINES]
     out[4] = others
     if mix.has[v, TABLE]:
         prior = others / weight if weight > 1e-12 else middle_of(mix, v, out)
         d = layout.ptr[v + 1] - layout.ptr[v]
-        seen, ones = counts_of(state.patterns, v, d, row)
+        cell = state.nodes["cell"][v] + cell_of(state, v, d, row)
+        seen, ones = state.cells["seen"][cell], state.cells["total"][cell]
         out[TABLE] = (ones + BACK * prior + 0.5 * EVEN) / (seen + BACK + EVEN)
         out[4] += state.weight[v, TABLE] * out[TABLE]
 
@@ -274,29 +235,28 @@ def middle_of(mix: Any, v: int, out: Any) -> float:
 @learn.of(Mixture)
 def learn_mixture(mix: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
     """Judge the members by the row, then let each learn from it."""
-    stats, patterns = state.stats, state.patterns
     for v in range(1, len(layout.ptr) - 1):
-        row = stats.row
+        row = state.row
         if not gather(layout, values, was_set, v, row):
             continue
         d = layout.ptr[v + 1] - layout.ptr[v]
         judge(layout, mix, state, v, row, values[v])
-        add_pattern(patterns, v, d, row, find_pattern(patterns, v, d, row), 1.0, values[v])
-        if mix.has[v, CURVED] and stats.rows[v] >= state.due[v]:
+        if state.nodes["room"][v] > 0:
+            add_to_cell(state, v, d, row, 1.0, values[v])
+        if mix.has[v, CURVED] and state.nodes["rows"][v] >= state.nodes["due"][v]:
             fit_curve(layout, mix.links, state, v)
-            state.due[v] = stats.rows[v] + 1 + max(stats.rows[v] - _ALWAYS, 0) // 16
+            state.nodes["due"][v] = state.nodes["rows"][v] + 1 + max(state.nodes["rows"][v] - _ALWAYS, 0) // 16
         if mix.has[v, OWN_LINES]:
             line = line_of(mix.segments, layout, v, row)
-            for j in range(d):
-                state.own.row[j] = row[j]
-            learn_weighted_row(mix.straight, mix.segments.layout, state.own, line, values[v])
-        learn_weighted_row(mix.straight, layout, stats, v, values[v])
+            learn_weighted_row(mix.straight, mix.segments.layout, state, line, values[v])
+            gather(layout, values, was_set, v, row)  # it was scaled
+        learn_weighted_row(mix.straight, layout, state, v, values[v])
 
 
 @kernel
 def judge(layout: Any, mix: Any, state: Any, v: int, row: Any, x: float) -> None:
     """Weigh the members anew: each by P(x) of its prediction, and all by a share of what they weighed at the start."""
-    means = state.patterns.work[0:5]
+    means = state.work[0:5]
     member_means(layout, mix, state, v, row, means)
     total = 0.0
     for k in range(4):
@@ -304,7 +264,7 @@ def judge(layout: Any, mix: Any, state: Any, v: int, row: Any, x: float) -> None
             p = within(means[k], _SURE)
             state.weight[v, k] *= p if x > 0.5 else 1.0 - p
             total += state.weight[v, k]
-    share = 1.0 / (state.stats.rows[v] + 2.0)
+    share = 1.0 / (state.nodes["rows"][v] + 2.0)
     if mix.apart[v]:
         share_apart(mix, state, v, total, share)
         return
@@ -332,13 +292,13 @@ def share_apart(mix: Any, state: Any, v: int, total: float, share: float) -> Non
 def fit_curve(layout: Any, links: Any, state: Any, v: int) -> None:
     """A few Newton steps towards the maximum a posteriori from where the last fit ended; leaves theta and its
     covariance. A step that leaps is cut: a curve far out is flat, and Newton would not come back."""
-    patterns, start, at = state.patterns, layout.ptr[v], layout.square[v]
+    start, at = layout.ptr[v], layout.square[v]
     d = layout.ptr[v + 1] - start
-    theta = patterns.theta[start : start + d]
-    grad, step = patterns.work[0:d], patterns.work[d : 2 * d]
-    hess = patterns.work[3 * d : 3 * d + d * d]
+    theta = state.slots["curve"][start : start + d]
+    grad, step = state.work[0:d], state.work[d : 2 * d]
+    hess = state.work[3 * d : 3 * d + d * d]
     for turn in range(_NEWTON + 1):
-        scores(layout, links, patterns, v, theta, True, PRIOR, grad, hess)
+        scores(layout, links, state, v, theta, True, PRIOR, grad, hess)
         if not factorise(hess, d):
             return
         if turn == _NEWTON:
@@ -352,8 +312,8 @@ def fit_curve(layout: Any, links: Any, state: Any, v: int) -> None:
     invert_factor(hess, d)
     for i in range(d):
         for j in range(i + 1):
-            state.covariance[at + i * d + j] = inverse_entry(hess, d, i, j)
-            state.covariance[at + j * d + i] = state.covariance[at + i * d + j]
+            state.pairs["covariance"][at + i * d + j] = inverse_entry(hess, d, i, j)
+            state.pairs["covariance"][at + j * d + i] = state.pairs["covariance"][at + i * d + j]
 
 
 @kernel

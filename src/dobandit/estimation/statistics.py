@@ -1,8 +1,4 @@
-"""What the data say about each node's weights, kept on flat arrays for all nodes at once.
-
-V: a node's parent values in a round, the constant's 1 first (d,).  X: the node's value.
-M = sum V V^T (+ I for ridge), gram (d, d).  b = sum X V, rhs (d,).  theta = M^+ b.  N: projector on M's null space.
-Node v's vectors live at [ptr[v]:ptr[v + 1]], its matrices at [square[v]:square[v + 1]], row by row.
+"""Least squares of each node's value on its parents', row by row (`belief` has the notation).
 
 M^+ follows each row by a rank-one update (Sherman-Morrison inside M's range, Meyer 1973 when the row is new to it),
 so a row costs O(d^2) whatever t is, and a singular M needs no special case. Rounding is wiped out every
@@ -12,84 +8,13 @@ REFRESH rows by a Cholesky factorisation: M^+ = (M + cN)^-1 - N/c.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dobandit import limits
 from dobandit.compiled import inlined, kernel
-from dobandit.errors import PolicyError
-from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.ordering import offsets
 
 REFRESH = 1024
 # Squared share of a row that must lie outside M's range to count as new; 0/1 rows are far from this on both sides.
 NEW_DIRECTION = 1e-9
-
-
-class Layout(NamedTuple):
-    """Where each node's numbers are; a Markovian graph's arrays with offsets for matrices."""
-
-    ptr: NDArray[np.int64]  # (n + 2,)
-    parent: NDArray[np.int32]
-    square: NDArray[np.int64]  # (n + 2,)
-    target: int
-
-
-class Statistics(NamedTuple):
-    """Per node sums; see the module's notation. `rows` counts rows, `fresh` rows since the last refresh."""
-
-    gram: NDArray[np.float64]
-    inverse: NDArray[np.float64]
-    null: NDArray[np.float64]
-    rhs: NDArray[np.float64]
-    theta: NDArray[np.float64]
-    rows: NDArray[np.int64]
-    rank: NDArray[np.int64]
-    fresh: NDArray[np.int64]
-    row: NDArray[np.float64]  # (D,) where `gather` leaves a node's parent values
-    scratch: NDArray[np.float64]  # (D * (D + 2),)
-
-
-def layout_of(graph: CausalGraph) -> Layout:
-    ptr = graph.arrays.parent_ptr
-    sizes = np.diff(ptr)
-    if int((sizes**2).sum()) > limits.MAX_SQUARES:
-        widest = graph.nodes[int(np.argmax(sizes)) - 1]
-        raise PolicyError(
-            f"a policy that keeps a model of the causes keeps a matrix of causes by causes for every variable, up to "
-            f"{limits.MAX_SQUARES:,} numbers in all, but {widest!r} alone has {len(graph.parents(widest)):,} causes. "
-            "Use a policy without a model, such as UCB, or a graph with fewer causes of each variable."
-        )
-    square = offsets(sizes**2)
-    square.setflags(write=False)
-    return Layout(ptr, graph.arrays.parent, square, graph.arrays.target)
-
-
-def named_parents(layout: Layout) -> NDArray[np.int64]:
-    """(n + 1,) how many parents each node has, the constant not counted."""
-    return np.diff(offsets(layout.parent != 0)[layout.ptr])
-
-
-def start_statistics(layout: Layout, ridge: float) -> Statistics:
-    """Empty statistics with M = ridge * I; ridge = 0 is plain least squares."""
-    sizes = np.diff(layout.ptr)
-    nodes, widest = len(sizes), int(sizes.max(initial=1))
-    identity = np.concatenate([np.eye(size).ravel() for size in sizes])
-    started = ridge > 0
-    return Statistics(
-        gram=identity * ridge,
-        inverse=identity / ridge if started else np.zeros_like(identity),
-        null=np.zeros_like(identity) if started else identity.copy(),
-        rhs=np.zeros(int(sizes.sum())),
-        theta=np.zeros(int(sizes.sum())),
-        rows=np.zeros(nodes, dtype=np.int64),
-        rank=sizes.astype(np.int64) if started else np.zeros(nodes, dtype=np.int64),
-        fresh=np.zeros(nodes, dtype=np.int64),
-        row=np.zeros(widest),
-        scratch=np.zeros(widest * (widest + 2)),
-    )
 
 
 @inlined
@@ -125,54 +50,54 @@ def pattern_row(layout: Any, v: int, pattern: int, row: Any) -> None:
 
 
 @kernel
-def add_round(layout: Any, stats: Any, values: Any, was_set: Any) -> None:
+def add_round(layout: Any, state: Any, values: Any, was_set: Any) -> None:
     """Take a round into the sums of every node that it says something about."""
     for v in range(1, len(layout.ptr) - 1):
-        if gather(layout, values, was_set, v, stats.row):
-            add_row(layout, stats, v, stats.row, values[v])
+        if gather(layout, values, was_set, v, state.row):
+            add_row(layout, state, v, state.row, values[v])
 
 
 @kernel
-def add_row(layout: Any, stats: Any, v: int, row: Any, x: float) -> None:
+def add_row(layout: Any, state: Any, v: int, row: Any, x: float) -> None:
     """Take the pair (row, x) into v's sums, inverse and least-squares weights."""
     d, start, at = layout.ptr[v + 1] - layout.ptr[v], layout.ptr[v], layout.square[v]
-    inverse, k = stats.inverse, stats.scratch
+    inverse, k = state.pairs["inverse"], state.work
     beta = 1.0
     for i in range(d):
-        stats.rhs[start + i] += x * row[i]
+        state.slots["rhs"][start + i] += x * row[i]
         total = 0.0
         base = at + i * d
         for j in range(d):
-            stats.gram[base + j] += row[i] * row[j]
+            state.pairs["gram"][base + j] += row[i] * row[j]
             total += inverse[base + j] * row[j]
         k[i] = total  # M^+ row
         beta += total * row[i]
-    if stats.rank[v] == d or not widen(layout, stats, v, row, beta):
+    if state.nodes["rank"][v] == d or not widen(layout, state, v, row, beta):
         for i in range(d):
             base = at + i * d
             scaled = k[i] / beta
             for j in range(d):
                 inverse[base + j] -= scaled * k[j]
-    stats.rows[v] += 1
-    stats.fresh[v] += 1
-    if stats.fresh[v] >= REFRESH:
-        refresh(layout, stats, v)
+    state.nodes["rows"][v] += 1
+    state.nodes["fresh"][v] += 1
+    if state.nodes["fresh"][v] >= REFRESH:
+        refresh(layout, state, v)
     for i in range(d):
         total = 0.0
         for j in range(d):
-            total += inverse[at + i * d + j] * stats.rhs[start + j]
-        stats.theta[start + i] = total
+            total += inverse[at + i * d + j] * state.slots["rhs"][start + j]
+        state.slots["line"][start + i] = total
 
 
 @kernel
-def widen(layout: Any, stats: Any, v: int, row: Any, beta: float) -> bool:
+def widen(layout: Any, state: Any, v: int, row: Any, beta: float) -> bool:
     """Meyer's update for a row with a part outside M's range; False, and nothing done, if there is none.
 
     The scratch begins with k = M^+ row; beta = 1 + row . k.
     """
     d, at = layout.ptr[v + 1] - layout.ptr[v], layout.square[v]
-    inverse, null = stats.inverse, stats.null
-    k, u = stats.scratch[0:d], stats.scratch[d : 2 * d]
+    inverse, null = state.pairs["inverse"], state.pairs["null"]
+    k, u = state.work[0:d], state.work[d : 2 * d]
     size = outside = 0.0
     for i in range(d):
         u[i] = dot(null, at + i * d, row, 0, d)
@@ -185,35 +110,35 @@ def widen(layout: Any, stats: Any, v: int, row: Any, beta: float) -> bool:
         for j in range(d):
             inverse[base + j] += beta * u[i] * u[j] / (outside * outside) - (k[i] * u[j] + u[i] * k[j]) / outside
             null[base + j] -= u[i] * u[j] / outside
-    stats.rank[v] += 1
-    if stats.rank[v] == d:
+    state.nodes["rank"][v] += 1
+    if state.nodes["rank"][v] == d:
         null[at : at + d * d] = 0.0  # what is left of it is rounding, and so is part of the inverse: factorise M now
-        stats.fresh[v] = REFRESH
+        state.nodes["fresh"][v] = REFRESH
     return True
 
 
 @kernel
-def refresh(layout: Any, stats: Any, v: int) -> None:
+def refresh(layout: Any, state: Any, v: int) -> None:
     """Recompute v's M^+ from its sums: M^+ = (M + cN)^-1 - N/c, by Cholesky."""
     d, at = layout.ptr[v + 1] - layout.ptr[v], layout.square[v]
-    stats.fresh[v] = 0
+    state.nodes["fresh"][v] = 0
     trace = 0.0
     for i in range(d):
-        trace += stats.gram[at + i * d + i]
+        trace += state.pairs["gram"][at + i * d + i]
     if trace <= 0.0:
         return
     c = trace / d
-    factor = stats.scratch[0 : d * d]
+    factor = state.work[0 : d * d]
     for i in range(d * d):
-        factor[i] = stats.gram[at + i] + c * stats.null[at + i]
+        factor[i] = state.pairs["gram"][at + i] + c * state.pairs["null"][at + i]
     if not factorise(factor, d):
         return  # rounding made it indefinite: the updated inverse is the better one
     invert_factor(factor, d)
     for i in range(d):
         for j in range(i + 1):
-            total = inverse_entry(factor, d, i, j) - stats.null[at + i * d + j] / c
-            stats.inverse[at + i * d + j] = total
-            stats.inverse[at + j * d + i] = total
+            total = inverse_entry(factor, d, i, j) - state.pairs["null"][at + i * d + j] / c
+            state.pairs["inverse"][at + i * d + j] = total
+            state.pairs["inverse"][at + j * d + i] = total
 
 
 @kernel
@@ -272,14 +197,14 @@ def inverse_entry(factor: Any, d: int, i: int, j: int) -> float:
 
 
 @kernel
-def reaches_lambda(layout: Any, stats: Any, v: int, threshold: float) -> bool:
+def reaches_lambda(layout: Any, state: Any, v: int, threshold: float) -> bool:
     """Whether lambda_min(M_v) >= threshold: M - threshold * I has a Cholesky factor."""
     d, at = layout.ptr[v + 1] - layout.ptr[v], layout.square[v]
-    if stats.rows[v] < threshold or stats.rank[v] < d:
+    if state.nodes["rows"][v] < threshold or state.nodes["rank"][v] < d:
         return False
-    factor = stats.scratch[0 : d * d]
+    factor = state.work[0 : d * d]
     for i in range(d * d):
-        factor[i] = stats.gram[at + i]
+        factor[i] = state.pairs["gram"][at + i]
     # A hair below the threshold, so that a lambda_min of exactly the threshold counts.
     for i in range(d):
         factor[i * d + i] -= threshold * (1.0 - 1e-12)

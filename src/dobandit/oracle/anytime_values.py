@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.anytime import LikelihoodSets, likelihood_sets, pattern_intervals
+from dobandit.estimation.belief import Layout, named_parents
 from dobandit.estimation.mixture import Mixture
-from dobandit.estimation.statistics import Layout, named_parents
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.frontier import Frontier, columns_for, ends_of_target, frontier_of, hold_block
 from dobandit.oracle.joint_pattern import JointPattern
@@ -132,8 +132,10 @@ def bound_actions(oracle: Any, fixed: Any) -> None:
 @kernel
 def bound_kept(oracle: Any, state: Any, fixed: Any) -> None:
     """The ends of E[Y] of every action, from the intervals that the state keeps (`estimation.kept_intervals`)."""
-    for i in range(len(oracle.low)):
-        oracle.low[i], oracle.high[i] = state.kept.low[i], state.kept.high[i]
+    for depth in range(len(oracle.listing.order)):
+        base, first = oracle.frontier.table_ptr[depth], state.nodes["cell"][oracle.listing.order[depth]]
+        for k in range(oracle.frontier.table_ptr[depth + 1] - base):
+            oracle.low[base + k], oracle.high[base + k] = state.cells["low"][first + k], state.cells["high"][first + k]
     bound_actions(oracle, fixed)
 
 

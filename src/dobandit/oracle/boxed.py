@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.estimation.statistics import Layout, dot, factorise, solve_factored
+from dobandit.estimation.belief import Layout
+from dobandit.estimation.statistics import dot, factorise, solve_factored
 from dobandit.oracle.listing import (
     Listing,
     held_at,
@@ -241,7 +242,7 @@ def score_boxed(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> N
             v = listing.order[depth]
             means[v], at = held_at(listing, i, depth, at, fixed)
             if math.isnan(means[v]):
-                means[v] = boxed_mean(layout, box, means, state.theta, state.stats.gram, rho[v], v)
+                means[v] = boxed_mean(layout, box, means, state.slots["line"], state.pairs["gram"], rho[v], v)
                 if v != layout.target:
                     means[v] = min(means[v], oracle.highest)
         listing.values[i] = means[layout.target]

@@ -151,7 +151,7 @@ def settle_free(form: Any, layout: Any, theta: Any, inverse: Any, rho: Any, v: i
 def score_closed_form(form: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
     """The recursion, for one block of actions after the other."""
     values, order, held, means = form.listing.values, form.listing.order, form.held, form.means
-    theta, inverse, columns = state.theta, state.stats.inverse, form.means.shape[1]
+    theta, inverse, columns = state.slots["line"], state.pairs["inverse"], form.means.shape[1]
     if len(values) == 1:
         hold_only_row(form)
     place = 0

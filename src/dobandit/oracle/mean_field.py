@@ -91,8 +91,8 @@ def fill_nodes(tables: Any, field: Any, layout: Any, state: Any) -> None:
 @fill_nodes.of(StraightLines)
 def fill_lines(tables: Any, field: Any, layout: Any, state: Any) -> None:
     """A mean moves with its parents' as their weights say."""
-    for slot in range(len(state.theta)):
-        field.line[slot] = field.slope[slot] = state.theta[slot]
+    for slot in range(len(state.slots["line"])):
+        field.line[slot] = field.slope[slot] = state.slots["line"][slot]
 
 
 @fill_nodes.of(PatternTables)
@@ -104,7 +104,7 @@ def fill_patterns(tables: Any, field: Any, layout: Any, state: Any) -> None:
         if tables.table_ptr[depth] == tables.table_ptr[depth + 1]:
             curved = tables.mix.has[order[depth], CURVED]
             for slot in range(layout.ptr[order[depth]], layout.ptr[order[depth] + 1]):
-                field.line[slot] = state.patterns.theta[slot] if curved else state.theta[slot]
+                field.line[slot] = state.slots["curve"][slot] if curved else state.slots["line"][slot]
 
 
 @by_type
@@ -115,7 +115,7 @@ def settle(tables: Any, field: Any, layout: Any, state: Any, depth: int, spreads
 @settle.of(StraightLines)
 def settle_straight(tables: Any, field: Any, layout: Any, state: Any, depth: int, spreads: bool) -> None:
     v = field.listing.order[depth]
-    field.means[v], field.spread[v] = along_line(field, layout, state.stats.inverse, v)
+    field.means[v], field.spread[v] = along_line(field, layout, state.pairs["inverse"], v)
 
 
 @settle.of(PatternTables)
@@ -128,7 +128,7 @@ def settle_mixed(tables: Any, field: Any, layout: Any, state: Any, depth: int, s
             field.spread[v] = node_variance(layout, tables, state, v, depth)
         return
     links, curved = tables.mix.links, tables.mix.has[v, CURVED]
-    x, spread = along_line(field, layout, state.covariance if curved else state.stats.inverse, v)
+    x, spread = along_line(field, layout, state.pairs["covariance"] if curved else state.pairs["inverse"], v)
     slope = link_slope(links, v, x) if curved else 1.0
     for slot in range(layout.ptr[v], layout.ptr[v + 1]):
         field.slope[slot] = slope * field.line[slot]

@@ -29,7 +29,6 @@ from dobandit.estimation.mixture import (
     member_means,
     segments_at,
 )
-from dobandit.estimation.mle import counts_of
 from dobandit.estimation.statistics import dot, pattern_row
 from dobandit.model.link_kernels import link_slope
 
@@ -83,26 +82,25 @@ def fill_tables(layout: Any, order: Any, tables: Any, state: Any) -> None:
                 tables.member[at, k] = tables.out[k]
             tables.mean[at] = tables.out[4]
             if mix.has[v, CURVED]:
-                x = dot(row, 0, state.patterns.theta, start, d)
+                x = dot(row, 0, state.slots["curve"], start, d)
                 tables.slope[at] = link_slope(mix.links, v, x)
             if mix.has[v, TABLE]:
-                table_spread(layout, tables, state, v, d, at)
+                table_spread(layout, tables, state, v, d, at, state.cells["seen"][state.nodes["cell"][v] + pattern])
 
 
 @kernel
-def table_spread(layout: Any, tables: Any, state: Any, v: int, d: int, at: int) -> None:
+def table_spread(layout: Any, tables: Any, state: Any, v: int, d: int, at: int, seen: float) -> None:
     """The variance of a cell: that of its counts, and what the imagined rows take over from the others' variance."""
     row = tables.row
-    seen, _ = counts_of(state.patterns, v, d, row)
     p = tables.member[at, TABLE]
     p = (p * seen + 2.0) / (seen + 4.0)  # as Wilson's interval does: a few unlucky rows must not look certain
     prior = BACK / (seen + BACK + EVEN)
     others = 0.0
     if tables.mix.has[v, STRAIGHT]:
-        others = quadratic(state.stats.inverse, layout.square[v], row, d)
+        others = quadratic(state.pairs["inverse"], layout.square[v], row, d)
     elif tables.mix.has[v, OWN_LINES]:
         segments = tables.mix.segments
-        others = quadratic(state.own.inverse, segments.layout.square[line_of(segments, layout, v, row)], row, d)
+        others = quadratic(state.pairs["inverse"], segments.layout.square[line_of(segments, layout, v, row)], row, d)
     tables.spread[at] = p * (1.0 - p) / (seen + BACK + EVEN + 1.0) + prior * prior * min(others, 0.25)
 
 
@@ -141,7 +139,7 @@ def line_variance(layout: Any, tables: Any, state: Any, v: int, base: int, end: 
     for i in range(end - base):
         tables.folded[i] = tables.influence[base + i] * (tables.slope[base + i] if curved else 1.0)
     fold(layout, tables, v, end - base)
-    covariance = state.covariance if curved else state.stats.inverse
+    covariance = state.pairs["covariance"] if curved else state.pairs["inverse"]
     return max(quadratic(covariance, layout.square[v], tables.along, layout.ptr[v + 1] - layout.ptr[v]), 0.0)
 
 
@@ -164,7 +162,9 @@ def own_lines_variance(layout: Any, tables: Any, state: Any, v: int, base: int, 
                 tables.folded[j] = tables.influence[base + j] if (j & context) == part else 0.0
             fold(layout, tables, v, size)
             square = segments.layout.square[segments.first[v] + segment]
-            total += max(quadratic(state.own.inverse, square, tables.along, layout.ptr[v + 1] - layout.ptr[v]), 0.0)
+            total += max(
+                quadratic(state.pairs["inverse"], square, tables.along, layout.ptr[v + 1] - layout.ptr[v]), 0.0
+            )
         part = (part - context) & context
     return total
 

@@ -74,7 +74,7 @@ def score_exactly(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> N
 @prepare.of(PerPattern)
 def fill_tables_of_bounds(plan: Any, layout: Any, state: Any, rho: Any) -> None:
     """g of every node: v . theta and v' M^+ v of a pattern follow from those of the pattern without its last parent."""
-    theta, inverse, lin, quad = state.theta, state.stats.inverse, plan.lin, plan.quad
+    theta, inverse, lin, quad = state.slots["curve"], state.pairs["inverse"], plan.lin, plan.quad
     for depth in range(len(plan.listing.order)):
         v, base = plan.listing.order[depth], plan.frontier.table_ptr[depth]
         start, at, patterns = layout.ptr[v], layout.square[v], plan.frontier.table_ptr[depth + 1] - base

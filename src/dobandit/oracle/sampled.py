@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
+from dobandit.estimation.belief import Layout
 from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE, context_bits, segments_at
-from dobandit.estimation.statistics import Layout, factorise
+from dobandit.estimation.statistics import factorise
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_value
 from dobandit.oracle.joint_pattern import JointPattern, walk_patterns
@@ -99,8 +100,8 @@ def draw_node(tables: Any, s: Any, layout: Any, state: Any, v: int, depth: int, 
 def draw_straight(tables: Any, s: Any, layout: Any, state: Any, v: int, depth: int, draws: Any) -> None:
     """Weights into s.line."""
     start, end = layout.ptr[v], layout.ptr[v + 1]
-    theta, first = state.theta[start:end], s.first[depth] + 1
-    draw_line(s, layout.square[v], end - start, theta, state.stats.inverse, draws, first)
+    theta, first = state.slots["line"][start:end], s.first[depth] + 1
+    draw_line(s, layout.square[v], end - start, theta, state.pairs["inverse"], draws, first)
 
 
 @draw_node.of(PatternTables)
@@ -132,8 +133,8 @@ def draw_patterns(s: Any, layout: Any, tables: Any, state: Any, v: int, depth: i
         part = 0  # the context's bits of a pattern
         for segment in range(segments_at(segments, layout, v)):
             line = segments.first[v] + segment
-            theta = state.own.theta[lines.ptr[line] : lines.ptr[line] + d]
-            draw_line(s, lines.square[line], d, theta, state.own.inverse, draws, first + 1)
+            theta = state.slots["line"][lines.ptr[line] : lines.ptr[line] + d]
+            draw_line(s, lines.square[line], d, theta, state.pairs["inverse"], draws, first + 1)
             i = 0
             while True:
                 tables.mean[base + part + i] = min(max(line_at(s, layout, v, part + i), 0.0), 1.0)
@@ -143,9 +144,9 @@ def draw_patterns(s: Any, layout: Any, tables: Any, state: Any, v: int, depth: i
             part = (part - context) & context
         return
     if member == STRAIGHT:
-        draw_line(s, at, d, state.theta[start : start + d], state.stats.inverse, draws, first + 1)
+        draw_line(s, at, d, state.slots["line"][start : start + d], state.pairs["inverse"], draws, first + 1)
     else:
-        draw_line(s, at, d, state.patterns.theta[start : start + d], state.covariance, draws, first + 1)
+        draw_line(s, at, d, state.slots["curve"][start : start + d], state.pairs["covariance"], draws, first + 1)
     for cell in range(base, end):
         x = line_at(s, layout, v, cell - base)
         p = link_value(tables.mix.links, v, x) if member == CURVED else x

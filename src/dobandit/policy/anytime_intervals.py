@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.estimation.belief import layout_of
 from dobandit.estimation.confidence import checked_delta
-from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.advantages import advantage, advantages_of
 from dobandit.oracle.anytime_values import (
@@ -33,7 +33,8 @@ from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
-    from dobandit.estimation.mixture import Mixed, Mixture
+    from dobandit.estimation.belief import Belief
+    from dobandit.estimation.mixture import Mixture
     from dobandit.policy.problem import Problem
 
 Array = NDArray[np.float64]
@@ -67,7 +68,7 @@ class AnytimeIntervals:
         self._one = self._oracle(actions_of([Action()]))
         self._kept: dict[int, tuple[Actions, AnytimeValues]] = {}  # by the address of ids, which are kept too
 
-    def interval(self, state: Mixed, action: Action, context: Array, delta: float) -> Interval:
+    def interval(self, state: Belief, action: Action, context: Array, delta: float) -> Interval:
         """The ends of E[target] of one action; context by id, NaN where nothing is known."""
         fixed, nats = self.problem.flagged(action).over(context), self._nats(delta)
         target = self.problem.graph.arrays.target
@@ -77,7 +78,7 @@ class AnytimeIntervals:
         bound_actions(self._one, fixed)
         return Interval(float(self._one.lower[0]), float(self._one.listing.values[0]))
 
-    def bounds(self, state: Mixed, actions: Actions, context: Array, delta: float) -> Bounds:
+    def bounds(self, state: Belief, actions: Actions, context: Array, delta: float) -> Bounds:
         """The ends of E[target] of many actions at once: the nodes' sets are looked at only once. A list that comes
         back is not laid out anew."""
         oracle = self._kept_oracle(actions)
@@ -85,7 +86,7 @@ class AnytimeIntervals:
         bound_actions(oracle, context)
         return Bounds(oracle.listing.actions, oracle.lower, oracle.listing.values)
 
-    def gap(self, state: Mixed, action: Action, actions: Actions, context: Array, delta: float) -> float:
+    def gap(self, state: Belief, action: Action, actions: Actions, context: Array, delta: float) -> float:
         """By how much the best of the other actions of a list can be better than `action` at most; at least 0. Two
         listed actions share the nodes that nobody knows well (`oracle.advantages`)."""
         bounds, oracle = self.bounds(state, actions, context, delta), self._kept_oracle(actions)
@@ -103,7 +104,7 @@ class AnytimeIntervals:
                 most = max(most, min(ahead, float(shared)))
         return most
 
-    def difference(self, state: Mixed, action: Action, other: Action, context: Array, delta: float) -> Interval:
+    def difference(self, state: Belief, action: Action, other: Action, context: Array, delta: float) -> Interval:
         """The ends of E[target | do(action)] - E[target | do(other)]."""
         if action == other:
             return Interval(0.0, 0.0)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.estimation.estimators import State, begins_with_prior, status_of, unseen_directions
+from dobandit.estimation.belief import Belief
+from dobandit.estimation.estimators import begins_with_prior, estimate_of, status_of, unseen_directions
 from dobandit.estimation.mixture import form_in_words, is_curve
-from dobandit.estimation.statistics import Statistics
 from dobandit.model.links import Link
 from dobandit.policy.region import Bonus, set_radii
 
@@ -50,7 +50,7 @@ class Beliefs:
     """What is known of every node."""
 
     def __init__(
-        self, plan: ModelPlan, state: State, links: tuple[Link, ...], flags: Iterable[tuple[int, int]] = ()
+        self, plan: ModelPlan, state: Belief, links: tuple[Link, ...], flags: Iterable[tuple[int, int]] = ()
     ) -> None:
         self.layout, self.links, self._flags = plan.layout, links, dict(flags)
         self._plan, self._state, self._rounds = plan, state, int(state.clock[0])
@@ -66,18 +66,18 @@ class Beliefs:
     @property
     def theta(self) -> Array:
         """Every weight, in the order of the graph's slots."""
-        return self._state.theta
+        return estimate_of(self._plan.estimator, self._state)
 
     @property
-    def stats(self) -> Statistics:
-        """The sums of every node, flat, for compiled passes."""
-        return self._state.stats
+    def pairs(self) -> NDArray[Any]:
+        """The sums of every node by pairs of its parents, flat, for compiled passes."""
+        return self._state.pairs
 
     def unseen(self, nodes: Iterable[int]) -> Array:
         """The projectors on the directions that no row of these nodes has shown, flat, for compiled passes."""
         if not begins_with_prior(self._plan.estimator):
-            return self.stats.null
-        found, square = np.zeros(len(self.stats.null)), self.layout.square
+            return self.pairs["null"]
+        found, square = np.zeros(len(self.pairs["null"])), self.layout.square
         for v in nodes:
             part = slice(int(square[v]), int(square[v + 1]))
             found[part] = unseen_directions(self._plan.estimator, self.layout, self._state, v).ravel()
@@ -85,21 +85,21 @@ class Beliefs:
 
     def node(self, v: int) -> NodeBelief:
         """What is known of node v."""
-        layout, stats = self.layout, self._state.stats
+        layout, state = self.layout, self._state
         slots = slice(int(layout.ptr[v]), int(layout.ptr[v + 1]))
         square = slice(int(layout.square[v]), int(layout.square[v + 1]))
         d = slots.stop - slots.start
         unseen = unseen_directions(self._plan.estimator, layout, self._state, v)
-        theta, covariance = self.theta, stats.inverse
+        theta, covariance = self.theta, state.pairs["inverse"]
         if is_curve(self._plan.estimator, v):
-            theta, covariance = self._state.patterns.theta, self._state.covariance
+            theta, covariance = state.slots["curve"], state.pairs["covariance"]
         return NodeBelief(
             [-self._flags.get(p, -p) for p in layout.parent[slots].tolist()],
             theta[slots],
-            stats.gram[square].reshape(d, d),
+            state.pairs["gram"][square].reshape(d, d),
             covariance[square].reshape(d, d),
             unseen,
-            int(stats.rows[v]),
+            int(state.nodes["rows"][v]),
             status_of(self._plan.estimator, self._state, v, unseen),
             float(self.radii[v]),
             self.links[v - 1],

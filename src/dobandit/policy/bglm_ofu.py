@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dobandit.checks import MOST_ROUNDS_EVER, is_whole, shown
 from dobandit.errors import DobanditWarning, PolicyError, listed
+from dobandit.estimation.belief import layout_of
 from dobandit.estimation.confidence import (
     DEFAULT_C,
     DEFAULT_DELTA,
@@ -22,7 +23,6 @@ from dobandit.estimation.confidence import (
     initial_rounds,
 )
 from dobandit.estimation.estimators import maximum_likelihood
-from dobandit.estimation.statistics import layout_of
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.links import Link, LinkBounds, identity
 from dobandit.policy.base import Policy, positive, require_bool, require_choice, require_nonnegative

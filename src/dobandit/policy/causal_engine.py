@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit import limits
+from dobandit.estimation.belief import layout_of, start_belief, with_room
 from dobandit.estimation.confidence import Z95, asymptotic_reach
-from dobandit.estimation.estimators import rows_with_room, weighted_squares
+from dobandit.estimation.estimators import WeightedSquares
 from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
-from dobandit.estimation.statistics import layout_of
 from dobandit.model.links import auto, identity
 from dobandit.oracle.actions import NOTHING, Action, actions_of
 from dobandit.oracle.closed_form import closed_form
@@ -207,7 +207,7 @@ class CausalEngine(RevisingEngine):
 
     def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
         """A batch of very many teaches what a few dozen would, as far as choosing goes: nearly all there is to know."""
-        state, _ = rows_with_room(self.plan.estimator, self.plan.layout, state)
+        state, _ = with_room(state)
         return super()._expect(state, fixed, was_set, min(size, _MOST_EXPECTED))
 
     @cached_property
@@ -220,7 +220,7 @@ def beliefs_at_start(problem: Problem, has: NDArray[np.bool_] | None = None) -> 
     lines for continuous values, which have no patterns to count."""
     layout, has = layout_of(problem.graph), members_of(problem) if has is None else has
     if problem.continuous:
-        return weighted_squares(layout, _RIDGE, _FLOOR)
+        return WeightedSquares(_RIDGE, _FLOOR), start_belief(layout, _RIDGE)
     of = np.repeat(np.arange(len(layout.ptr) - 1), np.diff(layout.ptr))
     context = has[of, OWN_LINES] & np.isin(layout.parent, problem.context_ids)
     return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM, promised_shares(problem), context)

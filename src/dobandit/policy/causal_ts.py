@@ -9,7 +9,7 @@ import numpy as np
 
 from dobandit import limits
 from dobandit.errors import PolicyError
-from dobandit.estimation.statistics import layout_of
+from dobandit.estimation.belief import layout_of
 from dobandit.oracle.listing import Listing
 from dobandit.oracle.sampled import draws_of, sampled
 from dobandit.policy.base import Policy

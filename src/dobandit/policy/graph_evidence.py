@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import PolicyError, listed
+from dobandit.estimation.belief import layout_of
 from dobandit.estimation.evidence import Alternative, count_rounds, watch_of, weigh
-from dobandit.estimation.statistics import layout_of
 from dobandit.policy.engine import Rounds, copied
 from dobandit.policy.problem import Problem
 

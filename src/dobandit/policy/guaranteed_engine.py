@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from dobandit import limits
 from dobandit.errors import PolicyError
-from dobandit.estimation.kept_intervals import look_again, watched
-from dobandit.estimation.statistics import layout_of
+from dobandit.estimation.belief import layout_of
+from dobandit.estimation.kept_intervals import look_again, watch_of
 from dobandit.oracle.actions import Action
 from dobandit.oracle.anytime_values import AnytimeValues, anytime_values, bound_kept, bounded_frontier
 from dobandit.oracle.joint_pattern import joint_pattern
@@ -121,10 +121,8 @@ class GuaranteedEngine(CausalEngine):
     def _begin(self, believed: Problem) -> None:
         super()._begin(believed)
         plan, order = self.plan, np.array(believed.order, dtype=np.int64)
-        bounds = plan.oracle.bounds if self._share > 0.0 else plan.oracle
         nats = math.log(len(order) / self._delta)
-        watch, self.state = watched(plan.layout, plan.estimator, self.state, order, bounds.frontier.table_ptr, nats)
-        self.plan = plan._replace(watch=watch)
+        self.plan = plan._replace(watch=watch_of(plan.layout, plan.estimator, self.state, order, nats))
 
     def choose(self, now: Situation) -> Choice:
         choice = super().choose(now)

@@ -70,11 +70,11 @@ class _Region:
 
 
 def _linear(beliefs: Beliefs, problem: Problem, fixed: Array, rho: Array) -> tuple[float, float, float]:
-    layout, stats, out = beliefs.layout, beliefs.stats, np.zeros(3)
+    layout, inverse, out = beliefs.layout, beliefs.pairs["inverse"], np.zeros(3)
     order = np.array(problem.order, dtype=np.int64)
     structure = layout.ptr, layout.parent, layout.square, order
     unseen = beliefs.unseen(v for v in problem.order if math.isnan(fixed[v]))
-    _linear_passes(*structure, beliefs.theta, stats.inverse, unseen, fixed, rho, np.ones(len(fixed)), out)
+    _linear_passes(*structure, beliefs.theta, inverse, unseen, fixed, rho, np.ones(len(fixed)), out)
     low, value, high = out.tolist()
     return low, value, high
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import InterventionError
-from dobandit.estimation.estimators import Estimator, State, WeightedSquares, rows_with_room
+from dobandit.estimation.belief import Belief, layout_of, with_room
+from dobandit.estimation.estimators import Estimator, WeightedSquares
 from dobandit.estimation.mixture import Mixture
-from dobandit.estimation.statistics import layout_of
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.frontier import Frontier
 from dobandit.oracle.listing import IDLE, Listing
@@ -67,7 +67,7 @@ class ModelEngine(Engine):
         self,
         problem: Problem,
         estimator: Estimator,
-        state: State,
+        state: Belief,
         index: Any,
         make_oracle: OracleMaker,
         thresholds: NDArray[np.float64] | None = None,
@@ -86,7 +86,7 @@ class ModelEngine(Engine):
             idle.values[0],
         )
         self._plans: dict[tuple[int, ...], ModelPlan] = {}
-        self._expected: tuple[int, tuple[Pending, ...], State | None] = (0, (), None)
+        self._expected: tuple[int, tuple[Pending, ...], Belief | None] = (0, (), None)
 
     @property
     def rounds(self) -> int:
@@ -162,7 +162,7 @@ class ModelEngine(Engine):
         plan, done, ends = self.plan, 0, rounds.counts.cumsum().tolist()
         parts = plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds
         while done < len(ends):
-            self.state, room = rows_with_room(plan.estimator, plan.layout, self.state)
+            self.state, room = with_room(self.state)
             start = ends[done - 1] if done else 0
             stop = max(bisect_right(ends, start + room), done + 1)  # equal rows are one pattern
             learn_rounds(*parts, self.state, *rounds.part(slice(done, stop)))
@@ -231,7 +231,7 @@ class ModelEngine(Engine):
             self._plans[available] = self.plan._replace(oracle=self.make_oracle(self.believed, None, available))
         return self._plans[available]
 
-    def state_with_pending(self, pending: tuple[Pending, ...]) -> State:
+    def state_with_pending(self, pending: tuple[Pending, ...]) -> Belief:
         """The state with what pending actions are expected to teach. To be read at once: the next call changes it.
 
         Kept from call to call while no round was told and actions were only added, so that many asks in a row are
@@ -250,11 +250,11 @@ class ModelEngine(Engine):
         self._expected = (self.rounds, pending, state)
         return state
 
-    def _expect(self, state: State, fixed: Array, was_set: NDArray[np.bool_], size: int) -> State:
+    def _expect(self, state: Belief, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Belief:
         """Take in what so many rounds of an action are expected to teach."""
         plan, graph = self.plan, self.believed.graph
         order = np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
-        means, row, squares = np.ones(len(plan.rho)), np.zeros(len(state.stats.row)), self.state.stats.theta
+        means, row, squares = np.ones(len(plan.rho)), np.zeros(len(state.row)), self.state.slots["line"]
         parts = plan.estimator, plan.layout, order, plan.index.initial, plan.thresholds, state, squares
         for _ in range(size):
             expect_round(*parts, fixed, was_set, means, row, not self.problem.continuous)
@@ -285,7 +285,7 @@ class ModelEngine(Engine):
         """Compiled rounds; what is seen goes into `codes`, rows of a log (`policy.recording`), where it has any."""
         done = 0
         while True:  # also without rounds, which only compiles
-            self.state, room = rows_with_room(self.plan.estimator, self.plan.layout, self.state)
+            self.state, room = with_room(self.state)
             part = slice(done, done + room)
             chance = draws.world[part], draws.policy[part]
             run_rounds(self.plan, self.state, own_of(self.plan.oracle), world.arrays, tape, *chance, codes[part])

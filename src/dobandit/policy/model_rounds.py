@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
+from dobandit.estimation.belief import Layout
 from dobandit.estimation.estimators import learn
 from dobandit.estimation.kept_intervals import Unwatched, watch_round
-from dobandit.estimation.statistics import Layout
 from dobandit.oracle.listing import IDLE, propose
 from dobandit.oracle.local_search import LocalSearch
 from dobandit.policy.own_outcomes import note_play
@@ -73,7 +73,7 @@ def learn_rounds(
         for _ in range(counts[t]):
             learn(estimator, layout, state, values[t], was_set[t])
             watch_round(watch, layout, state, values[t], was_set[t])
-            end_round(initial, layout, thresholds, state.stats, state.clock)
+            end_round(initial, layout, thresholds, state, state.clock)
 
 
 @kernel

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.estimation.belief import cells_of
 from dobandit.estimation.mixture import TABLE
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.joint_pattern import JointPattern
@@ -17,7 +18,6 @@ from dobandit.oracle.listing import listing_of, write_row
 from dobandit.policy.influences import bearing_rows, contrast_variances, influences_of
 from dobandit.policy.model_engine import OracleMaker
 from dobandit.policy.model_rounds import ModelPlan, score_actions
-from dobandit.policy.posterior import count_patterns, patterns_of
 from dobandit.policy.problem import Problem
 from dobandit.policy.region import Bonus
 
@@ -90,7 +90,7 @@ class ActionMoments:
             told.append(float(self._listing.values[0]))
         fixed = self.problem.flagged(action).over(context)
         free = [v for v in self.problem.order if math.isnan(fixed[v])]
-        return told[0], told[2] - told[1], min((float(state.stats.rows[v]) for v in free), default=math.inf)
+        return told[0], told[2] - told[1], min((float(state.nodes["rows"][v]) for v in free), default=math.inf)
 
     def patterns(self, state: Any, context: Array) -> JointPattern | None:
         """The frontier with tables that say what is believed now; None where the graph is too wide, or all lines."""
@@ -109,17 +109,9 @@ class ActionMoments:
             found = np.zeros(int(oracle.frontier.table_ptr[-1]))
             for depth, v in enumerate(self.problem.order):
                 part = slice(oracle.frontier.table_ptr[depth], oracle.frontier.table_ptr[depth + 1])
-                parents = layout.parent[layout.ptr[v] : layout.ptr[v + 1]]
-                if oracle.tables.mix.has[v, TABLE] and len(parents):
-                    count_patterns(
-                        state.patterns,
-                        v,
-                        len(parents),
-                        patterns_of(parents),
-                        found[part],
-                        np.zeros(part.stop - part.start),
-                    )
+                if oracle.tables.mix.has[v, TABLE] and layout.ptr[v + 1] > layout.ptr[v]:
+                    found[part] = state.cells["seen"][cells_of(state, v)]
                 else:
-                    found[part] = state.stats.rows[v]
+                    found[part] = state.nodes["rows"][v]
             self._seen = rounds, found
         return self._seen[1]

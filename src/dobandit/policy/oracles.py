@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dobandit.errors import PolicyError
-from dobandit.estimation.estimators import least_squares
-from dobandit.estimation.statistics import layout_of
+from dobandit.estimation.belief import layout_of, start_belief
+from dobandit.estimation.estimators import LeastSquares
 from dobandit.oracle.actions import MOST_LISTED
 from dobandit.oracle.boxed import BoxedForm, boxed
 from dobandit.oracle.closed_form import closed_form
@@ -83,7 +83,7 @@ def linear_engine(
     problem: Problem, region: Region, ridge: float, kind: str, oracle: str, thresholds: Any = None
 ) -> ModelEngine:
     """The engine for a linear problem. kind: one of REGIONS; oracle: one of ORACLES."""
-    estimator, state = least_squares(layout_of(problem.graph), ridge)
+    estimator, state = LeastSquares(ridge), start_belief(layout_of(problem.graph), ridge)
     every, most = (closed_form_oracle, MOST_LISTED) if kind == "closed-form" else (boxed_oracle, MOST_BOXED)
     make = listed_or_searched(problem, every, oracle, most)
     return ModelEngine(problem, estimator, state, region, make, thresholds)

@@ -15,9 +15,9 @@ import math
 from typing import Any
 
 from dobandit.compiled import by_type, inlined, kernel
+from dobandit.estimation.belief import add_to_cell
 from dobandit.estimation.estimators import LeastSquares, MaximumLikelihood, WeightedSquares
 from dobandit.estimation.mixture import CURVED, OWN_LINES, TABLE, Mixture, fit_curve, line_of, member_means
-from dobandit.estimation.mle import add_pattern, find_pattern
 from dobandit.estimation.statistics import add_row, refresh
 from dobandit.model.link_kernels import link_value
 from dobandit.policy.region import end_round
@@ -29,7 +29,7 @@ _RARE = 1e-3  # patterns less likely than this teach nothing worth the work
 
 @kernel
 def expect_line(
-    layout: Any, v: int, lines: Any, line: int, stats: Any, root: float, means: Any, row: Any, varies: bool
+    layout: Any, v: int, lines: Any, line: int, state: Any, root: float, means: Any, row: Any, varies: bool
 ) -> None:
     """Take the expected row of node v, times root, into the sums of one of `lines`. row: scratch."""
     start, at = layout.ptr[v], lines.ptr[line]
@@ -37,15 +37,15 @@ def expect_line(
     expected = 0.0
     for j in range(d):
         row[j] = root * means[layout.parent[start + j]]
-        expected += row[j] * stats.theta[at + j]
-    add_row(lines, stats, line, row, expected)
+        expected += row[j] * state.slots["line"][at + j]
+    add_row(lines, state, line, row, expected)
     for j in range(d):
         mean = means[layout.parent[start + j]]
         if varies and SURE < mean < 1.0 - SURE:
             for i in range(d):
                 row[i] = 0.0
             row[j] = root * math.sqrt(mean * (1.0 - mean))
-            add_row(lines, stats, line, row, row[j] * stats.theta[at + j])
+            add_row(lines, state, line, row, row[j] * state.slots["line"][at + j])
 
 
 @by_type
@@ -64,11 +64,11 @@ def weighted_sum(layout: Any, theta: Any, v: int, means: Any) -> float:
 
 @expected_mean.of(MaximumLikelihood)
 def mean_by_link(estimator: Any, layout: Any, state: Any, v: int, means: Any, row: Any, teaches: bool) -> float:
-    return link_value(estimator.links, v, weighted_sum(layout, state.theta, v, means))
+    return link_value(estimator.links, v, weighted_sum(layout, state.slots["curve"], v, means))
 
 
 def mean_by_line(estimator: Any, layout: Any, state: Any, v: int, means: Any, row: Any, teaches: bool) -> float:
-    return weighted_sum(layout, state.theta, v, means)
+    return weighted_sum(layout, state.slots["line"], v, means)
 
 
 expected_mean.of(LeastSquares)(mean_by_line)
@@ -81,7 +81,7 @@ def mean_by_members(mix: Any, layout: Any, state: Any, v: int, means: Any, row: 
     first = 1 if end > start and layout.parent[start] == 0 else 0
     if (mix.has[v, CURVED] or mix.has[v, TABLE]) and end - start - first <= MOST_TABULATED:
         return expect_cells(mix, layout, state, v, means, row, teaches)
-    return weighted_sum(layout, state.theta, v, means)
+    return weighted_sum(layout, state.slots["line"], v, means)
 
 
 @by_type
@@ -90,7 +90,7 @@ def expect_rows(estimator: Any, layout: Any, state: Any, v: int, means: Any, row
 
 
 def expect_plain_row(estimator: Any, layout: Any, state: Any, v: int, means: Any, row: Any, varies: bool) -> None:
-    expect_line(layout, v, layout, v, state.stats, 1.0, means, row, varies)
+    expect_line(layout, v, layout, v, state, 1.0, means, row, varies)
 
 
 expect_rows.of(LeastSquares)(expect_plain_row)
@@ -100,13 +100,13 @@ expect_rows.of(MaximumLikelihood)(expect_plain_row)
 @expect_rows.of(WeightedSquares)
 def expect_weighted_row(estimator: Any, layout: Any, state: Any, v: int, means: Any, row: Any, varies: bool) -> None:
     root = root_weight(means[v], estimator.floor)
-    expect_line(layout, v, layout, v, state.stats, root, means, row, varies)
+    expect_line(layout, v, layout, v, state, root, means, row, varies)
 
 
 @expect_rows.of(Mixture)
 def expect_mixed_rows(mix: Any, layout: Any, state: Any, v: int, means: Any, row: Any, varies: bool) -> None:
     root = root_weight(means[v], mix.straight.floor)
-    expect_line(layout, v, layout, v, state.stats, root, means, row, varies)
+    expect_line(layout, v, layout, v, state, root, means, row, varies)
     if mix.has[v, OWN_LINES]:
         expect_own_line(mix, layout, state, v, root, means, row, varies)
 
@@ -136,10 +136,10 @@ def expect_round(
         if not was_set[v]:
             expect_rows(estimator, layout, state, v, means, row, varies)
     for v in order:  # rows of very different sizes leave rounding: each M^+ from M, and the estimate as it was
-        refresh(layout, state.stats, v)
+        refresh(layout, state, v)
     for slot in range(len(squares)):
-        state.stats.theta[slot] = squares[slot]
-    end_round(initial, layout, thresholds, state.stats, state.clock)
+        state.slots["line"][slot] = squares[slot]
+    end_round(initial, layout, thresholds, state, state.clock)
 
 
 @kernel
@@ -148,19 +148,19 @@ def expect_own_line(mix: Any, layout: Any, state: Any, v: int, root: float, mean
     for j in range(layout.ptr[v + 1] - layout.ptr[v]):
         row[j] = means[layout.parent[layout.ptr[v] + j]]
     lines, line = mix.segments.layout, line_of(mix.segments, layout, v, row)
-    expect_line(layout, v, lines, line, state.own, root, means, row, varies)
-    refresh(lines, state.own, line)  # rows of very different sizes leave rounding
+    expect_line(layout, v, lines, line, state, root, means, row, varies)
+    refresh(lines, state, line)  # rows of very different sizes leave rounding
 
 
 @kernel
 def expect_cells(mix: Any, layout: Any, state: Any, v: int, means: Any, row: Any, teaches: bool) -> float:
     """The mean of v over its parents' patterns; where the round teaches, each pattern counts as seen P times."""
-    start, patterns = layout.ptr[v], state.patterns
+    start = layout.ptr[v]
     d = layout.ptr[v + 1] - start
     first = 1 if d > 0 and layout.parent[start] == 0 else 0
     if d == 0:
         return 0.0
-    total, out = 0.0, patterns.work[0:5]
+    total, out = 0.0, state.work[0:5]
     for pattern in range(1 << (d - first)):
         chance = row[0] = 1.0
         for j in range(first, d):
@@ -173,10 +173,7 @@ def expect_cells(mix: Any, layout: Any, state: Any, v: int, means: Any, row: Any
         p = out[4]
         total += chance * p
         if teaches:
-            slot = find_pattern(patterns, v, d, row)
-            known = patterns.table[patterns.table_ptr[v] + slot] >= 0
-            if known or patterns.used[v] < patterns.capacity[v]:
-                add_pattern(patterns, v, d, row, slot, chance, chance * p)
+            add_to_cell(state, v, d, row, chance, chance * p)
     if teaches and mix.has[v, CURVED]:
         fit_curve(layout, mix.links, state, v)
     return total

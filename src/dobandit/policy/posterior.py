@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
+from dobandit.estimation.belief import Layout, cells_of
 from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, Mixture
-from dobandit.estimation.mle import find_pattern
-from dobandit.estimation.statistics import Layout
 from dobandit.model.links import auto, logistic
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.frontier import Frontier, columns_for, ends_of_target, frontier_of
@@ -104,10 +103,10 @@ class Posterior:
 
     def _weights(self, state: Any, rng: np.random.Generator, draws: int) -> Array:
         """(draws, weights) where everything is a line."""
-        theta = np.zeros((draws, len(state.theta)))
+        theta = np.zeros((draws, len(state.slots["line"])))
         for v in self.problem.order:
             part = slice(self.layout.ptr[v], self.layout.ptr[v + 1])
-            theta[:, part] = _normal(rng, draws, state.theta[part], self._square(state.stats.inverse, v))
+            theta[:, part] = _normal(rng, draws, state.slots["line"][part], self._square(state.pairs["inverse"], v))
         return theta
 
     def _tables(self, state: Any, rng: np.random.Generator, draws: int) -> Array:
@@ -126,10 +125,10 @@ class Posterior:
         rows = patterns_of(layout.parent[part])
         said: dict[int, Array] = {}
         if mix.has[v, STRAIGHT]:
-            theta = _normal(rng, draws, state.theta[part], self._square(state.stats.inverse, v))
+            theta = _normal(rng, draws, state.slots["line"][part], self._square(state.pairs["inverse"], v))
             said[STRAIGHT] = np.clip(theta @ rows.T, 0.0, 1.0)
         if mix.has[v, CURVED]:
-            theta = _normal(rng, draws, state.patterns.theta[part], self._square(state.covariance, v))
+            theta = _normal(rng, draws, state.slots["curve"][part], self._square(state.pairs["covariance"], v))
             link = self.problem.links[v - 1]
             said[CURVED] = np.clip((logistic() if link == auto else link).probability(theta @ rows.T), 0.0, 1.0)
         if mix.has[v, OWN_LINES]:
@@ -140,8 +139,8 @@ class Posterior:
             lines = lines if lines.sum() > 1e-12 else np.array([float(k in said) for k in range(len(weight))])
             prior = _picked(rng, said, lines) if lines.sum() > 0.0 else np.full((draws, len(rows)), 0.5)
             prior = np.clip(prior, 1e-3, 1.0 - 1e-3)
-            seen, ones = np.zeros((2, len(rows)))
-            count_patterns(state.patterns, v, rows.shape[1], rows, seen, ones)
+            cells = cells_of(state, v)
+            seen, ones = state.cells["seen"][cells], state.cells["total"][cells]
             one, zero = BACK * prior + 0.5 * EVEN, BACK * (1.0 - prior) + 0.5 * EVEN
             said[TABLE] = rng.beta(ones + one, seen - ones + zero)
         return _picked(rng, said, weight)
@@ -153,8 +152,8 @@ class Posterior:
         of = segments.first[v] + (rows[:, bit >= 0] @ (1 << bit[bit >= 0])).astype(np.int64)
         for line in np.unique(of):
             ptr, square = segments.layout.ptr[line : line + 2], segments.layout.square[line : line + 2]
-            inverse = state.own.inverse[slice(*square)].reshape(rows.shape[1], -1)
-            theta = _normal(rng, draws, state.own.theta[slice(*ptr)], inverse)
+            inverse = state.pairs["inverse"][slice(*square)].reshape(rows.shape[1], -1)
+            theta = _normal(rng, draws, state.slots["line"][slice(*ptr)], inverse)
             out[:, of == line] = np.clip(theta @ rows[of == line].T, 0.0, 1.0)
         return out
 
@@ -185,15 +184,6 @@ def patterns_of(parents: NDArray[Any]) -> Array:
     rows = np.ones((1 << bits, len(parents)))
     rows[:, first:] = (np.arange(1 << bits)[:, None] >> np.arange(bits)) & 1
     return rows
-
-
-@kernel
-def count_patterns(patterns: Any, v: int, d: int, rows: Any, seen: Any, ones: Any) -> None:
-    """How often each row was seen at node v, and how often v was 1 then."""
-    for i in range(len(rows)):
-        k = patterns.table[patterns.table_ptr[v] + find_pattern(patterns, v, d, rows[i])]
-        if k >= 0:
-            seen[i], ones[i] = patterns.seen[patterns.first[v] + k], patterns.total[patterns.first[v] + k]
 
 
 @inlined

@@ -87,11 +87,11 @@ def initialising(region: Any, clock: Any) -> bool:
 
 
 @kernel
-def end_round(initial: int, layout: Any, thresholds: Any, stats: Any, clock: Any) -> None:
+def end_round(initial: int, layout: Any, thresholds: Any, state: Any, clock: Any) -> None:
     """Count the round, and end the initialisation when every node's lambda_min is large enough (Eq. 3)."""
     clock[0] += 1
     if initial < 0 and clock[1] == 0:
         for v in range(1, len(layout.ptr) - 1):
-            if not reaches_lambda(layout, stats, v, thresholds[v]):
+            if not reaches_lambda(layout, state, v, thresholds[v]):
                 return
         clock[1] = 1
