@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.oracle.exact_pass import bound_states, expect_actions
 from dobandit.oracle.frontier import Frontier, columns_for, ends_of_target, fill, forwards, hold_block
 from dobandit.oracle.listing import Listing, pick_best, propose, score
 from dobandit.oracle.pattern_tables import PatternTables, fill_tables, node_variance, pattern_tables
@@ -52,14 +53,6 @@ def joint_pattern(graph: CausalGraph, listing: Listing, mix: Any, frontier: Fron
 
 
 @inlined
-def set_value(value: Any, known: Any, p: float, one: Any, zero: Any) -> None:
-    """A state's E[Y], from those of the states with the node at 1 and at 0."""
-    for c in range(len(value)):
-        q = p if math.isnan(known[c]) else known[c]
-        value[c] = q * one[c] + (1.0 - q) * zero[c]
-
-
-@inlined
 def add_influence(influence: Any, weight: Any, one: Any, zero: Any) -> None:
     """What a state adds to D of the pattern that it has."""
     for c in range(len(influence)):
@@ -67,20 +60,17 @@ def add_influence(influence: Any, weight: Any, one: Any, zero: Any) -> None:
 
 
 @kernel
-def backwards(oracle: Any, depth: int, weighed: bool) -> None:
-    """E[Y] from each state on, and, where states were weighed, D of every pattern of the node at `depth`."""
-    frontier, value, known, influence = oracle.frontier, oracle.value, oracle.known[depth], oracle.influence
-    here, after, base = frontier.state_ptr[depth], frontier.state_ptr[depth + 1], frontier.table_ptr[depth]
+def influences_at(oracle: Any, depth: int) -> None:
+    """D of every pattern of the node at `depth`, from the weights of its states and E[Y] from the next ones on."""
+    frontier, value, influence = oracle.frontier, oracle.value, oracle.influence
+    here, after = frontier.state_ptr[depth], frontier.state_ptr[depth + 1]
     last = depth == len(oracle.known) - 1
-    for at in range(frontier.table_ptr[depth + 1] - base if weighed else 0):
+    for at in range(frontier.table_ptr[depth + 1] - frontier.table_ptr[depth]):
         fill(influence[at], 0.0)
     for s in range(here, after):
-        at = frontier.pattern[s]
         one = oracle.target[1] if last else value[after + frontier.next_one[s]]
         zero = oracle.target[0] if last else value[after + frontier.next_zero[s]]
-        set_value(value[s], known, oracle.tables.mean[base + at], one, zero)
-        if weighed:
-            add_influence(influence[at], oracle.weight[s], one, zero)
+        add_influence(influence[frontier.pattern[s]], oracle.weight[s], one, zero)
 
 
 @inlined
@@ -98,19 +88,29 @@ def add_variances(oracle: Any, layout: Any, state: Any, depth: int, count: int) 
 def walk_patterns(oracle: Any, layout: Any, state: Any, bonus: float, fixed: Any) -> None:
     """The index of every action, one block after the other."""
     values, depths, columns = oracle.listing.values, len(oracle.known), oracle.known.shape[1]
+    frontier, known, mean, target, value = (
+        oracle.frontier,
+        oracle.known,
+        oracle.tables.mean,
+        oracle.target,
+        oracle.value,
+    )
+    if bonus <= 0.0:
+        expect_actions(frontier, oracle.listing, mean, mean, fixed, known, target, value, 1, values)
+        return
     fill(oracle.weight[0], 1.0)
     for start in range(0, len(values), columns):
         count = min(columns, len(values) - start)
-        hold_block(oracle.listing, start, fixed, oracle.known)
+        hold_block(oracle.listing, start, fixed, known)
         fill(oracle.variance, 0.0)
-        for depth in range(depths - 1 if bonus > 0.0 else 0):
-            forwards(oracle.frontier, oracle.tables.mean, oracle.weight, oracle.known, depth)
+        for depth in range(depths - 1):
+            forwards(frontier, mean, oracle.weight, known, depth)
         for depth in range(depths - 1, -1, -1):
-            backwards(oracle, depth, bonus > 0.0)
-            if bonus > 0.0:
-                add_variances(oracle, layout, state, depth, count)
+            bound_states(frontier, mean, mean, known, target, value, depth, 1)
+            influences_at(oracle, depth)
+            add_variances(oracle, layout, state, depth, count)
         for c in range(count):
-            values[start + c] = oracle.value[0, c] + bonus * math.sqrt(oracle.variance[c])
+            values[start + c] = value[0, c] + bonus * math.sqrt(oracle.variance[c])
 
 
 @score.of(JointPattern)

@@ -4,8 +4,7 @@ Given its parents' pattern v, node X is 1 with probability at most
     g_X(v) = min(1, f_X(v . theta_X + rho_X ||v||_{M_X^+})).
 The value of a set is E[Y | do(S)] of the network with these conditional probabilities. It is at least the literal
 arg max of the paper's line 9 (docs/oracles.md has the two-line proof), and it needs no search over weights.
-It is exact: a table over the frontier (decided nodes that still have effects to come) is carried from node to node, for
-a block of sets at once (`frontier`).
+It is exact (`exact_pass`).
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined
 from dobandit.model.link_kernels import LinkArrays, link_value
-from dobandit.oracle.frontier import Frontier, columns_for, fill, forwards, hold_block
+from dobandit.oracle.exact_pass import expect_actions
+from dobandit.oracle.frontier import Frontier, columns_for, ends_of_target
 from dobandit.oracle.listing import Listing, pick_best, prepare, propose, score, score_prepared
 
 
@@ -29,9 +28,9 @@ class PerPattern(NamedTuple):
     links: LinkArrays
     frontier: Frontier
     table: NDArray[np.float64]  # g_X by pattern
-    weight: NDArray[np.float64]  # (states, columns) their probabilities
+    states: NDArray[np.float64]  # (states, columns) E[Y] from there on
     known: NDArray[np.float64]  # (depths, columns) value given to a node, NaN: free
-    total: NDArray[np.float64]  # (columns,)
+    target: NDArray[np.float64]  # (2, columns) E[Y] where Y is 0 and where it is 1
     lin: NDArray[np.float64]  # (patterns of the widest node,) v . theta
     quad: NDArray[np.float64]  # (patterns of the widest node,) v' M^+ v
 
@@ -42,33 +41,14 @@ def per_pattern(listing: Listing, links: LinkArrays, frontier: Frontier) -> PerP
     columns = columns_for(len(listing.values), states)
     known = np.full((len(listing.order), columns), math.nan)
     lin, quad = np.zeros((2, int(np.diff(patterns).max(initial=1))))
-    table, weight, total = np.zeros(int(patterns[-1])), np.zeros((states, columns)), np.zeros(columns)
-    return PerPattern(listing, links, frontier, table, weight, known, total, lin, quad)
-
-
-@inlined
-def add_shares(total: Any, weight: Any, known: Any, p: float) -> None:
-    """What a state adds to the probability that the target is 1."""
-    for c in range(len(total)):
-        total[c] += weight[c] * (p if math.isnan(known[c]) else known[c])
+    table, worth = np.zeros(int(patterns[-1])), np.zeros((states, columns))
+    return PerPattern(listing, links, frontier, table, worth, known, ends_of_target(columns), lin, quad)
 
 
 @score_prepared.of(PerPattern)
 def score_exactly(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """The frontier is carried to the target, for one block of actions after the other."""
-    frontier, weight, known, total = plan.frontier, plan.weight, plan.known, plan.total
-    values, columns, last = plan.listing.values, plan.known.shape[1], len(plan.known) - 1
-    fill(weight[0], 1.0)
-    for start in range(0, len(values), columns):
-        hold_block(plan.listing, start, fixed, known)
-        for depth in range(last):
-            forwards(frontier, plan.table, weight, known, depth)
-        fill(total, 0.0)
-        for s in range(frontier.state_ptr[last], frontier.state_ptr[last + 1]):
-            p = plan.table[frontier.table_ptr[last] + frontier.pattern[s]]
-            add_shares(total, weight[s], known[last], p)
-        for c in range(min(columns, len(values) - start)):
-            values[start + c] = total[c]
+    table, values = plan.table, plan.listing.values
+    expect_actions(plan.frontier, plan.listing, table, table, fixed, plan.known, plan.target, plan.states, 1, values)
 
 
 @prepare.of(PerPattern)

@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined, kernel
+from dobandit.compiled import kernel
 from dobandit.estimation.belief import Layout, cells_of
 from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, Mixture
 from dobandit.model.links import auto, logistic
 from dobandit.oracle.actions import Action, actions_of
-from dobandit.oracle.frontier import Frontier, columns_for, ends_of_target, frontier_of
-from dobandit.oracle.listing import Listing, hold, listing_of
+from dobandit.oracle.exact_pass import expect_actions
+from dobandit.oracle.frontier import columns_for, ends_of_target, frontier_of
+from dobandit.oracle.listing import Listing, listing_of
 from dobandit.policy.engine import Chance
 from dobandit.policy.problem import Problem
 
@@ -81,13 +82,9 @@ class Posterior:
             draw_means(self.layout, listing, drawn, context, np.zeros(len(self.layout.ptr) - 1), out)
         else:
             states = int(self.frontier.state_ptr[-1])
-            columns = columns_for(DRAWS, states)
-            scratch = np.zeros((states, columns)), ends_of_target(columns), np.full(len(self.problem.order), math.nan)
-            for start in range(0, DRAWS, columns):
-                part = out[start : start + columns]
-                table = np.zeros((int(self.frontier.table_ptr[-1]), columns))
-                table[:, : len(part)] = drawn[start : start + columns].T
-                draw_values(self.frontier, listing, table, context, *scratch, part)
+            columns = columns_for(len(rows), states)
+            known, target = np.full((len(self.problem.order), columns), math.nan), ends_of_target(columns)
+            draw_values(self.frontier, listing, drawn, context, known, target, np.zeros((states, columns)), out)
         row_of = {listing.actions.row(i): i for i in range(len(rows))}  # a list may be in another order
         return out[:, [row_of[action] for action in actions]]
 
@@ -186,30 +183,13 @@ def patterns_of(parents: NDArray[Any]) -> Array:
     return rows
 
 
-@inlined
-def set_drawn_value(value: Any, known: float, p: Any, one: Any, zero: Any) -> None:
-    """A state's E[Y] under every draw, from those of the states with the node at 1 and at 0."""
-    for d in range(len(value)):
-        q = p[d] if math.isnan(known) else known
-        value[d] = q * one[d] + (1.0 - q) * zero[d]
-
-
 @kernel
 def draw_values(
-    frontier: Frontier, listing: Listing, tables: Any, fixed: Any, value: Any, target: Any, known: Any, out: Any
+    frontier: Any, listing: Any, tables: Any, fixed: Any, known: Any, target: Any, states: Any, out: Any
 ) -> None:
-    """out[d, i] = E[Y] of action i under draw d: a pass backwards over the frontier, a column for each draw."""
-    last = len(listing.order) - 1
-    for i in range(out.shape[1]):
-        hold(listing, i, 0, fixed, known)
-        for depth in range(last, -1, -1):
-            after, base = frontier.state_ptr[depth + 1], frontier.table_ptr[depth]
-            for s in range(frontier.state_ptr[depth], after):
-                one = target[1] if depth == last else value[after + frontier.next_one[s]]
-                zero = target[0] if depth == last else value[after + frontier.next_zero[s]]
-                set_drawn_value(value[s], known[depth], tables[base + frontier.pattern[s]], one, zero)
-        for d in range(out.shape[0]):
-            out[d, i] = value[0, d]
+    """out[d, i] = E[Y] of action i under draw d; tables[d]: the probability of every pattern."""
+    for d in range(len(out)):
+        expect_actions(frontier, listing, tables[d], tables[d], fixed, known, target, states, 1, out[d])
 
 
 @kernel
