@@ -72,7 +72,7 @@ def test_segments_are_numbered_one_node_after_another():
     segments = segments_of(layout, context)
     lines = {name: int(segments.first[GRAPH.index(name)]) for name in ("visit", "buy")}
     sizes = np.diff(segments.layout.ptr)
-    assert len(sizes) == 1 + 2 + 4  # line 0 is nobody's
+    assert len(sizes) == len(layout.ptr) - 1 + 2 + 4  # behind the nodes
     for name, count in (("visit", 2), ("buy", 4)):
         d = len(GRAPH.parents(name)) + 1
         assert sizes[lines[name] : lines[name] + count].tolist() == [d] * count
