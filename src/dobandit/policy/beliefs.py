@@ -60,7 +60,7 @@ class Beliefs:
         """How far each node's region reaches, by id; worked out when they are first asked for."""
         rho = np.zeros(len(self._plan.rho))
         rounds = 0 if isinstance(self._plan.index, Bonus) else self._rounds  # optimism that grows is for choosing
-        set_radii(self._plan.index, self.layout.ptr, rounds, rho)
+        set_radii(self._plan.index, self.layout.ptr, rounds, True, rho)
         return rho
 
     @property

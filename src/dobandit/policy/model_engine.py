@@ -176,8 +176,8 @@ class ModelEngine(Engine):
     def best(self, now: Situation) -> Choice:
         plan, context = self.plan_now(now._replace(pending=())), self.believed.known(now.context)
         if self.searches:
-            return self._choice(plan, int(propose_action(plan, self.state, context, np.zeros(self.draws), -1)))
-        score_actions(plan, self.state, context, -1)
+            return self._choice(plan, int(propose_action(plan, self.state, context, np.zeros(self.draws), 0, False)))
+        score_actions(plan, self.state, context, 0, optimistic=False)
         return self._choice(plan, int(np.argmax(plan.oracle.listing.values)))
 
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
@@ -192,7 +192,7 @@ class ModelEngine(Engine):
         """The plan over the actions that can be chosen now, with the index of each, and the row to play."""
         plan, state = self.plan_now(now), self.state_with_pending(now.pending)
         context = self.believed.known(now.context)
-        return plan, int(propose_action(plan, state, context, now.draws, int(state.clock[0])))
+        return plan, int(propose_action(plan, state, context, now.draws, int(state.clock[0]), True))
 
     def plan_now(self, now: Situation) -> ModelPlan:
         """The plan over the actions that can be chosen now."""

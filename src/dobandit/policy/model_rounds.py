@@ -39,20 +39,21 @@ class ModelPlan(NamedTuple):
 
 
 @kernel
-def propose_action(plan: Any, state: Any, context: Any, draws: Any, t: int) -> int:
+def propose_action(plan: Any, state: Any, context: Any, draws: Any, t: int, optimistic: bool) -> int:
     """Line 9 of Algorithm 1, line 5 of Algorithm 3: the row of the oracle's list to play after t rounds, IDLE while
-    initialising. t < 0: the best row under the plain estimate. Without draws: see `score_actions`."""
-    if t >= 0 and len(draws) > 0 and initialising(plan.index, state.clock):
+    initialising. Where nobody is optimistic, the best row under the plain estimate. Without draws: see
+    `score_actions`."""
+    if optimistic and len(draws) > 0 and initialising(plan.index, state.clock):
         return IDLE
-    set_radii(plan.index, plan.layout.ptr, t, plan.rho)
+    set_radii(plan.index, plan.layout.ptr, t, optimistic, plan.rho)
     return propose(plan.oracle, plan.layout, state, plan.rho, context, draws)
 
 
-def score_actions(plan: ModelPlan, state: Any, context: NDArray[np.float64], t: int) -> None:
-    """The index of every listed action after t rounds; t < 0: without optimism."""
+def score_actions(plan: ModelPlan, state: Any, context: NDArray[np.float64], t: int, optimistic: bool = True) -> None:
+    """The index of every listed action after t rounds, or, without optimism, its plain estimate."""
     if isinstance(plan.oracle, LocalSearch):  # it would read draws that are not there
         raise TypeError("a search keeps no list of actions that could be scored")
-    propose_action(plan, state, context, _NO_DRAWS, t)
+    propose_action(plan, state, context, _NO_DRAWS, t, optimistic)
 
 
 @kernel
@@ -84,7 +85,7 @@ def run_rounds(
     listing, listed, target = plan.oracle.listing, tape.expected.shape[1] > 0, plan.layout.target
     for t in range(len(world_draws)):
         pattern = see_context(world, world_draws[t]) if len(world.context) > 0 else 0
-        index = propose_action(plan, state, world.known, policy_draws[t], state.clock[0])
+        index = propose_action(plan, state, world.known, policy_draws[t], state.clock[0], True)
         ids, to = (listing.ids[index], listing.to[index]) if index >= 0 else (plan.idle_ids, plan.idle_to)
         act(world, ids, to, world_draws[t])
         expected = tape.expected[pattern, index] if listed else linear_value(world, ids, to)

@@ -85,8 +85,8 @@ class ActionMoments:
     def _one(self, state: Any, action: Action, context: Array) -> tuple[float, float, float]:
         write_row(self._listing, self.problem.flagged(action))
         told = []
-        for plan, t in ((self._value, -1), (self._spread, -1), (self._spread, 0)):
-            score_actions(plan, state, context, t)
+        for plan, optimistic in ((self._value, False), (self._spread, False), (self._spread, True)):
+            score_actions(plan, state, context, 0, optimistic)
             told.append(float(self._listing.values[0]))
         fixed = self.problem.flagged(action).over(context)
         free = [v for v in self.problem.order if math.isnan(fixed[v])]
@@ -97,7 +97,7 @@ class ActionMoments:
         if not isinstance(self._spread.oracle, JointPattern):
             return None
         write_row(self._listing, Action())
-        score_actions(self._spread, state, context, -1)
+        score_actions(self._spread, state, context, 0, optimistic=False)
         return self._spread.oracle
 
     def seen(self, state: Any) -> Array:

@@ -45,30 +45,30 @@ class Bonus(NamedTuple):
 
 
 @by_type
-def set_radii(index: Any, ptr: Any, t: int, rho: Any) -> None:
-    """rho[v] = how far optimism reaches at node v after t rounds; t < 0: 0, the plain estimate without optimism."""
+def set_radii(index: Any, ptr: Any, t: int, optimistic: bool, rho: Any) -> None:
+    """rho[v] = how far optimism reaches at node v after t rounds; 0 where nobody is optimistic: the plain estimate."""
 
 
 @set_radii.of(Bonus)
-def set_bonus(bonus: Any, ptr: Any, t: int, rho: Any) -> None:
+def set_bonus(bonus: Any, ptr: Any, t: int, optimistic: bool, rho: Any) -> None:
     reach = 0.0
-    if t >= 0:
+    if optimistic:
         reach = math.sqrt(bonus.scale * bonus.scale + bonus.growth * math.log(1.0 + t / BEGINS))
     for v in range(1, len(rho)):
         rho[v] = reach
 
 
 @set_radii.of(Region)
-def set_region(region: Any, ptr: Any, t: int, rho: Any) -> None:
+def set_region(region: Any, ptr: Any, t: int, optimistic: bool, rho: Any) -> None:
     same = 0.0  # for all nodes
-    if t >= 0 and region.radius == RHO_PAPER:
+    if optimistic and region.radius == RHO_PAPER:
         same = _radius_blm_lr(t, region.n, region.delta, region.scale)
-    elif t >= 0 and region.radius == RHO_MLE:
+    elif optimistic and region.radius == RHO_MLE:
         delta = _anytime_delta(max(t, 1), region.delta) if region.anytime else region.delta
         same = _radius_bglm_ofu(region.kappa, delta, region.scale)
     for v in range(1, len(rho)):
         rho[v] = same
-        if t >= 0 and region.radius == RHO_LEMMA:
+        if optimistic and region.radius == RHO_LEMMA:
             rho[v] = _radius_lemma11(t, ptr[v + 1] - ptr[v], region.delta, region.scale)
 
 
