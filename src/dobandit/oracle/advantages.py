@@ -77,10 +77,10 @@ def pass_back(bounds: Any, work: Any, depth: int, apart: bool, settled: bool) ->
                 now[at] = 0.0
                 continue
             one, zero, one2, zero2 = (
-                frontier.next_one[s],
-                frontier.next_zero[s],
-                frontier.next_one[r],
-                frontier.next_zero[r],
+                frontier.states["one"][s],
+                frontier.states["zero"][s],
+                frontier.states["one"][r],
+                frontier.states["zero"][r],
             )
             ahead = (0.0, 1.0, -1.0, 0.0)
             if not last:
@@ -91,7 +91,7 @@ def pass_back(bounds: Any, work: Any, depth: int, apart: bool, settled: bool) ->
                     then[zero * next_size + zero2],
                 )
             p, q = work.mine[depth], work.other[depth]
-            v, w = base + frontier.pattern[s], base + frontier.pattern[r]
+            v, w = base + frontier.states["pattern"][s], base + frontier.states["pattern"][r]
             if v == w and math.isnan(p) and math.isnan(q):
                 both = ahead[0] - ahead[3]
                 now[at] = ahead[3] + both * (bounds.high[v] if both >= 0.0 else bounds.low[v])

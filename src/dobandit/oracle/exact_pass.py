@@ -34,9 +34,9 @@ def bound_states(
     here, after, base = frontier.state_ptr[depth], frontier.state_ptr[depth + 1], frontier.table_ptr[depth]
     last = depth == len(known) - 1
     for s in range(here, after):
-        cell = base + frontier.pattern[s]
-        one = target[1] if last else states[after + frontier.next_one[s]]
-        zero = target[0] if last else states[after + frontier.next_zero[s]]
+        cell = base + frontier.states["pattern"][s]
+        one = target[1] if last else states[after + frontier.states["one"][s]]
+        zero = target[0] if last else states[after + frontier.states["zero"][s]]
         bound_state(states[s], known[depth], low[cell], high[cell], one, zero, end)
 
 

@@ -24,16 +24,18 @@ MOST_STATES = 1 << 18  # in all
 MOST_PARENTS = 12  # of a node whose probabilities are tabulated by pattern
 
 
+# Of a state of depth i's frontier: the pattern of the node at depth i, and the states of the next frontier with that
+# node at 0 and at 1.
+STATE = np.dtype([(name, np.int64) for name in ("pattern", "zero", "one")])
+
+
 class Frontier(NamedTuple):
-    """State s of depth i's frontier -> the pattern of the node at depth i, and the state of the next frontier with that
-    node at 0 and at 1. Patterns of depth i are numbered from table_ptr[i]; bit j: the j-th parent, without the
-    constant."""
+    """States of depth i are numbered from state_ptr[i], patterns from table_ptr[i]; bit j of a pattern: the j-th
+    parent, without the constant."""
 
     table_ptr: NDArray[np.int64]  # (depths + 1,)
     state_ptr: NDArray[np.int64]  # (depths + 2,)
-    pattern: NDArray[np.int64]
-    next_zero: NDArray[np.int64]
-    next_one: NDArray[np.int64]
+    states: NDArray[Any]  # STATE
 
 
 def parents_by_depth(graph: CausalGraph, order: NDArray[np.int64]) -> list[list[int]]:
@@ -56,7 +58,7 @@ def frontier_of(
     return Frontier(offsets([1 << len(p) for p in parents]), *states)
 
 
-def _states(parents: list[list[int]], most: int) -> tuple[NDArray[np.int64], ...] | None:
+def _states(parents: list[list[int]], most: int) -> tuple[NDArray[np.int64], NDArray[Any]] | None:
     """The state maps."""
     depths = len(parents)
     last_use = list(range(depths))
@@ -70,17 +72,18 @@ def _states(parents: list[list[int]], most: int) -> tuple[NDArray[np.int64], ...
     if sum(sizes) > most:
         return None
     state_ptr = offsets(sizes)
-    pattern, zero, one = (np.zeros(int(state_ptr[-1]), dtype=np.int64) for _ in range(3))
+    found = np.zeros(int(state_ptr[-1]), STATE)
     for depth in range(depths):
         here, after = frontiers[depth], frontiers[depth + 1]
-        states = np.arange(sizes[depth])
-        at = slice(int(state_ptr[depth]), int(state_ptr[depth + 1]))
+        states, part = np.arange(sizes[depth]), found[state_ptr[depth] : state_ptr[depth + 1]]
         bit = {u: (states >> i) & 1 for i, u in enumerate(here)}
-        pattern[at] = sum((bit[p] << j for j, p in enumerate(parents[depth])), np.zeros(len(states), dtype=np.int64))
-        for out, value in ((zero, 0), (one, 1)):
+        part["pattern"] = sum(
+            (bit[p] << j for j, p in enumerate(parents[depth])), np.zeros(len(states), dtype=np.int64)
+        )
+        for name, value in (("zero", 0), ("one", 1)):
             bit[depth] = np.full(len(states), value)
-            out[at] = sum((bit[u] << i for i, u in enumerate(after)), np.zeros(len(states), dtype=np.int64))
-    return state_ptr, pattern, zero, one
+            part[name] = sum((bit[u] << i for i, u in enumerate(after)), np.zeros(len(states), dtype=np.int64))
+    return state_ptr, found
 
 
 _AT_ONCE = 8  # columns that a processor may work on at once: rows are filled up to a multiple of it
@@ -140,5 +143,5 @@ def forwards(frontier: Any, table: Any, weight: Any, known: Any, depth: int) -> 
     for s in range(after, frontier.state_ptr[depth + 2]):
         fill(weight[s], 0.0)
     for s in range(here, after):
-        one, zero = weight[after + frontier.next_one[s]], weight[after + frontier.next_zero[s]]
-        pass_on(weight[s], known[depth], table[base + frontier.pattern[s]], one, zero)
+        one, zero = weight[after + frontier.states["one"][s]], weight[after + frontier.states["zero"][s]]
+        pass_on(weight[s], known[depth], table[base + frontier.states["pattern"][s]], one, zero)

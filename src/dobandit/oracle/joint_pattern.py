@@ -68,9 +68,9 @@ def influences_at(oracle: Any, depth: int) -> None:
     for at in range(frontier.table_ptr[depth + 1] - frontier.table_ptr[depth]):
         fill(influence[at], 0.0)
     for s in range(here, after):
-        one = oracle.target[1] if last else value[after + frontier.next_one[s]]
-        zero = oracle.target[0] if last else value[after + frontier.next_zero[s]]
-        add_influence(influence[frontier.pattern[s]], oracle.weight[s], one, zero)
+        one = oracle.target[1] if last else value[after + frontier.states["one"][s]]
+        zero = oracle.target[0] if last else value[after + frontier.states["zero"][s]]
+        add_influence(influence[frontier.states["pattern"][s]], oracle.weight[s], one, zero)
 
 
 @inlined

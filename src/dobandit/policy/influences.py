@@ -59,14 +59,14 @@ def walk_cells(
             for s in range(frontier.state_ptr[depth], after):
                 if there[s] < 0.0:
                     continue
-                cell = base + frontier.pattern[s]
+                cell = base + frontier.states["pattern"][s]
                 q = p[cell] if free else known
                 visits[i, cell] += there[s] if free else 0.0
                 if depth < depths - 1 and (free or known > 0.0):
-                    one = after + frontier.next_one[s]
+                    one = after + frontier.states["one"][s]
                     there[one] = max(there[one], 0.0) + there[s] * q
                 if depth < depths - 1 and (free or known < 1.0):
-                    zero = after + frontier.next_zero[s]
+                    zero = after + frontier.states["zero"][s]
                     there[zero] = max(there[zero], 0.0) + there[s] * (1.0 - q)
         for depth in range(depths - 1, -1, -1):
             after, base, known = frontier.state_ptr[depth + 1], frontier.table_ptr[depth], held[i, depth]
@@ -74,10 +74,10 @@ def walk_cells(
             for s in range(frontier.state_ptr[depth], after):
                 if there[s] < 0.0:
                     continue
-                cell = base + frontier.pattern[s]
+                cell = base + frontier.states["pattern"][s]
                 q = p[cell] if free else known
-                if_one = 1.0 if depth == depths - 1 else worth[after + frontier.next_one[s]]
-                if_zero = 0.0 if depth == depths - 1 else worth[after + frontier.next_zero[s]]
+                if_one = 1.0 if depth == depths - 1 else worth[after + frontier.states["one"][s]]
+                if_zero = 0.0 if depth == depths - 1 else worth[after + frontier.states["zero"][s]]
                 worth[s] = q * if_one + (1.0 - q) * if_zero
                 influence[i, cell] += there[s] * (if_one - if_zero) if free else 0.0
         value[i] = worth[0]

@@ -297,7 +297,7 @@ class ModelEngine(Engine):
 def never_written(part: Any) -> Iterator[NDArray[Any]]:
     """The large arrays of a plan that stay as they are: of the lists of actions, and of frontiers."""
     if isinstance(part, Frontier):
-        yield from (part.table_ptr, part.state_ptr, part.pattern, part.next_zero, part.next_one)
+        yield from (part.table_ptr, part.state_ptr, part.states)
     elif isinstance(part, Listing):
         yield from (part.order, part.ids, part.to, part.member, part.member_to, part.first, part.rank)
     elif isinstance(part, tuple):
