@@ -205,3 +205,52 @@ def test_a_context_is_given_and_contradicts_nothing():
     told = experiment.recommend(context={"m": 1})
     assert told.verdict != "contradicted"
     assert not told.doubts
+
+
+def many_causes(causes, rows, rng, weight):
+    """A target with many causes, of which the first four can be set, and rows in which chance decided on them."""
+    names = [f"x{i}" for i in range(causes)]
+    graph = dob.CausalGraph([(name, "y") for name in names], target="y", controllable=names[:4])
+    values = (rng.random((rows, causes)) < 0.3).astype(int)
+    y = (rng.random(rows) < 0.5 + values @ weight).astype(int)
+    return graph, [dict(zip([*names, "y"], map(int, row), strict=True)) for row in np.column_stack([values, y])]
+
+
+def test_a_right_link_with_many_causes_and_few_rows_is_not_contradicted():
+    """A test of fit needs some rows for each weight; with 5 of them it called 7 of 20 right models wrong."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        graph, rows = many_causes(20, 100, rng, rng.uniform(-0.02, 0.02, 20))
+        experiment = dob.create_experiment(f"wide {seed}", graph, 2, storage="memory", links="identity")
+        experiment.import_history(rows, randomised=True)
+        assert experiment.recommend().verdict != "contradicted"
+
+
+@pytest.mark.parametrize("causes", [8, 9])
+def test_what_is_shown_is_never_wider_than_what_is_proved(causes):
+    """Few rows bear on each of so many patterns, but the action's own rounds are many."""
+    rng = np.random.default_rng(causes)
+    graph, _ = many_causes(causes, 1, rng, np.zeros(causes))
+    experiment = dob.create_experiment(f"proved {causes}", graph, 1, storage="memory", seed=1)
+    for do, p in (({"x0": 1}, 0.7), ({}, 0.4), ({"x1": 1}, 0.4)):
+        rows = (rng.random((300, causes)) < 0.5).astype(int)
+        told = [{**{f"x{i}": int(x) for i, x in enumerate(row)}, **do, "y": int(rng.random() < p)} for row in rows]
+        experiment.import_history([{**{f"do:{k}": v for k, v in do.items()}, **row} for row in told], randomised=True)
+    said = experiment.recommend()
+    proof = said.guaranteed
+    assert said.do == {"x0": 1}
+    shown = (said.value, said.interval, proof.interval), (said.uplift.value, said.uplift.interval, proof.uplift)
+    for value, interval, proved in shown:  # the value is always inside
+        assert min(proved.low, value) <= interval.low <= value <= interval.high <= max(proved.high, value)
+
+
+def test_a_lever_that_leads_nowhere_raises_no_doubt():
+    with pytest.warns(DobanditWarning, match="no path"):
+        graph = dob.CausalGraph([("a", "y"), ("idle", "z")], target="y", controllable=["a", "idle"])
+    experiment = dob.create_experiment("nowhere", graph, 1, storage="memory", seed=1)
+    rng = np.random.default_rng(3)
+    for i in range(200):
+        do = {"a": 1} if i % 2 else {}
+        seen = {"a": int(rng.random() < 0.5), "idle": int(rng.random() < 0.5), "z": 0, **do}
+        experiment.record(do, {**seen, "y": int(rng.random() < (0.8 if seen["a"] else 0.3))})
+    assert not any("idle" in doubt for doubt in experiment.recommend().doubts)

@@ -87,9 +87,7 @@ def advised(
             told = learner.assess(do, available, given, within=within, delta=learner.engine.delta / 2)
             told = told._replace(observed=observed_of(counts, told.do, row))
             proof = with_own_outcomes(told, learner, counts, row)
-            told = told._replace(guaranteed=proof)
-            if proof is not None and proof.gap is not None and told.gap is not None:
-                told = told._replace(gap=min(told.gap, proof.gap))
+            told = told if proof is None else no_wider_than(told, proof)
             verdict = TOO_LONG  # to look into, unless one might stop
             if learner.rounds <= MOST_DIAGNOSED or is_reached(told.gap, within):
                 verdict = verdict_of(state.diagnosis(now), learner)
@@ -130,6 +128,28 @@ def with_own_outcomes(
     return Guaranteed(_within(proof.interval, mine), nothing, uplift, None if gap is None else max(gap, 0.0))
 
 
+def no_wider_than(told: Recommendation, proof: Guaranteed) -> Recommendation:
+    """With the practical intervals brought in to what is proved: where few rows bear on them, they are wider."""
+
+    def brought_in(worth: Worth | None, proved: Interval | None) -> Worth | None:
+        return worth if worth is None or proved is None else Worth(worth.value, _around(worth, proved))
+
+    gap = told.gap if told.gap is None or proof.gap is None else min(told.gap, proof.gap)
+    return told._replace(
+        interval=_around(Worth(told.value, told.interval), proof.interval),
+        nothing=brought_in(told.nothing, proof.nothing),
+        uplift=brought_in(told.uplift, proof.uplift),
+        gap=gap,
+        guaranteed=proof,
+    )
+
+
+def _around(worth: Worth, proved: Interval) -> Interval:
+    """What both intervals say, with the value inside."""
+    low, high = _within(worth.interval, proved)
+    return worth.interval if math.isnan(worth.value) else Interval(min(low, worth.value), max(high, worth.value))
+
+
 def _within(one: Interval, other: Interval) -> Interval:
     """What both say; where they contradict each other, the first: a doubt says that they do."""
     low, high = max(one.low, other.low), min(one.high, other.high)
@@ -145,6 +165,7 @@ def advice(
     seen = counts.rounds()
     if untold := never_differs(learner.graph.target, seen, learner.graph.arrays.target):
         doubts.append(untold)
+        told = told._replace(more_rounds=None)
     if learner.keeps_model and learner.rounds:
         own, others = untried(told, learner, seen, counts.rounds(history=True))
         doubts += [never_set(own)] if own else []
@@ -179,6 +200,8 @@ def untried(told: Recommendation, learner: Learner, seen: Rounds, history: Round
     own, others, graph = [], [], learner.graph
     for name in graph.controllable:
         v = graph.index(name)
+        if name in graph.irrelevant:  # nothing leads from it to the target
+            continue
         for value in learner.problem.rules.values_of(name):
             there = seen.values[:, v] == value
             alone = history.counts[(history.values[:, v] == value) & ~history.was_set[:, v]].sum()

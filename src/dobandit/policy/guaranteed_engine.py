@@ -75,10 +75,13 @@ def anytime_oracle(estimator: Any) -> OracleMaker:
         graph, count = problem.graph, problem.allowed(available).count()
         frontier = bounded_frontier(graph, np.array(problem.order, dtype=np.int64), layout_of(graph), estimator)
         if frontier is None or (listing is None and count > limits.MAX_ACTIONS):
-            what = "the graph is too wide for exact passes" if frontier is None else f"there are {count:,} of them"
+            what, way_out = f"there are {count:,} of them", "Lower the budget, or leave guarantee out"
+            if frontier is None:
+                what = "the graph is too wide, or a variable has too many causes"
+                way_out = "Leave guarantee out, or draw a graph with fewer causes of each variable"
             raise PolicyError(
                 f"guarantee=True computes an interval for every action, up to {limits.MAX_ACTIONS:,} of them, but "
-                f"{what}. Lower the budget, or leave guarantee out."
+                f"{what}. {way_out}."
             )
         listing = listing or listed(problem, available)
         joint = joint_pattern(graph, listing, estimator, frontier)
