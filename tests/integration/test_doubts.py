@@ -254,3 +254,28 @@ def test_a_lever_that_leads_nowhere_raises_no_doubt():
         seen = {"a": int(rng.random() < 0.5), "idle": int(rng.random() < 0.5), "z": 0, **do}
         experiment.record(do, {**seen, "y": int(rng.random() < (0.8 if seen["a"] else 0.3))})
     assert not any("idle" in doubt for doubt in experiment.recommend().doubts)
+
+
+def test_before_one_may_stop_every_lever_has_been_tried():
+    """What a lever brings can be concluded from rounds in which it was so by itself: an ask then tries it once."""
+    graph = dob.CausalGraph(
+        [("good", "y"), ("bad", "y")], target="y", controllable=["good", "bad"], bias=["good", "bad"]
+    )
+    experiment = dob.create_experiment("tried", graph, 1, storage=MemoryStorage(), stop_within=0.1, control=0.1, seed=2)
+    rng, tried = np.random.default_rng(4), 0
+    for _ in range(60):
+        trial = experiment.ask(size=20)
+        if trial.why.startswith("tried once"):
+            tried += 1
+            assert experiment.explain(trial).why == trial.why
+        rows = []
+        for _ in range(20):
+            row = {"good": int(rng.random() < 0.5), "bad": int(rng.random() < 0.5), **trial.do}
+            rows.append({**row, "y": int(rng.random() < 0.3 + 0.5 * row["good"] - 0.25 * row["bad"])})
+        experiment.tell(trial, rows)
+    status = experiment.status()
+    assert status.may_stop is True
+    assert status.doubts == ()
+    assert tried <= 1
+    sets = {name for told in experiment.trials() for name in told["do"]}
+    assert sets == {"good", "bad"}

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dobandit.policy.engine import Pending
 
 CONTROL = "control: nothing is set, for an honest comparison"
+UNTRIED = "tried once: no round has set this, and nobody should stop on what nobody tried"
 _UNLESS = " if recommend says so too"  # its checks take longer than an ask may
 _RACES = 3
 _MOST_AT_ONCE = 10_000
@@ -140,9 +141,12 @@ def _new(state: LogState, number: int, under_way: list[Pending], ask: Ask) -> St
     known, within = state.learner, state.definition.stop_within
     learner, context = known.learner, known.known(ask.context)
     control = known.is_control(number) if ask.control is None else ask.control
-    if control:
-        action, value, why = NOTHING, math.nan, CONTROL
-        predicted, low, high = known.predict(action, context)
+    doubted = known.doubts or learner.problem.assumed_lines
+    reached = within is not None and not doubted and is_reached(known.gap(ask.available, context), within)
+    untried = known.untried(ask.available, under_way) if reached and not control else None
+    if control or untried is not None:
+        action, why = (NOTHING, CONTROL) if untried is None else (untried, UNTRIED)
+        value, (predicted, low, high) = math.nan, known.predict(action, context)
     else:
         situation = known.situation(number, ask.available, under_way, context)
         choice = learner.engine.choose(situation)
@@ -150,8 +154,7 @@ def _new(state: LogState, number: int, under_way: list[Pending], ask: Ask) -> St
         predicted, low, high = known.predict(action, context)
         usual = reason_for(choice, predicted, learner.graph.target, learner)
         why = with_doubts(learner.engine.reason(action, situation) or usual, known.doubts)
-    doubted = known.doubts or learner.problem.assumed_lines
-    if within is not None and not doubted and is_reached(known.gap(ask.available, context), within):
+    if within is not None and reached and untried is None:
         why = f"{why}; may stop{_UNLESS}: {gap_words(within, learner.engine.delta)}"
     do: Row = [None] * len(state.columns.names)
     for i, setting in zip(action.ids, action.values, strict=True):

@@ -41,12 +41,14 @@ class ReplayedLearner(Accumulator):
         unwatched = self.learner.keeps_model and not self.learner.engine.watches_graph
         self._evidence = GraphEvidence(self.learner.problem) if unwatched else None  # else the engine counts
         self._doubts: tuple[str, ...] | None = ()  # None: to be worked out anew
+        self._was_set: set[tuple[int, float]] = set()  # levers, and what some round has set them to
 
     def copy(self) -> ReplayedLearner:
         """One that knows the same, and follows the log by itself from now on."""
         twin = copy(self)
         twin.learner = self.learner.copy()
         twin._evidence = None if self._evidence is None else self._evidence.copy()
+        twin._was_set = set(self._was_set)
         return twin
 
     def read(self, storage: Storage, experiment: int, most: int) -> Sequence[ClosedTrial]:
@@ -76,6 +78,8 @@ class ReplayedLearner(Accumulator):
                 if self._evidence is not None:
                     self._evidence.update(rounds)
             self._doubts = None
+            rows, columns = np.nonzero(rounds.was_set)
+            self._was_set.update(zip(columns.tolist(), rounds.values[rows, columns].tolist(), strict=True))
         self.position = closed[-1].position + 1
 
     @property
@@ -117,6 +121,23 @@ class ReplayedLearner(Accumulator):
         engine = self.learner.engine
         now = Situation(np.zeros(engine.draws), context, self.learner.available(available))
         return engine.gap(engine.best(now).action, now).gap
+
+    def untried(self, available: Sequence[str] | None, pending: Sequence[Pending]) -> Action | None:
+        """The first allowed action that sets one lever, with a path to the target, to what no round has set it to;
+        None where there is none, or no model is kept that could have concluded what it brings."""
+        problem, graph = self.learner.problem, self.learner.graph
+        idle, under_way = problem.idle(), [one.action for one in pending]
+        names = [] if not self.learner.keeps_model else graph.controllable if available is None else available
+        for name in names:
+            v = graph.index(name)
+            if name in graph.irrelevant or v in idle.ids:
+                continue
+            for value in problem.rules.values_of(name):
+                setting = sorted([*zip(idle.ids, idle.values, strict=True), (v, float(value))])
+                action = Action(tuple(i for i, _ in setting), tuple(to for _, to in setting))
+                if (v, float(value)) not in self._was_set and action not in under_way and problem.allows(action):
+                    return action
+        return None
 
     def predict(self, action: Action, context: Array) -> Estimate:
         """E[target] of an action under the estimate, with its interval; NaN where no model can tell."""
