@@ -36,5 +36,6 @@ MORE_FAULTS = f"() => ({{ ...({FAULTS})(), nameless: ({NAMELESS})(), hard_to_rea
 
 def decent(page, faults=MORE_FAULTS):
     """Nothing sticks out or is cut off, everything that can be used has a name, and text can be read."""
+    page.wait_for_load_state("load")  # words are there before the style sheet is
     found = {fault: where for fault, where in page.evaluate(faults).items() if where}
     assert not found, (page.url, page.viewport_size, found)
