@@ -20,7 +20,7 @@ import numpy as np
 import dobandit as dob
 from dobandit.estimation.belief import layout_of, start_belief
 from dobandit.estimation.confidence import delta_blm_lr, radius_blm_lr
-from dobandit.estimation.statistics import add_round
+from dobandit.estimation.least_squares import add_round
 from dobandit.graph.ordering import offsets
 from dobandit.oracle.actions import Allowed, order_of
 from dobandit.oracle.closed_form import closed_form

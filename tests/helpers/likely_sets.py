@@ -8,8 +8,8 @@ import numpy as np
 
 from dobandit import CausalUCB
 from dobandit.estimation.anytime import find_centre, likelihood_sets, promised_interval
+from dobandit.estimation.least_squares import pattern_row
 from dobandit.estimation.marginal_likelihood import predicted_length
-from dobandit.estimation.statistics import pattern_row
 from dobandit.model.links import identity
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.anytime_values import anytime_values, fill_intervals

@@ -35,11 +35,11 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.belief import Layout, named_parents
+from dobandit.estimation.least_squares import dot, factorise, pattern_row, solve_factored
 from dobandit.estimation.log_likelihood import descend, has_domain, node_slopes
 from dobandit.estimation.marginal_likelihood import code_length, predicted_length
 from dobandit.estimation.mixture import CURVED, STRAIGHT, Mixture
-from dobandit.estimation.mle import LARGEST
-from dobandit.estimation.statistics import dot, factorise, pattern_row, solve_factored
+from dobandit.estimation.score_equation import LARGEST
 from dobandit.model.link_kernels import CODES, IDENTITY, LinkArrays, link_value
 
 _GUARD = 0.05  # nats, shared by the guarded patterns of a node

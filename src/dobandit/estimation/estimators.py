@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, kernel
 from dobandit.estimation.belief import Belief, Layout, add_to_cell, start_belief
-from dobandit.estimation.mle import STATUS_WORDS, due, fit_node
-from dobandit.estimation.statistics import add_round, add_row, gather
+from dobandit.estimation.least_squares import add_round, add_row, gather
+from dobandit.estimation.score_equation import STATUS_WORDS, due, fit_node
 from dobandit.model.link_kernels import IDENTITY, LinkArrays
 
 _NO_ROW = 1e-11  # share of the sums below which a direction holds nothing but rounding

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.anytime import LikelihoodSets, likelihood_sets, pattern_intervals, table_interval
 from dobandit.estimation.belief import Belief, Layout, cell_of, cells_of
+from dobandit.estimation.least_squares import gather
 from dobandit.estimation.mixture import Mixture
-from dobandit.estimation.statistics import gather
 
 _CELL, _NODE = 0.02, 0.05  # by which share rows have to grow
 _PATTERNS = 64  # a promised node of so many patterns waits for one more row each time

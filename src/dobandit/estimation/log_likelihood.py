@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from dobandit.compiled import inlined, kernel
-from dobandit.estimation.statistics import dot, factorise, solve_factored
+from dobandit.estimation.least_squares import dot, factorise, solve_factored
 from dobandit.model.link_kernels import EXPONENTIAL, IDENTITY, LOGISTIC, PROBIT
 
 _FAR = -30.0  # below it Phi is taken from its asymptotic series, exact to 1e-12

@@ -21,8 +21,8 @@ import math
 from typing import Any
 
 from dobandit.compiled import inlined, kernel
+from dobandit.estimation.least_squares import dot, factorise, solve_factored
 from dobandit.estimation.log_likelihood import descend, has_domain, node_loss, pattern_loss
-from dobandit.estimation.statistics import dot, factorise, solve_factored
 from dobandit.model.link_kernels import IDENTITY, LOGISTIC
 
 _LINE, _CURVE = 4.0, 0.25  # prior precision of a weight: a standard deviation of 1/2, and of 2

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from dobandit.compiled import inlined, kernel
 from dobandit.estimation.belief import DENSE, Belief, Layout, add_to_cell, cell_of, named_parents, start_belief
 from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row, start_with_shares
-from dobandit.estimation.mle import scores
-from dobandit.estimation.statistics import dot, factorise, gather, inverse_entry, invert_factor, solve_factored
+from dobandit.estimation.least_squares import dot, factorise, gather, inverse_entry, invert_factor, solve_factored
+from dobandit.estimation.score_equation import scores
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import EXPONENTIAL, RATIONAL, LinkArrays, link_value
 

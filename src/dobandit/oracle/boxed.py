@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
 from dobandit.estimation.belief import Layout
-from dobandit.estimation.statistics import dot, factorise, solve_factored
+from dobandit.estimation.least_squares import dot, factorise, solve_factored
 from dobandit.oracle.listing import (
     Listing,
     held_at,

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
+from dobandit.estimation.belief import DENSE
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
 
 MOST_STATES = 1 << 18  # in all
-MOST_PARENTS = 12  # of a node whose probabilities are tabulated by pattern
+MOST_PARENTS = DENSE  # of a node whose probabilities are tabulated by pattern
 
 
 # Of a state of depth i's frontier: the pattern of the node at depth i, and the states of the next frontier with that

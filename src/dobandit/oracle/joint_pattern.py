@@ -87,14 +87,8 @@ def add_variances(oracle: Any, layout: Any, state: Any, depth: int, count: int) 
 @kernel
 def walk_patterns(oracle: Any, layout: Any, state: Any, bonus: float, fixed: Any) -> None:
     """The index of every action, one block after the other."""
-    values, depths, columns = oracle.listing.values, len(oracle.known), oracle.known.shape[1]
-    frontier, known, mean, target, value = (
-        oracle.frontier,
-        oracle.known,
-        oracle.tables.mean,
-        oracle.target,
-        oracle.value,
-    )
+    frontier, known, target, value = oracle.frontier, oracle.known, oracle.target, oracle.value
+    values, mean, depths, columns = oracle.listing.values, oracle.tables.mean, len(known), known.shape[1]
     if bonus <= 0.0:
         expect_actions(frontier, oracle.listing, mean, mean, fixed, known, target, value, 1, values)
         return

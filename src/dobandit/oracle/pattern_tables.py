@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
+from dobandit.estimation.least_squares import dot, pattern_row
 from dobandit.estimation.mixture import (
     BACK,
     CURVED,
@@ -29,7 +30,6 @@ from dobandit.estimation.mixture import (
     member_means,
     segments_at,
 )
-from dobandit.estimation.statistics import dot, pattern_row
 from dobandit.model.link_kernels import link_slope
 
 _LITTLE = 1e-6  # members with less weight are passed over

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.belief import Layout
+from dobandit.estimation.least_squares import factorise
 from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE, context_bits, segments_at
-from dobandit.estimation.statistics import factorise
 from dobandit.graph.ordering import offsets
 from dobandit.model.link_kernels import link_value
 from dobandit.oracle.joint_pattern import JointPattern, walk_patterns

@@ -17,8 +17,8 @@ from typing import Any
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.belief import add_to_cell
 from dobandit.estimation.estimators import LeastSquares, MaximumLikelihood, WeightedSquares
+from dobandit.estimation.least_squares import add_row, refresh
 from dobandit.estimation.mixture import CURVED, OWN_LINES, TABLE, Mixture, fit_curve, line_of, member_means
-from dobandit.estimation.statistics import add_row, refresh
 from dobandit.model.link_kernels import link_value
 from dobandit.policy.region import end_round
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation import confidence
-from dobandit.estimation.statistics import reaches_lambda
+from dobandit.estimation.least_squares import reaches_lambda
 
 BEGINS = 500.0  # rounds after which growing optimism shows
 RHO_PAPER, RHO_LEMMA, RHO_MLE = 0, 1, 2

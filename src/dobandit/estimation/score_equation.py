@@ -15,7 +15,7 @@ from typing import Any
 
 from dobandit.compiled import kernel
 from dobandit.estimation.belief import SEPARABLE, SINGULAR, SOLVED
-from dobandit.estimation.statistics import dot, factorise, solve_factored
+from dobandit.estimation.least_squares import dot, factorise, solve_factored
 from dobandit.model.link_kernels import link_slope, link_value
 
 STATUS_WORDS = ("solved", "singular", "separable")

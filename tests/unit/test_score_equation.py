@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import transcription as tr
 from dobandit import BGLMOFU, BinaryGLM, CausalGraph
 from dobandit.estimation.belief import add_to_cell, cell_of, cells_of, grown, layout_of, rows_that_fit, start_belief
-from dobandit.estimation.mle import LARGEST, STATUS_WORDS, due, fit_node
+from dobandit.estimation.score_equation import LARGEST, STATUS_WORDS, due, fit_node
 from dobandit.model.link_kernels import link_arrays, link_slope, link_value
 from dobandit.model.links import exponential, identity, logistic, probit, rational
 from helpers.worlds import ARCTAN, relaxed

@@ -11,7 +11,7 @@ from dobandit import BLMLR, CausalGraph
 from dobandit.compiled import kernel
 from dobandit.estimation.belief import layout_of, start_belief
 from dobandit.estimation.estimators import start_with_shares
-from dobandit.estimation.statistics import REFRESH, add_row, reaches_lambda, refresh
+from dobandit.estimation.least_squares import REFRESH, add_row, reaches_lambda, refresh
 from helpers.worlds import graphs, relaxed
 
 seeds = st.integers(0, 2**32 - 1)
