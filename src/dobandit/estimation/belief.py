@@ -22,6 +22,7 @@ from dobandit.compiled import inlined, kernel
 from dobandit.errors import PolicyError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
+from dobandit.model.link_kernels import LINK_FIELDS, POINT
 
 DENSE = 12  # parents of a node that has a cell for every pattern
 SOLVED, SINGULAR, SEPARABLE = 0, 1, 2
@@ -40,9 +41,22 @@ NODE = np.dtype(
         ("cells", np.int64),  # cells held
         ("room", np.int64),  # cells there is room for; 0: nothing is counted
         ("bit", np.int64),  # where the first cell's parent values stand
+        ("start", np.int64),  # the first slot
+        ("square", np.int64),  # the first pair of slots
+        *LINK_FIELDS,
+        ("promised", np.int64),  # 1 where the link is assumed, and makes the likelihood convex (`anytime`)
+        ("segments", np.int64),  # the first of the lines of its segments (`mixture`)
+        ("apart", np.int64),  # 1 where the weight of the curve takes no part in sharing (`mixture`)
+        ("radius", np.float64),  # how far optimism reaches
+        ("threshold", np.float64),  # what lambda_min has to reach before optimism begins
     ]
 )
-SLOT = np.dtype([("rhs", np.float64), ("line", np.float64), ("curve", np.float64)])  # b, M^+ b, weights of a curve
+# The parent; which bit of a segment's number it is, -1: none; b, M^+ b, weights of a curve
+SLOT = np.dtype(
+    [("parent", np.int64), ("segment", np.int64), *((name, np.float64) for name in ("rhs", "line", "curve"))]
+)
+# Of a node's member: whether it is there, how much it is believed, and where a share of that goes back to (`mixture`)
+MEMBER = np.dtype([("there", np.int64), ("weight", np.float64), ("back", np.float64)])
 PAIR = np.dtype([(name, np.float64) for name in ("gram", "inverse", "null", "covariance")])  # M, M^+, N, of a curve
 # How often a pattern was seen, how often X was 1 then; the interval that is kept for it, and the rows at which it is
 # computed again (`kept_intervals`)
@@ -70,6 +84,8 @@ class Belief(NamedTuple):
     clock: NDArray[np.int64]  # (2,) rounds taken in; 1 once an initialisation is over
     row: NDArray[np.float64]  # (D,) where `gather` leaves a node's parent values
     work: NDArray[np.float64]  # (D * (D + 3) + 5,)
+    points: NDArray[Any]  # POINT: tabulated links
+    members: NDArray[Any]  # (4 * (n + 1),) MEMBER: of node v's mixture from 4 * v on
 
 
 def layout_of(graph: CausalGraph) -> Layout:
@@ -111,6 +127,8 @@ def start_belief(layout: Layout, ridge: float, counted: NDArray[np.bool_] | None
     nodes["constant"], nodes["dense"], nodes["room"] = sizes - named, named <= DENSE, room
     nodes["cell"], nodes["cells"] = offsets(room)[:-1], np.where(named <= DENSE, room, 0)
     nodes["bit"] = offsets(room * sizes)[:-1]
+    nodes["start"], nodes["square"] = layout.ptr[:-1], layout.square[:-1]
+    slots["parent"], slots["segment"] = layout.parent, -1
     cells, bits = cells_of_room(nodes)
     for v in np.flatnonzero(counted & (named <= DENSE)):
         part = bits[nodes["bit"][v] :][: room[v] * sizes[v]].reshape(room[v], sizes[v])
@@ -118,7 +136,8 @@ def start_belief(layout: Layout, ridge: float, counted: NDArray[np.bool_] | None
         part[:, sizes[v] - named[v] :] = (np.arange(room[v])[:, None] >> np.arange(named[v])) & 1
     clock, row = np.zeros(2, dtype=np.int64), np.zeros(widest)
     work, weight = np.zeros(widest * (widest + 3) + 5), np.zeros((len(sizes), 0))
-    return Belief(nodes, slots, pairs, cells, bits, weight, clock, row, work)
+    points, members = np.zeros(0, POINT), np.zeros(0, MEMBER)
+    return Belief(nodes, slots, pairs, cells, bits, weight, clock, row, work, points, members)
 
 
 def grown(old: Belief) -> Belief:

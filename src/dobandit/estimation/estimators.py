@@ -19,7 +19,7 @@ from dobandit.compiled import by_type, kernel
 from dobandit.estimation.belief import Belief, Layout, add_to_cell, start_belief
 from dobandit.estimation.least_squares import add_round, add_row, gather
 from dobandit.estimation.score_equation import STATUS_WORDS, due, fit_node
-from dobandit.model.link_kernels import IDENTITY, LinkArrays
+from dobandit.model.link_kernels import IDENTITY, LinkArrays, write_links
 
 _NO_ROW = 1e-11  # share of the sums below which a direction holds nothing but rounding
 _FIRST_ROOM = 256  # patterns per node, for learners without a horizon; doubled when it runs out
@@ -134,7 +134,8 @@ def maximum_likelihood(layout: Layout, links: LinkArrays, horizon: int | None) -
     """The estimator and its belief before any round; room for the patterns of `horizon` rounds, where it is known."""
     estimator = MaximumLikelihood(links, links.code != IDENTITY)
     room = horizon + 1 if horizon is not None else _FIRST_ROOM
-    return estimator, start_belief(layout, 0.0, estimator.nonlinear, min(room, 1 << 20))
+    state = start_belief(layout, 0.0, estimator.nonlinear, min(room, 1 << 20))
+    return estimator, state._replace(points=write_links(state.nodes, links))
 
 
 def status_of(estimator: Estimator, state: Belief, v: int, unseen: NDArray[np.float64]) -> str:

@@ -30,12 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import inlined, kernel
-from dobandit.estimation.belief import DENSE, Belief, Layout, add_to_cell, cell_of, named_parents, start_belief
+from dobandit.estimation.belief import DENSE, MEMBER, Belief, Layout, add_to_cell, cell_of, named_parents, start_belief
 from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row, start_with_shares
 from dobandit.estimation.least_squares import dot, factorise, gather, inverse_entry, invert_factor, solve_factored
 from dobandit.estimation.score_equation import scores
 from dobandit.graph.ordering import offsets
-from dobandit.model.link_kernels import EXPONENTIAL, RATIONAL, LinkArrays, link_value
+from dobandit.model.link_kernels import CODES, EXPONENTIAL, IDENTITY, RATIONAL, LinkArrays, link_value, write_links
 
 
 class Segments(NamedTuple):
@@ -148,7 +148,24 @@ def mixture(
     back[apart, CURVED] = 0.0
     back[apart] /= back[apart].sum(axis=1, keepdims=True)
     estimator = Mixture(WeightedSquares(ridge, floor, shares), links, has, back, apart, segments)
-    return estimator, state._replace(weight=start.copy())
+    points = write_links(state.nodes, links)
+    nodes_with = state.nodes[:nodes]
+    nodes_with["link"][~has[:, CURVED]], nodes_with["parameter"][~has[:, CURVED]] = IDENTITY, 0.0
+    nodes_with["promised"] = promised_nodes(layout, has, nodes_with["link"])
+    nodes_with["segments"], nodes_with["apart"] = segments.first, apart
+    state.slots["segment"][: len(segments.bit)] = segments.bit
+    members = np.zeros(has.size, MEMBER)
+    members["there"], members["weight"], members["back"] = has.ravel(), start.ravel(), back.ravel()
+    return estimator, state._replace(weight=start.copy(), points=points, members=members)
+
+
+def promised_nodes(layout: Layout, has: NDArray[np.bool_], code: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(n + 1,) the nodes with one member, a line or a curve whose likelihood is convex, and fewer weights than patterns;
+    any other is a table to intervals with a proof."""
+    alone = has.sum(axis=1) == 1
+    convex = np.isin(code, [CODES[name] for name in ("identity", "logistic", "probit", "exponential")])
+    fewer = np.diff(layout.ptr) < np.exp2(named_parents(layout))
+    return alone & (has[:, STRAIGHT] | has[:, CURVED]) & convex & fewer
 
 
 _FORMS = ("a straight line", "a curve", "a table by pattern", "a straight line in each segment")

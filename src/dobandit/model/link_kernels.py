@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit import kernels
 from dobandit.compiled import kernel
 from dobandit.model.links import BUILDERS, Link
 
@@ -24,6 +25,33 @@ IDENTITY, LOGISTIC, PROBIT, EXPONENTIAL, RATIONAL = (
 TABLE = -1  # no link: the node's probabilities stand in a table, see NodeArrays
 _PIECES = 1 << 16
 _STRAY = 30.0  # how far an estimate may stray: the length of the largest weight vector that is tried
+
+
+# What a record of a node needs for its link: code >= 100 is a user's own, tabulated from `point` on over x = low,
+# low + step, ...
+LINK_FIELDS = [
+    ("link", np.int64),
+    ("parameter", np.float64),
+    ("point", np.int64),
+    ("low", np.float64),
+    ("step", np.float64),
+]
+POINT = np.dtype([("value", np.float64), ("slope", np.float64)])  # of a tabulated link
+
+
+def write_links(nodes: NDArray[Any], links: LinkArrays) -> NDArray[Any]:
+    """Write the links of a model or a problem into the records of its nodes; returns the points of tabulated ones."""
+    own = np.maximum(links.code - 100, 0)
+    n = len(links.code)
+    nodes["link"][:n], nodes["parameter"][:n] = links.code, links.parameter
+    if len(links.low):
+        tabulated = links.code >= 100
+        nodes["point"][:n] = np.where(tabulated, own * (_PIECES + 1), 0)
+        nodes["low"][:n] = np.where(tabulated, links.low[own], 0.0)
+        nodes["step"][:n] = np.where(tabulated, links.step[own], 0.0)
+    points = np.zeros(links.values.size, POINT)
+    points["value"], points["slope"] = links.values.ravel(), links.slopes.ravel()
+    return points
 
 
 class LinkArrays(NamedTuple):
@@ -131,6 +159,65 @@ def hermite(links: Any, table: int, x: float, slope: bool) -> float:
     s = (x - low) / h - i
     f0, f1 = links.values[table, i], links.values[table, i + 1]
     g0, g1 = links.slopes[table, i] * h, links.slopes[table, i + 1] * h
+    if slope:
+        rise = 6.0 * s * (1.0 - s) * (f1 - f0)
+        return (rise + (1.0 - s) * (1.0 - 3.0 * s) * g0 + s * (3.0 * s - 2.0) * g1) / h
+    return (
+        (1.0 + 2.0 * s) * (1.0 - s) ** 2 * f0
+        + s * (1.0 - s) ** 2 * g0
+        + s * s * (3.0 - 2.0 * s) * f1
+        + s * s * (s - 1.0) * g1
+    )
+
+
+@kernels.kernel
+def value_at(node: Any, points: Any, x: float) -> float:
+    """f(x), f the link of a node's record."""
+    code, a = node["link"], node["parameter"]
+    if code == IDENTITY:
+        return x
+    if code == LOGISTIC:
+        z = math.exp(-abs(x - a))
+        return 1.0 / (1.0 + z) if x >= a else z / (1.0 + z)
+    if code == PROBIT:
+        return 0.5 * math.erfc((a - x) / math.sqrt(2.0))
+    if code == EXPONENTIAL:
+        return -math.expm1(-x) if x >= 0.0 else x
+    if code == RATIONAL:
+        return a * x / (a * x + 1.0) if x >= 0.0 else a * x
+    return tabulated(node, points, x, False)
+
+
+@kernels.kernel
+def slope_at(node: Any, points: Any, x: float) -> float:
+    """f'(x)."""
+    code, a = node["link"], node["parameter"]
+    if code == IDENTITY:
+        return 1.0
+    if code == LOGISTIC:
+        z = math.exp(-abs(x - a))
+        return z / (1.0 + z) ** 2
+    if code == PROBIT:
+        return math.exp(-0.5 * (x - a) * (x - a)) / math.sqrt(2.0 * math.pi)
+    if code == EXPONENTIAL:
+        return math.exp(-x) if x >= 0.0 else 1.0
+    if code == RATIONAL:
+        return a / (a * x + 1.0) ** 2 if x >= 0.0 else a
+    return tabulated(node, points, x, True)
+
+
+@kernels.kernel
+def tabulated(node: Any, points: Any, x: float, slope: bool) -> float:
+    """The tabulated f (or f') at x; a straight line along the end's tangent outside the table."""
+    low, h, first = node["low"], node["step"], node["point"]
+    if x <= low or x >= low + h * _PIECES:
+        end = 0 if x <= low else _PIECES
+        g = points[first + end]["slope"]
+        return g if slope else points[first + end]["value"] + g * (x - (low + h * end))
+    i = min(int((x - low) / h), _PIECES - 1)
+    s = (x - low) / h - i
+    f0, f1 = points[first + i]["value"], points[first + i + 1]["value"]
+    g0, g1 = points[first + i]["slope"] * h, points[first + i + 1]["slope"] * h
     if slope:
         rise = 6.0 * s * (1.0 - s) * (f1 - f0)
         return (rise + (1.0 - s) * (1.0 - 3.0 * s) * g0 + s * (3.0 * s - 2.0) * g1) / h
