@@ -20,7 +20,11 @@ from dobandit import compile_mode
 from dobandit.compiled import _drop_stale_cache
 
 F = TypeVar("F", bound=Callable[..., Any])
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}  # division follows NumPy: no checks for zero
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "forceinline": False,
+}  # division follows NumPy: no checks for zero
 
 
 def record(**fields: Any) -> np.dtype[Any]:
@@ -30,14 +34,25 @@ def record(**fields: Any) -> np.dtype[Any]:
 
 def kernel(function: F) -> F:
     """The compiled form of `function`; with NUMBA_DISABLE_JIT=1 the function itself."""
-    return function if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" else cast(F, Kernel(function))
+    return _kernel(function, OPTIONS)
+
+
+def inlined(function: F) -> F:
+    """A kernel that is written out where another one calls it. Numba counts references to every array that is handed
+    from kernel to kernel, which takes longer than a few additions do; and Python never calls these."""
+    return _kernel(function, {**OPTIONS, "forceinline": True})
+
+
+def _kernel(function: F, options: dict[str, Any]) -> F:
+    return function if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" else cast(F, Kernel(function, options))
 
 
 class Kernel:
     """A function that is compiled when it is first called."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.py_func: Any = function
+        self.options = options
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -55,9 +70,9 @@ class Kernel:
         twin = FunctionType(code, module, self.py_func.__name__, self.py_func.__defaults__)
         twin.__qualname__ = self.py_func.__qualname__
         try:
-            return njit(cache=True, **OPTIONS)(twin)
+            return njit(cache=True, **self.options)(twin)
         except RuntimeError:  # no folder where compiled kernels could be kept: compile anew in every process
-            return njit(**OPTIONS)(twin)
+            return njit(**self.options)(twin)
 
     @property
     def _numba_type_(self) -> Any:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dobandit.compiled import kernel
 from dobandit.estimation.belief import SEPARABLE, SINGULAR, SOLVED
 from dobandit.estimation.least_squares import dot, factorise, solve_factored
-from dobandit.model.link_kernels import link_slope, link_value
+from dobandit.kernels import inlined, kernel
+from dobandit.model.link_kernels import slope_at, value_at
 
 STATUS_WORDS = ("solved", "singular", "separable")
 LARGEST = 30.0
@@ -26,42 +26,51 @@ _ITERATIONS = 50
 _CHEAP = 1024
 
 
-@kernel
-def due(state: Any, v: int) -> bool:
-    """Whether v should be fitted again: always while that is cheap, else once for each _CHEAP-th part of its patterns
-    in new rows, so that the cost of a row stays bounded."""
-    return state.nodes["since"][v] * _CHEAP >= state.nodes["cells"][v] and state.nodes["since"][v] > 0
+@inlined
+def due(node: Any) -> bool:
+    """Whether a node should be fitted again: always while that is cheap, else once for each _CHEAP-th part of its
+    patterns in new rows, so that the cost of a row stays bounded."""
+    return node["since"] * _CHEAP >= node["cells"] and node["since"] > 0
+
+
+@inlined
+def along(bits: Any, base: int, weights: Any, d: int) -> float:
+    """A pattern's V . weights."""
+    total = 0.0
+    for j in range(d):
+        total += bits[base + j] * weights[j]
+    return total
 
 
 @kernel
 def scores(
-    layout: Any, links: Any, state: Any, v: int, theta: Any, likely: bool, ridge: float, grad: Any, hess: Any
+    node: Any, cells: Any, bits: Any, points: Any, theta: Any, likely: bool, ridge: float, grad: Any, hess: Any
 ) -> None:
     """grad = sum_p (s_p - c_p f) w V_p - ridge theta, hess = sum_p c_p f' w V_p V_p^T + ridge I (lower triangle), f and
     f' at V_p . theta. w = 1: the paper's equation; likely: w = f' / (f (1 - f)), that of maximum likelihood."""
-    d = layout.ptr[v + 1] - layout.ptr[v]
+    d = node["width"]
     for i in range(d):
         grad[i] = -ridge * theta[i]
         for j in range(i + 1):
             hess[i * d + j] = ridge if i == j else 0.0
-    for k in range(state.nodes["cells"][v]):
-        base, cell = state.nodes["bit"][v] + k * d, state.nodes["cell"][v] + k
-        if state.cells["seen"][cell] == 0.0:
+    for k in range(node["cells"]):
+        base, cell = node["bit"] + k * d, cells[node["cell"] + k]
+        if cell["seen"] == 0.0:
             continue
-        x = dot(state.bits, base, theta, 0, d)
-        p, slope = link_value(links, v, x), link_slope(links, v, x)
+        x = along(bits, base, theta, d)
+        p, slope = value_at(node, points, x), slope_at(node, points, x)
         p = min(max(p, 1e-6), 1.0 - 1e-6) if likely else p
-        rest, curve = state.cells["total"][cell] - state.cells["seen"][cell] * p, state.cells["seen"][cell] * slope
+        rest, curve = cell["total"] - cell["seen"] * p, cell["seen"] * slope
         if likely:
             rest, curve = rest * slope / (p * (1.0 - p)), curve * slope / (p * (1.0 - p))
         for i in range(d):
-            if state.bits[base + i] != 0.0:
-                grad[i] += rest * state.bits[base + i]
+            if bits[base + i] != 0.0:
+                grad[i] += rest * bits[base + i]
                 for j in range(i + 1):
-                    hess[i * d + j] += curve * state.bits[base + i] * state.bits[base + j]
+                    hess[i * d + j] += curve * bits[base + i] * bits[base + j]
 
 
-@kernel
+@inlined
 def newton_step(hess: Any, d: int, grad: Any, step: Any) -> bool:
     """step = hess^-1 grad; False if hess, which is factorised in place, is singular.
 
@@ -83,22 +92,20 @@ def newton_step(hess: Any, d: int, grad: Any, step: Any) -> bool:
 
 
 @kernel
-def fit_node(layout: Any, links: Any, state: Any, v: int) -> None:
-    """Solve v's score equation from its last estimate; leaves theta and a status."""
-    start, d = layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v]
-    theta = state.slots["curve"][start : start + d]
-    grad, step = state.work[0:d], state.work[d : 2 * d]
-    trial, hess = state.work[2 * d : 3 * d], state.work[3 * d : 3 * d + d * d]
-    state.nodes["since"][v] = 0
+def fit_node(node: Any, slots: Any, cells: Any, bits: Any, points: Any, work: Any) -> None:
+    """Solve a node's score equation from its last estimate; leaves theta and a status."""
+    start, d = node["start"], node["width"]
+    grad, step = work[0:d], work[d : 2 * d]
+    theta, trial, hess = work[2 * d : 3 * d], work[3 * d : 4 * d], work[4 * d : 4 * d + d * d]
+    node["since"] = 0
     rows = 0.0
-    for k in range(state.nodes["cells"][v]):
-        rows += state.cells["seen"][state.nodes["cell"][v] + k]
+    for k in range(node["cells"]):
+        rows += cells[node["cell"] + k]["seen"]
     tolerance = 1e-13 * max(rows, 1.0)
-    if state.nodes["status"][v] == SEPARABLE:  # new data may have mixed the classes: start from the middle again
-        for j in range(d):
-            theta[j] = 0.0
+    for j in range(d):  # where data were separable new ones may have mixed the classes: start from the middle again
+        theta[j] = 0.0 if node["status"] == SEPARABLE else slots[start + j]["curve"]
     regular = True
-    scores(layout, links, state, v, theta, False, 0.0, grad, hess)
+    scores(node, cells, bits, points, theta, False, 0.0, grad, hess)
     for turn in range(_ITERATIONS):
         worst = 0.0
         for j in range(d):
@@ -110,53 +117,54 @@ def fit_node(layout: Any, links: Any, state: Any, v: int) -> None:
         slope = dot(grad, 0, step, 0, d)
         if not slope > 0.0:
             break
-        if not damped(layout, links, state, v, theta, step, slope, trial, grad, hess):
+        if not damped(node, cells, bits, points, theta, step, slope, trial, grad, hess):
             break
-    state.nodes["status"][v] = SOLVED if regular else SINGULAR
+    for j in range(d):
+        slots[start + j]["curve"] = theta[j]
+    node["status"] = SOLVED if regular else SINGULAR
     length = dot(theta, 0, theta, 0, d)
-    if not math.sqrt(length) <= LARGEST * (1.0 - 1e-9) or runs_away(links, state, v, d, theta, 100.0 * tolerance):
-        state.nodes["status"][v] = SEPARABLE
+    far = not math.sqrt(length) <= LARGEST * (1.0 - 1e-9)
+    if far or runs_away(node, cells, bits, points, theta, 100.0 * tolerance):
+        node["status"] = SEPARABLE
 
 
-@kernel
-def runs_away(links: Any, state: Any, v: int, d: int, theta: Any, least: float) -> bool:
+@inlined
+def runs_away(node: Any, cells: Any, bits: Any, points: Any, theta: Any, least: float) -> bool:
     """Whether the score vanished because f went flat at a pattern that showed one value of X only."""
-    for k in range(state.nodes["cells"][v]):
-        at, base = state.nodes["cell"][v] + k, state.nodes["bit"][v] + k * d
-        alike = state.cells["total"][at] == 0.0 or state.cells["total"][at] == state.cells["seen"][at]
-        if alike and state.cells["seen"][at] > 0.0:
-            x = dot(state.bits, base, theta, 0, d)
-            if state.cells["seen"][at] * link_slope(links, v, x) <= least:
+    d = node["width"]
+    for k in range(node["cells"]):
+        cell = cells[node["cell"] + k]
+        alike = cell["total"] == 0.0 or cell["total"] == cell["seen"]
+        if alike and cell["seen"] > 0.0:
+            x = along(bits, node["bit"] + k * d, theta, d)
+            if cell["seen"] * slope_at(node, points, x) <= least:
                 return True
     return False
 
 
-@kernel
-def longest_share(state: Any, v: int, d: int, step: Any) -> float:
+@inlined
+def longest_share(node: Any, cells: Any, bits: Any, step: Any) -> float:
     """The share of `step`, at most 1, that moves no pattern's V . theta by more than LEAP: beyond, f may be flat."""
-    total = 0.0
+    d, total = node["width"], 0.0
     for j in range(d):
         total += abs(step[j])
     if total <= LEAP:
         return 1.0
     longest = LEAP
-    for k in range(state.nodes["cells"][v]):
-        if state.cells["seen"][state.nodes["cell"][v] + k] == 0.0:
-            continue
-        x = dot(state.bits, state.nodes["bit"][v] + k * d, step, 0, d)
-        longest = max(longest, abs(x))
+    for k in range(node["cells"]):
+        if cells[node["cell"] + k]["seen"] != 0.0:
+            longest = max(longest, abs(along(bits, node["bit"] + k * d, step, d)))
     return LEAP / longest
 
 
 @kernel
 def damped(
-    layout: Any, links: Any, state: Any, v: int, theta: Any, step: Any, slope: float, trial: Any, grad: Any,
+    node: Any, cells: Any, bits: Any, points: Any, theta: Any, step: Any, slope: float, trial: Any, grad: Any,
     hess: Any,
 ) -> bool:  # fmt: skip
     """Move theta along `step`, halving while it overshoots and stopping at |theta| = LARGEST; False when stuck. Leaves
     `scores` of where it ends."""
-    d = layout.ptr[v + 1] - layout.ptr[v]
-    share = longest_share(state, v, d, step)
+    d, share = node["width"], longest_share(node, cells, bits, step)
     for _ in range(40):
         length = 0.0
         for j in range(d):
@@ -166,7 +174,7 @@ def damped(
         if length > LARGEST:
             for j in range(d):
                 trial[j] *= LARGEST / length
-        scores(layout, links, state, v, trial, False, 0.0, grad, hess)
+        scores(node, cells, bits, points, trial, False, 0.0, grad, hess)
         ahead = dot(grad, 0, step, 0, d)
         # A step cut at the ball says nothing about the data unless the score still points outwards there.
         if ahead >= (0.0 if length > LARGEST else -0.5 * slope):

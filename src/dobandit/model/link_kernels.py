@@ -22,6 +22,7 @@ CODES = {name: code for code, name in enumerate(BUILDERS)}
 IDENTITY, LOGISTIC, PROBIT, EXPONENTIAL, RATIONAL = (
     CODES[name] for name in ("identity", "logistic", "probit", "exponential", "rational")
 )
+OWN = 100  # codes from here on are of a user's own links
 TABLE = -1  # no link: the node's probabilities stand in a table, see NodeArrays
 _PIECES = 1 << 16
 _STRAY = 30.0  # how far an estimate may stray: the length of the largest weight vector that is tried
@@ -36,7 +37,7 @@ LINK_FIELDS = [
     ("low", np.float64),
     ("step", np.float64),
 ]
-POINT = np.dtype([("value", np.float64), ("slope", np.float64)])  # of a tabulated link
+POINT = np.dtype([("value", np.float64), ("slope", np.float64)], align=True)  # of a tabulated link
 
 
 def write_links(nodes: NDArray[Any], links: LinkArrays) -> NDArray[Any]:
@@ -170,10 +171,25 @@ def hermite(links: Any, table: int, x: float, slope: bool) -> float:
     )
 
 
-@kernels.kernel
+@kernels.inlined
 def value_at(node: Any, points: Any, x: float) -> float:
     """f(x), f the link of a node's record."""
-    code, a = node["link"], node["parameter"]
+    if node["link"] < OWN:
+        return value_of(node["link"], node["parameter"], x)
+    return tabulated(node, points, x, False)
+
+
+@kernels.inlined
+def slope_at(node: Any, points: Any, x: float) -> float:
+    """f'(x)."""
+    if node["link"] < OWN:
+        return slope_of(node["link"], node["parameter"], x)
+    return tabulated(node, points, x, True)
+
+
+@kernels.kernel
+def value_of(code: int, a: float, x: float) -> float:
+    """f(x) of a built-in link with the parameter a."""
     if code == IDENTITY:
         return x
     if code == LOGISTIC:
@@ -183,15 +199,12 @@ def value_at(node: Any, points: Any, x: float) -> float:
         return 0.5 * math.erfc((a - x) / math.sqrt(2.0))
     if code == EXPONENTIAL:
         return -math.expm1(-x) if x >= 0.0 else x
-    if code == RATIONAL:
-        return a * x / (a * x + 1.0) if x >= 0.0 else a * x
-    return tabulated(node, points, x, False)
+    return a * x / (a * x + 1.0) if x >= 0.0 else a * x
 
 
 @kernels.kernel
-def slope_at(node: Any, points: Any, x: float) -> float:
-    """f'(x)."""
-    code, a = node["link"], node["parameter"]
+def slope_of(code: int, a: float, x: float) -> float:
+    """f'(x) of a built-in link with the parameter a."""
     if code == IDENTITY:
         return 1.0
     if code == LOGISTIC:
@@ -201,9 +214,7 @@ def slope_at(node: Any, points: Any, x: float) -> float:
         return math.exp(-0.5 * (x - a) * (x - a)) / math.sqrt(2.0 * math.pi)
     if code == EXPONENTIAL:
         return math.exp(-x) if x >= 0.0 else 1.0
-    if code == RATIONAL:
-        return a / (a * x + 1.0) ** 2 if x >= 0.0 else a
-    return tabulated(node, points, x, True)
+    return a / (a * x + 1.0) ** 2 if x >= 0.0 else a
 
 
 @kernels.kernel

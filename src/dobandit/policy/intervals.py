@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
+from dobandit.kernels import kernel
 from dobandit.model import elimination
 from dobandit.policy.beliefs import Beliefs
 from dobandit.policy.problem import Problem
@@ -70,28 +70,17 @@ class _Region:
 
 
 def _linear(beliefs: Beliefs, problem: Problem, fixed: Array, rho: Array) -> tuple[float, float, float]:
-    layout, inverse, out = beliefs.layout, beliefs.pairs["inverse"], np.zeros(3)
-    order = np.array(problem.order, dtype=np.int64)
-    structure = layout.ptr, layout.parent, layout.square, order
+    state, order = beliefs.state, np.array(problem.order, dtype=np.int64)
     unseen = beliefs.unseen(v for v in problem.order if math.isnan(fixed[v]))
-    _linear_passes(*structure, beliefs.theta, inverse, unseen, fixed, rho, np.ones(len(fixed)), out)
+    theta, null, out = np.ascontiguousarray(beliefs.theta), np.ascontiguousarray(unseen), np.zeros(3)
+    linear_passes(state.nodes, state.slots, state.pairs, order, theta, null, fixed, rho, np.ones(len(fixed)), out)
     low, value, high = out.tolist()
     return low, value, high
 
 
 @kernel
-def _linear_passes(
-    ptr: Any,
-    parent: Any,
-    square: Any,
-    order: Any,
-    theta: Any,
-    inverse: Any,
-    null: Any,
-    fixed: Any,
-    rho: Any,
-    e: Any,
-    out: Any,
+def linear_passes(
+    nodes: Any, slots: Any, pairs: Any, order: Any, theta: Any, null: Any, fixed: Any, rho: Any, e: Any, out: Any
 ) -> None:
     """out = E[target] with every node, given its parents' means e, at the lowest, the estimate and the highest."""
     for way in range(3):
@@ -100,16 +89,15 @@ def _linear_passes(
             if not math.isnan(fixed[v]):
                 e[v] = fixed[v]
                 continue
-            start, at = ptr[v], square[v]
-            d = ptr[v + 1] - start
+            start, at, d = nodes[v]["start"], nodes[v]["square"], nodes[v]["width"]
             mean = width = unseen = 0.0
             for i in range(d):
-                x = e[parent[start + i]]
+                x = e[slots[start + i]["parent"]]
                 mean += x * theta[start + i]
                 if way != 1:
                     for j in range(d):
-                        y = e[parent[start + j]]
-                        width += x * inverse[at + i * d + j] * y
+                        y = e[slots[start + j]["parent"]]
+                        width += x * pairs[at + i * d + j]["inverse"] * y
                         unseen += x * null[at + i * d + j] * y
             if unseen > 1e-9:
                 mean = way / 2.0
