@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dobandit import kernels
 from dobandit.compiled import kernel
+from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.links import BUILDERS, Link
 
 CODES = {name: code for code, name in enumerate(BUILDERS)}
@@ -65,16 +66,44 @@ class LinkArrays(NamedTuple):
     step: NDArray[np.float64]
 
 
+# A node of a model: its parents' slots, its link, its noise, 1 where it is a number between 0 and 1; and, while rounds
+# are drawn, its value, and 1 where it is set
+MODEL_NODE = np.dtype(
+    [
+        ("start", np.int64),
+        ("width", np.int64),
+        *LINK_FIELDS,
+        ("noise", np.float64),
+        ("continuous", np.int64),
+        ("value", np.float64),
+        ("is_set", np.int64),
+    ]
+)
+MODEL_SLOT = np.dtype([("parent", np.int64), ("weight", np.float64)])
+
+
 class NodeArrays(NamedTuple):
     """The nodes of a model for compiled loops.
 
-    Where a node's link code is TABLE, its parents' weights are 1, 2, 4, ... (the constant's is 0), so that its weighted
-    sum is the number of the parents' pattern, and its parameter says where its probabilities begin in `tables`.
+    Where a node's link is TABLE, its parents' weights are 1, 2, 4, ... (the constant's is 0), so that its weighted sum
+    is the number of the parents' pattern, and P(node = 1) given that is the value of the point so many behind `point`.
     """
 
-    theta: NDArray[np.float64]  # one per slot of graph.arrays.parent
-    links: LinkArrays
-    tables: NDArray[np.float64]  # flat: P(node = 1) by pattern, bit j: the j-th parent without the constant
+    nodes: NDArray[Any]  # (n + 1,) MODEL_NODE
+    slots: NDArray[Any]  # MODEL_SLOT, as graph.arrays.parent
+    points: NDArray[Any]  # POINT
+
+
+def node_arrays(graph: CausalGraph, weights: NDArray[np.float64], links: LinkArrays) -> NodeArrays:
+    """The nodes of a model with these weights, one per slot of graph.arrays.parent, and links."""
+    ptr, nodes, slots = (
+        graph.arrays.parent_ptr,
+        np.zeros(len(graph) + 1, MODEL_NODE),
+        np.zeros(len(weights), MODEL_SLOT),
+    )
+    nodes["start"], nodes["width"], nodes["value"] = ptr[:-1], np.diff(ptr), 1.0
+    slots["parent"], slots["weight"] = graph.arrays.parent, weights
+    return NodeArrays(nodes, slots, write_links(nodes, links))
 
 
 def link_arrays(links: Sequence[Link], highest: Sequence[float]) -> LinkArrays:
@@ -170,7 +199,7 @@ def hermite(links: Any, table: int, x: float, slope: bool) -> float:
     )
 
 
-@kernels.kernel
+@kernels.inlined
 def value_at(node: Any, points: Any, x: float) -> float:
     """f(x), f the link of a node's record."""
     code, a = node["link"], node["parameter"]

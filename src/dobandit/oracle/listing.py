@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import by_type, inlined, kernel
+from dobandit import kernels
+from dobandit.compiled import by_type, inlined
 from dobandit.oracle.actions import Action, Actions
 
 # Values this close (relative, at least absolute) are ties: rounding must not choose for us.
@@ -114,7 +115,7 @@ def propose(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: A
 def pick_best(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
     """Look at every action."""
     score(oracle, layout, state, rho, fixed)
-    return pick(oracle.listing.values, draws[0], oracle.listing.rank) if len(draws) > 0 else IDLE
+    return pick_ranked(oracle.listing.values, draws[0], oracle.listing.rank) if len(draws) > 0 else IDLE
 
 
 @inlined
@@ -143,7 +144,7 @@ def hold(listing: Any, i: int, first: int, fixed: Any, known: Any) -> None:
         known[depth], at = held_at(listing, i, depth, at, fixed)
 
 
-@inlined
+@kernels.inlined
 def floor_of(values: Any) -> float:
     """What a value must reach to tie with the largest; infinite values tie too."""
     a = b = c = d = values[0]  # four largest of every fourth: one alone would be waited for at each step
@@ -157,21 +158,35 @@ def floor_of(values: Any) -> float:
     return best - TIE * max(1.0, abs(best)) if best < math.inf else best
 
 
-@kernel
-def pick(values: Any, uniform: float, rank: Any = None) -> int:
-    """The index of the largest value; ties are broken by the given uniform number, where there are ranks among those of
-    the largest."""
+@kernels.inlined
+def pick(values: Any, uniform: float) -> int:
+    """The index of the largest value; ties are broken by the given uniform number."""
+    floor, ties = floor_of(values), 0
+    for i in range(len(values)):
+        if values[i] >= floor:
+            ties += 1
+    wanted = min(int(uniform * ties), ties - 1)
+    for i in range(len(values)):
+        if values[i] >= floor:
+            if wanted == 0:
+                return i
+            wanted -= 1
+    return 0
+
+
+@kernels.inlined
+def pick_ranked(values: Any, uniform: float, rank: Any) -> int:
+    """The same among those of the largest values that have the largest rank."""
     floor, highest, ties = floor_of(values), 0, 0
     for i in range(len(values)):
         if values[i] >= floor:
-            here = 0 if rank is None else rank[i]
-            if here > highest:
-                highest, ties = here, 0
-            if here == highest:
+            if rank[i] > highest:
+                highest, ties = rank[i], 0
+            if rank[i] == highest:
                 ties += 1
     wanted = min(int(uniform * ties), ties - 1)
     for i in range(len(values)):
-        if values[i] >= floor and (rank is None or rank[i] == highest):
+        if values[i] >= floor and rank[i] == highest:
             if wanted == 0:
                 return i
             wanted -= 1

@@ -82,8 +82,7 @@ class ModelEngine(Engine):
             layout_of(problem.graph),
             np.zeros(nodes) if thresholds is None else thresholds,
             np.zeros(nodes),
-            idle.ids[0],
-            idle.values[0],
+            *idle,
         )
         self._plans: dict[tuple[int, ...], ModelPlan] = {}
         self._expected: tuple[int, tuple[Pending, ...], Belief | None] = (0, (), None)

@@ -17,7 +17,7 @@ from dobandit.estimation.kept_intervals import Unwatched, watch_round
 from dobandit.oracle.listing import IDLE, propose
 from dobandit.oracle.local_search import LocalSearch
 from dobandit.policy.own_outcomes import note_play
-from dobandit.policy.recording import record, write_codes
+from dobandit.policy.recording import record_round, write_codes
 from dobandit.policy.region import end_round, initialising, set_radii
 from dobandit.policy.world import act, linear_value, see_context
 
@@ -33,7 +33,7 @@ class ModelPlan(NamedTuple):
     layout: Layout
     thresholds: NDArray[np.float64]  # (n + 1,) what lambda_min has to reach before optimism begins
     rho: NDArray[np.float64]  # (n + 1,) scratch
-    idle_ids: NDArray[np.int32]  # what is set while initialising: what is required
+    idle_ids: NDArray[np.int32]  # (1, size) what is set while initialising: what is required
     idle_to: NDArray[np.float64]
     watch: Any = Unwatched()  # which intervals are kept up to date
 
@@ -82,18 +82,23 @@ def run_rounds(
     plan: Any, state: Any, own: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any, codes: Any
 ) -> None:
     """See the context, propose, act, record, learn; into `codes`, where it has rows, goes what was seen."""
+    nodes, slots, points, seen, context = world.nodes, world.slots, world.points, world.seen, world.context
+    known, values, was_set = world.known, world.values, world.was_set
     listing, listed, target = plan.oracle.listing, tape.expected.shape[1] > 0, plan.layout.target
     for t in range(len(world_draws)):
-        pattern = see_context(world, world_draws[t]) if len(world.context) > 0 else 0
-        index = propose_action(plan, state, world.known, policy_draws[t], state.clock[0], True)
-        ids, to = (listing.ids[index], listing.to[index]) if index >= 0 else (plan.idle_ids, plan.idle_to)
-        act(world, ids, to, world_draws[t])
-        expected = tape.expected[pattern, index] if listed else linear_value(world, ids, to)
-        record(tape, pattern, index, expected, world.values[target])
-        note_play(own, pattern, index, world.values[target])
-        learn_rounds(
-            plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds, state,
-            world.row, world.row_set, world.once,
-        )  # fmt: skip
+        pattern = see_context(nodes, slots, points, context, known, world_draws, t)
+        index = propose_action(plan, state, known, policy_draws[t], state.clock[0], True)
+        ids, to, row = (listing.ids, listing.to, index) if index >= 0 else (plan.idle_ids, plan.idle_to, 0)
+        act(nodes, slots, points, seen, ids, to, row, world_draws, t, values, was_set)
+        reward = values[target]
+        expected = (
+            tape.expected[pattern, index] if listed else linear_value(nodes, slots, seen, context, ids, to, row, target)
+        )
+        record_round(tape.best, tape.plays, tape.curve, tape.totals, pattern, index, expected, reward)
+        if len(own.rounds) > 0:
+            note_play(own.sets, own.plays, own.total, own.rounds, pattern, index, reward)
+        learn(plan.estimator, plan.layout, state, values, was_set)
+        watch_round(plan.watch, plan.layout, state, values, was_set)
+        end_round(plan.index.initial, plan.layout, plan.thresholds, state, state.clock)
         if len(codes) > 0:
-            write_codes(codes, t, world.values, world.was_set)
+            write_codes(codes, t, values, was_set)
