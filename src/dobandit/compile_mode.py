@@ -39,16 +39,22 @@ _lock = threading.Lock()
 _compilations: list[str] = []
 _spent = [0.0]  # seconds of plain Python in this process
 _announced: set[str] = set()
+_loaded: set[str] = set()  # kernels that have run compiled in this process
+# One thread compiles at a time. It is held across a fork, so that the child does not inherit it locked.
+_compiler_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_compiler_lock.acquire, after_in_parent=_compiler_lock.release, after_in_child=_compiler_lock.release
+    )
 
 
 class AnyKernel(Protocol):
     """A kernel with both of its forms."""
 
-    @property
-    def py_func(self) -> Callable[..., Any]: ...
+    name: str
+    py_func: Callable[..., Any]
 
-    @property
-    def for_python(self) -> Callable[..., Any]: ...
+    def run_compiled(self, *arguments: Any) -> Any: ...
 
 
 # -- the choice ------------------------------------------------------------------------------------------------------
@@ -82,19 +88,21 @@ def compiling_ahead() -> Iterator[None]:
 def call(kernel: AnyKernel, arguments: tuple[Any, ...]) -> Any:
     """Call a kernel in the form that suits the work at hand. Kernels that a plain one calls are plain, too."""
     mode = _mode.get()
-    if mode is COMPILED:
-        return kernel.for_python(*arguments)
     if mode is PLAIN:
         return kernel.py_func(*arguments)
-    key, known = _key_of(kernel, arguments), _known()
-    if key in known:
-        return kernel.for_python(*arguments)
-    if mode is EITHER:
+    key = _key_of(kernel, arguments)
+    if key in _loaded:
+        return kernel.run_compiled(*arguments)
+    if mode is EITHER and key not in _known():
         done, result = _plain(kernel, arguments)
         if done:
             return result
-    result = kernel.for_python(*arguments)
-    _remember(key)
+    with _compiler_lock:
+        if key not in _known():
+            about_to_compile(kernel.name)
+        result = kernel.run_compiled(*arguments)
+        _remember(key)
+        _loaded.add(key)
     return result
 
 
@@ -203,9 +211,9 @@ def _file() -> Path:
     """Beside the compiled code: where Numba is told to keep it, in the package, or in the user's cache."""
     from numba import __version__ as numba
 
-    from dobandit import compiled
+    from dobandit import kernels
 
-    name = f"kernels.{compiled.source_digest()[:16]}.{sys.implementation.cache_tag}.numba-{numba}.compiled"
+    name = f"kernels.{kernels.source_digest()[:16]}.{sys.implementation.cache_tag}.numba-{numba}.compiled"
     own = Path(__file__).parent / "__pycache__"
     if told := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(told) / name
@@ -215,15 +223,19 @@ def _file() -> Path:
 
 
 def _key_of(kernel: AnyKernel, arguments: tuple[Any, ...]) -> str:
-    """A kernel is compiled for each combination of parts in the named tuples that it is given."""
-    function = kernel.py_func
-    return _digest(function.__module__, function.__qualname__, _kinds(arguments))
+    """A kernel is compiled for each combination of parts in the named tuples that it is given, and of kernels."""
+    return _digest(kernel.name, _kinds(arguments))
 
 
 def _kinds(value: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (type(value), *[_kinds(part) for part in value if isinstance(part, tuple)])
+    parts = [_kinds(part) if isinstance(part, tuple) else part.kernel.name for part in value if _counts(part)]
+    return (type(value).__name__, *parts)
+
+
+def _counts(part: Any) -> bool:
+    return isinstance(part, tuple) or hasattr(part, "kernel")
 
 
 @cache
-def _digest(module: str, name: str, kinds: tuple[Any, ...]) -> str:
-    return f"{module}.{name} {hashlib.sha256(repr(kinds).encode()).hexdigest()[:16]}"
+def _digest(name: str, kinds: tuple[Any, ...]) -> str:
+    return f"{name} {hashlib.sha256(repr(kinds).encode()).hexdigest()[:16]}"

@@ -211,7 +211,9 @@ def test_live_and_simulated_runs_choose_alike(name):
         experiment.tell(t, seen)
         different.add(frozenset(played.items()))
     assert knowledge(experiment) == flat(engine.state)
-    assert recorder.tape.reward[0] == pytest.approx(sum(row["observation"]["Y"] for row in experiment.trials()))
+    assert recorder.tape.curve["reward"][0] == pytest.approx(
+        sum(row["observation"]["Y"] for row in experiment.trials())
+    )
     assert len(different) > 1 or name == "fixed"
 
 

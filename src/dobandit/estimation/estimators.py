@@ -154,7 +154,7 @@ def weighted_squares(layout: Layout, ridge: float, shares: bool = False) -> tupl
 def maximum_likelihood(layout: Layout, links: LinkArrays, horizon: int | None) -> tuple[Estimator, Belief]:
     """The estimator and its belief before any round; room for the patterns of `horizon` rounds, where it is known."""
     room = horizon + 1 if horizon is not None else _FIRST_ROOM
-    state = start_belief(layout, 0.0, links.code != IDENTITY, min(room, 1 << 20))
+    state = start_belief(layout, 0.0, links.nodes["link"] != IDENTITY, min(room, 1 << 20))
     return Estimator(LIKELIHOOD, learn_likelihood), state._replace(points=write_links(state.nodes, links))
 
 

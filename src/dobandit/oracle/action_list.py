@@ -22,8 +22,8 @@ TIE = 1e-9
 IDLE = -1  # the number of setting nothing but what is required
 HELD = record(depth="i8", to="f8")  # where in the order a variable stands, and what it is set to
 # What evaluators leave of an action: E[Y], its standard deviation, the ends of an interval with a proof, and the index
-# by which it is chosen.  first: the depth from which it differs from the action before it; of actions with equal indices
-# those of the largest rank are played.
+# by which it is chosen.  first: the depth from which it differs from the action before it.  rank: of actions with equal
+# indices those of the largest are played.
 SCORE = record(first="i8", rank="i8", mean="f8", sd="f8", low="f8", high="f8", index="f8")
 
 
@@ -107,8 +107,26 @@ def tie_floor(best: float) -> float:
     return best - TIE * max(1.0, abs(best)) if best < math.inf else best
 
 
+@inlined
+def pick(values: Any, uniform: float) -> int:
+    """The index of the largest value; ties are broken by the given uniform number."""
+    best, ties = values[0], 0
+    for i in range(len(values)):
+        best = max(best, values[i])
+    floor = tie_floor(best)
+    for i in range(len(values)):
+        ties += values[i] >= floor
+    wanted = min(int(uniform * ties), ties - 1)
+    for i in range(len(values)):
+        if values[i] >= floor:
+            if wanted == 0:
+                return i
+            wanted -= 1
+    return 0
+
+
 @kernel
-def pick(scores: Any, uniform: float) -> int:
+def pick_action(scores: Any, uniform: float) -> int:
     """The action with the largest index; of ties those with the largest rank, and of these one by a uniform number."""
     best = -math.inf
     for i in range(len(scores)):

@@ -20,7 +20,7 @@ from typing import Any
 
 from dobandit.estimation.kl import kl_upper
 from dobandit.kernels import kernel
-from dobandit.oracle.action_list import pick
+from dobandit.oracle.action_list import pick_action
 from dobandit.policy.own_outcomes import pattern_of
 
 OFF, SPREAD, SHARE, REACH = 0.05, 0.2, 1.0, 0.5
@@ -83,4 +83,4 @@ def choose_insured(plan: Any, own: Any, fixed: Any, reach: Any, draws: Any) -> i
         score_own(plan, own, fixed)
     else:
         insure(plan, own, fixed, reach)
-    return pick(plan.actions.scores, draws[0])
+    return pick_action(plan.actions.scores, draws[0])

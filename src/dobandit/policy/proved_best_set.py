@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dobandit.estimation.kl import kl_level, kl_lower, kl_upper
 from dobandit.kernels import kernel
-from dobandit.oracle.action_list import pick
+from dobandit.oracle.action_list import pick_action
 from dobandit.oracle.actions import Action
 from dobandit.oracle.difference_bound import PairScratch, advantage, pair_scratch
 from dobandit.oracle.interval_pass import IntervalPass, bound_kept
@@ -173,4 +173,4 @@ def rival_of(plan: Any, work: Any, fixed: Any, best: int, uniform: float) -> tup
             most = max(most, scores[i]["index"])
     if most == -math.inf:
         return best, 0.0
-    return pick(scores, uniform), max(most, 0.0)
+    return pick_action(scores, uniform), max(most, 0.0)

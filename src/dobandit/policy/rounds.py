@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dobandit.kernels import kernel
-from dobandit.oracle.action_list import IDLE, pick
+from dobandit.kernels import kernel, loop
+from dobandit.oracle.action_list import IDLE, pick_action
 from dobandit.policy.own_outcomes import note_play
 from dobandit.policy.radii import initialising, set_radii
 from dobandit.policy.recording import record_round, write_codes
@@ -21,10 +21,10 @@ from dobandit.policy.world import act, linear_value, see_context
 @kernel
 def pick_best(plan: Any, own: Any, fixed: Any, reach: Any, draws: Any) -> int:
     """The action with the largest index."""
-    return pick(plan.actions.scores, draws[0])
+    return pick_action(plan.actions.scores, draws[0])
 
 
-@kernel
+@loop
 def play(
     learn: Any, evaluate: Any, choose: Any, belief: Any, plan: Any, reach: Any, rho: Any, idle: Any, own: Any,
     world: Any, tape: Any, world_draws: Any, policy_draws: Any, codes: Any, once: Any,

@@ -89,8 +89,8 @@ class Runner:
                 self.play(engines[row], recorders[row], draws)
                 block.seconds[row, column] += time.perf_counter() - start
             for row, tape in enumerate(recorder.tape for recorder in recorders):
-                block.regret[row, column], block.reward[row, column] = tape.regret, tape.reward
-                block.best_plays[row, column] = tape.at[2]
+                block.regret[row, column], block.reward[row, column] = tape.curve["regret"], tape.curve["reward"]
+                block.best_plays[row, column] = tape.totals[0]["optimal"]
                 if block.plays.shape[2] and len(tape.plays):
                     block.plays[row, column, : len(tape.plays) - 1] = tape.plays[:-1]
                     block.plays[row, column, -1] = tape.plays[-1]
