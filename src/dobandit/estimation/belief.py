@@ -47,7 +47,7 @@ NODE = np.dtype(
         ("promised", np.int64),  # 1 where the link is assumed, and makes the likelihood convex (`anytime`)
         ("segments", np.int64),  # the first of the lines of its segments (`mixture`)
         ("apart", np.int64),  # 1 where the weight of the curve takes no part in sharing (`mixture`)
-        ("radius", np.float64),  # how far optimism reaches
+        ("nats", np.float64),  # above 0 where intervals are kept (`kept_intervals`): log(nodes that matter / delta)
         ("threshold", np.float64),  # what lambda_min has to reach before optimism begins
     ],
     align=True,
@@ -137,7 +137,7 @@ def start_belief(layout: Layout, ridge: float, counted: NDArray[np.bool_] | None
         part[:, : sizes[v] - named[v]] = 1
         part[:, sizes[v] - named[v] :] = (np.arange(room[v])[:, None] >> np.arange(named[v])) & 1
     clock, row = np.zeros(3, dtype=np.int64), np.zeros(widest)
-    work, points, members = np.zeros(widest * (widest + 4)), np.zeros(0, POINT), np.zeros(0, MEMBER)
+    work, points, members = np.zeros(widest * (widest + 4) + 1), np.zeros(0, POINT), np.zeros(0, MEMBER)
     return Belief(nodes, slots, pairs, cells, bits, clock, row, work, points, members)
 
 

@@ -10,20 +10,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dobandit.estimation.cholesky import factorise, inverse_entry, invert_factor
 from dobandit.kernels import inlined, kernel
 
 REFRESH = 1024
 # Squared share of a row that must lie outside M's range to count as new; 0/1 rows are far from this on both sides.
 NEW_DIRECTION = 1e-9
-
-
-@inlined
-def dot(a: Any, i: int, b: Any, j: int, d: int) -> float:
-    """a[i : i + d] . b[j : j + d]"""
-    total = 0.0
-    for k in range(d):
-        total += a[i + k] * b[j + k]
-    return total
 
 
 @inlined
@@ -98,21 +90,21 @@ def widen(nodes: Any, pairs: Any, work: Any, v: int, row: Any, beta: float) -> b
     """
     node = nodes[v]
     d, at = node["width"], node["square"]
-    k, u = work[0:d], work[d : 2 * d]
     size = outside = 0.0
     for i in range(d):
-        u[i] = 0.0
+        total = 0.0
         for j in range(d):
-            u[i] += pairs[at + i * d + j]["null"] * row[j]
+            total += pairs[at + i * d + j]["null"] * row[j]
+        work[d + i] = total  # u, the part of the row outside
         size += row[i] * row[i]
-        outside += u[i] * u[i]
+        outside += total * total
     if outside <= NEW_DIRECTION * size:
         return False
     for i in range(d):
         for j in range(d):
-            pair = pairs[at + i * d + j]
-            pair["inverse"] += beta * u[i] * u[j] / (outside * outside) - (k[i] * u[j] + u[i] * k[j]) / outside
-            pair["null"] -= u[i] * u[j] / outside
+            pair, u, u2 = pairs[at + i * d + j], work[d + i], work[d + j]
+            pair["inverse"] += beta * u * u2 / (outside * outside) - (work[i] * u2 + u * work[j]) / outside
+            pair["null"] -= u * u2 / outside
     node["rank"] += 1
     if node["rank"] == d:
         for i in range(d * d):  # what is left of it is rounding, and so is part of the inverse: factorise M now
@@ -133,72 +125,16 @@ def refresh(nodes: Any, pairs: Any, work: Any, v: int) -> None:
     if trace <= 0.0:
         return
     c = trace / d
-    factor = work[0 : d * d]
     for i in range(d * d):
-        factor[i] = pairs[at + i]["gram"] + c * pairs[at + i]["null"]
-    if not factorise(factor, d):
+        work[i] = pairs[at + i]["gram"] + c * pairs[at + i]["null"]
+    if not factorise(work, 0, d):
         return  # rounding made it indefinite: the updated inverse is the better one
-    invert_factor(factor, d)
+    invert_factor(work, 0, d)
     for i in range(d):
         for j in range(i + 1):
-            total = inverse_entry(factor, d, i, j) - pairs[at + i * d + j]["null"] / c
+            total = inverse_entry(work, 0, d, i, j) - pairs[at + i * d + j]["null"] / c
             pairs[at + i * d + j]["inverse"] = total
             pairs[at + j * d + i]["inverse"] = total
-
-
-@kernel
-def factorise(a: Any, d: int) -> bool:
-    """Cholesky: overwrite the lower triangle of a (d, d, flat) by L with L L^T = a; False if not positive definite."""
-    for j in range(d):
-        pivot = a[j * d + j]
-        for m in range(j):
-            pivot -= a[j * d + m] * a[j * d + m]
-        if not pivot > 0.0:
-            return False
-        pivot = math.sqrt(pivot)
-        a[j * d + j] = pivot
-        for i in range(j + 1, d):
-            total = a[i * d + j]
-            for m in range(j):
-                total -= a[i * d + m] * a[j * d + m]
-            a[i * d + j] = total / pivot
-    return True
-
-
-@inlined
-def solve_factored(factor: Any, d: int, rhs: Any, out: Any) -> None:
-    """out = (F F^T)^-1 rhs; they may be one array."""
-    for i in range(d):
-        total = rhs[i]
-        for m in range(i):
-            total -= factor[i * d + m] * out[m]
-        out[i] = total / factor[i * d + i]
-    for i in range(d - 1, -1, -1):
-        total = out[i]
-        for m in range(i + 1, d):
-            total -= factor[m * d + i] * out[m]
-        out[i] = total / factor[i * d + i]
-
-
-@kernel
-def invert_factor(a: Any, d: int) -> None:
-    """Overwrite the lower triangle L by L^-1."""
-    for j in range(d):
-        a[j * d + j] = 1.0 / a[j * d + j]
-        for i in range(j + 1, d):
-            total = 0.0
-            for m in range(j, i):
-                total -= a[i * d + m] * a[m * d + j]
-            a[i * d + j] = total / a[i * d + i]
-
-
-@inlined
-def inverse_entry(factor: Any, d: int, i: int, j: int) -> float:
-    """Entry (i, j), j <= i, of (L L^T)^-1, from L^-1 in the lower triangle of `factor`."""
-    total = 0.0
-    for m in range(i, d):
-        total += factor[m * d + i] * factor[m * d + j]
-    return total
 
 
 @kernel
@@ -208,13 +144,12 @@ def reaches_lambda(nodes: Any, pairs: Any, work: Any, v: int) -> bool:
     d, at, threshold = node["width"], node["square"], node["threshold"]
     if node["rows"] < threshold or node["rank"] < d:
         return False
-    factor = work[0 : d * d]
     for i in range(d * d):
-        factor[i] = pairs[at + i]["gram"]
+        work[i] = pairs[at + i]["gram"]
     # A hair below the threshold, so that a lambda_min of exactly the threshold counts.
     for i in range(d):
-        factor[i * d + i] -= threshold * (1.0 - 1e-12)
-    return factorise(factor, d)
+        work[i * d + i] -= threshold * (1.0 - 1e-12)
+    return factorise(work, 0, d)
 
 
 @inlined

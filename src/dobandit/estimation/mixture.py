@@ -30,9 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.estimation.belief import DENSE, MEMBER, Belief, Layout, add_to_cell, cell_of, named_parents, start_belief
+from dobandit.estimation.cholesky import factorise, inverse_entry, invert_factor, solve_factored
 from dobandit.estimation.estimators import MIXED, Estimator, learn_weighted_row, start_with_shares
-from dobandit.estimation.least_squares import end_round, factorise, gather, inverse_entry, invert_factor, solve_factored
-from dobandit.estimation.score_equation import scores
+from dobandit.estimation.least_squares import end_round, gather
+from dobandit.estimation.score_equation import GRAD, HESS, STEP, THETA, scores
 from dobandit.graph.ordering import offsets
 from dobandit.kernels import inlined, kernel
 from dobandit.model.link_kernels import CODES, EXPONENTIAL, IDENTITY, RATIONAL, LinkArrays, value_at, write_links
@@ -290,40 +291,38 @@ def fit_curve(node: Any, slots: Any, pairs: Any, cells: Any, bits: Any, points: 
     """A few Newton steps towards the maximum a posteriori from where the last fit ended; leaves theta and its
     covariance. A step that leaps is cut: a curve far out is flat, and Newton would not come back."""
     start, at, d = node["start"], node["square"], node["width"]
-    grad, step, theta = work[0:d], work[d : 2 * d], work[2 * d : 3 * d]
-    hess = work[3 * d : 3 * d + d * d]
+    theta, hess, sound = THETA * d, HESS * d, True
     for j in range(d):
-        theta[j] = slots[start + j]["curve"]
-    sound = True
+        work[theta + j] = slots[start + j]["curve"]
     for turn in range(_NEWTON + 1):
-        scores(node, cells, bits, points, theta, True, PRIOR, grad, hess)
-        sound = factorise(hess, d)
+        scores(node, cells, bits, points, work, theta, True, PRIOR)
+        sound = factorise(work, hess, d)
         if not sound or turn == _NEWTON:
             break
-        far = newton(hess, grad, step, theta, d)
+        far = newton(work, d)
         if node["link"] == EXPONENTIAL or node["link"] == RATIONAL:
             for j in range(d):
-                theta[j] = max(theta[j], 0.0)  # these links begin at 0
+                work[theta + j] = max(work[theta + j], 0.0)  # these links begin at 0
         if far < 1e-8:
             break
     for j in range(d):
-        slots[start + j]["curve"] = theta[j]
+        slots[start + j]["curve"] = work[theta + j]
     if sound:
-        invert_factor(hess, d)
+        invert_factor(work, hess, d)
         for i in range(d):
             for j in range(i + 1):
-                entry = inverse_entry(hess, d, i, j)
+                entry = inverse_entry(work, hess, d, i, j)
                 pairs[at + i * d + j]["covariance"] = pairs[at + j * d + i]["covariance"] = entry
 
 
 @inlined
-def newton(factor: Any, grad: Any, step: Any, theta: Any, d: int) -> float:
+def newton(work: Any, d: int) -> float:
     """Move theta by the Newton step, at most 2 in any coordinate; returns how far it went."""
-    solve_factored(factor, d, grad, step)
+    solve_factored(work, HESS * d, d, GRAD * d, STEP * d)
     longest = 0.0
     for i in range(d):
-        longest = max(longest, abs(step[i]))
+        longest = max(longest, abs(work[STEP * d + i]))
     share = min(1.0, 2.0 / longest) if longest > 0.0 else 1.0
     for i in range(d):
-        theta[i] += share * step[i]
+        work[THETA * d + i] += share * work[STEP * d + i]
     return share * longest

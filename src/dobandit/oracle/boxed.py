@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.estimation.least_squares import factorise, solve_factored
+from dobandit.estimation.cholesky import factorise, solve_factored
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.kernels import inlined, kernel, record
 from dobandit.oracle.action_list import ActionList, held_at, held_before
@@ -37,8 +37,7 @@ class Boxed(NamedTuple):
     means: NDArray[np.float64]  # (n + 1,)
     highest: NDArray[np.float64]  # (n + 1,) what the mean of a variable may be at most (see `upper_means`)
     box: NDArray[Any]  # (D,) COORDINATE
-    factor: NDArray[np.float64]  # (D * D,)
-    rhs: NDArray[np.float64]  # (D,)
+    work: NDArray[np.float64]  # (D * D + D,) a factor, and a right-hand side behind it
 
 
 def boxed(graph: CausalGraph, actions: ActionList, highest: float = math.inf) -> Boxed:
@@ -46,11 +45,11 @@ def boxed(graph: CausalGraph, actions: ActionList, highest: float = math.inf) ->
     widest, nodes = int(np.diff(graph.arrays.parent_ptr).max(initial=1)), len(graph) + 1
     most = np.full(nodes, highest)
     most[graph.arrays.target] = math.inf
-    return Boxed(actions, np.zeros(nodes), most, np.zeros(widest, COORDINATE), np.zeros(widest**2), np.zeros(widest))
+    return Boxed(actions, np.zeros(nodes), most, np.zeros(widest, COORDINATE), np.zeros(widest**2 + widest))
 
 
 @inlined
-def solve_free(pairs: Any, at: int, d: int, box: Any, factor: Any, rhs: Any) -> None:
+def solve_free(pairs: Any, at: int, d: int, box: Any, work: Any) -> None:
     """move = M_FF^-1 direction_F on the free coordinates, 0 elsewhere."""
     free, trace = 0, 0.0
     for i in range(d):
@@ -61,14 +60,14 @@ def solve_free(pairs: Any, at: int, d: int, box: Any, factor: Any, rhs: Any) -> 
             trace += pairs[at + i * d + i]["gram"]
     for i in range(free):
         for j in range(free):
-            factor[i * free + j] = pairs[at + box[i]["free"] * d + box[j]["free"]]["gram"]
+            work[i * free + j] = pairs[at + box[i]["free"] * d + box[j]["free"]]["gram"]
         # A singular M (no data yet in some direction) gets a hair, which leaves that direction to the box.
-        factor[i * free + i] += 1e-14 * (trace / free) + 1e-30
-        rhs[i] = box[box[i]["free"]]["direction"]
-    if free > 0 and factorise(factor, free):
-        solve_factored(factor, free, rhs, rhs)
+        work[i * free + i] += 1e-14 * (trace / free) + 1e-30
+        work[free * free + i] = box[box[i]["free"]]["direction"]
+    if free > 0 and factorise(work, 0, free):
+        solve_factored(work, 0, free, free * free, free * free)
         for i in range(free):
-            box[box[i]["free"]]["move"] = rhs[i]
+            box[box[i]["free"]]["move"] = work[free * free + i]
 
 
 @inlined
@@ -130,7 +129,7 @@ def step_to_ellipsoid(pairs: Any, at: int, d: int, box: Any, rho: float) -> floa
 
 
 @kernel
-def walk(pairs: Any, at: int, d: int, box: Any, factor: Any, rhs: Any, end: float, rho: float) -> None:
+def walk(pairs: Any, at: int, d: int, box: Any, work: Any, end: float, rho: float) -> None:
     """Follow theta(s) for s up to `end`, or until the ellipsoid of radius rho is reached (infinite: ignore it).
 
     pairs, at  M of the node is pairs[at : at + d * d]["gram"], row by row
@@ -152,7 +151,7 @@ def walk(pairs: Any, at: int, d: int, box: Any, factor: Any, rhs: Any, end: floa
     """
     s = 0.0
     for _ in range(20 * d + 20):
-        solve_free(pairs, at, d, box, factor, rhs)
+        solve_free(pairs, at, d, box, work)
         change_along(pairs, at, d, box)
         length, which, becomes = next_break(d, box)
         stop = min(length, end - s)
@@ -176,7 +175,7 @@ def walk(pairs: Any, at: int, d: int, box: Any, factor: Any, rhs: Any, end: floa
 
 
 @kernel
-def boxed_maximum(pairs: Any, at: int, d: int, rho: float, box: Any, factor: Any, rhs: Any) -> float:
+def boxed_maximum(pairs: Any, at: int, d: int, rho: float, box: Any, work: Any) -> float:
     """max of weight . theta, whose arg max is left in box[:d]["theta"]; weights, of any sign, and the center are given
     there."""
     outside = False
@@ -191,10 +190,10 @@ def boxed_maximum(pairs: Any, at: int, d: int, rho: float, box: Any, factor: Any
             for j in range(d):
                 total += pairs[at + i * d + j]["gram"] * (box[j]["center"] - min(max(box[j]["center"], 0.0), 1.0))
             box[i]["direction"] = total
-        walk(pairs, at, d, box, factor, rhs, 1.0, math.inf)
+        walk(pairs, at, d, box, work, 1.0, math.inf)
     for i in range(d):
         box[i]["direction"] = box[i]["weight"]
-    walk(pairs, at, d, box, factor, rhs, math.inf, rho)
+    walk(pairs, at, d, box, work, math.inf, rho)
     total = 0.0
     for i in range(d):
         total += box[i]["weight"] * box[i]["theta"]
@@ -216,6 +215,6 @@ def boxed_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> N
                 start, d = nodes[v]["start"], nodes[v]["width"]
                 for j in range(d):
                     box[j]["weight"], box[j]["center"] = means[slots[start + j]["parent"]], slots[start + j]["line"]
-                most = boxed_maximum(pairs, nodes[v]["square"], d, reach[v], box, plan.factor, plan.rhs)
+                most = boxed_maximum(pairs, nodes[v]["square"], d, reach[v], box, plan.work)
                 means[v] = min(most, plan.highest[v])
         scores[i]["mean"] = scores[i]["index"] = means[order[len(order) - 1]]

@@ -1,4 +1,4 @@
-"""The lowest and highest E[Y | do(S)] that the nodes' intervals allow, for any signs, and the choice rules made of them.
+"""The lowest and highest E[Y | do(S)] that the nodes' intervals allow, for any signs, and choices made by them.
 
 What the intervals allow of an action is one exact pass for each end (`exact_pass`).
 Leeway: of the actions whose intervals reach up nearly as far as the farthest, the one is played that an index speaks
@@ -68,14 +68,11 @@ def interval_pass(
     return IntervalPass(actions, *frontier, low, high, known, value, ends, index, np.array([share]))
 
 
-def fill_intervals(plan: IntervalPass, state: Belief, nats: float, fixed: Array) -> None:
-    """The interval of every pattern of every node that can come up where `fixed` is set or known (NaN: free).
-
-    nats = log(n / delta), n the nodes that matter.
-    """
+def fill_intervals(plan: IntervalPass, state: Belief, nats: float) -> None:
+    """The interval of every pattern of every node; nats = log(n / delta), n the nodes that matter."""
     for depth, v in enumerate(plan.actions.order.tolist()):
         part = slice(plan.steps["table"][depth], plan.steps["table"][depth + 1])
-        plan.low[part], plan.high[part] = pattern_intervals(state, v, nats, fixed)
+        plan.low[part], plan.high[part] = pattern_intervals(state, v, nats)
 
 
 @kernel

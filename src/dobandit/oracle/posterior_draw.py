@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.estimation.least_squares import factorise
+from dobandit.estimation.cholesky import factorise
 from dobandit.estimation.mixture import CURVED, OWN_LINES, TABLE, context_bits
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
@@ -84,7 +84,7 @@ def draw_line(node: Any, slots: Any, pairs: Any, curved: bool, factor: Any, line
     start, at, d = node["start"], node["square"], node["width"]
     for i in range(d * d):
         factor[i] = pairs[at + i]["covariance"] if curved else pairs[at + i]["inverse"]
-    sound = factorise(factor, d)
+    sound = factorise(factor, 0, d)
     for i in range(d):
         total = slots[start + i]["curve"] if curved else slots[start + i]["line"]
         if sound:

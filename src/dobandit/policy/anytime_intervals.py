@@ -105,7 +105,7 @@ class AnytimeIntervals:
 
     def _bound(self, plan: IntervalPass, state: Belief, fixed: Array, delta: float) -> NDArray[Any]:
         """The scores of a plan's actions, with their ends."""
-        fill_intervals(plan, state, math.log(len(self.problem.order) / checked_delta(delta)), fixed)
+        fill_intervals(plan, state, math.log(len(self.problem.order) / checked_delta(delta)))
         bound_actions(plan, fixed)
         return plan.actions.scores
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import PolicyError
-from dobandit.estimation.kept_intervals import keep_intervals, learn_watching, look_again
+from dobandit.estimation.kept_intervals import keep_intervals, look_again
 from dobandit.oracle.actions import Action
 from dobandit.policy.causal_engine import CausalEngine, parts_of
 from dobandit.policy.engine import Array, Choice, Rounds, Situation, batches
@@ -42,8 +42,8 @@ class GuaranteedEngine(CausalEngine):
 
     def _guaranteed_parts(self, problem: Problem) -> Parts:
         estimator, state, reach, _ = parts_of(problem, self._scale, growth=self._growth)
-        keep_intervals(state, problem.order, self._delta)
-        return Parts(estimator._replace(learn=learn_watching), state, reach, guaranteed(state, self._share))
+        learn = keep_intervals(state, problem.order, self._delta)
+        return Parts(estimator._replace(learn=learn), state, reach, guaranteed(state, self._share))
 
     def choose(self, now: Situation) -> Choice:
         choice = super().choose(now)

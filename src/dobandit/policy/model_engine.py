@@ -77,7 +77,7 @@ class ModelEngine(Engine):
 
     def __init__(self, problem: Problem, parts: Parts) -> None:
         self.problem = self.believed = problem
-        self.estimator, self.state, self.reach, self.make_evaluator = parts
+        self.estimator, self.state, self.optimism, self.make_evaluator = parts
         self.layout, self.rho = layout_of(problem.graph), np.zeros(len(problem.graph) + 1)
         self.evaluator = parts.make(problem, None, None)
         self._evaluators: dict[tuple[int, ...], Evaluator] = {}
@@ -180,11 +180,11 @@ class ModelEngine(Engine):
         self, evaluator: Evaluator, state: Belief, context: Array, draws: Array | None = None, optimistic: bool = True
     ) -> None:
         """The index of every action of an evaluator; without optimism, its plain estimate."""
-        set_radii(self.reach, state.nodes, int(state.clock[0]), optimistic, self.rho)
+        set_radii(self.optimism, state.nodes, int(state.clock[0]), optimistic, self.rho)
         evaluator.evaluate(state, evaluator.plan, context, self.rho, np.zeros(self.draws) if draws is None else draws)
 
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        if initialising(self.reach, self.state_with_pending(now.pending).clock):
+        if initialising(self.optimism, self.state_with_pending(now.pending).clock):
             return []
         if self.searches:
             return self._searched(now)
@@ -194,7 +194,7 @@ class ModelEngine(Engine):
     def _proposed(self, now: Situation) -> tuple[Evaluator, int]:
         """The evaluator of the actions that can be chosen now, with the index of each, and the row to play."""
         evaluator, state = self.evaluator_for(now.available), self.state_with_pending(now.pending)
-        if initialising(self.reach, state.clock):
+        if initialising(self.optimism, state.clock):
             return evaluator, IDLE
         context = self.believed.known(now.context)
         self.score(evaluator, state, context, now.draws)
@@ -274,10 +274,10 @@ class ModelEngine(Engine):
 
     @property
     def interval_words(self) -> str:
-        return words_of(self.reach)
+        return words_of(self.optimism)
 
     def beliefs(self) -> Beliefs:
-        return Beliefs(self.estimator, self.layout, self.state, self.reach, self.believed.links, self.believed.flags)
+        return Beliefs(self.estimator, self.layout, self.state, self.optimism, self.believed.links, self.believed.flags)
 
     # -- simulation ----------------------------------------------------------------------------------------------
 
@@ -301,7 +301,7 @@ class ModelEngine(Engine):
                 as_argument(self.choose_rule, 0, plan, self.own, *given),
             )
             play(
-                *kernels, self.state, plan, self.reach, self.rho, idle, self.own, world.arrays, tape,
+                *kernels, self.state, plan, self.optimism, self.rho, idle, self.own, world.arrays, tape,
                 draws.world[part], draws.policy[part], codes[part], _ONCE,
             )  # fmt: skip
             done += room
