@@ -27,7 +27,7 @@ from dobandit.errors import SimulationError
 from dobandit.policy.engine import Draws, Engine
 from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
-from dobandit.simulation.function_model import FunctionModel, FunctionWorld, truth_of
+from dobandit.simulation.function_model import FunctionModel, FunctionWorld, SampledTruth
 from dobandit.simulation.study import Study
 from dobandit.simulation.truth import Truth
 from dobandit.text_files import write_atomically
@@ -135,8 +135,9 @@ class Runner:
 
 
 def prepare(study: Study) -> Prepared:
-    """The truth, and the value of every action that each policy may play."""
-    truth = truth_of(study.model, study.problem)
+    """The truth, computed where the world is a model and estimated where it is a function, and the value of every
+    action that each policy may play."""
+    truth = (SampledTruth if isinstance(study.model, FunctionModel) else Truth)(study.model, study.problem)
     engines = [policy.engine(study.problem_for(policy)) for policy in study.policies.values()]
     return Prepared(truth, tuple(truth.table(engine.actions()) for engine in engines))
 

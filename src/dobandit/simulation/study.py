@@ -224,12 +224,8 @@ def study_of(
     effects: str | None = None,
     hide: Hide = (),
 ) -> Study:
-    """Check the parts of a study. The policies keep to all the rules (or to a mere budget).
-
-    record                 "grid" (about 400 rounds, denser at the start), "every" round, or the rounds to record
-    graph, links, effects  what the learner believes (`View`); what is true unless given
-    hide                   observed variables that count as hidden for the learner, or "auto"
-    """
+    """Check the parts of a study, which are those of `simulate`. The policies keep to all the rules (or to a mere
+    budget)."""
     model = world_of(model, graph)
     if graph is None and model.structure is not model.graph:
         graph = model.structure
