@@ -13,9 +13,8 @@ from dobandit.compiled import kernel
 from dobandit.estimation.kl import kl_level, kl_lower, kl_upper
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.listing import pick
-from dobandit.policy.answer_words import BY_COIN, checked_answer, words_of_two
 from dobandit.policy.arms import BY_UCB, ArmsEngine
-from dobandit.policy.base import Policy, require_bool
+from dobandit.policy.base import BY_COIN, Policy, checked_answer, require_bool, words_of_two
 from dobandit.policy.engine import Choice, Draws, Engine, Gap, Guaranteed, Interval, Situation
 from dobandit.policy.own_outcomes import numbered
 from dobandit.policy.problem import Problem

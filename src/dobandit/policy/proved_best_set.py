@@ -24,7 +24,7 @@ from dobandit.oracle.actions import Action
 from dobandit.oracle.advantages import Advantages, advantage, advantages_of
 from dobandit.oracle.anytime_values import AnytimeValues, bound_kept
 from dobandit.oracle.listing import pick, score
-from dobandit.policy.answer_words import BY_COIN, words_of_two
+from dobandit.policy.base import BY_COIN, words_of_two
 from dobandit.policy.engine import Choice, Draws, Engine, Gap, Rounds, Situation, copied
 from dobandit.policy.guaranteed_engine import GuaranteedEngine
 from dobandit.policy.model_engine import KEPT_ORACLES
