@@ -97,22 +97,20 @@ def true_links(world: CausalModel, graph: CausalGraph) -> dict[str, Link]:
 
 
 def _check_graph(world: CausalGraph, graph: CausalGraph) -> None:
-    if graph.target != world.target:
-        raise SimulationError(
-            f"the learner's target is the world's, {world.target!r}, but its graph has {graph.target!r}."
-        )
     strange = [name for name in graph.observed if name not in set(world.observed)]
     if strange:
         raise SimulationError(
             f"the learner observes variables of the world, but {listed(strange)} is none of {listed(world.observed)}. "
             "List it as latent, or leave it out of the learner's graph."
         )
+    if graph.target != world.target:
+        raise SimulationError(f"the learner's target is the world's, {world.target!r}, but got {graph.target!r}.")
     for role in ("controllable", "context"):
-        wanted, got = set(getattr(world, role)), set(getattr(graph, role))
+        wanted, got = sorted(getattr(world, role)), sorted(getattr(graph, role))
         if wanted != got:
             raise SimulationError(
-                f"the learner's {role} variables are the world's, {listed(sorted(wanted)) or 'none'}, but its graph "
-                f"has {listed(sorted(got)) or 'none'}. Give the learner's graph {role}={sorted(wanted)}."
+                f"the learner's {role} variables are the world's, {listed(wanted) or 'none'}, but its graph has "
+                f"{listed(got) or 'none'}. Give the learner's graph {role}={wanted}."
             )
 
 
