@@ -42,7 +42,7 @@ def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always
     free, by_name = hiding.without_causes(graph, always_set), dict(zip(graph.nodes, links, strict=True))
     curved = [name for name, link in by_name.items() if link != identity]
     promised = [name for name in curved if by_name[name] != auto]
-    rules: list[hiding.Rule] = [hiding.unshared] * bool(curved) + [admissible] * (not promised)
+    rules: tuple[hiding.Rule, ...] = (hiding.unshared,) * bool(curved) + (admissible,) * (not promised)
     hidden = hiding.names_to_hide(free, hide, rules)
     whole = hiding.with_hidden(free, hidden)
     if not whole.latent:
