@@ -252,15 +252,12 @@ class StudyResult:
                 finished=None if document.get("finished") is None else float(document["finished"]),
                 best_depends=bool(document.get("best_depends", study.model.graph.context)),
             )
-            result._check_shapes()
+            shape = len(study.policies), study.replications
+            for array in (result.all_regret, result.all_reward):
+                if array.shape != (*shape, len(study.grid)) or not np.all(np.isfinite(array)):
+                    raise ValueError("a curve is incomplete")
+            if not result.best_plays.shape == result.seconds.shape == result.all_plays.shape[:2] == shape:
+                raise ValueError("the counts are incomplete")
         except (DobanditError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise SimulationError(f"{file}: the saved study is damaged ({error}).") from None
         return result
-
-    def _check_shapes(self) -> None:
-        shape = (len(self.study.policies), self.study.replications)
-        for array in (self.all_regret, self.all_reward):
-            if array.shape != (*shape, len(self.study.grid)) or not np.all(np.isfinite(array)):
-                raise ValueError("a curve is incomplete")
-        if self.best_plays.shape != shape or self.seconds.shape != shape or self.all_plays.shape[:2] != shape:
-            raise ValueError("the counts are incomplete")

@@ -73,27 +73,21 @@ class View:
 TRUTHFUL = View()
 
 
-def view_of(world: CausalModel, graph: CausalGraph | None, links: Links, effects: str | None, hide: Hide = ()) -> View:
-    """What the learner is to believe; effects and hide are checked with the problem."""
-    if graph is not None:
-        graph = as_graph(graph, "the learner's graph is a CausalGraph", SimulationError)
-        _check_graph(world.graph, graph)
-    names = listable(hide)
-    hidden: Any = hide if names is None else tuple(names)
-    if links is None:
-        return View(graph, None, effects, hidden)
-    own = graph or world.graph
-    given = links_by_node(own, links)
-    if isinstance(links, Mapping) and links.keys() <= set(own.nodes):  # of nodes that are not named: what is true
-        true = true_links(world, own)
-        given = tuple(one if name in links else true[name] for name, one in zip(own.nodes, given, strict=True))
-    return View(graph, given, effects, hidden)
-
-
 def true_links(world: CausalModel, graph: CausalGraph) -> dict[str, Link]:
     """By node of the learner's graph, the world's; identity where the world has none."""
     known = {} if world.links is None else dict(zip(world.graph.nodes, world.links, strict=True))
     return {name: known.get(name, identity) for name in graph.nodes}
+
+
+def believed_links(world: CausalModel, graph: CausalGraph, links: Links) -> tuple[Link, ...] | None:
+    """By node of the learner's graph; of nodes that are not named, what is true. None: all are what they truly are."""
+    if links is None:
+        return None
+    given = links_by_node(graph, links)
+    if isinstance(links, Mapping) and links.keys() <= set(graph.nodes):
+        true = true_links(world, graph)
+        given = tuple(one if name in links else true[name] for name, one in zip(graph.nodes, given, strict=True))
+    return given
 
 
 def _check_graph(world: CausalGraph, graph: CausalGraph) -> None:
@@ -224,10 +218,16 @@ def study_of(
 ) -> Study:
     """Check the parts of a study, which are those of `simulate`. The policies keep to all the rules (or to a mere
     budget)."""
+    if graph is not None:
+        graph = as_graph(graph, "the learner's graph is a CausalGraph", SimulationError)
     model = world_of(model, graph)
-    if graph is None and model.structure is not model.graph:
+    if graph is not None:
+        _check_graph(model.graph, graph)
+    elif model.structure is not model.graph:
         graph = model.structure
-    view = view_of(model, graph, links, effects, hide)
+    names = listable(hide)
+    hidden: Any = hide if names is None else tuple(names)
+    view = View(graph, believed_links(model, graph or model.graph, links), effects, hidden)
     rounds = whole_number("rounds", rounds, 1, SimulationError, _MOST_ROUNDS)
     replications = whole_number("replications", replications, 1, SimulationError, _MOST_NUMBERS)
     seed = whole_number("seed", seed, 0, SimulationError)
@@ -257,7 +257,7 @@ def world_of(world: object, graph: CausalGraph | None) -> CausalModel:
         )
     if graph is None:
         raise SimulationError("a world that is a function needs the learner's graph. Give graph=...")
-    return FunctionModel(world, as_graph(graph, "the learner's graph is a CausalGraph", SimulationError))
+    return FunctionModel(world, graph)
 
 
 def _labelled(study: Study, policies: Policies) -> dict[str, Policy]:
