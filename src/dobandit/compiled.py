@@ -55,11 +55,17 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         return compile_mode.call(self, arguments)
 
+    @property
+    def name(self) -> str:
+        return f"{self.py_func.__module__}.{self.py_func.__qualname__}"
+
+    def run_compiled(self, *arguments: Any) -> Any:
+        return self.for_python(*arguments)
+
     @cached_property
     def for_python(self) -> Any:
         from dobandit.inner_kernels import outer_form
 
-        _drop_stale_cache()
         compiled = outer_form(self.py_func, self.options)
         try:
             compiled.enable_caching()

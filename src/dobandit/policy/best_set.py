@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dobandit.errors import PolicyError
 from dobandit.estimation.confidence import asymptotic_reach
 from dobandit.oracle.actions import Action
-from dobandit.policy.answer_words import checked_answer, words_of_two
-from dobandit.policy.base import Policy, require_bool
+from dobandit.policy.base import Policy, checked_answer, require_bool, words_of_two
 from dobandit.policy.causal_engine import CausalEngine, parts_of
 from dobandit.policy.engine import HANDFUL, Array, Choice, Draws, Engine, Gap, Rounds, Situation
 from dobandit.policy.influences import bearing_rows, contrast_variances, influences_of

@@ -11,11 +11,10 @@ import numpy as np
 
 from dobandit.estimation.kl import kl_level, kl_lower, kl_upper
 from dobandit.kernels import kernel
-from dobandit.oracle.actions import Action
 from dobandit.oracle.action_list import pick
-from dobandit.policy.answer_words import BY_COIN, checked_answer, words_of_two
+from dobandit.oracle.actions import Action
 from dobandit.policy.arms import ArmsEngine
-from dobandit.policy.base import Policy, require_bool
+from dobandit.policy.base import BY_COIN, Policy, checked_answer, require_bool, words_of_two
 from dobandit.policy.engine import Choice, Engine, Gap, Guaranteed, Interval, Situation
 from dobandit.policy.own_outcomes import numbered
 from dobandit.policy.problem import Problem

@@ -24,7 +24,7 @@ from dobandit.oracle.action_list import pick_action
 from dobandit.oracle.actions import Action
 from dobandit.oracle.difference_bound import PairScratch, advantage, pair_scratch
 from dobandit.oracle.interval_pass import IntervalPass, bound_kept
-from dobandit.policy.answer_words import BY_COIN, words_of_two
+from dobandit.policy.base import BY_COIN, words_of_two
 from dobandit.policy.engine import Choice, Draws, Engine, Gap, Rounds, Situation, copied
 from dobandit.policy.evaluators import Evaluator
 from dobandit.policy.guaranteed_engine import GuaranteedEngine
