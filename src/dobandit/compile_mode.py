@@ -51,10 +51,14 @@ if hasattr(os, "register_at_fork"):
 class AnyKernel(Protocol):
     """A kernel with both of its forms."""
 
-    name: str
-    py_func: Callable[..., Any]
+    @property
+    def name(self) -> str: ...
 
-    def run_compiled(self, *arguments: Any) -> Any: ...
+    @property
+    def py_func(self) -> Callable[..., Any]: ...
+
+    @property
+    def compiled(self) -> Callable[..., Any]: ...
 
 
 # -- the choice ------------------------------------------------------------------------------------------------------
@@ -92,7 +96,7 @@ def call(kernel: AnyKernel, arguments: tuple[Any, ...]) -> Any:
         return kernel.py_func(*arguments)
     key = _key_of(kernel, arguments)
     if key in _loaded:
-        return kernel.run_compiled(*arguments)
+        return kernel.compiled(*arguments)
     if mode is EITHER and key not in _known():
         done, result = _plain(kernel, arguments)
         if done:
@@ -100,7 +104,7 @@ def call(kernel: AnyKernel, arguments: tuple[Any, ...]) -> Any:
     with _compiler_lock:
         if key not in _known():
             about_to_compile(kernel.name)
-        result = kernel.run_compiled(*arguments)
+        result = kernel.compiled(*arguments)
         _remember(key)
         _loaded.add(key)
     return result
@@ -223,17 +227,12 @@ def _file() -> Path:
 
 
 def _key_of(kernel: AnyKernel, arguments: tuple[Any, ...]) -> str:
-    """A kernel is compiled for each combination of parts in the named tuples that it is given, and of kernels."""
+    """A kernel is compiled for each combination of parts in the named tuples that it is given."""
     return _digest(kernel.name, _kinds(arguments))
 
 
 def _kinds(value: tuple[Any, ...]) -> tuple[Any, ...]:
-    parts = [_kinds(part) if isinstance(part, tuple) else part.kernel.name for part in value if _counts(part)]
-    return (type(value).__name__, *parts)
-
-
-def _counts(part: Any) -> bool:
-    return isinstance(part, tuple) or hasattr(part, "kernel")
+    return (type(value).__name__, *[_kinds(part) for part in value if isinstance(part, tuple)])
 
 
 @cache

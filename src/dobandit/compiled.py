@@ -59,8 +59,9 @@ class Kernel:
     def name(self) -> str:
         return f"{self.py_func.__module__}.{self.py_func.__qualname__}"
 
-    def run_compiled(self, *arguments: Any) -> Any:
-        return self.for_python(*arguments)
+    @property
+    def compiled(self) -> Any:
+        return self.for_python
 
     @cached_property
     def for_python(self) -> Any:

@@ -68,85 +68,58 @@ class Kernel:
 
     @cached_property
     def compiled(self) -> Any:
-        """What Numba makes of the function; other kernels call it."""
+        """What Numba makes of the function; Python and other kernels call it."""
+        return self._compiled_with(self.options)
+
+    @cached_property
+    def merged(self) -> Any:
+        """The form that is merged into a loop (`with_kernels`)."""
+        return self._compiled_with({**self.options, "forceinline": True})
+
+    def _compiled_with(self, options: dict[str, Any]) -> Any:
+        """A twin of the function, compiled."""
         from numba import njit
 
-        return self.compiled_by(njit)
-
-    def run_compiled(self, *arguments: Any) -> Any:
-        return self.compiled(*arguments)
-
-    def compiled_by(self, compiler: Callable[..., Any], *signature: Any) -> Any:
-        """A twin of the function, compiled by one of Numba's decorators."""
         drop_stale_cache()
         code, module = self.py_func.__code__, dict(self.py_func.__globals__)
         for name in code.co_names:
             if isinstance(module.get(name), Kernel):
-                module[name] = module[name].compiled
-        twin = FunctionType(code, module, self.py_func.__name__, self.py_func.__defaults__)
-        twin.__qualname__ = self.py_func.__qualname__
+                module[name] = module[name].merged if name.isupper() else module[name].compiled
+        twin = _renamed(self.py_func, module, self.py_func.__qualname__)
         try:
-            return compiler(*signature, cache=True, **self.options)(twin)
+            return njit(cache=True, **options)(twin)
         except RuntimeError:  # no folder where compiled kernels could be kept: compile anew in every process
-            return compiler(*signature, **self.options)(twin)
-
-
-# -- kernels that are arguments of other kernels ---------------------------------------------------------------------
-
-
-def loop(function: F) -> F:
-    """A kernel that takes other kernels as arguments, such as the rules by which a loop over rounds chooses and learns.
-
-        @kernel
-        def largest(values, uniform): ...
-
-        @loop
-        def play(choose, values, uniforms):
-            for t in range(len(uniforms)):
-                arm = choose(values, uniforms[t])
-
-        play(as_argument(largest, 0, values, 0.5), values, uniforms)
-
-    The loop is compiled once for all rules with one signature: to Numba its argument is a function of that type, which
-    is called by its address. A call costs 7 ns in the loop and 2 ns for each array, and 4 us more where Python calls the
-    loop; another process finds both in the cache.
-    """
-    return function if _DISABLED else cast(F, Loop(function))
-
-
-def as_argument(function: F, result: Any, *arguments: Any) -> F:
-    """A kernel as an argument of a loop. What it returns and takes is said by examples, of which the types count."""
-    return function if _DISABLED else cast(F, Argument(cast(Kernel, function), result, arguments))
-
-
-class Argument:
-    """A kernel with one signature."""
-
-    def __init__(self, kernel: Kernel, result: Any, arguments: tuple[Any, ...]) -> None:
-        self.kernel, self._result, self._arguments = kernel, result, arguments
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.kernel(*arguments)
-
-    @property
-    def compiled(self) -> Any:
-        from numba import typeof
-
-        return _with_signature(self.kernel, typeof(self._result)(*map(typeof, self._arguments)))
+            return njit(**options)(twin)
 
 
 @cache
-def _with_signature(kernel: Kernel, signature: Any) -> Any:
-    from numba import cfunc
+def with_kernels(loop: F, **kernels: Any) -> F:
+    """The kernel `loop` with other kernels in the place of names of its module that are in capitals.
 
-    return kernel.compiled_by(cfunc, signature)
+        CHOOSE: Any = None  # the rule by which a policy chooses
+
+        @kernel
+        def play(values, uniforms):
+            for t in range(len(uniforms)):
+                arm = CHOOSE(values, uniforms[t])
+
+        play_largest = with_kernels(play, CHOOSE=largest)
+
+    Each combination is compiled by itself, with its kernels merged into the loop. One loop for all, which takes them as
+    arguments of a function type, was tried: to hand over the arrays of a belief and of a plan takes 0.7 us a call, which
+    is as long as a whole round of BLM-LR (docs/decisions/0002-compiled-kernels.md).
+    """
+    function = getattr(loop, "py_func", loop)
+    names = [getattr(one, "py_func", one).__name__ for one in kernels.values()]
+    twin = _renamed(function, {**function.__globals__, **kernels}, "_".join([function.__qualname__, *names]))
+    return cast(F, kernel(twin))
 
 
-class Loop(Kernel):
-    """A kernel that takes kernels as arguments."""
-
-    def run_compiled(self, *arguments: Any) -> Any:
-        return self.compiled(*(one.compiled if isinstance(one, Argument) else one for one in arguments))
+def _renamed(function: Any, module: dict[str, Any], name: str) -> FunctionType:
+    """A function of the same code, which finds other things in its module."""
+    twin = FunctionType(function.__code__, module, function.__name__, function.__defaults__)
+    twin.__qualname__, twin.__module__ = name, function.__module__
+    return twin
 
 
 # -- compiled kernels on the disk --------------------------------------------------------------------------------------

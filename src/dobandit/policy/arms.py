@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dobandit.estimation.confidence import asymptotic_reach, beta_binomial, standard_error
 from dobandit.estimation.kl import kl_upper
-from dobandit.kernels import as_argument, inlined, kernel, loop
+from dobandit.kernels import inlined, kernel, with_kernels
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.action_list import pick
 from dobandit.oracle.possibly_optimal import worth_playing
@@ -53,7 +53,7 @@ Array = NDArray[np.float64]
 # A rule takes (plays, total, index, settings, t, tie, coin, where): rounds and sum of Y by arm; room for the index of
 # each arm, which stays as it is where nothing is compared; the policy's settings; rounds so far; the round's random
 # numbers. It returns the arm to play.
-_EXAMPLE = (0, *[np.zeros(0)] * 4, 0, 0.0, 0.0, 0.0)  # what a rule returns, and what it takes
+CHOOSE: Any = None  # the rule, which `kernels.with_kernels` puts into the loop
 
 
 @kernel
@@ -93,9 +93,9 @@ def any_arm(index: Any, uniform: float) -> int:
     return min(int(uniform * len(index)), len(index) - 1)
 
 
-@loop
+@kernel
 def play_arms(
-    choose: Any, plays: Any, total: Any, settings: Any, ids: Any, to: Any, target: int, t: int,
+    plays: Any, total: Any, settings: Any, ids: Any, to: Any, target: int, t: int,
     world: Any, tape: Any, world_draws: Any, policy_draws: Any,
 ) -> None:  # fmt: skip
     """See the context, choose, act, record, learn, after t rounds; world and tape: the arrays of a world and of a
@@ -106,7 +106,7 @@ def play_arms(
     for row in range(len(world_draws)):
         pattern = see_context(nodes, slots, points, context, known, world_draws, row)
         tie, coin, where = policy_draws[row, 0], policy_draws[row, 1], policy_draws[row, 2]
-        arm = choose(plays, total, index, settings, t + row, tie, coin, where)
+        arm = CHOOSE(plays, total, index, settings, t + row, tie, coin, where)
         draw_round(nodes, slots, points, seen, ids, to, arm, world_draws, row)
         reward = nodes[seen[target]["node"]]["value"]
         record_round(best, played, curve, totals, pattern, arm, expected[pattern, arm], reward)
@@ -126,7 +126,7 @@ def possible_arms(problem: Problem, actions: Actions) -> list[int]:
 class ArmsEngine(Engine):
     """One arm per allowed action, or the actions given.
 
-    rule      chooses the arm to play; see `_EXAMPLE`
+    rule      chooses the arm to play; see `CHOOSE`
     settings  of the rule
     prune     whether sets fall away that cannot be best by what causes what
     """
@@ -241,8 +241,8 @@ class ArmsEngine(Engine):
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         own = self.state
-        play_arms(
-            as_argument(self.rule, *_EXAMPLE), own.plays[0], own.total[0], self.settings, *self.arms, own.target, self.rounds,
+        with_kernels(play_arms, CHOOSE=self.rule)(
+            own.plays[0], own.total[0], self.settings, *self.arms, own.target, self.rounds,
             tuple(world.arrays), tuple(recorder.tape), *draws,
         )  # fmt: skip
         self.rounds += len(draws.world)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dobandit.errors import InterventionError
 from dobandit.estimation.belief import Belief, layout_of, with_room
 from dobandit.estimation.estimators import Estimator
-from dobandit.kernels import as_argument
+from dobandit.kernels import with_kernels
 from dobandit.oracle.action_list import IDLE, ActionList
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.policy.beliefs import Beliefs
@@ -289,21 +289,13 @@ class ModelEngine(Engine):
 
     def play(self, world: World, tape: Tape, draws: Draws, codes: NDArray[np.int8]) -> None:
         """Compiled rounds; what is seen goes into `codes`, rows of a log (`policy.recording`), where it has any."""
-        idle, (evaluate, plan), fixed, done = actions_of([self.problem.idle()]), self.evaluator, world.arrays.known, 0
-        given = fixed, self.rho, draws.policy[0] if len(draws.policy) else np.zeros(self.draws)
-        rows = world.arrays.values[None, :], world.arrays.was_set[None, :], _ONCE
+        (evaluate, plan), idle, done = self.evaluator, actions_of([self.problem.idle()]), 0
+        loop = with_kernels(play, LEARN=self.estimator.learn, EVALUATE=evaluate, CHOOSE=self.choose_rule)
         while True:  # also without rounds, which only compiles
             self.state, room = with_room(self.state)
             part = slice(done, done + room)
-            kernels = (
-                as_argument(self.estimator.learn, None, self.state, *rows),
-                as_argument(evaluate, None, self.state, plan, *given),
-                as_argument(self.choose_rule, 0, plan, self.own, *given),
-            )
-            play(
-                *kernels, self.state, plan, self.optimism, self.rho, idle, self.own, world.arrays, tape,
-                draws.world[part], draws.policy[part], codes[part], _ONCE,
-            )  # fmt: skip
+            chance = draws.world[part], draws.policy[part], codes[part], _ONCE
+            loop(self.state, plan, self.optimism, self.rho, idle, self.own, world.arrays, tape, *chance)
             done += room
             if done >= len(draws.world):
                 return
