@@ -13,12 +13,21 @@ from scipy.optimize import minimize
 from scipy.special import xlog1py, xlogy
 
 from dobandit import CausalGraph
-from dobandit.estimation.anytime import find_centre, likelihood_sets
-from dobandit.estimation.marginal_likelihood import promised_length
+from dobandit.estimation.anytime import find_centre
+from dobandit.estimation.log_likelihood import scratch
 from dobandit.model.links import exponential, identity, logistic, probit
 from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Rounds, no_context
-from helpers.likely_sets import NATS, anytime_interval, ends_of, engine_of, length_of, promised_ends, told
+from helpers.likely_sets import (
+    NATS,
+    anytime_interval,
+    ends_of,
+    engine_of,
+    length_of,
+    promised_ends,
+    promised_length_of,
+    told,
+)
 from helpers.worlds import relaxed
 
 LINKS = {"identity": identity, "logistic": logistic(0.3), "probit": probit(-0.2), "exponential": exponential}
@@ -75,7 +84,7 @@ def test_the_probability_of_a_promised_link_is_a_bound_of_the_integral_over_weig
     graph, link, rng = fan(1), LINKS[name], np.random.default_rng(rounds)
     values = fan_rows(graph, link, WEIGHTS[name], rounds, rng)
     engine, y = told(engine_of(graph, link), values), graph.index("Y")
-    length = length_of(engine, y, lambda layout, sets, state, v: promised_length(layout, sets, state, v))
+    length = promised_length_of(engine, y)
     sd = 0.5 if name == "identity" else 2.0
     bias, step = np.linspace(-6 * sd, 6 * sd, 3001, retstep=True)
     bias, weight = bias[:, None], bias[None, :]
@@ -245,10 +254,10 @@ def test_a_refuted_promise_is_said_and_tables_stand_in():
     first, second, y = (graph.index(name) for name in ("P0", "P1", "Y"))
     values[:, y] = values[:, first] != values[:, second]  # no line does this
     engine = told(engine_of(graph), values)
-    layout = engine.plan.layout
-    sets = likelihood_sets(layout, engine.plan.estimator)
-    status = {v: find_centre(layout, sets, engine.state, v, NATS).status for v in engine.problem.order}
-    assert [v for v, one in status.items() if one == 0] == [y]
+    nodes, cells, bits = engine.state.nodes, engine.state.cells, engine.state.bits
+    for v in engine.problem.order:
+        holds, _ = find_centre(nodes[v], cells, bits, scratch(nodes[v]), length_of(engine, v) + NATS)
+        assert holds == (v != y)
     low, high = ends_of(engine, y, 4)
     assert (low <= [0, 1, 1, 0]).all()
     assert (high >= [0, 1, 1, 0]).all()

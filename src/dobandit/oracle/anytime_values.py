@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.compiled import kernel
-from dobandit.estimation.anytime import LikelihoodSets, likelihood_sets, pattern_intervals
-from dobandit.estimation.belief import Layout, named_parents
-from dobandit.estimation.mixture import Mixture
+from dobandit.estimation.anytime import pattern_intervals
+from dobandit.estimation.belief import Belief, Layout, named_parents
+from dobandit.estimation.mixture import CURVED, Mixture, promised_nodes
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.model.link_kernels import IDENTITY
 from dobandit.oracle.exact_pass import expect_actions
 from dobandit.oracle.frontier import Frontier, columns_for, ends_of_target, frontier_of
 from dobandit.oracle.joint_pattern import JointPattern
@@ -27,8 +28,9 @@ Ends = NDArray[np.float64]
 
 def bounded_frontier(graph: CausalGraph, order: NDArray[np.int64], layout: Layout, mix: Mixture) -> Frontier | None:
     """The frontier of a pass over intervals; None where it is too wide, or a node has too many causes for these."""
-    promised = likelihood_sets(layout, mix).promised[order]
-    if (promised & (named_parents(layout)[order] > MOST_SEARCHED)).any():
+    code = np.where(mix.has[:, CURVED], mix.links.code, IDENTITY)
+    searched = promised_nodes(layout, mix.has, code) & (named_parents(layout) > MOST_SEARCHED)
+    if searched[order].any():
         return None
     return frontier_of(graph, order)
 
@@ -37,7 +39,6 @@ class AnytimeValues(NamedTuple):
     """The oracle: actions, the frontier, intervals by pattern, and scratch."""
 
     listing: Listing
-    sets: LikelihoodSets
     frontier: Frontier
     low: NDArray[np.float64]  # (patterns,)
     high: NDArray[np.float64]  # (patterns,)
@@ -49,12 +50,7 @@ class AnytimeValues(NamedTuple):
 
 
 def anytime_values(
-    listing: Listing,
-    frontier: Frontier,
-    layout: Layout,
-    mix: Mixture,
-    joint: JointPattern | None = None,
-    shared: dict[int, Ends] | None = None,
+    listing: Listing, frontier: Frontier, joint: JointPattern | None = None, shared: dict[int, Ends] | None = None
 ) -> AnytimeValues:
     """The oracle for the actions of a list. shared: ends by state that lists of one order are worked out in, one after
     the other, by the number of columns."""
@@ -65,7 +61,6 @@ def anytime_values(
         ends = shared.setdefault(columns, ends)
     return AnytimeValues(
         listing,
-        likelihood_sets(layout, mix),
         frontier,
         low=np.zeros(patterns),
         high=np.zeros(patterns),
@@ -77,16 +72,12 @@ def anytime_values(
     )
 
 
-@kernel
-def fill_intervals(layout: Any, oracle: Any, state: Any, nats: float, fixed: Any) -> None:
-    """The interval of every pattern of every node that can come up where `fixed` is set or known (NaN: free).
-
-    nats = log(n / delta), n the nodes that matter.
-    """
-    for depth in range(len(oracle.listing.order)):
-        part = slice(oracle.frontier.table_ptr[depth], oracle.frontier.table_ptr[depth + 1])
-        low, high = oracle.low[part], oracle.high[part]
-        pattern_intervals(layout, oracle.sets, state, oracle.listing.order[depth], nats, fixed, low, high)
+def fill_intervals(oracle: AnytimeValues, state: Belief, nats: float) -> None:
+    """The interval of every pattern of every node; nats = log(n / delta), n the nodes that matter."""
+    ptr = oracle.frontier.table_ptr
+    for depth, v in enumerate(oracle.listing.order.tolist()):
+        part = slice(ptr[depth], ptr[depth + 1])
+        oracle.low[part], oracle.high[part] = pattern_intervals(state, v, nats)
 
 
 @kernel

@@ -63,18 +63,16 @@ class AnytimeIntervals:
 
     def __init__(self, problem: Problem, estimator: Mixture, frontier: Frontier) -> None:
         self.problem, self.estimator, self._frontier = problem, estimator, frontier
-        self._layout = layout_of(problem.graph)
         self._shared: dict[int, Ends] = {}
         self._one = self._oracle(actions_of([Action()]))
         self._kept: dict[int, tuple[Actions, AnytimeValues]] = {}  # by the address of ids, which are kept too
 
     def interval(self, state: Belief, action: Action, context: Array, delta: float) -> Interval:
         """The ends of E[target] of one action; context by id, NaN where nothing is known."""
-        fixed, nats = self.problem.flagged(action).over(context), self._nats(delta)
-        target = self.problem.graph.arrays.target
+        fixed, target = self.problem.flagged(action).over(context), self.problem.graph.arrays.target
         if not math.isnan(fixed[target]):
             return Interval(float(fixed[target]), float(fixed[target]))
-        fill_intervals(self._layout, self._one, state, nats, fixed)
+        fill_intervals(self._one, state, self._nats(delta))
         bound_actions(self._one, fixed)
         return Interval(float(self._one.lower[0]), float(self._one.listing.values[0]))
 
@@ -82,7 +80,7 @@ class AnytimeIntervals:
         """The ends of E[target] of many actions at once: the nodes' sets are looked at only once. A list that comes
         back is not laid out anew."""
         oracle = self._kept_oracle(actions)
-        fill_intervals(self._layout, oracle, state, self._nats(delta), context)
+        fill_intervals(oracle, state, self._nats(delta))
         bound_actions(oracle, context)
         return Bounds(oracle.listing.actions, oracle.lower, oracle.listing.values)
 
@@ -109,7 +107,7 @@ class AnytimeIntervals:
         if action == other:
             return Interval(0.0, 0.0)
         oracle = self._oracle(actions_of([action, other]))
-        fill_intervals(self._layout, oracle, state, self._nats(delta), context)
+        fill_intervals(oracle, state, self._nats(delta))
         bound_actions(oracle, context)
         i = [oracle.listing.actions.row(k) for k in range(2)].index(action)
         work = advantages_of(oracle)
@@ -127,7 +125,7 @@ class AnytimeIntervals:
 
     def _oracle(self, actions: Actions) -> AnytimeValues:
         listing = listing_of(self.problem.order, actions, flags=self.problem.flags)
-        return anytime_values(listing, self._frontier, self._layout, self.estimator, None, self._shared)
+        return anytime_values(listing, self._frontier, None, self._shared)
 
     def _nats(self, delta: float) -> float:
         return math.log(len(self.problem.order) / checked_delta(delta))

@@ -85,7 +85,7 @@ def anytime_oracle(estimator: Any) -> OracleMaker:
             )
         listing = listing or listed(problem, available)
         joint = joint_pattern(graph, listing, estimator, frontier)
-        return anytime_values(listing, frontier, layout_of(graph), estimator, joint)
+        return anytime_values(listing, frontier, joint)
 
     return make
 
@@ -125,7 +125,7 @@ class GuaranteedEngine(CausalEngine):
         super()._begin(believed)
         plan, order = self.plan, np.array(believed.order, dtype=np.int64)
         nats = math.log(len(order) / self._delta)
-        self.plan = plan._replace(watch=watch_of(plan.layout, plan.estimator, self.state, order, nats))
+        self.plan = plan._replace(watch=watch_of(self.state, order, nats))
 
     def choose(self, now: Situation) -> Choice:
         choice = super().choose(now)
@@ -140,9 +140,9 @@ class GuaranteedEngine(CausalEngine):
             return
         for rows in batches(sizes):  # the kept intervals are looked at after each batch
             super()._teach(rounds.part(rows), np.array([rows.stop - rows.start]))
-            look_again(self.plan.watch, self.plan.layout, self.state)
+            look_again(self.plan.watch, self.state)
 
     def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
         state = super()._expect(state, fixed, was_set, size)
-        look_again(self.plan.watch, self.plan.layout, state)
+        look_again(self.plan.watch, state)
         return state

@@ -73,7 +73,7 @@ def learn_rounds(
     for t in range(len(values)):
         for _ in range(counts[t]):
             learn(estimator, layout, state, values[t], was_set[t])
-            watch_round(watch, layout, state, values[t], was_set[t])
+            watch_round(watch, state, values[t], was_set[t])
             end_round(initial, layout, thresholds, state, state.clock)
 
 
