@@ -143,19 +143,19 @@ def test_kept_intervals_are_those_of_the_last_look(links, share, nodes):
     told = Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(800, dtype=np.int64))
     engine, earlier = CausalUCB(guarantee=True).engine(problem), CausalUCB(guarantee=True).engine(problem)
     engine.update(told)
-    watch, layout = engine.plan.watch, engine.plan.layout
+    watch = engine.plan.watch
     for v in map(SMALL.graph.index, nodes):
         part = cells_of(engine.state, v)
         rows = round(engine.state.cells["due"][part.start] / (1 + share))
         assert 800 / (1 + share) - 1 <= rows <= 800
         then = earlier.copy()
         then.update(Rounds(*(column[:rows] for column in told)))
-        look_again(watch, layout, then.state)
+        look_again(watch, then.state)
         np.testing.assert_array_equal(engine.state.cells["low"][part], then.state.cells["low"][part])
         np.testing.assert_array_equal(engine.state.cells["high"][part], then.state.cells["high"][part])
     engine.update(told._replace(counts=np.full(800, 3)))
     now = copied(engine.state)
-    look_again(watch, layout, now)
+    look_again(watch, now)
     np.testing.assert_array_equal(engine.state.cells["low"], now.cells["low"])
     np.testing.assert_array_equal(engine.state.cells["high"], now.cells["high"])
 

@@ -82,8 +82,8 @@ def test_the_gap_is_what_another_action_can_be_ahead_by_its_ends_or_in_one_pass(
     now, engine = Situation(np.zeros(3), no_context(4)), learner.engine
     ends = {action: engine.anytime.interval(engine.state, action, now.context, 0.05) for action in CHOICES}
     listing = listing_of(engine.problem.order, actions_of(CHOICES))
-    oracle = anytime_values(listing, frontier_of(GRAPH, listing.order), engine.plan.layout, engine.plan.estimator)
-    fill_intervals(engine.plan.layout, oracle, engine.state, math.log(len(listing.order) / 0.05), now.context)
+    oracle = anytime_values(listing, frontier_of(GRAPH, listing.order))
+    fill_intervals(oracle, engine.state, math.log(len(listing.order) / 0.05))
     rows, work = [listing.actions.row(i) for i in range(len(CHOICES))], advantages_of(oracle)
     for i, action in enumerate(rows):
         ahead = [

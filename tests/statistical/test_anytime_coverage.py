@@ -15,10 +15,9 @@ from scipy.stats import binom
 
 from dobandit import BinaryGLM, CausalGraph, CausalUCB, expect
 from dobandit.compiled import kernel
-from dobandit.estimation.anytime import likelihood_sets
 from dobandit.estimation.estimators import learn
-from dobandit.estimation.log_likelihood import node_loss
-from dobandit.estimation.marginal_likelihood import predicted_length
+from dobandit.estimation.log_likelihood import node_loss, scratch
+from dobandit.estimation.marginal_likelihood import predicted_length, promised_length
 from dobandit.model.links import exponential, identity, logistic, probit
 from dobandit.oracle.anytime_values import anytime_values, bound_actions, fill_intervals
 from dobandit.oracle.frontier import frontier_of
@@ -48,9 +47,9 @@ def at_most(misses, runs, delta=DELTA):
 
 
 @kernel
-def misses(estimator, layout, state, sets, theta, v, p, uniforms, values, was_set, nats, greedy):
+def misses(estimator, layout, state, theta, v, p, uniforms, values, was_set, nats, greedy):
     """Whether the true weights leave v's set after any row; the parents' pattern is the one that looks best so far
-    (greedy) or a random one, and some rows are passed over for a missing parent."""
+    (greedy) or a random one, and some rows are passed over for a missing parent. theta: a scratch of them."""
     for t in range(len(uniforms)):
         chosen = int(uniforms[t, 0] * 4)
         if uniforms[t, 1] < greedy:  # the pattern with the largest share of ones: selection at its most biased
@@ -64,8 +63,9 @@ def misses(estimator, layout, state, sets, theta, v, p, uniforms, values, was_se
         if uniforms[t, 3] < 0.1:
             values[1] = math.nan
         learn(estimator, layout, state, values, was_set)
-        loss, _ = node_loss(layout, sets.links, state, v, theta, 0.0, 0.0)
-        if loss > predicted_length(layout, sets, state, v) + nats:
+        node, cells = state.nodes[v], state.cells
+        loss, _ = node_loss(node, cells, state.bits, theta, 0, 0.0, 0.0)
+        if loss > predicted_length(node, cells, promised_length(node, cells, state.bits)) + nats:
             return True
     return False
 
@@ -80,12 +80,13 @@ def test_a_node_s_set_holds_its_weights(name, greedy):
     p, missed = link.probability(rows @ theta), 0
     fresh = CausalUCB().engine(problem_of(graph, 1, links=link, effects="any"))
     parts = fresh.plan.estimator, fresh.plan.layout
-    sets = likelihood_sets(fresh.plan.layout, fresh.plan.estimator)
+    weights = scratch(fresh.state.nodes[3])
+    weights[:3] = theta
     for run in range(runs):
         engine = fresh.copy()
         uniforms = np.random.default_rng([run, 7]).random((200, 4))
-        scratch = np.ones(4), np.array([False, True, True, False])
-        told = *parts, engine.state, sets, theta, 3, p, uniforms, *scratch, math.log(1 / DELTA), greedy
+        row = np.ones(4), np.array([False, True, True, False])
+        told = *parts, engine.state, weights, 3, p, uniforms, *row, math.log(1 / DELTA), greedy
         missed += misses(*told)
     assert at_most(missed, runs)
     assert missed > 0  # else the test could not tell a set from one that is far too wide
@@ -205,13 +206,13 @@ def test_more_rows_make_narrower_intervals():
     engine, rng = CausalUCB().engine(problem), np.random.default_rng(0)
     listing = engine.plan.oracle.listing
     frontier = frontier_of(problem.graph, listing.order)
-    oracle = anytime_values(listing, frontier, engine.plan.layout, engine.plan.estimator)
+    oracle = anytime_values(listing, frontier)
     widths = []
     for rounds in (100, 900, 9000):
         drawn = model.sample((), rounds, rng)
         values = np.column_stack([np.ones(rounds), *(drawn[name] for name in model.graph.nodes)])
         engine.update(Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(rounds, dtype=np.int64)))
-        fill_intervals(engine.plan.layout, oracle, engine.state, math.log(4 / DELTA), no_context(4))
+        fill_intervals(oracle, engine.state, math.log(4 / DELTA))
         bound_actions(oracle, no_context(4))
         widths.append(float((oracle.listing.values - oracle.lower).mean()))
     assert all(wider > 1.5 * narrower for wider, narrower in itertools.pairwise(widths))
