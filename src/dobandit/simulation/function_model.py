@@ -20,7 +20,7 @@ from dobandit.errors import ModelError, SimulationError, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.base import CausalModel
 from dobandit.oracle.actions import Action
-from dobandit.policy.engine import Rounds, no_context
+from dobandit.policy.engine import Rounds, no_context, one_round
 from dobandit.policy.world import World
 from dobandit.simulation.truth import Truth
 
@@ -92,13 +92,8 @@ class FunctionModel(CausalModel):
         return found
 
     def draw_context(self, rng: np.random.Generator) -> dict[str, float]:
-        """The context variables of a round, which do not depend on what is set; empty where the graph has none.
-
-        rng  a NumPy generator, which the function draws from
-        """
-        if not self.graph.context:
-            return {}
-        seen = self.observe({}, {}, rng)
+        """The context variables of a round, which do not depend on what is set; empty where the graph has none."""
+        seen = self.observe({}, {}, rng) if self.graph.context else {}
         return {name: seen[name] for name in self.graph.context}
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
@@ -128,11 +123,9 @@ class FunctionWorld(World):
         graph = self.graph
         context = self.model.draw_context(_generator(uniforms))
         seen = self.model.observe(action.named(graph), context, _generator(uniforms))
-        values, was_set = np.ones((1, len(graph) + 1)), np.zeros((1, len(graph) + 1), dtype=np.bool_)
-        for v, name in enumerate(graph.nodes, start=1):
-            values[0, v] = seen[name]
-        was_set[0, list(action.ids)] = True
-        return Rounds(values, was_set, np.ones(1, dtype=np.int64))
+        was_set = np.zeros(len(graph) + 1, dtype=np.bool_)
+        was_set[list(action.ids)] = True
+        return one_round(np.array([1.0, *(seen[name] for name in graph.nodes)]), was_set)
 
 
 def _generator(uniforms: Array) -> np.random.Generator:
@@ -182,8 +175,8 @@ class SampledTruth(Truth):
 
     def chance(self) -> Array:
         """How often each context came in as many draws as an action's value has."""
-        names, counts = self.problem.graph.context, np.zeros(len(self.patterns))
-        for k in range(self.model.samples if names else 0):
+        names, codes = self.problem.graph.context, []
+        for k in range(self.model.samples if names else 1):
             seen = self.model.draw_context(np.random.default_rng([self.problem.seed, 2, k]))
-            counts[sum(int(seen[name]) << i for i, name in enumerate(names))] += 1
-        return counts / counts.sum() if names else np.ones(1)
+            codes.append(sum(int(seen[name]) << i for i, name in enumerate(names)))
+        return np.bincount(codes, minlength=len(self.patterns)) / len(codes)
