@@ -67,12 +67,7 @@ class FunctionModel(CausalModel):
     def observe(
         self, do: Mapping[str, float], context: Mapping[str, float], rng: np.random.Generator
     ) -> dict[str, float]:
-        """One round: the values of all observed variables.
-
-        do       what is set, by name
-        context  the values of the context variables; empty where these are still to be drawn
-        rng      a NumPy generator, which the function draws from
-        """
+        """One round: the values of all observed variables; arguments are those of the function."""
         seen = self.function(dict(do), dict(context), rng)
         if not isinstance(seen, Mapping):
             raise SimulationError(f"the world returns values by name, but got {type(seen).__name__}.")
