@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.checks import shown
+from dobandit.checks import MOST_ROUNDS_EVER, shown, whole_number
 from dobandit.errors import GraphError, ModelError, listed
 from dobandit.estimation import confidence
 from dobandit.model.bglm import BinaryGLM, LinearModel, WeightedModel
@@ -136,7 +136,7 @@ def diagnose_assumptions(
     >>> diagnosis.kappa, round(diagnosis.zeta, 6), diagnosis.initial_rounds
     (1.0, 0.1, 3860)
     """
-    horizon = confidence.checked_horizon(horizon)
+    horizon = whole_number("horizon", horizon, 1, ModelError, MOST_ROUNDS_EVER)
     n = len(model.graph.observed) + 1
     delta = confidence.delta_bglm_ofu(n, horizon) if delta is None else confidence.checked_delta(delta)
     if not c > 0:

@@ -70,10 +70,8 @@ class Policy(ABC):
         where two labels are equal, the settings that differ are written behind them."""
 
     def label_on(self, graph: CausalGraph, links: tuple[Link, ...]) -> str:
-        """The name in tables and figures of a given problem, where it depends on that; default: `label`.
-
-        graph  what causes what
-        links  the link of each node, in the order of `graph.nodes`
+        """The name in tables and figures of a given problem, where it depends on that; default: `label`. Links are in
+        the order of `graph.nodes`.
 
         >>> import dobandit as dob
         >>> dob.BGLMOFU().label_on(dob.paper.G1.graph, dob.paper.G1.links)
@@ -83,18 +81,14 @@ class Policy(ABC):
 
     @abstractmethod
     def engine(self, problem: Problem) -> Engine:
-        """An engine that knows nothing yet of `problem`: a new one with every call, none sharing what it learns.
-
-        problem  the graph (hidden variables already removed), the rules, the links, and what is promised
+        """An engine that knows nothing yet of `problem` (the graph without hidden variables, the rules, the links, and
+        what is promised): a new one with every call, none sharing what it learns.
 
         Raises PolicyError where the problem does not suit the policy; the message says why, and what does.
         """
 
     def require_learnable(self, problem: Problem) -> None:
-        """Raises where hidden causes cannot be removed, unless the policy keeps no model.
-
-        problem  the one to work on
-        """
+        """Raises where hidden causes cannot be removed, unless the policy keeps no model."""
         if problem.obstacle is not None and not self.any_graph:
             raise type(problem.obstacle)(*problem.obstacle.args)
 
@@ -150,8 +144,7 @@ class Policy(ABC):
 
         graph = as_graph(graph, "the graph must be a CausalGraph", GraphError)
         promised, believed = self.effects if effects is None else effects, links_for(graph, links, self.links)
-        allowed = rules_of(budget, rules)
-        known = checked_horizon(horizon)
+        allowed, known = rules_of(budget, rules), checked_horizon(horizon)
         problem = problem_of(graph, allowed, known, seed, believed, continuous, promised, hide)
         if not self.any_graph:  # a policy that keeps a model
             warn_of_levels(problem)

@@ -20,7 +20,7 @@ from dobandit.errors import ModelError, SimulationError, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.base import CausalModel
 from dobandit.oracle.actions import Action
-from dobandit.policy.engine import Rounds, no_context
+from dobandit.policy.engine import Rounds, no_context, one_round
 from dobandit.policy.world import World
 from dobandit.simulation.truth import Truth
 
@@ -67,12 +67,7 @@ class FunctionModel(CausalModel):
     def observe(
         self, do: Mapping[str, float], context: Mapping[str, float], rng: np.random.Generator
     ) -> dict[str, float]:
-        """One round: the values of all observed variables.
-
-        do       what is set, by name
-        context  the values of the context variables; empty where these are still to be drawn
-        rng      a NumPy generator, which the function draws from
-        """
+        """One round: the values of all observed variables; arguments are those of the function."""
         seen = self.function(dict(do), dict(context), rng)
         if not isinstance(seen, Mapping):
             raise SimulationError(f"the world returns values by name, but got {type(seen).__name__}.")
@@ -92,13 +87,8 @@ class FunctionModel(CausalModel):
         return found
 
     def draw_context(self, rng: np.random.Generator) -> dict[str, float]:
-        """The context variables of a round, which do not depend on what is set; empty where the graph has none.
-
-        rng  a NumPy generator, which the function draws from
-        """
-        if not self.graph.context:
-            return {}
-        seen = self.observe({}, {}, rng)
+        """The context variables of a round, which do not depend on what is set; empty where the graph has none."""
+        seen = self.observe({}, {}, rng) if self.graph.context else {}
         return {name: seen[name] for name in self.graph.context}
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
@@ -128,11 +118,9 @@ class FunctionWorld(World):
         graph = self.graph
         context = self.model.draw_context(_generator(uniforms))
         seen = self.model.observe(action.named(graph), context, _generator(uniforms))
-        values, was_set = np.ones((1, len(graph) + 1)), np.zeros((1, len(graph) + 1), dtype=np.bool_)
-        for v, name in enumerate(graph.nodes, start=1):
-            values[0, v] = seen[name]
-        was_set[0, list(action.ids)] = True
-        return Rounds(values, was_set, np.ones(1, dtype=np.int64))
+        was_set = np.zeros(len(graph) + 1, dtype=np.bool_)
+        was_set[list(action.ids)] = True
+        return one_round(np.array([1.0, *(seen[name] for name in graph.nodes)]), was_set)
 
 
 def _generator(uniforms: Array) -> np.random.Generator:
@@ -182,8 +170,8 @@ class SampledTruth(Truth):
 
     def chance(self) -> Array:
         """How often each context came in as many draws as an action's value has."""
-        names, counts = self.problem.graph.context, np.zeros(len(self.patterns))
-        for k in range(self.model.samples if names else 0):
+        names, codes = self.problem.graph.context, []
+        for k in range(self.model.samples if names else 1):
             seen = self.model.draw_context(np.random.default_rng([self.problem.seed, 2, k]))
-            counts[sum(int(seen[name]) << i for i, name in enumerate(names))] += 1
-        return counts / counts.sum() if names else np.ones(1)
+            codes.append(sum(int(seen[name]) << i for i, name in enumerate(names)))
+        return np.bincount(codes, minlength=len(self.patterns)) / len(codes)

@@ -44,21 +44,18 @@ class View:
 
     def to_document(self) -> dict[str, Any]:
         """What differs from the world, as JSON."""
-        document: dict[str, Any] = {}
-        if self.graph is not None:
-            document["graph"] = json.loads(print_graph(self.graph, "json"))
-        if self.links is not None:
-            foreign = [link.name for link in self.links if link.name not in BUILDERS]
-            if foreign:
-                raise SimulationError(
-                    f"a file holds built-in links only, but {foreign[0]!r} is your own. Keep the study in code."
-                )
-            document["links"] = [link.to_document() for link in self.links]
-        if self.effects is not None:
-            document["effects"] = self.effects
-        if self.hide:
-            document["hide"] = self.hide if isinstance(self.hide, str) else list(self.hide)
-        return document
+        foreign = [link.name for link in self.links or () if link.name not in BUILDERS]
+        if foreign:
+            raise SimulationError(
+                f"a file holds built-in links only, but {foreign[0]!r} is your own. Keep the study in code."
+            )
+        document = {
+            "graph": self.graph and json.loads(print_graph(self.graph, "json")),
+            "links": self.links and [link.to_document() for link in self.links],
+            "effects": self.effects,
+            "hide": self.hide if isinstance(self.hide, str) else list(self.hide),
+        }
+        return {key: value for key, value in document.items() if value}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], world: CausalModel) -> View:
