@@ -36,9 +36,7 @@ def due(node: Any) -> bool:
 
 
 @kernel
-def scores(
-    node: Any, cells: Any, bits: Any, points: Any, work: Any, theta: int, likely: bool, ridge: float
-) -> None:
+def scores(node: Any, cells: Any, bits: Any, points: Any, work: Any, theta: int, likely: bool, ridge: float) -> None:
     """At the weights that begin at `theta` of the scratch: at GRAD sum_p (s_p - c_p f) w V_p - ridge theta, at HESS
     sum_p c_p f' w V_p V_p^T + ridge I (lower triangle), f and f' at V_p . theta. w = 1: the paper's equation; likely:
     w = f' / (f (1 - f)), that of maximum likelihood."""

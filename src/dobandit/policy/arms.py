@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from dobandit.estimation.confidence import asymptotic_reach, beta_binomial, standard_error
 from dobandit.estimation.kl import kl_upper
 from dobandit.kernels import inlined, kernel, with_kernels
-from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.action_list import pick
+from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.possibly_optimal import worth_playing
 from dobandit.policy.base import Policy, positive, require_bool
 from dobandit.policy.engine import (
