@@ -107,9 +107,10 @@ def next_lever(levers: Any, rules: Any, clash: Any, taken: Any, count: int, plac
         i = k + shift if k + shift < len(levers) else k + shift - len(levers)
         lever = levers[i]
         better = found < 0 or lever["gain"] > levers[found]["gain"]
-        if i >= rules[0]["required"] and not lever["looked"] and better:
-            if fits(levers, clash, taken, rules[0]["money"], i, count, place):
-                found = i
+        if i < rules[0]["required"] or lever["looked"] or not better:
+            continue
+        if fits(levers, clash, taken, rules[0]["money"], i, count, place):
+            found = i
     return found
 
 
