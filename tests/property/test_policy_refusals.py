@@ -167,7 +167,7 @@ def test_baselines_keep_no_model():
 
 def test_the_formula_needs_as_many_rounds_as_it_says():
     learner = BGLMOFU(initial="formula", zeta=0.5).start(paper.G4.graph, 2, horizon=100)
-    n, rounds = 6, learner.engine.plan.index.initial
+    n, rounds = 6, learner.engine.optimism["initial"][0]
     assert rounds == (8 * n**2 - 16 * n + 2) / 0.5
     assert learner.propose() == {}
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.kernels import kernel, record
+from dobandit.kernels import inlined, kernel, record
 from dobandit.oracle.action_list import TIE, ActionList, action_list
 from dobandit.oracle.actions import Actions, Allowed
 from dobandit.oracle.boxed import boxed_index
@@ -113,7 +113,7 @@ def next_lever(levers: Any, rules: Any, clash: Any, taken: Any, count: int, plac
     return found
 
 
-@kernel
+@inlined
 def best_at(
     index: Any, belief: Any, plan: Any, fixed: Any, reach: Any, place: int, count: int, shift: int, without: float
 ) -> float:
@@ -140,7 +140,7 @@ def best_at(
     return best
 
 
-@kernel
+@inlined  # its argument `index` could not be kept in a file of compiled code otherwise
 def search(index: Any, belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
     """Greedy, then exchanges. Equal levers in an order that the round draws.
 
