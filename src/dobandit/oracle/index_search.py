@@ -61,13 +61,12 @@ def index_search(
         cost = rules.unit_cost(name) if rules.total_cost is not None else 0.0
         lever["id"], lever["to"], lever["depth"], lever["cost"] = v, to, depth.get(v, len(order)), cost
     groups = [set(group) for group in rules.exclusive]
-    clash = np.array([[a == b or any({a, b} <= group for group in groups) for b in names] for a in names])
+    exclude = [[a == b or any({a, b} <= group for group in groups) for b in names] for a in names]
+    clash = np.array(exclude, dtype=np.bool_).reshape(len(names), len(names))
     money = float("inf") if rules.total_cost is None else float(rules.total_cost) * (1 + 1e-12)
     limits = np.array([(len(required), most, allowed.full_only, largest, money, 0)], RULES)
     taken = np.zeros(max(most, 1), dtype=np.int64)
-    return IndexSearch(
-        actions, make_inner(actions), levers, limits, clash.astype(np.bool_).reshape(len(names), -1), taken
-    )
+    return IndexSearch(actions, make_inner(actions), levers, limits, clash, taken)
 
 
 @kernel
