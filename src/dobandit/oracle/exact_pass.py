@@ -26,7 +26,7 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.kernels import inlined, kernel
 from dobandit.oracle.action_list import ActionList
 from dobandit.oracle.frontier import Frontier, columns_for, forwards, hold_block
-from dobandit.oracle.node_tables import NodeTables, fill_tables, node_tables, node_variance
+from dobandit.oracle.node_tables import NodeTables, fill_tables, node_tables, node_variances
 
 Array = NDArray[np.float64]
 
@@ -43,19 +43,17 @@ class ExactPass(NamedTuple):
     known: Array  # (depths, columns) value given to a node, NaN: free
     weight: Array  # (states, columns)
     value: Array  # (states, columns) E[Y] from there on
-    influence: Array  # (patterns of the widest node, columns) D of one node
 
 
 def exact_pass(graph: CausalGraph, actions: ActionList, frontier: Frontier) -> ExactPass:
     """The plan for the actions of a list."""
     widest, states = int(np.diff(graph.arrays.parent_ptr).max(initial=1)), len(frontier.states)
     columns = columns_for(len(actions.scores), states)
-    tables = node_tables(frontier.steps, widest)
+    tables = node_tables(frontier.steps, widest, columns)
     low, high = np.zeros((2, len(tables.mean)))
     known = np.full((len(actions.order), columns), math.nan)
     weight, value = np.zeros((2, states, columns))
-    influence = np.zeros((len(tables.folded), columns))
-    return ExactPass(actions, *frontier, tables, low, high, known, weight, value, influence)
+    return ExactPass(actions, *frontier, tables, low, high, known, weight, value)
 
 
 @inlined
@@ -117,44 +115,30 @@ def exact_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> N
 @kernel
 def score_exactly(belief: Any, plan: Any, fixed: Any, bonus: float) -> None:
     """Scores by the tables as they stand; without a bonus, standard deviations are not worked out."""
+    nodes, slots, pairs, members = belief.nodes, belief.slots, belief.pairs, belief.members
     steps, states, mean, patterns = plan.steps, plan.states, plan.tables.mean, plan.tables.patterns
-    known, weight, value, influence = plan.known, plan.weight, plan.value, plan.influence
-    held, scores, columns = plan.actions.held, plan.actions.scores, plan.known.shape[1]
+    influence, along, sums = plan.tables.influence, plan.tables.along, plan.tables.sums
+    known, weight, value, scores = plan.known, plan.weight, plan.value, plan.actions.scores
+    columns = known.shape[1]
     for c in range(columns):
         weight[0, c] = 1.0
     for start in range(0, len(scores), columns):
         count = min(columns, len(scores) - start)
-        hold_block(held, steps, start, fixed, known)
+        hold_block(plan.actions.held, steps, start, fixed, known)
         for i in range(start, start + count):
             scores[i]["sd"] = 0.0
-        if bonus > 0.0:
-            for depth in range(known.shape[0] - 1):
-                forwards(steps, states, mean, weight, known, depth)
+        for depth in range(known.shape[0] - 1 if bonus > 0.0 else 0):
+            forwards(steps, states, mean, weight, known, depth)
         for depth in range(known.shape[0] - 1, -1, -1):
             pass_back(steps, states, mean, mean, known, value, depth, True)
             if bonus > 0.0:
                 influences_at(steps, states, weight, value, influence, depth)
-                add_variances(
-                    belief.nodes, belief.slots, belief.pairs, belief.members, steps, mean, patterns, plan.tables.along,
-                    plan.tables.folded, known, influence, scores, depth, start, count,
-                )  # fmt: skip
+                node_variances(
+                    nodes, slots, pairs, members, steps, mean, patterns, influence, along, sums, depth, 0
+                )
+                for c in range(count):
+                    scores[start + c]["sd"] += sums[2, c] if math.isnan(known[depth, c]) else 0.0
         for c in range(count):
             score = scores[start + c]
             score["mean"], score["sd"] = value[0, c], math.sqrt(score["sd"])
             score["index"] = score["mean"] + bonus * score["sd"]
-
-
-@inlined
-def add_variances(
-    nodes: Any, slots: Any, pairs: Any, members: Any, steps: Any, mean: Any, patterns: Any, along: Any, folded: Any,
-    known: Any, influence: Any, scores: Any, depth: int, start: int, count: int,
-) -> None:  # fmt: skip
-    """What the node at `depth` adds to the variance of each of so many actions, where it is free."""
-    base = steps[depth]["table"]
-    for c in range(count):
-        if math.isnan(known[depth, c]):
-            for at in range(steps[depth + 1]["table"] - base):
-                patterns[base + at]["influence"] = influence[at, c]
-            scores[start + c]["sd"] += node_variance(
-                nodes, slots, pairs, members, steps, mean, patterns, along, folded, depth
-            )

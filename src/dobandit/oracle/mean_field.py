@@ -29,7 +29,7 @@ from dobandit.kernels import inlined, kernel, record
 from dobandit.model.link_kernels import slope_at, value_at
 from dobandit.oracle.action_list import ActionList, held_at, held_before
 from dobandit.oracle.frontier import parents_by_depth, steps_of
-from dobandit.oracle.node_tables import NodeTables, fill_tables, node_tables, node_variance
+from dobandit.oracle.node_tables import NodeTables, fill_tables, node_tables, node_variances
 
 MOST_TABULATED = 6  # parents
 # By node: m, q, w; both first as they were before a trial; whether m has changed since the action before; the first of
@@ -91,14 +91,13 @@ def settle(belief: Any, plan: Any, depth: int, spreads: bool) -> None:
     v, base, end = steps[depth]["node"], steps[depth]["table"], steps[depth + 1]["table"]
     node = nodes[v]
     if end > base:
-        mean, patterns = plan.tables.mean, plan.tables.patterns
+        mean, patterns, influence = plan.tables.mean, plan.tables.patterns, plan.tables.influence
         field[v]["mean"] = contract(node, slots, field, mean, levels, base, end - base)
         if spreads:
-            expand(node, slots, field, weights, patterns, levels, base, end - base)
-            along, folded = plan.tables.along, plan.tables.folded
-            field[v]["spread"] = node_variance(
-                nodes, slots, pairs, members, steps, mean, patterns, along, folded, depth
-            )
+            expand(node, slots, field, weights, influence, levels, end - base)
+            along, sums = plan.tables.along, plan.tables.sums
+            node_variances(nodes, slots, pairs, members, steps, mean, patterns, influence, along, sums, depth, 0)
+            field[v]["spread"] = sums[2, 0]
         return
     curved = len(members) > 0 and members[4 * v + CURVED]["there"] > 0
     x, spread = along_line(node, slots, pairs, field, weights, curved)
@@ -151,19 +150,19 @@ def contract(node: Any, slots: Any, field: Any, mean: Any, levels: Any, base: in
 
 
 @inlined
-def expand(node: Any, slots: Any, field: Any, weights: Any, patterns: Any, levels: Any, base: int, count: int) -> None:
+def expand(node: Any, slots: Any, field: Any, weights: Any, influence: Any, levels: Any, count: int) -> None:
     """The way back of `contract`: P(v) of every pattern into `influence`, and how the mean moves with each parent's."""
     slot, size, here = node["start"] + node["width"] - 1, 1, 2 * count - 2
-    patterns[base]["influence"] = 1.0
+    influence[0, 0] = 1.0
     while size < count:
         here -= 2 * size
         m = min(max(field[slots[slot]["parent"]]["mean"], 0.0), 1.0)
         slope = 0.0
         for i in range(size - 1, -1, -1):
-            share = patterns[base + i]["influence"]
+            share = influence[i, 0]
             slope += share * (levels[here + 2 * i + 1] - levels[here + 2 * i])
-            patterns[base + 2 * i + 1]["influence"] = share * m
-            patterns[base + 2 * i]["influence"] = share * (1.0 - m)
+            influence[2 * i + 1, 0] = share * m
+            influence[2 * i, 0] = share * (1.0 - m)
         weights[slot]["slope"] = slope
         size *= 2
         slot -= 1

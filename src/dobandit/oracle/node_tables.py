@@ -1,6 +1,6 @@
 """What a mixture says of every parent pattern of every node, and how sure it is of a sum over patterns.
 
-D(v): how much E[Y] moves with p_X(v), left in `influence` by an evaluator.  p: the mixture's mean; p_k: member k's.
+D(v): how much E[Y] moves with p_X(v), in a column for each action.  p: the mixture's mean; p_k: member k's.
 A node's share in the variance of E[Y] is
     sum over members k of weight_k (q_k + b_k^2),
 q_k: the variance of sum_v D(v) p_k(v) under member k alone (straight: g' A g with g = sum_v D(v) v; curved: with f'
@@ -33,8 +33,8 @@ from dobandit.model.link_kernels import slope_at
 
 _LITTLE = 1e-6  # members with less weight are passed over
 AT_LEAST = 0.5  # weight of the table in a variance, where a node has one
-# What each member says of a pattern; f' of the curve; Var p of the table; D.
-PATTERN = record(straight="f8", curved="f8", table="f8", own="f8", slope="f8", spread="f8", influence="f8")
+# What each member says of a pattern; f' of the curve; Var p of the table.
+PATTERN = record(straight="f8", curved="f8", table="f8", own="f8", slope="f8", spread="f8")
 
 
 class NodeTables(NamedTuple):
@@ -44,16 +44,18 @@ class NodeTables(NamedTuple):
     mean: NDArray[np.float64]  # p
     patterns: NDArray[Any]  # PATTERN
     row: NDArray[np.float64]  # (D,) scratch
-    along: NDArray[np.float64]  # (D,) scratch
-    folded: NDArray[np.float64]  # (patterns of the widest node,) scratch
+    influence: NDArray[np.float64]  # (patterns of the widest node, columns) D of one node
+    along: NDArray[np.float64]  # (D, columns) scratch: g
+    sums: NDArray[np.float64]  # (3, columns) b_k and q_k of a member; the share of a node in the variance
 
 
-def node_tables(steps: NDArray[Any], widest: int) -> NodeTables:
-    """Tables for nodes with at most `widest` parents."""
-    sizes = np.diff(steps["table"])
-    row, along = np.zeros((2, max(widest, 1)))
+def node_tables(steps: NDArray[Any], widest: int, columns: int = 1) -> NodeTables:
+    """Tables for nodes with at most `widest` parents, and for so many actions at once."""
+    sizes, widest = np.diff(steps["table"]), max(widest, 1)
+    influence = np.zeros((int(sizes.max(initial=1)), columns))
+    mean, patterns = np.zeros(int(sizes.sum())), np.zeros(int(sizes.sum()), PATTERN)
     return NodeTables(
-        np.zeros(int(sizes.sum())), np.zeros(int(sizes.sum()), PATTERN), row, along, np.zeros(int(sizes.max(initial=1)))
+        mean, patterns, np.zeros(widest), influence, np.zeros((widest, columns)), np.zeros((3, columns))
     )
 
 
@@ -109,86 +111,102 @@ def line_variance(nodes: Any, pairs: Any, line: int, g: Any) -> float:
     return total
 
 
-@inlined
-def curve_variance(nodes: Any, pairs: Any, v: int, g: Any) -> float:
-    """g' A g, A the covariance of a curve's weights."""
-    total, d, at = 0.0, nodes[v]["width"], nodes[v]["square"]
-    for i in range(d):
-        for j in range(d):
-            total += g[i] * pairs[at + i * d + j]["covariance"] * g[j]
-    return total
-
-
-@inlined
-def node_variance(
-    nodes: Any, slots: Any, pairs: Any, members: Any, steps: Any, mean: Any, patterns: Any, along: Any, folded: Any,
-    depth: int,
-) -> float:  # fmt: skip
-    """The share of a free node in the variance of E[Y]."""
-    v, base, end = steps[depth]["node"], steps[depth]["table"], steps[depth + 1]["table"]
-    b0 = b1 = b2 = b3 = cells = total = 0.0
-    for at in range(base, end):  # five sums at once: one alone would be waited for at each step
-        pattern = patterns[at]
-        influence = pattern["influence"]
-        b0 += influence * (pattern["straight"] - mean[at])
-        b1 += influence * (pattern["curved"] - mean[at])
-        b2 += influence * (pattern["table"] - mean[at])
-        b3 += influence * (pattern["own"] - mean[at])
-        cells += influence * influence * pattern["spread"]
-    apart = (b0, b1, b2, b3)
+@kernel
+def node_variances(
+    nodes: Any, slots: Any, pairs: Any, members: Any, steps: Any, mean: Any, patterns: Any, influence: Any, along: Any,
+    sums: Any, depth: int, first: int,
+) -> None:  # fmt: skip
+    """sums[2] = the share of a free node in the variance of E[Y], by column; its influences begin at row `first`."""
+    v, base, columns = steps[depth]["node"], steps[depth]["table"], sums.shape[1]
+    count = steps[depth + 1]["table"] - base
+    for c in range(columns):
+        sums[2, c] = 0.0
     for k in range(4):
         share = members[4 * v + k]["weight"]
         if members[4 * v + TABLE]["there"]:
             share = (1.0 - AT_LEAST) * share + (AT_LEAST if k == TABLE else 0.0)
         if share < _LITTLE:
             continue
-        if k == TABLE:
-            spread = cells
-        elif k == OWN_LINES:
-            spread = own_lines_variance(nodes, slots, pairs, patterns, along, folded, v, base, end - base)
-        else:
-            for i in range(end - base):
-                folded[i] = patterns[base + i]["influence"] * (patterns[base + i]["slope"] if k == CURVED else 1.0)
-            fold(nodes[v], folded, along, end - base)
-            spread = curve_variance(nodes, pairs, v, along) if k == CURVED else line_variance(nodes, pairs, v, along)
-        total += share * (max(spread, 0.0) + apart[k] * apart[k])
-    return total
-
-
-@kernel
-def own_lines_variance(
-    nodes: Any, slots: Any, pairs: Any, patterns: Any, along: Any, folded: Any, v: int, base: int, size: int
-) -> float:
-    """The sum of g' A g over the segments that matter: one, where the context is known."""
-    context, total = context_bits(nodes, slots, v), 0.0
-    rest = (size - 1) & ~context
-    part, line = 0, nodes[v]["segments"]  # the context's bits of a pattern; segments come in the order of their numbers
-    while True:
-        some, i = False, 0
-        while not some:  # only the segment's own patterns: a pass over all for each segment would take 4^parents
-            some = patterns[base + part + i]["influence"] != 0.0
-            i = (i - rest) & rest
-            if i == 0:
-                break
-        if some:
-            for j in range(size):
-                folded[j] = patterns[base + j]["influence"] if (j & context) == part else 0.0
-            fold(nodes[v], folded, along, size)
-            total += max(line_variance(nodes, pairs, line, along), 0.0)
-        part, line = (part - context) & context, line + 1
-        if part == 0:
-            return total
+        for c in range(columns):
+            sums[0, c] = sums[1, c] = 0.0
+        for i in range(count):
+            pattern = patterns[base + i]
+            apart = said_by(pattern, k) - mean[base + i]
+            spread = pattern["spread"] if k == TABLE else 0.0
+            for c in range(columns):
+                d = influence[first + i, c]
+                sums[0, c] += d * apart
+                sums[1, c] += d * d * spread
+        if k == OWN_LINES:
+            add_own_lines(nodes, slots, pairs, influence, along, sums, v, first, count)
+        elif k != TABLE:
+            add_line(nodes[v], pairs, patterns, influence, along, sums, base, first, count, k == CURVED)
+        for c in range(columns):
+            sums[2, c] += share * (max(sums[1, c], 0.0) + sums[0, c] * sums[0, c])
 
 
 @inlined
-def fold(node: Any, folded: Any, along: Any, size: int) -> None:
-    """along = sum over patterns of folded(pattern) times its row of parents: they are summed out one after another."""
-    for j in range(node["constant"], node["width"]):
-        size //= 2
-        total = 0.0
-        for i in range(size):
-            total += folded[2 * i + 1]
-            folded[i] = folded[2 * i] + folded[2 * i + 1]
-        along[j] = total
-    if node["constant"]:
-        along[0] = folded[0]
+def said_by(pattern: Any, k: int) -> float:
+    """What member k says of a pattern."""
+    if k == STRAIGHT:
+        return pattern["straight"]
+    if k == CURVED:
+        return pattern["curved"]
+    return pattern["table"] if k == TABLE else pattern["own"]
+
+
+@inlined
+def add_line(
+    node: Any, pairs: Any, patterns: Any, influence: Any, along: Any, sums: Any, base: int, first: int, count: int,
+    curved: bool,
+) -> None:  # fmt: skip
+    """Add g' A g of a straight line or a curve to sums[1]."""
+    d, at, columns = node["width"], node["square"], sums.shape[1]
+    for j in range(d):
+        for c in range(columns):
+            along[j, c] = 0.0
+    for i in range(count):
+        slope = patterns[base + i]["slope"] if curved else 1.0
+        for j in range(d):
+            if j < node["constant"] or (i >> (j - node["constant"])) & 1:
+                for c in range(columns):
+                    along[j, c] += slope * influence[first + i, c]
+    for i in range(d):
+        for j in range(d):
+            pair = pairs[at + i * d + j]
+            a = pair["covariance"] if curved else pair["inverse"]
+            for c in range(columns):
+                sums[1, c] += along[i, c] * a * along[j, c]
+
+
+@kernel
+def add_own_lines(
+    nodes: Any, slots: Any, pairs: Any, influence: Any, along: Any, sums: Any, v: int, first: int, count: int
+) -> None:
+    """Add the sum of g' A g over the segments to sums[1]: one that matters, where the context is known."""
+    context, node, columns = context_bits(nodes, slots, v), nodes[v], sums.shape[1]
+    d, rest = node["width"], (count - 1) & ~context
+    part, line = 0, node["segments"]  # the context's bits of a pattern; segments come in the order of their numbers
+    while True:
+        for j in range(d):
+            for c in range(columns):
+                along[j, c] = 0.0
+        i, some = 0, False
+        while True:  # only the segment's own patterns: a pass over all for each segment would take 4^parents
+            for j in range(d):
+                if j < node["constant"] or ((part + i) >> (j - node["constant"])) & 1:
+                    for c in range(columns):
+                        along[j, c] += influence[first + part + i, c]
+                        some = some or influence[first + part + i, c] != 0.0
+            i = (i - rest) & rest
+            if i == 0:
+                break
+        at = nodes[line]["square"]
+        for i in range(d if some else 0):
+            for j in range(d):
+                a = pairs[at + i * d + j]["inverse"]
+                for c in range(columns):
+                    sums[1, c] += along[i, c] * a * along[j, c]
+        part, line = (part - context) & context, line + 1
+        if part == 0:
+            return

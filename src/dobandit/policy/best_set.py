@@ -182,8 +182,8 @@ class BestSetEngine(CausalEngine):
         held = np.array([self.believed.flagged(action).over(context)[order] for action in actions])
         value, influence, visits = influences_of(steps, patterns.states, tables.mean, held)
         best = int(np.argmax(value)) if leader is None else actions.index(leader)
-        apart, variance = influence - influence[best], np.zeros(len(actions))
-        contrast_variances(state, steps, tables, apart, variance)
+        apart = influence - influence[best]
+        variance = contrast_variances(state, steps, tables, apart)
         seen = self._moments.seen(state)
         upper = value - value[best] + self._shared_reach(len(actions)) * np.sqrt(np.maximum(variance, 0.0))
         rows = bearing_rows(steps, influence, seen)

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.estimation.belief import Belief
 from dobandit.kernels import kernel
-from dobandit.oracle.node_tables import node_variance
+from dobandit.oracle.node_tables import NodeTables, node_variances
 
 Array = NDArray[np.float64]
 _LITTLE = 1e-3  # influence of a node that hardly matters
@@ -91,14 +92,15 @@ def bearing_rows(steps: NDArray[Any], influence: Array, seen: Array) -> Array:
     return rows.min(axis=1)
 
 
-@kernel
-def contrast_variances(belief: Any, steps: Any, tables: Any, influence: Any, out: Any) -> None:
-    """out[i] = the variance of what the influences of row i make of the cells' errors."""
-    nodes, slots, pairs, members = belief.nodes, belief.slots, belief.pairs, belief.members
-    mean, patterns, along, folded = tables.mean, tables.patterns, tables.along, tables.folded
-    for i in range(len(influence)):
-        for at in range(influence.shape[1]):
-            patterns[at]["influence"] = influence[i, at]
-        out[i] = 0.0
-        for depth in range(len(steps) - 2):
-            out[i] += node_variance(nodes, slots, pairs, members, steps, mean, patterns, along, folded, depth)
+def contrast_variances(belief: Belief, steps: NDArray[Any], tables: NodeTables, influence: Array) -> Array:
+    """(rows,) the variance of what the influences of each row make of the cells' errors."""
+    columns = len(influence)
+    by_cell, along, sums = np.ascontiguousarray(influence.T), np.zeros((len(tables.row), columns)), np.zeros((3, columns))
+    total = np.zeros(columns)
+    for depth in range(len(steps) - 2):
+        node_variances(
+            belief.nodes, belief.slots, belief.pairs, belief.members, steps, tables.mean, tables.patterns, by_cell,
+            along, sums, depth, int(steps["table"][depth]),
+        )  # fmt: skip
+        total += sums[2]
+    return total

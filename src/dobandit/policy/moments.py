@@ -75,8 +75,7 @@ class ActionMoments:
         if less is not None:
             value, rows = value[:-1] - value[-1], np.minimum(rows[:-1], rows[-1])
             influence = influence[:-1] - influence[-1]
-        variance = np.zeros(len(value))
-        contrast_variances(state, steps, tables, influence, variance)
+        variance = contrast_variances(state, steps, tables, influence)
         return Moments(value, np.sqrt(np.maximum(variance, 0.0)), rows)
 
     def _one(self, state: Belief, action: Action, context: Array) -> tuple[float, float, float]:
