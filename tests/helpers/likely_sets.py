@@ -10,7 +10,6 @@ from dobandit import CausalUCB
 from dobandit.estimation.anytime import narrow_promised, pattern_intervals
 from dobandit.estimation.marginal_likelihood import predicted_length, promised_length
 from dobandit.model.links import identity
-from dobandit.policy.anytime_intervals import anytime_intervals
 from dobandit.policy.causal_engine import CausalEngine, parts_of
 from dobandit.policy.engine import Rounds
 from dobandit.policy.problem import problem_of
@@ -63,4 +62,4 @@ def length_of(engine, v):
 
 def anytime_interval(engine, action, context, delta):
     """The interval of one action, from what an engine has learned."""
-    return anytime_intervals(engine.problem, engine.plan.estimator).interval(engine.state, action, context, delta)
+    return engine.anytime.interval(engine.state, action, context, delta)

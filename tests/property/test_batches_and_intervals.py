@@ -100,7 +100,7 @@ def plain_interval(engine, graph, fixed, rho):
             d, e, M = len(node.parents), means[node.parents], node.gram
             mean = float(e @ node.theta)
             if d and sign:
-                rows = M - getattr(engine.plan.estimator, "ridge", 0.0) * np.eye(d)  # a prior has shown nothing
+                rows = M - engine.estimator.ridge * np.eye(d)  # a prior has shown nothing
                 values, vectors = np.linalg.eigh(rows)
                 lost = vectors[:, values <= 1e-10 * max(values[-1], 1.0)]
                 unseen = float(np.sum((lost.T @ e) ** 2))
