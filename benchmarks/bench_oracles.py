@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from dobandit.oracle.closed_form import closed_form
+from dobandit.oracle.listing import listing_of, score
 
 import dobandit as dob
 from dobandit.estimation.belief import layout_of, start_belief
 from dobandit.estimation.confidence import delta_blm_lr, radius_blm_lr
 from dobandit.estimation.least_squares import add_round
 from dobandit.oracle.actions import Allowed, order_of
-from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.greedy import greedy
 from dobandit.oracle.linear_gains import change, linked
-from dobandit.oracle.listing import listing_of, score
 from dobandit.oracle.objectives import CommonWorlds, Limits, Options
 from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Rounds, Situation, no_context

@@ -93,7 +93,7 @@ def call(kernel: AnyKernel, arguments: tuple[Any, ...]) -> Any:
     mode = _mode.get()
     if mode is PLAIN:
         return kernel.py_func(*arguments)
-    kinds = (kernel, *map(type, arguments))
+    kinds: tuple[Any, ...] = (kernel, *map(type, arguments))
     if kinds in _loaded:
         return kernel.compiled(*arguments)
     key = f"{kernel.name} {' '.join(kind.__name__ for kind in kinds[1:])}"

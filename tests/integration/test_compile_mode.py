@@ -14,7 +14,7 @@ pytestmark = pytest.mark.processes
 
 KERNELS = """
 import math
-from dobandit.compiled import kernel
+from dobandit.kernels import kernel
 
 @kernel
 def double(x):
