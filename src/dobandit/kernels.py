@@ -20,7 +20,9 @@ from dobandit import compile_mode
 from dobandit.compiled import _drop_stale_cache
 
 F = TypeVar("F", bound=Callable[..., Any])
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}  # division follows NumPy: no checks for zero
+# Division follows NumPy: no checks for zero. A kernel of `compiled` that calls one of these first would pass on that it
+# manages no memory, and that it is merged into its callers.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": True, "forceinline": False}
 
 
 def record(**fields: Any) -> np.dtype[Any]:
