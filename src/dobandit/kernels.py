@@ -23,7 +23,7 @@ from dobandit import compile_mode
 F = TypeVar("F", bound=Callable[..., Any])
 _DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 # Division follows NumPy: no checks for zero. A kernel that is merged into its callers does not merge what it calls.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": False}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": False, "no_cfunc_wrapper": True}
 # The packages with kernels: an edit elsewhere leaves the compiled ones as they are.
 WITH_KERNELS = ("model", "estimation", "oracle", "policy")
 
@@ -68,28 +68,19 @@ class Kernel:
 
     @cached_property
     def compiled(self) -> Any:
-        """What Numba makes of the function; Python and other kernels call it."""
-        return self._compiled_with(self.options)
-
-    @cached_property
-    def merged(self) -> Any:
-        """The form that is merged into a loop (`with_kernels`)."""
-        return self._compiled_with({**self.options, "forceinline": True})
-
-    def _compiled_with(self, options: dict[str, Any]) -> Any:
-        """A twin of the function, compiled."""
+        """What Numba makes of a twin of the function; Python and other kernels call it."""
         from numba import njit
 
         drop_stale_cache()
         code, module = self.py_func.__code__, dict(self.py_func.__globals__)
         for name in code.co_names:
             if isinstance(module.get(name), Kernel):
-                module[name] = module[name].merged if name.isupper() else module[name].compiled
+                module[name] = module[name].compiled
         twin = _renamed(self.py_func, module, self.py_func.__qualname__)
         try:
-            return njit(cache=True, **options)(twin)
+            return njit(cache=True, **self.options)(twin)
         except RuntimeError:  # no folder where compiled kernels could be kept: compile anew in every process
-            return njit(**options)(twin)
+            return njit(**self.options)(twin)
 
 
 @cache
@@ -105,9 +96,9 @@ def with_kernels(loop: F, **kernels: Any) -> F:
 
         play_largest = with_kernels(play, CHOOSE=largest)
 
-    Each combination is compiled by itself, with its kernels merged into the loop. One loop for all, which takes them as
-    arguments of a function type, was tried: to hand over the arrays of a belief and of a plan takes 0.7 us a call, as
-    long as a whole round of BLM-LR (docs/decisions/0002-compiled-kernels.md).
+    Each combination is a small loop that is compiled by itself; kernels that are `inlined` are merged into it. One loop
+    for all, which takes them as arguments of a function type, was tried: to hand over the arrays of a belief and of a
+    plan takes 0.7 us a call, as long as a whole round of BLM-LR (docs/decisions/0002-compiled-kernels.md).
     """
     function = getattr(loop, "py_func", loop)
     names = [getattr(one, "py_func", one).__name__ for one in kernels.values()]

@@ -48,7 +48,7 @@ class Estimator(NamedTuple):
         return self.kind in (WEIGHTED, MIXED)
 
 
-@kernel
+@inlined
 def learn_sums(belief: Any, values: Any, was_set: Any, counts: Any) -> None:
     """Least squares of every node that the rounds say something about."""
     nodes, slots, pairs, row, work = belief.nodes, belief.slots, belief.pairs, belief.row, belief.work

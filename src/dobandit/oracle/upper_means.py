@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
-from dobandit.kernels import inlined, kernel, record
+from dobandit.kernels import inlined, record
 from dobandit.oracle.action_list import ActionList
 from dobandit.oracle.frontier import whole_columns
 
@@ -116,7 +116,7 @@ def settle_free(nodes: Any, slots: Any, pairs: Any, means: Any, sums: Any, rho: 
         means[v, c] = min(lin if quad <= 0.0 else lin + rho * math.sqrt(quad), highest)
 
 
-@kernel
+@inlined
 def upper_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
     """The recursion, for one block of actions after the other; reach: radii by id."""
     nodes, slots, pairs, order = belief.nodes, belief.slots, belief.pairs, plan.actions.order

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dobandit.kernels import kernel
+from dobandit.kernels import inlined, kernel
 from dobandit.oracle.action_list import IDLE, pick_action
 from dobandit.policy.own_outcomes import note_play
 from dobandit.policy.radii import initialising, set_radii
@@ -22,7 +22,7 @@ EVALUATE: Any = None
 CHOOSE: Any = None
 
 
-@kernel
+@inlined
 def pick_best(plan: Any, own: Any, fixed: Any, reach: Any, draws: Any) -> int:
     """The action with the largest index."""
     return pick_action(plan.actions.scores, draws[0])
