@@ -24,9 +24,11 @@ _DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 # Division follows NumPy: no checks for zero. What a kernel calls that is merged into its callers is not merged as well.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": False}
 
+i8, f8 = np.int64, np.float64
+
 
 def record(**fields: Any) -> np.dtype[Any]:
-    """The type of a record: numbers of eight bytes with names, so that there is no padding between them."""
+    """The type of a record: numbers of eight bytes (i8, f8) with names, so that there is no padding between them."""
     return np.dtype(list(fields.items()), align=True)
 
 
@@ -111,9 +113,9 @@ def typed_kernel(signature: Signature) -> Callable[[F], F]:
         play(largest, values, uniforms)
 
     The loop is compiled once for all rules with this signature: to Numba its argument is a function of that type, which
-    is called by its address. A call costs 7 ns and 2 ns for each array that it is given, and 4 us more where Python calls the loop; another process
-    finds both in the cache. As plain Python the rule is the function itself. Python can call a rule, too, and kernels
-    can call it by its name; then it is a part of them as any other kernel.
+    is called by its address. That costs 7 ns a call and 2 ns for each array among its arguments, and 4 us where Python
+    calls the loop. Another process finds both in the cache. As plain Python the rule is the function itself. Python can
+    call a rule, too, and so can kernels by its name: then it is a part of them as any other kernel.
     """
 
     def typed(function: F) -> F:
@@ -136,14 +138,14 @@ class TypedKernel(Kernel):
         return types.FunctionType(typeof(self.signature.result)(*map(typeof, self.signature.arguments)))
 
     @cached_property
-    def _address(self) -> int:
+    def for_loops(self) -> Any:
         from numba import cfunc
 
-        return int(self.compiled_by(cfunc, self._numba_type_.signature).address)
+        return self.compiled_by(cfunc, self._numba_type_.signature)
 
     def __wrapper_address__(self) -> int:
         """Numba's protocol of functions that are arguments."""
-        return self._address
+        return int(self.for_loops.address)
 
     @cached_property
     def for_python(self) -> Any:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dobandit import kernels
 from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.kernels import f8, i8, record
 from dobandit.model.links import BUILDERS, Link
 
 CODES = {name: code for code, name in enumerate(BUILDERS)}
@@ -68,18 +69,8 @@ class LinkArrays(NamedTuple):
 
 # A node of a model: its parents' slots, its link, its noise, 1 where it is a number between 0 and 1; and, while rounds
 # are drawn, its value, and 1 where it is set
-MODEL_NODE = np.dtype(
-    [
-        ("start", np.int64),
-        ("width", np.int64),
-        *LINK_FIELDS,
-        ("noise", np.float64),
-        ("continuous", np.int64),
-        ("value", np.float64),
-        ("is_set", np.int64),
-    ]
-)
-MODEL_SLOT = np.dtype([("parent", np.int64), ("weight", np.float64)])
+MODEL_NODE = record(start=i8, width=i8, **dict(LINK_FIELDS), noise=f8, continuous=i8, value=f8, is_set=i8)
+MODEL_SLOT = record(parent=i8, weight=f8)
 
 
 class NodeArrays(NamedTuple):
