@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.errors import InterventionError, listed
 from dobandit.estimation.confidence import asymptotic_reach, beta_binomial, standard_error
 from dobandit.estimation.kl import kl_upper
 from dobandit.kernels import inlined, kernel, with_kernels
@@ -95,11 +96,10 @@ def any_arm(index: Any, uniform: float) -> int:
 
 @kernel
 def play_arms(
-    plays: Any, total: Any, settings: Any, ids: Any, to: Any, target: int, t: int,
-    world: Any, tape: Any, world_draws: Any, policy_draws: Any,
+    settings: Any, ids: Any, to: Any, plays: Any, total: Any, t: int, target: int, world: Any, tape: Any,
+    world_draws: Any, policy_draws: Any,
 ) -> None:  # fmt: skip
-    """See the context, choose, act, record, learn, after t rounds; world and tape: the arrays of a world and of a
-    tape."""
+    """See the context, choose, act, record, learn, after t rounds; world and tape: the arrays of a world and a tape."""
     nodes, slots, points, seen, context, known, _, _ = world
     expected, best, played, curve, totals = tape
     index = np.zeros(len(ids))
@@ -138,13 +138,12 @@ class ArmsEngine(Engine):
         self, problem: Problem, rule: Any, settings: Sequence[float], arms: Actions | None = None, prune: bool = False
     ) -> None:
         self.problem, self.rule, self.settings, self.prune = problem, rule, np.array(settings, dtype=float), prune
-        arms = problem.allowed(relevant=False).rows() if arms is None else arms
+        self.arms, self.fixed = problem.allowed(relevant=False).rows() if arms is None else arms, arms is not None
         if prune:
-            kept = possible_arms(problem, arms)
-            arms = Actions(arms.ids[kept], arms.values[kept])
-        self.arms = arms
-        self.state = own_outcomes(NO_CONTEXT, problem.graph.arrays.target, arms)
-        self._number = numbered(arms)  # and, behind the arms, actions told that are none
+            kept = possible_arms(problem, self.arms)
+            self.arms = Actions(self.arms.ids[kept], self.arms.values[kept])
+        self.state = own_outcomes(NO_CONTEXT, problem.graph.arrays.target, self.arms)
+        self._number = numbered(self.arms)  # and, behind the arms, actions told that are none
 
     def actions(self) -> Actions:
         return self.arms
@@ -203,6 +202,9 @@ class ArmsEngine(Engine):
         kept = np.flatnonzero(usable[ids].all(axis=1))
         if len(kept) and not self.prune:  # what was dropped may be best where something cannot be set
             return Actions(ids[kept], self.arms.values[kept])
+        if self.fixed:
+            names = list(self.arms.row(0).named(self.problem.graph))
+            raise InterventionError(f"{listed(names)} is always set, but not all of it is available. Wait until it is.")
         return self.problem.allowed(available, relevant=False).rows()
 
     # -- answers and simulation ----------------------------------------------------------------------------------
@@ -240,11 +242,10 @@ class ArmsEngine(Engine):
         return words_always(self.delta)
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
-        own = self.state
-        with_kernels(play_arms, CHOOSE=self.rule)(
-            own.plays[0], own.total[0], self.settings, *self.arms, own.target, self.rounds,
-            tuple(world.arrays), tuple(recorder.tape), *draws,
-        )  # fmt: skip
+        own, there, tape = self.state, tuple(world.arrays), tuple(recorder.tape)
+        plays, total, play = own.plays[0], own.total[0], with_kernels(play_arms, CHOOSE=self.rule)
+        play(self.settings, *self.arms, plays, total, self.rounds, own.target, there, tape, *draws)
+        own.rounds[0] = own.sets @ plays
         self.rounds += len(draws.world)
 
 

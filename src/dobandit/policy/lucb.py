@@ -67,27 +67,21 @@ def leading_arm(plays: Any, total: Any, arms: int) -> int:
     """The first arm with the largest mean."""
     best, most = 0, -1.0
     for i in range(arms):
-        mean = total[i] / plays[i] if plays[i] > 0.0 else -1.0
-        if mean > most:
-            best, most = i, mean
+        if plays[i] > 0.0 and total[i] / plays[i] > most:
+            best, most = i, total[i] / plays[i]
     return best
 
 
 @kernel
-def rival_of(best: int, plays: Any, total: Any, upper: Any, settings: Any, uniform: float) -> tuple[int, float]:
-    """(rival, gap): the other arm with the largest upper end, ties by the given number; by how much that is above the
-    lower end of `best`, at least 0. upper: room for the upper ends; settings: as in `lucb_arm`."""
-    low, delta, arms = 0.0, settings[1], settings[2]
+def rival_of(best: int, plays: Any, total: Any, upper: Any, settings: Any, tie: float) -> tuple[int, float]:
+    """(rival, gap): the other arm with the largest upper end, where there is one; by how much that is above the lower
+    end of `best`, at least 0. upper: room for the upper ends; settings: as in `lucb_arm`."""
+    delta, arms = settings[1], settings[2]
     for i in range(len(upper)):
-        upper[i] = 1.0
-        if plays[i] > 0.0 and i != best:
-            upper[i] = kl_upper(total[i] / plays[i], plays[i], kl_level(plays[i], arms, delta))
-        elif plays[i] > 0.0:
-            low = kl_lower(total[i] / plays[i], plays[i], kl_level(plays[i], arms, delta))
+        upper[i] = kl_upper(total[i] / max(plays[i], 1.0), plays[i], kl_level(plays[i], arms, delta))
+    low = kl_lower(total[best] / max(plays[best], 1.0), plays[best], kl_level(plays[best], arms, delta))
     upper[best] = -1.0
-    if len(upper) < 2:
-        return best, 0.0
-    rival = pick(upper, uniform)
+    rival = pick(upper, tie)
     return rival, max(upper[rival] - low, 0.0)
 
 
@@ -136,12 +130,8 @@ class LUCBEngine(ArmsEngine):
     def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:
         """The gap alone; None with a context, over which an arm's mean is taken."""
         now = now._replace(pending=())
-        playable = numbered(self.playable(now)[0])
-        if (
-            self.problem.graph.context
-            or action not in playable
-            or not playable.keys() <= numbered(self.actions()).keys()
-        ):
+        playable, listed = numbered(self.playable(now)[0]).keys(), numbered(self.arms).keys()
+        if self.problem.graph.context or action not in playable or not playable <= listed:
             return None
         gap = self._standing(now._replace(draws=np.zeros(self.draws)), action)[2]
         return Guaranteed(Interval(*self.predict(action, now.context)[1:]), None, None, gap)

@@ -15,12 +15,11 @@ from dobandit.errors import InterventionError, PolicyError, closest, listed
 from dobandit.kernels import kernel
 from dobandit.model.base import CausalModel, given
 from dobandit.model.inference import expect
-from dobandit.oracle.actions import Action, Actions, action_named, actions_of
+from dobandit.oracle.actions import Action, action_named, actions_of
 from dobandit.oracle.solve import solve
 from dobandit.policy.arms import ArmsEngine, any_arm
 from dobandit.policy.base import Policy
 from dobandit.policy.engine import Choice, Engine, Estimate, Rounds, Situation
-from dobandit.policy.own_outcomes import numbered
 from dobandit.policy.problem import Problem
 
 
@@ -71,7 +70,7 @@ class Fixed(Policy):
         return "Fixed {" + ", ".join(parts) + "}"
 
     def engine(self, problem: Problem) -> Engine:
-        return FixedEngine(problem, first_arm, (), actions_of([self._checked(problem)]))
+        return ArmsEngine(problem, random_arm, (), actions_of([self._checked(problem)]))
 
     def _checked(self, problem: Problem) -> Action:
         graph, rules = problem.graph, problem.rules
@@ -95,22 +94,6 @@ class Fixed(Policy):
                 f"the fixed set {listed(self.set)} breaks the costs or the other rules of the problem."
             )
         return action_named(self.do, graph)
-
-
-@kernel
-def first_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, tie: float, coin: float, where: float) -> int:
-    return 0
-
-
-class FixedEngine(ArmsEngine):
-    """One arm."""
-
-    def _available(self, available: tuple[int, ...]) -> Actions:
-        [action] = numbered(self.arms)
-        if not {*action.ids} <= {*available}:
-            names = list(action.named(self.problem.graph))
-            raise InterventionError(f"{listed(names)} is always set, but not all of it is available. Wait until it is.")
-        return self.arms
 
 
 @kernel
