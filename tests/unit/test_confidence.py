@@ -12,10 +12,10 @@ from scipy.linalg import hadamard
 from scipy.special import xlog1py, xlogy
 
 from dobandit import paper
-from dobandit.compiled import kernel
 from dobandit.errors import ModelError
 from dobandit.estimation import confidence as c
 from dobandit.estimation.assumptions import diagnose_assumptions
+from dobandit.kernels import kernel
 
 E = math.e
 
