@@ -16,20 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from dobandit.oracle.closed_form import closed_form
+from dobandit.oracle.listing import listing_of, score
 
 import dobandit as dob
 from dobandit.estimation.belief import layout_of, start_belief
 from dobandit.estimation.confidence import delta_blm_lr, radius_blm_lr
 from dobandit.estimation.least_squares import add_round
-from dobandit.graph.ordering import offsets
 from dobandit.oracle.actions import Allowed, order_of
-from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.greedy import greedy
-from dobandit.oracle.linear_gains import Passes, full_pass, toggle
-from dobandit.oracle.listing import listing_of, score
-from dobandit.oracle.objectives import CommonWorlds, Options
+from dobandit.oracle.linear_gains import change, linked
+from dobandit.oracle.objectives import CommonWorlds, Limits, Options
 from dobandit.oracle.rules import Rules
-from dobandit.oracle.solve import Limits
 from dobandit.policy.engine import Rounds, Situation, no_context
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -198,28 +196,22 @@ def large_greedy(nodes, edges):
     tails = (heads - rng.integers(1, np.minimum(1000, heads - 1) + 1)).astype(np.int64)
     theta = rng.random(edges)
     theta /= 1.2 * np.bincount(heads, weights=theta, minlength=nodes + 1)[heads]
-    by_tail = np.argsort(tails, kind="stable")
-    n = nodes + 1
-    p = Passes(
-        np.arange(n), offsets(np.bincount(heads, minlength=n)), tails.astype(np.int32), theta,
-        offsets(np.bincount(tails, minlength=n)), heads[by_tail].astype(np.int32), theta[by_tail],
-        np.zeros(n, dtype=bool), np.ones(n), np.ones(n), np.zeros(n), np.zeros(n, dtype=bool),
-    )  # fmt: skip
-    graph_bytes = sum(array.nbytes for array in p[:7])
+    ancestors = linked(heads, tails, theta, nodes + 1)
+    graph_bytes = sum(array.nbytes for array in ancestors)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    node = np.arange(1, nodes, dtype=np.int32)
+    node = np.arange(1, nodes)
 
     def take(steps):
         """The steps of `oracle.greedy` on a bare graph; `Options` of so many names would take longer."""
-        value, blocked = full_pass(p), np.zeros(len(node), dtype=bool)
+        blocked, mean, paths = np.zeros(len(node), dtype=bool), ancestors.nodes["mean"], ancestors.nodes["paths"]
         for _ in range(steps):
-            best = int(np.argmax(np.where(blocked, -1.0, (1.0 - p.means[node]) * p.paths[node])))
+            best = int(np.argmax(np.where(blocked, -1.0, (1.0 - mean[node]) * paths[node])))
             blocked[best] = True
-            value = toggle(p, node[best])
-        return value
+            change(*ancestors, int(node[best]), 1.0)
+        return node[blocked].tolist()
 
-    take(1)  # compile
-    p.is_set[:] = False
+    for v in take(1):  # compiled now, and free again
+        change(*ancestors, v, np.nan)
     _, seconds = timed(lambda: take(50), 1)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     print(

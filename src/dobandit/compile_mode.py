@@ -12,7 +12,6 @@ Whatever compiles a kernel calls `about_to_compile` first: this is all that this
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import sys
@@ -39,7 +38,7 @@ _lock = threading.Lock()
 _compilations: list[str] = []
 _spent = [0.0]  # seconds of plain Python in this process
 _announced: set[str] = set()
-_loaded: set[str] = set()  # kernels that have run compiled in this process
+_loaded: set[Any] = set()  # kernels, with the types of their arguments, that have run compiled in this process
 # One thread compiles at a time. It is held across a fork, so that the child does not inherit it locked.
 _compiler_lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
@@ -94,9 +93,10 @@ def call(kernel: AnyKernel, arguments: tuple[Any, ...]) -> Any:
     mode = _mode.get()
     if mode is PLAIN:
         return kernel.py_func(*arguments)
-    key = _key_of(kernel, arguments)
-    if key in _loaded:
+    kinds: tuple[Any, ...] = (kernel, *map(type, arguments))
+    if kinds in _loaded:
         return kernel.compiled(*arguments)
+    key = f"{kernel.name} {' '.join(kind.__name__ for kind in kinds[1:])}"
     if mode is EITHER and key not in _known():
         done, result = _plain(kernel, arguments)
         if done:
@@ -106,7 +106,7 @@ def call(kernel: AnyKernel, arguments: tuple[Any, ...]) -> Any:
             about_to_compile(kernel.name)
         result = kernel.compiled(*arguments)
         _remember(key)
-        _loaded.add(key)
+        _loaded.add(kinds)
     return result
 
 
@@ -224,17 +224,3 @@ def _file() -> Path:
     if os.access(own if own.exists() else own.parent, os.W_OK):
         return own / name
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dobandit" / name
-
-
-def _key_of(kernel: AnyKernel, arguments: tuple[Any, ...]) -> str:
-    """A kernel is compiled for each combination of parts in the named tuples that it is given."""
-    return _digest(kernel.name, _kinds(arguments))
-
-
-def _kinds(value: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (type(value).__name__, *[_kinds(part) for part in value if isinstance(part, tuple)])
-
-
-@cache
-def _digest(name: str, kinds: tuple[Any, ...]) -> str:
-    return f"{name} {hashlib.sha256(repr(kinds).encode()).hexdigest()[:16]}"

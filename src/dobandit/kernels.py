@@ -22,7 +22,7 @@ from dobandit import compile_mode
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
-# Division follows NumPy: no checks for zero. Only what is said to be is merged into its callers, not what it calls, too.
+# Division follows NumPy: no checks for zero. A kernel that is merged into its callers does not merge what it calls.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": False}
 # The packages with kernels: an edit elsewhere leaves the compiled ones as they are.
 WITH_KERNELS = ("model", "estimation", "oracle", "policy")
@@ -106,8 +106,8 @@ def with_kernels(loop: F, **kernels: Any) -> F:
         play_largest = with_kernels(play, CHOOSE=largest)
 
     Each combination is compiled by itself, with its kernels merged into the loop. One loop for all, which takes them as
-    arguments of a function type, was tried: to hand over the arrays of a belief and of a plan takes 0.7 us a call, which
-    is as long as a whole round of BLM-LR (docs/decisions/0002-compiled-kernels.md).
+    arguments of a function type, was tried: to hand over the arrays of a belief and of a plan takes 0.7 us a call, as
+    long as a whole round of BLM-LR (docs/decisions/0002-compiled-kernels.md).
     """
     function = getattr(loop, "py_func", loop)
     names = [getattr(one, "py_func", one).__name__ for one in kernels.values()]

@@ -5,7 +5,7 @@ t: a round; T: the horizon.  delta: probability that a confidence region fails. 
 rho: radius of {theta': ||theta' - theta_hat||_M <= rho}, M the node's Gram matrix.
 L1, L2, kappa: bounds on f' and f'' (Assumptions 1 and 2).  zeta: Assumption 3.  c: see `initial_rounds`.
 
-The radii and deltas are scalar and use nothing but `math`, so that `dobandit.compiled.kernel` compiles them; like
+The radii and deltas are scalar and use nothing but `math`, so that `dobandit.kernels.kernel` compiles them; like
 every formula here they trust their arguments. `checked_delta` is the door.
 
 Read before relying on a guarantee:

@@ -23,8 +23,8 @@ from dobandit.kernels import inlined, kernel, record
 from dobandit.oracle.action_list import ActionList, held_at, held_before
 
 _TINY = 1e-12
-# A coordinate of the walk: e, c and theta; the right-hand side of the walk; d theta / d s; the gradient of the Lagrangian
-# at theta and how it changes with s; -1 at the bound 0, 1 at the bound 1, 0 free; the i-th free coordinate.
+# A coordinate of the walk: e, c and theta; the right-hand side of the walk; d theta / d s; the gradient of the
+# Lagrangian at theta and how it changes with s; -1 at the bound 0, 1 at the bound 1, 0 free; the i-th free coordinate.
 COORDINATE = record(
     weight="f8", center="f8", theta="f8", direction="f8", move="f8", pull="f8", change="f8", bound="i8", free="i8"
 )
@@ -142,12 +142,12 @@ def walk(pairs: Any, at: int, d: int, box: Any, work: Any, end: float, rho: floa
     first of these happens, each found by a division or a square root:
     - a free coordinate meets 0 or 1: it is held there from now on;
     - the pull of a held one reaches 0: it comes free, for beyond that the conditions would fail;
-    - s reaches `end`, or ||theta - c||_M reaches rho, a quadratic equation in the length of the step (`step_to_ellipsoid`): done.
+    - s reaches `end`, or ||theta - c||_M reaches rho, a quadratic equation in the length of the step: done.
     e . theta(s) never falls, and by duality theta(s) is the best point of the box in the ellipsoid on whose surface it
     lies; so the point where the ellipsoid of radius rho is met is the maximum. Which coordinates are at 0, free and at
     1 holds for one interval of s, so that no piece returns in exact arithmetic. With ties, rounding could walk in
-    circles: `change_along` takes rates that are mere rounding for 0, and after 20 d + 20 pieces the walk ends where it is, at
-    a point that is allowed, if perhaps not the best.
+    circles: `change_along` takes rates that are mere rounding for 0, and after 20 d + 20 pieces the walk ends where it
+    is, at a point that is allowed, if perhaps not the best.
     """
     s = 0.0
     for _ in range(20 * d + 20):

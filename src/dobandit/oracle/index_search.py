@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.kernels import kernel, record
+from dobandit.kernels import inlined, kernel, record
 from dobandit.oracle.action_list import TIE, ActionList, action_list
 from dobandit.oracle.actions import Actions, Allowed
 from dobandit.oracle.boxed import boxed_index
@@ -61,13 +61,12 @@ def index_search(
         cost = rules.unit_cost(name) if rules.total_cost is not None else 0.0
         lever["id"], lever["to"], lever["depth"], lever["cost"] = v, to, depth.get(v, len(order)), cost
     groups = [set(group) for group in rules.exclusive]
-    clash = np.array([[a == b or any({a, b} <= group for group in groups) for b in names] for a in names])
+    exclude = [[a == b or any({a, b} <= group for group in groups) for b in names] for a in names]
+    clash = np.array(exclude, dtype=np.bool_).reshape(len(names), len(names))
     money = float("inf") if rules.total_cost is None else float(rules.total_cost) * (1 + 1e-12)
     limits = np.array([(len(required), most, allowed.full_only, largest, money, 0)], RULES)
     taken = np.zeros(max(most, 1), dtype=np.int64)
-    return IndexSearch(
-        actions, make_inner(actions), levers, limits, clash.astype(np.bool_).reshape(len(names), -1), taken
-    )
+    return IndexSearch(actions, make_inner(actions), levers, limits, clash, taken)
 
 
 @kernel
@@ -107,13 +106,14 @@ def next_lever(levers: Any, rules: Any, clash: Any, taken: Any, count: int, plac
         i = k + shift if k + shift < len(levers) else k + shift - len(levers)
         lever = levers[i]
         better = found < 0 or lever["gain"] > levers[found]["gain"]
-        if i >= rules[0]["required"] and not lever["looked"] and better:
-            if fits(levers, clash, taken, rules[0]["money"], i, count, place):
-                found = i
+        if i < rules[0]["required"] or lever["looked"] or not better:
+            continue
+        if fits(levers, clash, taken, rules[0]["money"], i, count, place):
+            found = i
     return found
 
 
-@kernel
+@inlined
 def best_at(
     index: Any, belief: Any, plan: Any, fixed: Any, reach: Any, place: int, count: int, shift: int, without: float
 ) -> float:
@@ -140,7 +140,7 @@ def best_at(
     return best
 
 
-@kernel
+@inlined  # its argument `index` could not be kept in a file of compiled code otherwise
 def search(index: Any, belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
     """Greedy, then exchanges. Equal levers in an order that the round draws.
 

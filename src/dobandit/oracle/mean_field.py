@@ -83,30 +83,32 @@ def fill_nodes(belief: Any, plan: Any) -> None:
                 weights[slot]["line"] = slots[slot]["curve"] if curved else slots[slot]["line"]
 
 
-@kernel
-def settle(belief: Any, plan: Any, depth: int, spreads: bool) -> None:
+@inlined
+def settle(
+    nodes: Any, slots: Any, pairs: Any, points: Any, members: Any, steps: Any, tables: Any, field: Any, weights: Any,
+    levels: Any, depth: int, spreads: bool,
+) -> None:  # fmt: skip
     """The mean of the node at `depth` given its parents' means, and, where spreads are wanted, q and s."""
-    nodes, slots, pairs, members = belief.nodes, belief.slots, belief.pairs, belief.members
-    steps, field, weights, levels = plan.steps, plan.field, plan.weights, plan.levels
     v, base, end = steps[depth]["node"], steps[depth]["table"], steps[depth + 1]["table"]
     node = nodes[v]
     if end > base:
-        mean, patterns, influence = plan.tables.mean, plan.tables.patterns, plan.tables.influence
+        mean, influence, sums = tables.mean, tables.influence, tables.sums
         field[v]["mean"] = contract(node, slots, field, mean, levels, base, end - base)
         if spreads:
             expand(node, slots, field, weights, influence, levels, end - base)
-            along, sums = plan.tables.along, plan.tables.sums
-            node_variances(nodes, slots, pairs, members, steps, mean, patterns, influence, along, sums, depth, 0)
+            node_variances(
+                nodes, slots, pairs, members, steps, mean, tables.patterns, influence, tables.along, sums, depth, 0
+            )
             field[v]["spread"] = sums[2, 0]
-        return
-    curved = len(members) > 0 and members[4 * v + CURVED]["there"] > 0
-    x, spread = along_line(node, slots, pairs, field, weights, curved)
-    slope, value = 1.0, x
-    if curved:
-        slope, value = slope_at(node, belief.points, x), value_at(node, belief.points, x)
-    for slot in range(node["start"], node["start"] + node["width"]):
-        weights[slot]["slope"] = slope * weights[slot]["line"]
-    field[v]["mean"], field[v]["spread"] = value, slope * slope * max(spread, 0.0)
+    else:
+        curved = len(members) > 0 and members[4 * v + CURVED]["there"] > 0
+        x, spread = along_line(node, slots, pairs, field, weights, curved)
+        slope, value = 1.0, x
+        if curved:
+            slope, value = slope_at(node, points, x), value_at(node, points, x)
+        for slot in range(node["start"], node["start"] + node["width"]):
+            weights[slot]["slope"] = slope * weights[slot]["line"]
+        field[v]["mean"], field[v]["spread"] = value, slope * slope * max(spread, 0.0)
 
 
 @inlined
@@ -197,8 +199,15 @@ def reached(node: Any, slots: Any, field: Any) -> bool:
 @kernel
 def score_means(belief: Any, plan: Any, fixed: Any, bonus: float) -> None:
     """Both passes for every action; forwards only where something differs from the action before."""
-    nodes, slots, order, field, known = belief.nodes, belief.slots, plan.actions.order, plan.field, plan.known
-    held, scores, weights, edges = plan.actions.held, plan.actions.scores, plan.weights, plan.edges
+    nodes, slots, pairs, points, members = belief.nodes, belief.slots, belief.pairs, belief.points, belief.members
+    order, held, scores, field, known = (
+        plan.actions.order,
+        plan.actions.held,
+        plan.actions.scores,
+        plan.field,
+        plan.known,
+    )
+    steps, tables, weights, edges, levels = plan.steps, plan.tables, plan.weights, plan.edges, plan.levels
     for i in range(len(scores)):
         for depth in range(scores[i]["first"]):
             field[order[depth]]["moved"] = 0
@@ -210,7 +219,7 @@ def score_means(belief: Any, plan: Any, fixed: Any, bonus: float) -> None:
             if not math.isnan(known[depth]):
                 field[v]["mean"] = known[depth]
             elif i == 0 or was_held or reached(nodes[v], slots, field):
-                settle(belief, plan, depth, bonus > 0.0)
+                settle(nodes, slots, pairs, points, members, steps, tables, field, weights, levels, depth, bonus > 0.0)
             field[v]["moved"] = field[v]["mean"] != before
         scores[i]["mean"] = field[order[len(order) - 1]]["mean"]
         scores[i]["sd"] = deviation_now(order, field, weights, edges, known) if bonus > 0.0 else 0.0
@@ -222,8 +231,9 @@ def score_means(belief: Any, plan: Any, fixed: Any, bonus: float) -> None:
 @kernel
 def index_with(belief: Any, plan: Any, bonus: float, depth: int, to: float) -> float:
     """The index of the list's first action, which was scored last, with the node at `depth` held too."""
-    nodes, slots, order, field, known = belief.nodes, belief.slots, plan.actions.order, plan.field, plan.known
-    weights, edges, settled = plan.weights, plan.edges, plan.settled
+    nodes, slots, pairs, points, members = belief.nodes, belief.slots, belief.pairs, belief.points, belief.members
+    order, field, known, settled, edges = plan.actions.order, plan.field, plan.known, plan.settled, plan.edges
+    steps, tables, weights, levels = plan.steps, plan.tables, plan.weights, plan.levels
     if depth == len(order):  # it does not matter to the target
         return plan.actions.scores[0]["index"]
     held, was, count = order[depth], known[depth], 0
@@ -235,7 +245,7 @@ def index_with(belief: Any, plan: Any, bonus: float, depth: int, to: float) -> f
             field[v]["kept_mean"], field[v]["kept_spread"] = field[v]["mean"], field[v]["spread"]
             for slot in range(nodes[v]["start"], nodes[v]["start"] + nodes[v]["width"]):
                 weights[slot]["kept_slope"] = weights[slot]["slope"]
-            settle(belief, plan, k, bonus > 0.0)
+            settle(nodes, slots, pairs, points, members, steps, tables, field, weights, levels, k, bonus > 0.0)
             field[v]["moved"] = field[v]["mean"] != field[v]["kept_mean"]
             settled[count] = v
             count += 1

@@ -66,7 +66,7 @@ def holds_by_depth(actions: ActionList, columns: int) -> tuple[NDArray[np.int64]
 
 @inlined
 def hold_only_row(actions: Any, first: Any, holds: Any) -> None:
-    """What the only action of a list sets, which may have been written anew (`action_list.write_row`, `index_search`)."""
+    """What the only action of a list sets, which may have been written anew (`write_row`, `index_search`)."""
     held, k = actions.held, 0
     for depth in range(len(actions.order)):
         first[depth] = k

@@ -1,7 +1,7 @@
 """Which evaluator a model policy uses: every action one by one where they can be listed, else a search.
 
-An evaluator is a kernel `evaluate(belief, plan, fixed, reach, draws)` and its plan. It leaves the scores of every action
-in `plan.actions.scores`.
+An evaluator is a kernel `evaluate(belief, plan, fixed, reach, draws)` and its plan. It leaves the scores of every
+action in `plan.actions.scores`.
 """
 
 from __future__ import annotations

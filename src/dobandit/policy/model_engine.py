@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -49,7 +50,6 @@ from dobandit.policy.unordered import spread_batches
 from dobandit.policy.world import World
 
 _NOT_KEPT: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
-_ONCE = np.ones(1, dtype=np.int64)
 KEPT_EVALUATORS = 32  # lists of actions for different available variables
 
 
@@ -104,7 +104,9 @@ class ModelEngine(Engine):
     def copy(self) -> Self:
         twin = type(self).__new__(type(self))
         twin.__dict__.update(without_helpers(self.__dict__, type(self)))
-        twin.state, twin._expected, twin.rho = copied(self.state), (0, (), None), self.rho.copy()
+        # Nothing that loops are given is shared: threads would wait for each other to count references to it.
+        twin.state, twin.rho, twin.optimism, twin.own = copied((self.state, self.rho, self.optimism, self.own))
+        twin._expected = (0, (), None)
         twin._borrowed, twin._evaluators = True, {}
         return twin
 
@@ -281,6 +283,11 @@ class ModelEngine(Engine):
 
     # -- simulation ----------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _idle(self) -> Actions:
+        """What is set while initialising: what is required."""
+        return actions_of([self.problem.idle()])
+
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         if self.searches and not world.model.is_linear:  # what is not listed is valued by a linear pass there
             super().run(world, recorder, draws)
@@ -289,13 +296,13 @@ class ModelEngine(Engine):
 
     def play(self, world: World, tape: Tape, draws: Draws, codes: NDArray[np.int8]) -> None:
         """Compiled rounds; what is seen goes into `codes`, rows of a log (`policy.recording`), where it has any."""
-        (evaluate, plan), idle, done = self.evaluator, actions_of([self.problem.idle()]), 0
+        (evaluate, plan), done = self.evaluator, 0
         loop = with_kernels(play, LEARN=self.estimator.learn, EVALUATE=evaluate, CHOOSE=self.choose_rule)
         while True:  # also without rounds, which only compiles
             self.state, room = with_room(self.state)
             part = slice(done, done + room)
-            chance = draws.world[part], draws.policy[part], codes[part], _ONCE
-            loop(self.state, plan, self.optimism, self.rho, idle, self.own, world.arrays, tape, *chance)
+            chance = draws.world[part], draws.policy[part], codes[part], np.ones(1, dtype=np.int64)
+            loop(self.state, plan, self.optimism, self.rho, self._idle, self.own, world.arrays, tape, *chance)
             done += room
             if done >= len(draws.world):
                 return

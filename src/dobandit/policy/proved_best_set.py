@@ -2,7 +2,7 @@
 
 b: largest E[Y] under the estimate.  U, L: the ends of an action's interval, each the tighter of two: what the nodes'
 intervals allow (`oracle.interval_pass`), and the Kullback-Leibler interval of the action's own outcomes at the level
-of LUCB on arms.  A(c, b) = min(what c can be ahead of b by the nodes' intervals (`oracle.difference_bound`), U(c) - L(b)).
+of LUCB on arms.  A(c, b) = min(what c can be ahead of b by the nodes' intervals (`difference_bound`), U(c) - L(b)).
 c: the action with the largest A(c, b). b is the answer as soon as A(c, b) <= epsilon; until then one of both is played,
 by a fair coin (Kalyanakrishnan and others 2012 play both).
 The nodes' intervals fail with probability delta / 2, the ends by own outcomes that an answer rests on (the upper one of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from dobandit import limits
 from dobandit.errors import PolicyError
 from dobandit.oracle.actions import Action
 from dobandit.policy.causal_engine import CausalEngine, parts_of
-from dobandit.policy.engine import Array, Choice, Contrast, Estimate, Rounds, Situation, copied
+from dobandit.policy.engine import Array, Choice, Contrast, Estimate, Rounds, Situation
 from dobandit.policy.evaluators import every_action
 from dobandit.policy.insurance import by_own_outcomes, choose_insured, deviation, insure
 from dobandit.policy.model_engine import Parts
@@ -44,11 +43,6 @@ class SafeEngine(CausalEngine):
     @cached_property
     def _number(self) -> dict[Action, int]:
         return numbered(self.listed.actions)
-
-    def copy(self) -> Self:
-        twin = super().copy()
-        twin.own = copied(self.own)
-        return twin
 
     # -- learning ------------------------------------------------------------------------------------------------
 
