@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.kernels import f8, i8, inlined, kernel, record
+from dobandit.kernels import inlined, kernel, record
 from dobandit.oracle.actions import Action, Actions
 from dobandit.policy.engine import Rounds, no_context
 from dobandit.policy.own_outcomes import numbered, pattern_of
@@ -23,9 +23,9 @@ Array = NDArray[np.float64]
 SAME = 1e-12  # values this close are equally good
 
 
-POINT = record(round=i8, regret=f8, reward=f8)  # of the curves: cumulative up to a round
+POINT = record(round="i8", regret="f8", reward="f8")  # of the curves: cumulative up to a round
 # Running sums; rounds played, in how many of them an optimal action; the next point
-TOTALS = record(regret=f8, reward=f8, rounds=i8, optimal=i8, point=i8)
+TOTALS = record(regret="f8", reward="f8", rounds="i8", optimal="i8", point="i8")
 
 
 class Tape(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.kernels import i8, inlined, record
+from dobandit.kernels import inlined, record
 from dobandit.model.base import CausalModel
 from dobandit.model.link_kernels import TABLE, value_at
 from dobandit.oracle.actions import Action
@@ -22,8 +22,8 @@ from dobandit.policy.engine import Rounds, no_context
 
 Array = NDArray[np.float64]
 # What an id of the learner's stands for: a node; or, where `flag_of` is not 0, whether that id of the learner's is set
-SEEN = record(node=i8, flag_of=i8)
-CONTEXT = record(node=i8, id=i8, bit=i8)  # the learner's id; the bit of it in a pattern's number
+SEEN = record(node="i8", flag_of="i8")
+CONTEXT = record(node="i8", id="i8", bit="i8")  # the learner's id; the bit of it in a pattern's number
 
 
 class WorldArrays(NamedTuple):
