@@ -133,9 +133,7 @@ def score_exactly(belief: Any, plan: Any, fixed: Any, bonus: float) -> None:
             pass_back(steps, states, mean, mean, known, value, depth, True)
             if bonus > 0.0:
                 influences_at(steps, states, weight, value, influence, depth)
-                node_variances(
-                    nodes, slots, pairs, members, steps, mean, patterns, influence, along, sums, depth, 0
-                )
+                node_variances(nodes, slots, pairs, members, steps, mean, patterns, influence, along, sums, depth, 0)
                 for c in range(count):
                     scores[start + c]["sd"] += sums[2, c] if math.isnan(known[depth, c]) else 0.0
         for c in range(count):

@@ -54,9 +54,7 @@ def node_tables(steps: NDArray[Any], widest: int, columns: int = 1) -> NodeTable
     sizes, widest = np.diff(steps["table"]), max(widest, 1)
     influence = np.zeros((int(sizes.max(initial=1)), columns))
     mean, patterns = np.zeros(int(sizes.sum())), np.zeros(int(sizes.sum()), PATTERN)
-    return NodeTables(
-        mean, patterns, np.zeros(widest), influence, np.zeros((widest, columns)), np.zeros((3, columns))
-    )
+    return NodeTables(mean, patterns, np.zeros(widest), influence, np.zeros((widest, columns)), np.zeros((3, columns)))
 
 
 @kernel

@@ -95,7 +95,11 @@ def bearing_rows(steps: NDArray[Any], influence: Array, seen: Array) -> Array:
 def contrast_variances(belief: Belief, steps: NDArray[Any], tables: NodeTables, influence: Array) -> Array:
     """(rows,) the variance of what the influences of each row make of the cells' errors."""
     columns = len(influence)
-    by_cell, along, sums = np.ascontiguousarray(influence.T), np.zeros((len(tables.row), columns)), np.zeros((3, columns))
+    by_cell, along, sums = (
+        np.ascontiguousarray(influence.T),
+        np.zeros((len(tables.row), columns)),
+        np.zeros((3, columns)),
+    )
     total = np.zeros(columns)
     for depth in range(len(steps) - 2):
         node_variances(
