@@ -40,10 +40,10 @@ _spent = [0.0]  # seconds of plain Python in this process
 _announced: set[str] = set()
 _loaded: set[Any] = set()  # kernels, with the types of their arguments, that have run compiled in this process
 # One thread compiles at a time. It is held across a fork, so that the child does not inherit it locked.
-_compiler_lock = threading.RLock()
+compiler_lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_compiler_lock.acquire, after_in_parent=_compiler_lock.release, after_in_child=_compiler_lock.release
+        before=compiler_lock.acquire, after_in_parent=compiler_lock.release, after_in_child=compiler_lock.release
     )
 
 
@@ -101,7 +101,7 @@ def call(kernel: AnyKernel, arguments: tuple[Any, ...]) -> Any:
         done, result = _plain(kernel, arguments)
         if done:
             return result
-    with _compiler_lock:
+    with compiler_lock:
         if key not in _known():
             about_to_compile(kernel.name)
         result = kernel.compiled(*arguments)
