@@ -29,8 +29,11 @@ import numpy as np
 VARIABLE = "DOBANDIT_COMPILE"  # "always": nothing runs as plain Python, and nothing is announced
 MOST_SECONDS = 2.0  # of one piece of work as plain Python
 MOST_SECONDS_IN_ALL = 10.0  # of a process: then compiling would have cost no more
+LOADING = 0.4  # seconds that it takes to load Numba, where compiled code is at hand
 
-COMPILED, EITHER, REMEMBERED, AHEAD, PLAIN = "compiled", "either", "remembered", "ahead", "plain"
+# EITHER: plain Python, unless the kernel has been compiled before.  TINY: plain Python in any case.  AHEAD: compiled,
+# however little work it is.  PLAIN: within a kernel that runs as plain Python.
+COMPILED, EITHER, TINY, AHEAD, PLAIN = "compiled", "either", "tiny", "ahead", "plain"
 _mode: ContextVar[str] = ContextVar("dobandit_compile_mode", default=COMPILED)
 _purpose: ContextVar[tuple[str, str]] = ContextVar("dobandit_compile_purpose", default=("the learner", "about 10 s"))
 _log = logging.getLogger("dobandit")
@@ -71,7 +74,8 @@ def work(seconds: float) -> Iterator[None]:
         yield
         return
     small = seconds <= MOST_SECONDS and _spent[0] + seconds <= MOST_SECONDS_IN_ALL and not _always()
-    token = _mode.set(EITHER if small else REMEMBERED)
+    tiny = small and _spent[0] + seconds <= LOADING and "numba" not in sys.modules
+    token = _mode.set(TINY if tiny else EITHER if small else COMPILED)
     try:
         yield
     finally:
@@ -97,7 +101,7 @@ def call(kernel: AnyKernel, arguments: tuple[Any, ...]) -> Any:
     if kinds in _loaded:
         return kernel.compiled(*arguments)
     key = f"{kernel.name} {' '.join(kind.__name__ for kind in kinds[1:])}"
-    if mode is EITHER and key not in _known():
+    if mode is TINY or (mode is EITHER and key not in _known()):
         done, result = _plain(kernel, arguments)
         if done:
             return result

@@ -67,7 +67,7 @@ def test_an_edit_in_one_file_is_seen_by_kernels_of_other_files(tmp_path):
 
 
 def test_every_package_with_kernels_counts_for_the_freshness_of_the_cache():
-    using = [source for source in PACKAGE.rglob("*.py") if "from dobandit.kernels import" in source.read_text()]
+    using = [source for source in PACKAGE.rglob("*/*.py") if "\n@kernel\n" in source.read_text()]
     assert {source.relative_to(PACKAGE).parts[0] for source in using} == set(kernels.WITH_KERNELS)
 
 
