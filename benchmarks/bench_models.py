@@ -16,8 +16,8 @@ import warnings
 import numpy as np
 
 import dobandit as dob
-from dobandit.compiled import kernel
 from dobandit.errors import DobanditWarning
+from dobandit.kernels import kernel
 from dobandit.model.inference import linear_pass
 
 

@@ -18,18 +18,16 @@ from pathlib import Path
 import numpy as np
 
 import dobandit as dob
-from dobandit.estimation.belief import layout_of, start_belief
+from dobandit.estimation.belief import layout_of
 from dobandit.estimation.confidence import delta_blm_lr, radius_blm_lr
-from dobandit.estimation.least_squares import add_round
-from dobandit.graph.ordering import offsets
+from dobandit.estimation.estimators import least_squares
+from dobandit.oracle.action_list import action_list
 from dobandit.oracle.actions import Allowed, order_of
-from dobandit.oracle.closed_form import closed_form
 from dobandit.oracle.greedy import greedy
-from dobandit.oracle.linear_gains import Passes, full_pass, toggle
-from dobandit.oracle.listing import listing_of, score
-from dobandit.oracle.objectives import CommonWorlds, Options
+from dobandit.oracle.linear_gains import change, linked
+from dobandit.oracle.objectives import CommonWorlds, Limits, Options
 from dobandit.oracle.rules import Rules
-from dobandit.oracle.solve import Limits
+from dobandit.oracle.upper_means import upper_index, upper_means
 from dobandit.policy.engine import Rounds, Situation, no_context
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -126,7 +124,7 @@ def signed_table():
 
 
 def dob_cover(rng, sets, elements):
-    from cover import cover_model
+    from helpers.cover import cover_model
 
     groups = [set(rng.choice(elements, size=12, replace=False).tolist()) for _ in range(sets)]
     return cover_model(groups, linear=True)
@@ -147,12 +145,10 @@ class Region:
 
 def region_after(model, rounds, rng, scale=0.1, horizon=10_000):
     layout = layout_of(model.graph)
-    state = start_belief(layout, 1.0)
-    nothing = np.zeros(len(model.graph) + 1, dtype=bool)
-    drawn = model.sample(size=max(rounds, 1), rng=rng)
-    rows = np.stack([np.ones(max(rounds, 1)), *(drawn[n] for n in model.graph.nodes)], axis=1).astype(float)
-    for t in range(rounds):
-        add_round(layout, state, rows[t], nothing)
+    estimator, state = least_squares(layout, 1.0)
+    drawn = model.sample(size=rounds, rng=rng)
+    rows = np.stack([np.ones(rounds), *(drawn[n] for n in model.graph.nodes)], axis=1).astype(float)
+    estimator.learn(state, rows, np.zeros(rows.shape, dtype=bool), np.ones(rounds, dtype=np.int64))
     n = len(model.graph) + 1
     return Region(layout, state, np.full(n, radius_blm_lr(rounds, n, delta_blm_lr(n, horizon), scale)))
 
@@ -186,9 +182,9 @@ def search_row(policy, model, links, among, rng, label=None):
             values[:, graph.index(name)] = column
         was_set[:, list(chosen.ids)] = True
         learner.engine.update(Rounds(values, was_set, np.ones(rows, dtype=np.int64)))
-    oracle = learner.engine.plan.oracle
+    plan = learner.engine.evaluator.plan
     typical, longest = 1e3 * np.median(times[1:]), 1e3 * max(times[1:])  # the first compiles
-    sizes = f"{len(oracle.listing.order):>8}{int(oracle.explored[0]):>16,}"
+    sizes = f"{len(plan.actions.order):>8}{int(plan.rules[0]['explored']):>16,}"
     print(f"  {label or links:<20}{among:>14}{sizes}{typical:>10.1f}{longest:>9.1f}")
 
 
@@ -198,28 +194,22 @@ def large_greedy(nodes, edges):
     tails = (heads - rng.integers(1, np.minimum(1000, heads - 1) + 1)).astype(np.int64)
     theta = rng.random(edges)
     theta /= 1.2 * np.bincount(heads, weights=theta, minlength=nodes + 1)[heads]
-    by_tail = np.argsort(tails, kind="stable")
-    n = nodes + 1
-    p = Passes(
-        np.arange(n), offsets(np.bincount(heads, minlength=n)), tails.astype(np.int32), theta,
-        offsets(np.bincount(tails, minlength=n)), heads[by_tail].astype(np.int32), theta[by_tail],
-        np.zeros(n, dtype=bool), np.ones(n), np.ones(n), np.zeros(n), np.zeros(n, dtype=bool),
-    )  # fmt: skip
-    graph_bytes = sum(array.nbytes for array in p[:7])
+    ancestors = linked(heads, tails, theta, nodes + 1)
+    graph_bytes = sum(array.nbytes for array in ancestors)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    node = np.arange(1, nodes, dtype=np.int32)
+    node = np.arange(1, nodes)
 
     def take(steps):
         """The steps of `oracle.greedy` on a bare graph; `Options` of so many names would take longer."""
-        value, blocked = full_pass(p), np.zeros(len(node), dtype=bool)
+        blocked, mean, paths = np.zeros(len(node), dtype=bool), ancestors.nodes["mean"], ancestors.nodes["paths"]
         for _ in range(steps):
-            best = int(np.argmax(np.where(blocked, -1.0, (1.0 - p.means[node]) * p.paths[node])))
+            best = int(np.argmax(np.where(blocked, -1.0, (1.0 - mean[node]) * paths[node])))
             blocked[best] = True
-            value = toggle(p, node[best])
-        return value
+            change(*ancestors, int(node[best]), 1.0)
+        return node[blocked].tolist()
 
-    take(1)  # compile
-    p.is_set[:] = False
+    for v in take(1):  # compiled now, and free again
+        change(*ancestors, v, np.nan)
     _, seconds = timed(lambda: take(50), 1)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     print(
@@ -271,23 +261,22 @@ def algorithm4_table():
     model = dob.paper.G5
     region = region_after(model, 1_000, rng)
     order = order_of(model.graph)
-    listing = listing_of(order, Allowed(model.graph, Rules(2), monotone=True, relevant=set(order)).rows())
-    form, state, layout = closed_form(model.graph, listing), region.state, region.layout
-    free = no_context(len(model.graph))
-    score(form, layout, state, region.rho, free)
-    many = 2000
+    actions = action_list(order, Allowed(model.graph, Rules(2), monotone=True, relevant=set(order)).rows())
+    plan, state, layout = upper_means(model.graph, actions), region.state, region.layout
+    free, draws, many = no_context(len(model.graph)), np.zeros(1), 2000
+    upper_index(state, plan, free, region.rho, draws)  # compile
 
     def closed():
         for _ in range(many):
-            score(form, layout, state, region.rho, free)
+            upper_index(state, plan, free, region.rho, draws)
 
     _, seconds = timed(closed)
-    closed_seconds, best_closed = seconds / many, int(np.argmax(listing.values))
+    closed_seconds, best_closed = seconds / many, int(np.argmax(actions.scores["index"]))
     print(f"  {'oracle':<34}{'s per round':>16}{'times Algorithm 4':>19}")
     print(f"  {'Algorithm 4 (closed form)':<34}{closed_seconds:>16.2e}{1:>19.1f}")
     for epsilon in (0.05, 0.02, 0.01):
         start = time.perf_counter()
-        values = score_sets_epsilon_net(layout, listing, state.slots["line"], state.pairs["gram"], region.rho, epsilon)
+        values = score_sets_epsilon_net(layout, actions, state.slots["line"], state.pairs["gram"], region.rho, epsilon)
         seconds = time.perf_counter() - start
         same = "same set" if int(np.argmax(values)) == best_closed else "another set"
         label = f"epsilon-net, {epsilon:g} (NumPy)"

@@ -46,7 +46,7 @@ def width(model: BinaryGLM, links: object, values: np.ndarray, as_counts: bool) 
         values, counts = np.unique(values, axis=0, return_counts=True)
     engine.update(Rounds(values, np.zeros(values.shape, dtype=bool), counts))
     action = Action((graph.index("a"),), (1.0,))
-    found = anytime_intervals(engine.problem, engine.plan.estimator)
+    found = anytime_intervals(engine.problem, engine.state)
     low, high = found.interval(engine.state, action, no_context(len(graph)), 0.05)
     return high - low
 

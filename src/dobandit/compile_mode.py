@@ -12,7 +12,6 @@ Whatever compiles a kernel calls `about_to_compile` first: this is all that this
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import sys
@@ -30,8 +29,11 @@ import numpy as np
 VARIABLE = "DOBANDIT_COMPILE"  # "always": nothing runs as plain Python, and nothing is announced
 MOST_SECONDS = 2.0  # of one piece of work as plain Python
 MOST_SECONDS_IN_ALL = 10.0  # of a process: then compiling would have cost no more
+LOADING = 0.4  # seconds that it takes to load Numba, where compiled code is at hand
 
-COMPILED, EITHER, REMEMBERED, AHEAD, PLAIN = "compiled", "either", "remembered", "ahead", "plain"
+# EITHER: plain Python, unless the kernel has been compiled before.  TINY: plain Python in any case.  AHEAD: compiled,
+# however little work it is.  PLAIN: within a kernel that runs as plain Python.
+COMPILED, EITHER, TINY, AHEAD, PLAIN = "compiled", "either", "tiny", "ahead", "plain"
 _mode: ContextVar[str] = ContextVar("dobandit_compile_mode", default=COMPILED)
 _purpose: ContextVar[tuple[str, str]] = ContextVar("dobandit_compile_purpose", default=("the learner", "about 10 s"))
 _log = logging.getLogger("dobandit")
@@ -39,16 +41,26 @@ _lock = threading.Lock()
 _compilations: list[str] = []
 _spent = [0.0]  # seconds of plain Python in this process
 _announced: set[str] = set()
+_loaded: set[Any] = set()  # kernels, with the types of their arguments, that have run compiled in this process
+# One thread compiles at a time. It is held across a fork, so that the child does not inherit it locked.
+compiler_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=compiler_lock.acquire, after_in_parent=compiler_lock.release, after_in_child=compiler_lock.release
+    )
 
 
 class AnyKernel(Protocol):
     """A kernel with both of its forms."""
 
     @property
+    def name(self) -> str: ...
+
+    @property
     def py_func(self) -> Callable[..., Any]: ...
 
     @property
-    def for_python(self) -> Callable[..., Any]: ...
+    def compiled(self) -> Callable[..., Any]: ...
 
 
 # -- the choice ------------------------------------------------------------------------------------------------------
@@ -62,7 +74,8 @@ def work(seconds: float) -> Iterator[None]:
         yield
         return
     small = seconds <= MOST_SECONDS and _spent[0] + seconds <= MOST_SECONDS_IN_ALL and not _always()
-    token = _mode.set(EITHER if small else REMEMBERED)
+    tiny = small and _spent[0] + seconds <= LOADING and "numba" not in sys.modules
+    token = _mode.set(TINY if tiny else EITHER if small else COMPILED)
     try:
         yield
     finally:
@@ -82,19 +95,22 @@ def compiling_ahead() -> Iterator[None]:
 def call(kernel: AnyKernel, arguments: tuple[Any, ...]) -> Any:
     """Call a kernel in the form that suits the work at hand. Kernels that a plain one calls are plain, too."""
     mode = _mode.get()
-    if mode is COMPILED:
-        return kernel.for_python(*arguments)
     if mode is PLAIN:
         return kernel.py_func(*arguments)
-    key, known = _key_of(kernel, arguments), _known()
-    if key in known:
-        return kernel.for_python(*arguments)
-    if mode is EITHER:
+    kinds: tuple[Any, ...] = (kernel, *map(type, arguments))
+    if kinds in _loaded:
+        return kernel.compiled(*arguments)
+    key = f"{kernel.name} {' '.join(kind.__name__ for kind in kinds[1:])}"
+    if mode is TINY or (mode is EITHER and key not in _known()):
         done, result = _plain(kernel, arguments)
         if done:
             return result
-    result = kernel.for_python(*arguments)
-    _remember(key)
+    with compiler_lock:
+        if key not in _known():
+            about_to_compile(kernel.name)
+        result = kernel.compiled(*arguments)
+        _remember(key)
+        _loaded.add(kinds)
     return result
 
 
@@ -203,27 +219,12 @@ def _file() -> Path:
     """Beside the compiled code: where Numba is told to keep it, in the package, or in the user's cache."""
     from numba import __version__ as numba
 
-    from dobandit import compiled
+    from dobandit import kernels
 
-    name = f"kernels.{compiled.source_digest()[:16]}.{sys.implementation.cache_tag}.numba-{numba}.compiled"
+    name = f"kernels.{kernels.source_digest()[:16]}.{sys.implementation.cache_tag}.numba-{numba}.compiled"
     own = Path(__file__).parent / "__pycache__"
     if told := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(told) / name
     if os.access(own if own.exists() else own.parent, os.W_OK):
         return own / name
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dobandit" / name
-
-
-def _key_of(kernel: AnyKernel, arguments: tuple[Any, ...]) -> str:
-    """A kernel is compiled for each combination of parts in the named tuples that it is given."""
-    function = kernel.py_func
-    return _digest(function.__module__, function.__qualname__, _kinds(arguments))
-
-
-def _kinds(value: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (type(value), *[_kinds(part) for part in value if isinstance(part, tuple)])
-
-
-@cache
-def _digest(module: str, name: str, kinds: tuple[Any, ...]) -> str:
-    return f"{module}.{name} {hashlib.sha256(repr(kinds).encode()).hexdigest()[:16]}"

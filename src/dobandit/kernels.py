@@ -1,26 +1,31 @@
 """How kernels are compiled: by Numba's public `njit`, once per installation, without the interpreter lock.
 
-A kernel is a plain function on arrays and records. Called from Python it runs compiled, or as plain Python where that
-is quicker than to compile (`compile_mode`). Inside compiled code the kernels that it calls are compiled, too: a twin of
-the function is compiled, in whose module every kernel is its own twin. Numba is imported when the first kernel is
-compiled, since that alone takes a quarter of a second.
+A kernel is a plain function on arrays, records and named tuples of these. Called from Python it runs compiled, or as
+plain Python where that is quicker than to compile (`compile_mode`). Inside compiled code the kernels that it calls are
+compiled, too: a twin of the function is compiled, in whose module every kernel is its own twin. Numba is imported when
+the first kernel is compiled, since that alone takes a quarter of a second.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from dobandit import compile_mode
-from dobandit.compiled import _drop_stale_cache
 
 F = TypeVar("F", bound=Callable[..., Any])
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}  # division follows NumPy: no checks for zero
+_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
+# Division follows NumPy: no checks for zero. A kernel that is merged into its callers does not merge what it calls.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": False, "no_cfunc_wrapper": True}
+# The packages with kernels: an edit elsewhere leaves the compiled ones as they are.
+WITH_KERNELS = ("model", "estimation", "oracle", "policy")
 
 
 def record(**fields: Any) -> np.dtype[Any]:
@@ -30,35 +35,115 @@ def record(**fields: Any) -> np.dtype[Any]:
 
 def kernel(function: F) -> F:
     """The compiled form of `function`; with NUMBA_DISABLE_JIT=1 the function itself."""
-    return function if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" else cast(F, Kernel(function))
+    return function if _DISABLED else cast(F, Kernel(function))
+
+
+def inlined(function: F) -> F:
+    """A kernel that is merged into its callers. In a loop a call costs some 20 ns, most of which is counting references
+    to the arrays among its arguments: Numba leaves that out where nothing is called."""
+    return function if _DISABLED else cast(F, Kernel(function, forceinline=True))
 
 
 class Kernel:
     """A function that is compiled when it is first called."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         self.py_func: Any = function
+        self.options = {**OPTIONS, **options}
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
         return compile_mode.call(self, arguments)
 
+    def __reduce__(self) -> str:
+        """Copied and pickled by its name, as functions are."""
+        return str(self.py_func.__qualname__)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return f"{self.py_func.__module__}.{self.py_func.__qualname__}"
+
     @cached_property
-    def for_python(self) -> Any:
+    def compiled(self) -> Any:
+        """What Numba makes of a twin of the function; Python and other kernels call it."""
         from numba import njit
 
-        _drop_stale_cache()
+        drop_stale_cache()
         code, module = self.py_func.__code__, dict(self.py_func.__globals__)
         for name in code.co_names:
             if isinstance(module.get(name), Kernel):
-                module[name] = module[name].for_python
-        twin = FunctionType(code, module, self.py_func.__name__, self.py_func.__defaults__)
-        twin.__qualname__ = self.py_func.__qualname__
+                module[name] = module[name].compiled
+        twin = _renamed(self.py_func, module, self.py_func.__qualname__)
         try:
-            return njit(cache=True, **OPTIONS)(twin)
+            return njit(cache=True, **self.options)(twin)
         except RuntimeError:  # no folder where compiled kernels could be kept: compile anew in every process
-            return njit(**OPTIONS)(twin)
+            return njit(**self.options)(twin)
 
-    @property
-    def _numba_type_(self) -> Any:
-        return self.for_python._numba_type_
+
+@cache
+def with_kernels(loop: F, **kernels: Any) -> F:
+    """The kernel `loop` with other kernels in the place of names of its module that are in capitals.
+
+        CHOOSE: Any = None  # the rule by which a policy chooses
+
+        @kernel
+        def play(values, uniforms):
+            for t in range(len(uniforms)):
+                arm = CHOOSE(values, uniforms[t])
+
+        play_largest = with_kernels(play, CHOOSE=largest)
+
+    Each combination is a small loop that is compiled by itself; kernels that are `inlined` are merged into it. One loop
+    for all, which takes them as arguments of a function type, was tried: to hand over the arrays of a belief and of a
+    plan takes 0.7 us a call, as long as a whole round of BLM-LR (docs/decisions/0002-compiled-kernels.md).
+    """
+    function = getattr(loop, "py_func", loop)
+    names = [getattr(one, "py_func", one).__name__ for one in kernels.values()]
+    twin = _renamed(function, {**function.__globals__, **kernels}, "_".join([function.__qualname__, *names]))
+    return cast(F, kernel(twin))
+
+
+def _renamed(function: Any, module: dict[str, Any], name: str) -> FunctionType:
+    """A function of the same code, which finds other things in its module."""
+    twin = FunctionType(function.__code__, module, function.__name__, function.__defaults__)
+    twin.__qualname__, twin.__module__ = name, function.__module__
+    return twin
+
+
+# -- compiled kernels on the disk --------------------------------------------------------------------------------------
+
+
+@cache
+def drop_stale_cache() -> None:
+    """Remove compiled kernels that were made from other sources than these.
+
+    Numba looks at the file of a kernel only, not at those of the kernels it calls, so an edit or an update of one file
+    would leave its callers running the old code. Where the package's folder cannot be written there is nothing to
+    remove: then Numba keeps its files elsewhere, and an installer replaces all of ours at once.
+    """
+    package, now = Path(__file__).parent, source_digest()
+    stamp = package / "__pycache__" / "kernels.stamp"
+    try:
+        if stamp.exists() and stamp.read_text() == now:
+            return
+        for pattern in ("*.nbi", "*.nbc", "kernels.*.compiled"):
+            for stale in package.rglob(pattern):
+                stale.unlink(missing_ok=True)
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(now)
+    except OSError:
+        return
+
+
+@cache
+def source_digest() -> str:
+    """Changes whenever a source does that compiled kernels are made from."""
+    package, digest = Path(__file__).parent, hashlib.sha256()
+    sources = [source for name in WITH_KERNELS for source in (package / name).rglob("*.py")]
+    for source in sorted([package / "kernels.py", *sources]):
+        status = source.stat()
+        digest.update(f"{source.relative_to(package)} {status.st_mtime_ns} {status.st_size}\n".encode())
+    return digest.hexdigest()

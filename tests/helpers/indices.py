@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dobandit.oracle.action_list import action_list
 from dobandit.oracle.actions import actions_of
-from dobandit.oracle.listing import listing_of
-from dobandit.policy.model_rounds import score_actions
 
 
 def listed(actions):
@@ -12,10 +11,9 @@ def listed(actions):
 
 
 def index_of(engine, action, now):
-    """By the engine's own oracle, for a list of this action alone."""
-    problem = getattr(engine, "believed", engine.problem)
-    listing = listing_of(problem.order, actions_of([action]), flags=problem.flags)
-    plan = engine.plan._replace(oracle=engine.make_oracle(problem, listing, None))
-    state = engine.state_with_pending(now.pending)
-    score_actions(plan, state, problem.known(now.context), int(state.clock[0]))
-    return float(plan.oracle.listing.values[0])
+    """By the engine's own evaluator, for a list of this action alone."""
+    problem = engine.believed
+    actions = action_list(problem.order, actions_of([action]), flags=problem.flags)
+    evaluator = engine.make_evaluator(problem, actions, None)
+    engine.score(evaluator, engine.state_with_pending(now.pending), problem.known(now.context))
+    return float(actions.scores["index"][0])

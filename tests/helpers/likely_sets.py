@@ -7,17 +7,11 @@ import math
 import numpy as np
 
 from dobandit import CausalUCB
-from dobandit.estimation.anytime import find_centre, likelihood_sets, promised_interval
-from dobandit.estimation.least_squares import pattern_row
-from dobandit.estimation.marginal_likelihood import predicted_length
+from dobandit.estimation.anytime import narrow_promised, pattern_intervals
+from dobandit.estimation.marginal_likelihood import predicted_length, promised_length
 from dobandit.model.links import identity
-from dobandit.oracle.actions import Action, actions_of
-from dobandit.oracle.anytime_values import anytime_values, fill_intervals
-from dobandit.oracle.frontier import frontier_of
-from dobandit.oracle.listing import listing_of
-from dobandit.policy.anytime_intervals import anytime_intervals
 from dobandit.policy.causal_engine import CausalEngine, parts_of
-from dobandit.policy.engine import Rounds, no_context
+from dobandit.policy.engine import Rounds
 from dobandit.policy.problem import problem_of
 
 NATS = math.log(4 / 0.05)
@@ -43,32 +37,29 @@ def told(engine, values):
 
 
 def ends_of(engine, v, count, nats=NATS):
-    """The ends of a node's patterns, by the kernel that fills those of all nodes."""
-    order, layout = engine.problem.order, engine.plan.layout
-    listing = listing_of(order, actions_of([Action()]))
-    oracle = anytime_values(listing, frontier_of(engine.problem.graph, listing.order), layout, engine.plan.estimator)
-    fill_intervals(layout, oracle, engine.state, nats, no_context(len(engine.problem.graph)))
-    start, end = oracle.frontier.table_ptr[order.index(v) :][:2]
-    assert end - start == count
-    return oracle.low[start:end], oracle.high[start:end]
+    """The ends of a node's patterns."""
+    low, high = pattern_intervals(engine.state, v, nats)
+    assert len(low) == len(high) == count
+    return low, high
 
 
 def promised_ends(engine, v, count, nats=NATS):
     """The ends of a node's patterns over its set of weights alone."""
-    layout, sets = engine.plan.layout, likelihood_sets(engine.plan.layout, engine.plan.estimator)
-    centre, ends = find_centre(layout, sets, engine.state, v, nats), np.zeros((count, 2))
-    for i in range(count):
-        pattern_row(layout, v, i, sets.row)
-        promised_interval(layout, sets, engine.state, v, centre, ends[i])
-    return ends.T
+    state, low, high = engine.state, np.zeros(count), np.ones(count)
+    narrow_promised(state.nodes, state.cells, state.bits, state.points, v, nats, low, high)
+    return low, high
 
 
-def length_of(engine, v, length=predicted_length):
+def promised_length_of(engine, v):
+    """The code length of a node's rows by its link alone."""
+    return promised_length(engine.state.nodes[v], engine.state.cells, engine.state.bits)
+
+
+def length_of(engine, v):
     """The code length of a node's rows."""
-    layout = engine.plan.layout
-    return length(layout, likelihood_sets(layout, engine.plan.estimator), engine.state, v)
+    return predicted_length(engine.state.nodes[v], engine.state.cells, promised_length_of(engine, v))
 
 
 def anytime_interval(engine, action, context, delta):
     """The interval of one action, from what an engine has learned."""
-    return anytime_intervals(engine.problem, engine.plan.estimator).interval(engine.state, action, context, delta)
+    return engine.anytime.interval(engine.state, action, context, delta)

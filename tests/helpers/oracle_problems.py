@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 import transcription as tr
 from dobandit import CausalGraph
 from dobandit.estimation.belief import layout_of, start_belief
-from dobandit.model.link_kernels import link_arrays
+from dobandit.model.link_kernels import link_arrays, write_links
 from dobandit.model.links import exponential, identity, logistic, probit, rational
+from dobandit.oracle.action_list import action_list
 from dobandit.oracle.actions import Allowed, order_of
-from dobandit.oracle.boxed import BoxedForm, boxed
-from dobandit.oracle.closed_form import closed_form
+from dobandit.oracle.boxed import boxed, boxed_index
 from dobandit.oracle.frontier import frontier_of
-from dobandit.oracle.listing import listing_of, score
-from dobandit.oracle.per_pattern import per_pattern
+from dobandit.oracle.per_pattern import pattern_index, per_pattern
 from dobandit.oracle.rules import Rules
+from dobandit.oracle.upper_means import upper_index, upper_means
 from dobandit.policy.engine import no_context
 from helpers.worlds import graphs
 
@@ -26,7 +26,7 @@ seeds = st.integers(0, 2**32 - 1)
 def every_set(graph, budget):
     """The list of every set of `budget` variables that can matter, each set to 1."""
     order = order_of(graph)
-    return listing_of(order, Allowed(graph, Rules(budget), monotone=True, relevant=set(order)).rows())
+    return action_list(order, Allowed(graph, Rules(budget), monotone=True, relevant=set(order)).rows())
 
 
 class Learned:
@@ -34,7 +34,7 @@ class Learned:
 
     def __init__(self, graph: CausalGraph, rng: np.random.Generator, budget: int, rows: int = 30, outside: float = 0.0):
         self.graph, self.budget, self.rho = graph, budget, float(rng.choice([0.05, 0.4, 2.0]))
-        self.layout, self.listing = layout_of(graph), every_set(graph, budget)
+        self.layout, self.actions = layout_of(graph), every_set(graph, budget)
         self.M, self.theta_hat = {}, {}
         for name in graph.nodes:
             d = tr.dimension(graph, name)
@@ -51,25 +51,22 @@ class Learned:
         self.radii = np.full(len(graph) + 1, self.rho)
         self.sets = tr.candidate_sets(graph, budget)
 
-    def scores(self, oracle, context=None):
-        """The value of every action of the oracle's list."""
+    def scores(self, evaluate, plan, context=None):
+        """The index of every action of the plan's list."""
         fixed = no_context(len(self.graph)) if context is None else context
-        score(oracle, self.layout, self.state, self.radii, fixed)
-        return oracle.listing.values.copy()
+        evaluate(self.state, plan, fixed, self.radii, np.zeros(1))
+        return plan.actions.scores["index"].copy()
 
-    def closed(self):
-        return self.scores(closed_form(self.graph, self.listing))
+    def closed(self, actions=None, context=None):
+        return self.scores(upper_index, upper_means(self.graph, actions or self.actions), context)
 
-    def boxed(self):
-        return self.scores(BoxedForm(self.listing, boxed(self.layout)))
+    def boxed(self, actions=None, context=None):
+        return self.scores(boxed_index, boxed(self.graph, actions or self.actions), context)
 
-    def pattern_oracle(self, links, listing=None):
-        arrays = link_arrays(links, [float(max(d, 1)) for d in np.diff(self.layout.ptr)[1:]])
-        listing = listing or self.listing
-        return per_pattern(listing, arrays, frontier_of(self.graph, listing.order))
-
-    def per_pattern(self, links):
-        return self.scores(self.pattern_oracle(links))
+    def per_pattern(self, links, actions=None, context=None):
+        arrays, actions = link_arrays(links, np.maximum(np.diff(self.layout.ptr)[1:], 1.0)), actions or self.actions
+        self.state = self.state._replace(points=write_links(self.state.nodes, arrays))
+        return self.scores(pattern_index, per_pattern(actions, frontier_of(self.graph, actions.order)), context)
 
     def by_name(self, links):
         return dict(zip(self.graph.nodes, links, strict=True))

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.processes
 
 KERNELS = """
 import math
-from dobandit.compiled import kernel
+from dobandit.kernels import kernel
 
 @kernel
 def double(x):
@@ -72,18 +72,13 @@ def months(policies, **settings):
 LINE = "compiling the learner, once per installation: about 10 s"
 
 
-@pytest.mark.parametrize(
-    ("policies", "said"),
-    [
-        (["safe", "ts", "ucb", "lucb"], ""),
-        (["guarantee"], LINE),  # expected rounds under way have logarithms that Python refuses
-    ],
-)
-def test_a_young_experiment_does_not_wait_and_says_the_same_as_compiled(tmp_path, policies, said):
+def test_a_young_experiment_does_not_wait_and_says_the_same_as_compiled(tmp_path):
+    policies = ["safe", "ts", "ucb", "lucb", "guarantee"]
     plain, announced = months(policies, cache=tmp_path)
     compiled, _ = months(policies, DOBANDIT_COMPILE="always")
-    assert announced == said
-    assert bool(plain["compiled"]) == bool(said)
+    assert announced == ""
+    assert not plain["compiled"]
+    assert not list(tmp_path.rglob("*.nbi"))
     for name, one in plain["told"].items():
         other = compiled["told"][name]
         assert one["choices"] == other["choices"], name

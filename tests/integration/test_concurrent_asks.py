@@ -6,9 +6,9 @@ import threading
 import time
 
 import pytest
-from numba.core.compiler_lock import global_compiler_lock
 from pyarrow.parquet import read_metadata
 
+from dobandit.compile_mode import compiler_lock
 from dobandit.experiment.export import csv_parts, write_parquet
 from dobandit.experiment.storage import open_storage
 from helpers import forked
@@ -140,7 +140,7 @@ def test_a_child_that_is_forked_while_another_thread_compiles():
     make().ask()  # Numba is loaded
 
     def compile_something():
-        with global_compiler_lock:
+        with compiler_lock:
             begun.set()
             time.sleep(0.2)
 
@@ -150,7 +150,7 @@ def test_a_child_that_is_forked_while_another_thread_compiles():
     child = os.fork()
     if child == 0:
         signal.alarm(20)  # which ends a child that waits for ever
-        global_compiler_lock.acquire()
+        compiler_lock.acquire()
         os._exit(0)
     at_work.join()
     assert os.waitpid(child, 0)[1] == 0

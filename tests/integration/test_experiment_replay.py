@@ -201,17 +201,21 @@ def test_live_and_simulated_runs_choose_alike(name):
         if name in ARMS:  # they look at nothing but the target
             index = int(np.argmax(recorder.tape.plays - before))
             played = engine.actions().row(index).named(problem.graph) if index < len(engine.actions().ids) else {}
+            values = world.arrays.nodes["value"][world.arrays.seen["node"]]
         else:
             ids = np.flatnonzero(world.arrays.was_set)
-            played = {problem.graph.nodes[i - 1]: world.arrays.values[i] for i in ids}
+            values = world.arrays.values
+            played = {problem.graph.nodes[i - 1]: values[i] for i in ids}
         trial = experiment.ask()
         assert trial.do == played, t
         seen = drawn(model, trial.do, world_draws[t])
-        assert list(seen.values()) == pytest.approx(world.arrays.drawn[world.arrays.seen[1:]].tolist(), abs=1e-15)
+        assert list(seen.values()) == pytest.approx(values[1:].tolist(), abs=1e-15)
         experiment.tell(t, seen)
         different.add(frozenset(played.items()))
     assert knowledge(experiment) == flat(engine.state)
-    assert recorder.tape.reward[0] == pytest.approx(sum(row["observation"]["Y"] for row in experiment.trials()))
+    assert recorder.tape.curve["reward"][0] == pytest.approx(
+        sum(row["observation"]["Y"] for row in experiment.trials())
+    )
     assert len(different) > 1 or name == "fixed"
 
 

@@ -110,7 +110,7 @@ def test_an_engine_keeps_live_outcomes_alone_also_on_a_revised_graph():
     learner.take(told.part(slice(0, 150)), history=True)
     learner.take(told.part(slice(150, None)))
     assert learner.engine.revisions
-    own, actions = learner.engine.plan.oracle.own, learner.engine.actions()
+    own, actions = learner.engine.own, learner.engine.actions()
     kept = {
         actions.row(i): (n, total) for i, (n, total) in enumerate(zip(own.plays[0], own.total[0], strict=True)) if n
     }

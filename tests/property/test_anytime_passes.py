@@ -15,7 +15,6 @@ from dobandit.estimation.belief import cells_of
 from dobandit.estimation.marginal_likelihood import code_length
 from dobandit.model.links import logistic
 from dobandit.oracle.actions import Action, Actions
-from dobandit.policy.anytime_intervals import anytime_intervals
 from dobandit.policy.engine import Situation, no_context
 from helpers.likely_sets import NATS, anytime_interval, ends_of, engine_of, length_of, told
 
@@ -24,8 +23,7 @@ GRAPH = CausalGraph([("A", "B"), ("A", "M"), ("B", "M"), ("M", "Y"), ("A", "Y")]
 
 def anytime_bounds(engine, context, delta):
     """Those of every action that an engine may choose."""
-    intervals = anytime_intervals(engine.problem, engine.plan.estimator)
-    return intervals.bounds(engine.state, engine.actions(), context, delta)
+    return engine.anytime.bounds(engine.state, engine.actions(), context, delta)
 
 
 def lived(members, seed=0, rounds=60):
@@ -143,9 +141,8 @@ def test_no_model_within_the_intervals_is_beyond_the_gap(seed):
 
 def test_setting_the_target_leaves_no_doubt():
     engine, _ = lived("t")
-    bounds = anytime_intervals(engine.problem, engine.plan.estimator).bounds(
-        engine.state, Actions(np.array([[1]], dtype=np.int32), np.array([[1.0]])), no_context(4), 0.05
-    )
+    actions = Actions(np.array([[1]], dtype=np.int32), np.array([[1.0]]))
+    bounds = engine.anytime.bounds(engine.state, actions, no_context(4), 0.05)
     assert bounds.low[0] <= bounds.high[0]
     y = GRAPH.index("Y")
     assert anytime_interval(engine, Action((y,), (1.0,)), no_context(4), 0.05) == (1.0, 1.0)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from dobandit import BinaryGLM, CausalGraph, LinearModel, paper
 from dobandit.errors import ModelError
-from dobandit.estimation.assumptions import diagnose_assumptions, zeta_from_upsilon
-from dobandit.estimation.initialisation import block_sizes, lambda_min_rounds
+from dobandit.estimation.assumptions import block_sizes, diagnose_assumptions, lambda_min_rounds, zeta_from_upsilon
 from dobandit.model.projection import project
 from helpers.plain_paths import plain_descendants
 from helpers.worlds import bglms, causes, graphs, hidden_blm, joint, quietly, relaxed, slots_of, some_links, tabulated

@@ -100,7 +100,7 @@ def plain_interval(engine, graph, fixed, rho):
             d, e, M = len(node.parents), means[node.parents], node.gram
             mean = float(e @ node.theta)
             if d and sign:
-                rows = M - getattr(engine.plan.estimator, "ridge", 0.0) * np.eye(d)  # a prior has shown nothing
+                rows = M - engine.estimator.ridge * np.eye(d)  # a prior has shown nothing
                 values, vectors = np.linalg.eigh(rows)
                 lost = vectors[:, values <= 1e-10 * max(values[-1], 1.0)]
                 unseen = float(np.sum((lost.T @ e) ** 2))
@@ -126,8 +126,10 @@ def test_intervals_are_the_plain_recursion(name, graph, seed):
         fixed[0] = NAN
         radii = rng.random(len(graph) + 1) * rng.choice([0.0, 0.05, 1.0]) * (rng.random(len(graph) + 1) < 0.8)
         for rho in (None, np.zeros(len(fixed)), radii):
-            low, estimate, high = target_interval(engine.beliefs(), problem, fixed, rho)
-            truth = plain_interval(engine, graph, fixed, engine.beliefs().radii if rho is None else rho)
+            beliefs = engine.beliefs()
+            beliefs.radii[:] = beliefs.radii if rho is None else rho
+            low, estimate, high = target_interval(beliefs, problem, fixed)
+            truth = plain_interval(engine, graph, fixed, beliefs.radii)
             np.testing.assert_allclose((low, estimate, high), truth, rtol=1e-8, atol=1e-8)
             assert 0.0 <= low <= estimate <= high <= 1.0
         do = {graph.nodes[v - 1]: int(fixed[v]) for v in range(1, len(fixed)) if not np.isnan(fixed[v])}

@@ -14,11 +14,11 @@ from dobandit.cli.main import main
 from dobandit.errors import ExperimentError, PolicyError, SimulationError
 from dobandit.estimation.belief import cells_of
 from dobandit.estimation.kept_intervals import look_again
-from dobandit.oracle.advantages import advantage
-from dobandit.oracle.anytime_values import bound_actions
+from dobandit.oracle.difference_bound import advantage, pair_scratch
+from dobandit.oracle.interval_pass import bound_actions
 from dobandit.policy.engine import Draws, Engine, Pending, Rounds, Situation, copied, no_context
 from dobandit.policy.problem import problem_of
-from dobandit.policy.proved_best_set import Own, contest, tighten
+from dobandit.policy.proved_best_set import tighten
 from dobandit.policy.world import World
 from dobandit.simulation.find_best import Found
 from helpers.worlds import THOROUGH
@@ -45,17 +45,16 @@ def mean_by_worlds(graph, tables, action):
     return total
 
 
-def boxes(engine, rng, widest):
-    """Random intervals in the oracle, and by node and the values of its parents."""
-    bounds, graph = engine.plan.oracle, engine.problem.graph
-    bounds.low[:] = rng.random(len(bounds.low))
-    bounds.high[:] = np.minimum(bounds.low + widest * rng.random(len(bounds.low)), 1.0)
+def boxes(plan, graph, rng, widest):
+    """Random intervals in the plan, and by node and the values of its parents."""
+    plan.low[:] = rng.random(len(plan.low))
+    plan.high[:] = np.minimum(plan.low + widest * rng.random(len(plan.low)), 1.0)
     found = {}
-    for depth, v in enumerate(bounds.listing.order.tolist()):
+    for depth, v in enumerate(plan.actions.order.tolist()):
         name = graph.nodes[v - 1]
         for k in range(2 ** len(graph.parents(name))):
-            at = bounds.frontier.table_ptr[depth] + k
-            ends = float(bounds.low[at]), float(bounds.high[at])
+            at = plan.steps["table"][depth] + k
+            ends = float(plan.low[at]), float(plan.high[at])
             found[name, tuple((k >> j) & 1 for j in range(len(graph.parents(name))))] = ends
     return found
 
@@ -64,20 +63,19 @@ def boxes(engine, rng, widest):
 def test_no_tables_within_the_intervals_beat_the_bound_on_a_difference(widest):
     """Exact where the intervals are points; never above what the ends of two intervals give."""
     rng, nothing = np.random.default_rng(int(10 * widest)), no_context(len(DIAMOND))
-    engine = BestSet().start(DIAMOND, 2, levers={"B": (0, 1)}).engine
-    game = contest(engine.plan.oracle, 0.1, len(DIAMOND))
-    listing, tighter = game.bounds.listing, 0
+    plan = BestSet().start(DIAMOND, 2, levers={"B": (0, 1)}).engine.evaluator.plan
+    actions, scores, work, tighter = plan.actions.actions, plan.actions.scores, pair_scratch(plan), 0
     for _ in range(4 * THOROUGH):
-        ends = boxes(engine, rng, widest)
-        bound_actions(game.bounds, nothing)
+        ends = boxes(plan, DIAMOND, rng, widest)
+        bound_actions(plan, nothing)
         draws = [{key: rng.choice([low, high, rng.uniform(low, high)]) for key, (low, high) in ends.items()}]
         draws += [{key: rng.choice(pair) for key, pair in ends.items()} for _ in range(20)]
-        for i, j in rng.integers(0, len(listing.values), (8, 2)):
-            most = advantage(game.bounds, game.work, nothing, i, j)
-            one, other = (listing.actions.row(int(row)).named(DIAMOND) for row in (i, j))
+        for i, j in rng.integers(0, len(scores), (8, 2)):
+            most = advantage(plan, work, nothing, i, j)
+            one, other = (actions.row(int(row)).named(DIAMOND) for row in (i, j))
             real = [mean_by_worlds(DIAMOND, t, one) - mean_by_worlds(DIAMOND, t, other) for t in draws]
             assert max(real) <= most + 1e-12
-            by_ends = listing.values[i] - game.bounds.lower[j]
+            by_ends = scores["high"][i] - scores["low"][j]
             assert most <= by_ends + 1e-12
             tighter += most < by_ends - 1e-6
             if widest == 0.0:
@@ -88,23 +86,23 @@ def test_no_tables_within_the_intervals_beat_the_bound_on_a_difference(widest):
 def test_own_outcomes_only_bring_ends_in():
     """Each end is the tighter of two, the own one by its definition: n KL(mean, q) = log(11 K n^1.1 / delta)."""
     engine = BestSet(0.1, 0.2).start(SMALL.graph, 1).engine
-    game, count = contest(engine.plan.oracle, 0.1, len(SMALL.graph)), len(engine.plan.oracle.listing.values)
-    game.bounds.lower[:], game.bounds.listing.values[:] = 0.0, 1.0
-    own = Own(np.array([0.0, 40.0, 500.0])[:count], np.array([0.0, 10.0, 300.0])[:count], count, 0.1)
-    tighten(game, own)
+    scores, plays, total = engine.listed.scores, np.array([0.0, 40.0, 500.0]), np.array([0.0, 10.0, 300.0])
+    count = len(scores)
+    scores["low"], scores["high"] = 0.0, 1.0
+    tighten(scores, plays, total, count, 0.1)
     for i in range(count):
-        low, high, n = game.bounds.lower[i], game.bounds.listing.values[i], own.plays[i]
+        low, high, n = scores["low"][i], scores["high"][i], plays[i]
         if not n:
             assert (low, high) == (0.0, 1.0)
             continue
-        mean = own.total[i] / n
+        mean = total[i] / n
         for q in (low, high):
             distance = mean * np.log(mean / q) + (1 - mean) * np.log((1 - mean) / (1 - q))
             assert n * distance == pytest.approx(np.log(11 * count * n**1.1 / 0.1), rel=1e-6)
-    game.bounds.lower[:], game.bounds.listing.values[:] = 0.3, 0.31
-    tighten(game, own)
-    assert (game.bounds.lower >= 0.3).all()
-    assert (game.bounds.listing.values <= 0.31).all()
+    scores["low"], scores["high"] = 0.3, 0.31
+    tighten(scores, plays, total, count, 0.1)
+    assert (scores["low"] >= 0.3).all()
+    assert (scores["high"] <= 0.31).all()
 
 
 def test_what_is_kept_depends_on_the_rows_and_their_order_alone():
@@ -143,19 +141,18 @@ def test_kept_intervals_are_those_of_the_last_look(links, share, nodes):
     told = Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(800, dtype=np.int64))
     engine, earlier = CausalUCB(guarantee=True).engine(problem), CausalUCB(guarantee=True).engine(problem)
     engine.update(told)
-    watch, layout = engine.plan.watch, engine.plan.layout
     for v in map(SMALL.graph.index, nodes):
         part = cells_of(engine.state, v)
         rows = round(engine.state.cells["due"][part.start] / (1 + share))
         assert 800 / (1 + share) - 1 <= rows <= 800
         then = earlier.copy()
         then.update(Rounds(*(column[:rows] for column in told)))
-        look_again(watch, layout, then.state)
+        look_again(then.state)
         np.testing.assert_array_equal(engine.state.cells["low"][part], then.state.cells["low"][part])
         np.testing.assert_array_equal(engine.state.cells["high"][part], then.state.cells["high"][part])
     engine.update(told._replace(counts=np.full(800, 3)))
     now = copied(engine.state)
-    look_again(watch, layout, now)
+    look_again(now)
     np.testing.assert_array_equal(engine.state.cells["low"], now.cells["low"])
     np.testing.assert_array_equal(engine.state.cells["high"], now.cells["high"])
 

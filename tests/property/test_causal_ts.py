@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from dobandit import BinaryGLM, CausalTS, CausalUCB, Random, paper, simulate
 from dobandit.errors import PolicyError
 from dobandit.model.links import logistic
-from dobandit.oracle.sampled import normal
+from dobandit.oracle.posterior_draw import normal
 from dobandit.policy.engine import Situation, no_context
 from helpers.foreign import ThompsonArms, ThompsonEngine
 

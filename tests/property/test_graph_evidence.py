@@ -30,11 +30,10 @@ def evidence_on(graph, **keywords):
 
 def log10_of(evidence):
     """log10 of E of every node that is looked at."""
-    total, alone = np.zeros(len(evidence.watch.nodes)), np.zeros(len(evidence.alternatives))
-    if evidence.alternatives:
-        weigh(evidence.watch, evidence.state, -math.inf, total, alone)
-    names = (evidence.graph.nodes[v - 1] for v in evidence.watch.nodes.tolist())
-    return dict(zip(names, (total / math.log(10.0)).tolist(), strict=True))
+    nodes, _, alternatives, cells, shares = evidence.state
+    if evidence.extras:
+        weigh(nodes, alternatives, cells, shares, -math.inf)
+    return {evidence.graph.nodes[node["node"] - 1]: node["evidence"] / math.log(10.0) for node in nodes}
 
 
 def random_rounds(rng, graph, rows, missing=0.0):
@@ -140,11 +139,10 @@ def test_what_an_alternative_could_reach_is_never_too_little(seed, rows):
     """By what is cheap to know: nodes are passed over by it."""
     evidence = evidence_on(GRAPH)
     evidence.update(random_rounds(np.random.default_rng(seed), GRAPH, rows))
-    watch, state = evidence.watch, evidence.state
-    for i in range(len(watch.nodes)):
-        for a in range(watch.first[i], watch.first[i + 1]):
-            exact = log_ratio(watch, state, i, a)
-            assert exact <= ceiling(watch, state, i, a) + 1e-9
+    state = evidence.state
+    for alternative in state.alternatives:
+        exact = log_ratio(alternative, state.cells, state.shares)
+        assert exact <= ceiling(alternative, state.cells) + 1e-9
 
 
 @relaxed(max_examples=20)
@@ -189,7 +187,7 @@ def test_no_node_gains_by_chance(p):
 
 def extras(evidence, node):
     graph = evidence.graph
-    return {(graph.nodes[w - 1], by_set) for v, w, by_set in evidence.alternatives if graph.nodes[v - 1] == node}
+    return {(graph.nodes[w - 1], by_set) for w, by_set in evidence.extras.get(graph.index(node), ())}
 
 
 def test_every_node_is_asked_about_what_it_cannot_cause():
@@ -231,7 +229,7 @@ def test_limits_are_said():
     assert long.unwatched[0].startswith("no more than 64 extra causes are considered of ")
     assert len(extras(long, "Y")) == 64
     continuous = evidence_on(GRAPH, continuous=True)
-    assert continuous.alternatives == ()
+    assert continuous.extras == {}
     assert "cannot be counted" in continuous.unwatched[0]
     continuous.update(random_rounds(np.random.default_rng(0), GRAPH, 5))
     assert continuous.findings() == []

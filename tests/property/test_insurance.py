@@ -57,7 +57,7 @@ def test_the_correction_is_the_posterior(seed):
 
 
 def test_about_a_root_of_the_rounds_are_left_to_own_outcomes():
-    own, rng, count = engine_on().plan.oracle.own, np.random.default_rng(0), 0
+    own, rng, count = engine_on().own, np.random.default_rng(0), 0
     for t in range(10_000):
         own.rounds[0] = t
         count += by_own_outcomes(own, rng.random())
@@ -101,9 +101,9 @@ def test_contexts_have_outcomes_of_their_own():
         draws = rng.random(3)
         action = engine.choose(Situation(rng.random(3), place.context(draws))).action
         engine.update(place.play(action, draws))
-    own = engine.plan.oracle.own
+    own = engine.own
     assert own.plays.shape[0] == 2
-    nothing = [i for i in range(own.plays.shape[1]) if engine.plan.oracle.listing.actions.row(i) == NOTHING]
+    nothing = [i for i in range(own.plays.shape[1]) if engine.listed.actions.row(i) == NOTHING]
     assert own.plays.sum() == 300
     assert own.rounds[0] == 300 - own.plays[:, nothing].sum()
     for value in (0.0, 1.0):

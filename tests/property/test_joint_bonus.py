@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from dobandit import CausalGraph, CausalUCB, limits
-from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE
+from dobandit.estimation.mixture import CURVED, OWN_LINES, STRAIGHT, TABLE, line_of, members_of, weights_of
+from dobandit.oracle.action_list import action_list
 from dobandit.oracle.actions import Action, actions_of
-from dobandit.oracle.listing import listing_of
-from dobandit.oracle.mean_field import mean_field
-from dobandit.oracle.pattern_tables import fill_tables
+from dobandit.oracle.node_tables import fill_tables
 from dobandit.policy.engine import Rounds, Situation, no_context
-from dobandit.policy.model_rounds import score_actions
+from dobandit.policy.evaluators import field
 from reference_oracles.plain_search import plain_search
 
 
@@ -61,9 +60,9 @@ def defined_index(engine, action):
     """value + c * root of the sum over nodes and members of weight_k (q_k + b_k^2), D by differences; half of the
     weight is the table's, and c^2 = 4 + log(1 + t / 500)."""
     graph, order = engine.problem.graph, engine.problem.order
-    layout, state, tables = engine.plan.layout, engine.state, engine.plan.oracle.tables
-    fill_tables(layout, engine.plan.oracle.listing.order, tables, state)
-    at = {v: slice(int(tables.table_ptr[i]), int(tables.table_ptr[i + 1])) for i, v in enumerate(order)}
+    state, steps, tables = engine.state, engine.evaluator.plan.steps, engine.evaluator.plan.tables
+    fill_tables(state, steps, tables)
+    at = {v: slice(*steps["table"][i : i + 2]) for i, v in enumerate(order)}
     cells = {v: tables.mean[at[v]].copy() for v in order}
     variance = 0.0
     for v in (v for v in order if v not in action.ids):
@@ -75,35 +74,36 @@ def defined_index(engine, action):
                 ends.append(enumerated(graph, order, changed, action))
             reach[i] = ends[0] - ends[1]
         rows = np.array([[1.0, *((i >> j) & 1 for j in range(len(parents)))] for i in range(len(reach))])
-        size = slice(layout.square[v], layout.square[v] + rows.shape[1] ** 2)
-        shape = (rows.shape[1], rows.shape[1])
-        straight, curve = reach @ rows, (reach * tables.slope[at[v]]) @ rows
+        patterns = tables.patterns[at[v]]
+        straight, curve = reach @ rows, (reach * patterns["slope"]) @ rows
         q = {
-            STRAIGHT: straight @ state.pairs["inverse"][size].reshape(shape) @ straight,
-            CURVED: curve @ state.pairs["covariance"][size].reshape(shape) @ curve,
-            TABLE: float(np.sum(reach**2 * tables.spread[at[v]])),
-            OWN_LINES: own_lines_spread(engine, v, rows, reach),
+            STRAIGHT: straight @ matrix(state, v, "inverse") @ straight,
+            CURVED: curve @ matrix(state, v, "covariance") @ curve,
+            TABLE: float(np.sum(reach**2 * patterns["spread"])),
+            OWN_LINES: own_lines_spread(state, v, rows, reach),
         }
-        for k, spread in q.items():
-            apart = float(reach @ (tables.member[at[v], k] - cells[v]))
-            weight = 0.5 * state.weight[v, k] + (0.5 if k == TABLE else 0.0)
-            variance += weight * (spread + apart**2)
+        for k, name in enumerate(("straight", "curved", "table", "own")):
+            apart = float(reach @ (patterns[name] - cells[v]))
+            weight = 0.5 * weights_of(state)[v, k] + (0.5 if k == TABLE else 0.0)
+            variance += weight * (q[k] + apart**2)
     return enumerated(graph, order, cells, action) + np.sqrt((4.0 + np.log1p(engine.rounds / 500)) * variance)
 
 
-def own_lines_spread(engine, v, rows, reach):
+def matrix(state, v, name):
+    """One of the matrices of a node or a line."""
+    at, d = state.nodes[v]["square"], state.nodes[v]["width"]
+    return state.pairs[name][at : at + d * d].reshape(d, d)
+
+
+def own_lines_spread(state, v, rows, reach):
     """The variance of sum_v D(v) p(v) where every segment has a line of its own, learned from nothing but its rows."""
-    layout, segments = engine.plan.layout, engine.plan.estimator.segments
-    bit = segments.bit[layout.ptr[v] : layout.ptr[v + 1]]
-    of = [sum(1 << int(b) for b, x in zip(bit, row, strict=True) if b >= 0 and x) for row in rows]
-    total = 0.0
-    for segment in set(of) if (bit >= 0).any() else ():
-        line = segments.first[v] + segment
-        square = slice(segments.layout.square[line], segments.layout.square[line + 1])
-        inverse = engine.state.pairs["inverse"][square].reshape(len(bit), len(bit))
-        along = sum(d * row for d, row, g in zip(reach, rows, of, strict=True) if g == segment)
-        total += along @ inverse @ along
-    return float(total)
+    if not members_of(state)[v, OWN_LINES]:
+        return 0.0
+    along = {}
+    for row, d in zip(rows, reach, strict=True):
+        line = line_of(state.nodes, state.slots, v, row)
+        along[line] = along.get(line, 0.0) + d * row
+    return sum(g @ matrix(state, line, "inverse") @ g for line, g in along.items())
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -114,7 +114,7 @@ def test_the_index_with_context_is_the_definition(seed, context):
     edges = [("X0", "X2"), ("X1", "X2"), ("X0", "Y"), ("X2", "Y"), ("X1", "X3"), ("X3", "Y")]
     graph = CausalGraph(edges, "Y", controllable=["X2", "X3"], context=context)
     engine, now = told(rng, graph, 1)
-    assert engine.plan.estimator.has[graph.index("Y"), OWN_LINES]
+    assert members_of(engine.state)[graph.index("Y"), OWN_LINES]
     for action, index in engine.compared(now):
         assert index == pytest.approx(defined_index(engine, action), rel=1e-9)
     for value in (0.0, 1.0):
@@ -140,13 +140,18 @@ def test_nodes_as_if_independent_are_exact_where_they_are(seed):
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, 7, tree=True)
     engine, now = told(rng, graph, 2)
-    exact = engine.plan.oracle.listing
-    field = engine.plan._replace(oracle=mean_field(graph, exact, engine.plan.estimator))
-    for rounds in (-1, engine.rounds):
-        score_actions(engine.plan, engine.state, now.context, rounds)
-        expected = exact.values.copy()
-        score_actions(field, engine.state, now.context, rounds)
-        assert field.oracle.listing.values == pytest.approx(expected, rel=1e-9)
+    scores, independent = engine.listed.scores, field(engine.problem, engine.listed, None)
+    for optimistic in (False, True):
+        engine.score(engine.evaluator, engine.state, now.context, optimistic=optimistic)
+        expected = scores["index"].copy()
+        scores["index"] = np.nan
+        engine.score(independent, engine.state, now.context, optimistic=optimistic)
+        assert scores["index"] == pytest.approx(expected, rel=1e-9)
+
+
+def levers_of(action):
+    """The pairs of a variable and its value."""
+    return list(zip(*action, strict=True))
 
 
 RULES = [
@@ -170,17 +175,12 @@ def test_a_search_reports_the_index_of_an_allowed_action(rules, monkeypatch):
         found = searching.choose(now)
         assert searching.searches
         assert not found.proved
-        field = listed.plan._replace(oracle=mean_field(graph, listed.plan.oracle.listing, listed.plan.estimator))
-        score_actions(field, listed.state, now.context, listed.rounds)
-        values = {listed.plan.oracle.listing.actions.row(i): v for i, v in enumerate(field.oracle.listing.values)}
-        values = {
-            Action(*zip(*sorted(zip(*a, strict=True)), strict=True)) if a.ids else a: v for a, v in values.items()
-        }
-        assert found.value == pytest.approx(values[found.action], rel=1e-9)
-        chosen = set(zip(*found.action, strict=True))
-        near = [
-            v for a, v in values.items() if len(a.ids) == len(chosen) and len(chosen - set(zip(*a, strict=True))) < 2
-        ]
+        listed.score(field(listed.problem, listed.listed, None), listed.state, now.context)
+        indices = listed.listed.scores["index"].tolist()
+        values = {frozenset(levers_of(listed.listed.actions.row(i))): index for i, index in enumerate(indices)}
+        chosen = frozenset(levers_of(found.action))
+        assert found.value == pytest.approx(values[chosen], rel=1e-9)
+        near = [value for one, value in values.items() if len(one) == len(chosen) and len(chosen - one) < 2]
         assert found.value >= max(near) - 1e-8  # with so few levers every exchange is looked at
 
 
@@ -197,18 +197,15 @@ def test_a_search_that_settles_only_what_a_lever_reaches_ends_where_a_plain_one_
         edges = [(names[int(j)], names[i]) for i, causes in enumerate(before, 1) for j in causes]
         graph = CausalGraph(edges + [(name, "Y") for name in set(names[:-1]) - {a for a, _ in edges}], target="Y")
         engine, now = told(rng, graph, 3, links=links, **rules)
-        search = engine.plan.oracle
+        levers = engine.evaluator.plan.levers
 
-        def index(levers, engine=engine, graph=graph, search=search, now=now):
-            action = Action(tuple(search.id[levers].tolist()), tuple(search.to[levers].tolist()))
-            listing = listing_of(engine.problem.order, actions_of([action]))
-            straight = engine.problem.is_linear
-            one = mean_field(graph, listing, None if straight else engine.plan.estimator)
-            score_actions(engine.plan._replace(oracle=one), engine.state, now.context, engine.rounds)
-            return float(listing.values[0])
+        def index(taken, engine=engine, levers=levers, now=now):
+            action = Action(tuple(levers["id"][taken].tolist()), tuple(levers["to"][taken].tolist()))
+            actions = action_list(engine.problem.order, actions_of([action]))
+            engine.score(field(engine.problem, actions, None), engine.state, now.context)
+            return float(actions.scores["index"][0])
 
-        levers = plain_search(search, index, now.draws[0])
+        taken = plain_search(engine.evaluator.plan, index, now.draws[0])
         found = engine.choose(now)
-        pairs = sorted(zip(search.id[levers].tolist(), search.to[levers].tolist(), strict=True))
-        assert list(zip(*found.action, strict=True)) == pairs
-        assert found.value == pytest.approx(index(levers), rel=1e-12)
+        assert levers_of(found.action) == sorted(levers[["id", "to"]][taken].tolist())
+        assert found.value == pytest.approx(index(taken), rel=1e-12)

@@ -14,10 +14,10 @@ from scipy.optimize import minimize, minimize_scalar
 import transcription as tr
 from dobandit import CausalGraph
 from dobandit.errors import InferenceError
-from dobandit.estimation.belief import layout_of
+from dobandit.estimation.belief import PAIR
 from dobandit.model.links import identity
-from dobandit.oracle.boxed import boxed, boxed_maximum
-from dobandit.oracle.listing import pick
+from dobandit.oracle.action_list import pick
+from dobandit.oracle.boxed import COORDINATE, boxed_maximum
 from helpers.oracle_problems import Learned, every_set, learned, links_for, seeds
 from helpers.worlds import graphs, quietly, relaxed
 from reference_oracles.epsilon_net import net, score_sets_epsilon_net
@@ -31,11 +31,9 @@ from reference_oracles.pair import Regions, pair_value
 def test_the_list_has_the_combinations_in_order(graph, data):
     relevant = [graph.index(name) for name in graph.controllable if graph.target in graph.descendants(name)]
     budget = data.draw(st.integers(0, len(graph.controllable)))
-    listing = every_set(graph, budget)
-    assert [tuple(row) for row in listing.ids.tolist()] == [
-        *itertools.combinations(relevant, min(budget, len(relevant)))
-    ]
-    assert np.all(listing.to == 1.0)
+    actions = every_set(graph, budget)
+    assert list(map(tuple, actions.ids.tolist())) == [*itertools.combinations(relevant, min(budget, len(relevant)))]
+    assert np.all(actions.to == 1.0)
 
 
 def test_too_many_sets_are_refused():
@@ -98,9 +96,9 @@ def test_a_wide_graph_with_many_sets_agrees_with_algorithm_4():
 def our_maximum(v, center, M, rho):
     """(value, theta) of the compiled program."""
     d = len(v)
-    box = boxed(layout_of(CausalGraph([(f"P{i}", "Y") for i in range(d)], target="Y", bias=[])))
-    value = boxed_maximum(np.ascontiguousarray(M).ravel(), 0, d, center, 0, float(rho), v, box)
-    return value, box.theta[:d].copy()
+    pairs, box = np.zeros(d * d, PAIR), np.zeros(d, COORDINATE)
+    pairs["gram"], box["weight"], box["center"] = M.ravel(), v, center
+    return boxed_maximum(pairs, 0, d, float(rho), box, np.zeros(d * d + d)), box["theta"]
 
 
 def no_better_than(v, center, M, rho, theta):
@@ -294,7 +292,7 @@ def test_the_pair_oracle_refuses_what_it_cannot_sum():
 def test_the_net_stays_below_the_boxed_maximum(seed):
     rng = np.random.default_rng(seed)
     known = Learned(CausalGraph([("a", "c"), ("b", "c"), ("c", "Y"), ("a", "Y")], target="Y"), rng, 1, rows=8)
-    on_net = score_sets_epsilon_net(known.layout, known.listing, known.theta, known.gram, known.radii, 0.05)
+    on_net = score_sets_epsilon_net(known.layout, known.actions, known.theta, known.gram, known.radii, 0.05)
     regions_hold_a_point = all(
         np.min(np.einsum("ki,ij,kj->k", known_off, known.M[name], known_off)) <= known.rho**2
         for name in known.graph.nodes
@@ -320,7 +318,7 @@ def test_the_net_loses_at_most_a_step_along_each_axis(seed, epsilon):
 def test_a_net_of_the_whole_box_reaches_its_corner():
     known = Learned(CausalGraph([("a", "Y"), ("b", "Y")], target="Y"), np.random.default_rng(2), budget=1)
     known.radii[:] = 1e3
-    on_net = score_sets_epsilon_net(known.layout, known.listing, known.theta, known.gram, known.radii, 0.1)
+    on_net = score_sets_epsilon_net(known.layout, known.actions, known.theta, known.gram, known.radii, 0.1)
     np.testing.assert_allclose(on_net, known.boxed(), atol=1e-12)
 
 

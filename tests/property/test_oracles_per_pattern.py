@@ -14,10 +14,8 @@ import transcription as tr
 from dobandit import BGLMOFU, BLMLR, CausalGraph, CausalUCB
 from dobandit.errors import PolicyError
 from dobandit.model.links import identity, logistic
+from dobandit.oracle.action_list import action_list
 from dobandit.oracle.actions import Action, actions_of, order_of
-from dobandit.oracle.boxed import BoxedForm, boxed
-from dobandit.oracle.closed_form import closed_form
-from dobandit.oracle.listing import listing_of
 from dobandit.policy.engine import no_context
 from helpers.oracle_problems import Learned, learned, links_for, seeds
 from helpers.worlds import ARCTAN, relaxed
@@ -141,16 +139,16 @@ def by_worlds(known, links, given):
 def test_closed_form_of_any_values_in_any_context_is_the_plain_recursion(values, known, seed):
     rng = np.random.default_rng(seed)
     actions, context = some_actions(rng, known.graph, 12, values), some_context(rng, known.graph, values)
-    listing = listing_of(order_of(known.graph), actions_of(actions))
-    found = known.scores(closed_form(known.graph, listing), context)
-    assert {listing.actions.row(i) for i in range(len(found))} == set(actions)
+    listed = action_list(order_of(known.graph), actions_of(actions))
+    found = known.closed(listed, context)
+    assert {listed.actions.row(i) for i in range(len(found))} == set(actions)
     for i, value in enumerate(found):
 
         def best_mean(name, row):
             spread = math.sqrt(max(row @ known.M_inverse[name] @ row, 0.0))
             return float(row @ known.theta_hat[name]) + known.rho * spread
 
-        truth = by_recursion(known, given_values(known, listing.actions.row(i), context), best_mean)
+        truth = by_recursion(known, given_values(known, listed.actions.row(i), context), best_mean)
         assert value == pytest.approx(truth, rel=1e-10, abs=1e-11)
 
 
@@ -159,13 +157,13 @@ def test_closed_form_of_any_values_in_any_context_is_the_plain_recursion(values,
 def test_boxed_values_in_any_context_are_the_plain_recursion(known, seed):
     rng = np.random.default_rng(seed)
     context = some_context(rng, known.graph)
-    listing = listing_of(order_of(known.graph), actions_of(some_actions(rng, known.graph, 6)))
-    for i, value in enumerate(known.scores(BoxedForm(listing, boxed(known.layout)), context)):
+    listed = action_list(order_of(known.graph), actions_of(some_actions(rng, known.graph, 6)))
+    for i, value in enumerate(known.boxed(listed, context)):
 
         def best_mean(name, row):
             return tr.boxed_maximum(row, known.theta_hat[name], known.M[name], known.rho).value
 
-        truth = by_recursion(known, given_values(known, listing.actions.row(i), context), best_mean)
+        truth = by_recursion(known, given_values(known, listed.actions.row(i), context), best_mean)
         assert value == pytest.approx(truth, abs=1e-9)
 
 
@@ -174,18 +172,16 @@ def test_boxed_values_in_any_context_are_the_plain_recursion(known, seed):
 def test_per_pattern_of_values_0_and_1_in_any_context_is_the_sum_over_worlds(known, seed, data):
     links, rng = data.draw(links_for(known)), np.random.default_rng(seed)
     context = some_context(rng, known.graph)
-    listing = listing_of(order_of(known.graph), actions_of(some_actions(rng, known.graph, 8)))
-    oracle = known.pattern_oracle(links, listing=listing)
-    for i, value in enumerate(known.scores(oracle, context)):
-        truth = by_worlds(known, links, given_values(known, listing.actions.row(i), context))
+    listed = action_list(order_of(known.graph), actions_of(some_actions(rng, known.graph, 8)))
+    for i, value in enumerate(known.per_pattern(links, listed, context)):
+        truth = by_worlds(known, links, given_values(known, listed.actions.row(i), context))
         assert value == pytest.approx(truth, abs=1e-11)
 
 
 def test_what_is_set_counts_whatever_the_context_says():
     known = Learned(CausalGraph([("a", "Y"), ("b", "Y")], target="Y"), np.random.default_rng(0), budget=1)
     a, b = known.graph.index("a"), known.graph.index("b")
-    listing = listing_of(order_of(known.graph), actions_of([Action((a,), (0.0,)), Action((a, b), (0.0, 1.0))]))
+    listed = action_list(order_of(known.graph), actions_of([Action((a,), (0.0,)), Action((a, b), (0.0, 1.0))]))
     context = no_context(3)
     context[a] = 1.0
-    form = closed_form(known.graph, listing)
-    np.testing.assert_array_equal(known.scores(form, context), known.scores(form))
+    np.testing.assert_array_equal(known.closed(listed, context), known.closed(listed))

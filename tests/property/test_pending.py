@@ -77,8 +77,11 @@ def state_with(engine, pending):
 
 def expecting(engine, pending):
     """What the engine would know with the expected news of these sets."""
-    beliefs, state = engine.beliefs(), state_with(engine, as_pending(engine.problem.graph, pending))
-    return Beliefs(engine.plan, state, beliefs.links)
+    return beliefs_in(engine, state_with(engine, as_pending(engine.problem.graph, pending)))
+
+
+def beliefs_in(engine, state):
+    return Beliefs(engine.estimator, engine.layout, state, engine.optimism, engine.believed.links)
 
 
 def assert_expected(engine, pending, link=None, varies=True):
@@ -95,7 +98,7 @@ def assert_expected(engine, pending, link=None, varies=True):
         np.testing.assert_allclose(
             gram @ inverse @ gram, gram, atol=1e-9 * scale * max(1.0, np.abs(gram).max(initial=0.0))
         )
-        rows = gram - getattr(engine.plan.estimator, "ridge", 0.0) * np.eye(len(gram))  # a prior has shown nothing
+        rows = gram - engine.estimator.ridge * np.eye(len(gram))  # a prior has shown nothing
         np.testing.assert_allclose(rows @ null, 0.0, atol=1e-7 * max(1.0, np.abs(gram).max(initial=0.0)))
     state = state_with(engine, as_pending(engine.problem.graph, pending))
     assert state.clock[0] == engine.rounds + len(pending)
@@ -140,7 +143,7 @@ def test_what_is_known_and_set_to_0_counts_in_what_is_expected(name, context):
     one = Pending(Action((graph.index("A"),), (0.0,)), known)
     link, before = (None if name in LINEAR else LOGISTIC), engine.beliefs()
     means, state = {"day": context, "A": 0.0}, state_with(engine, (one,))
-    now_known = Beliefs(engine.plan, state, before.links)
+    now_known = beliefs_in(engine, state)
     for node in graph.nodes:
         belief = before.node(graph.index(node))
         e = np.array([1.0] * graph.has_bias(node) + [means[parent] for parent in graph.parents(node)])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import dobandit as dob
+from dobandit.oracle.action_list import action_list
 from dobandit.oracle.actions import actions_of
-from dobandit.oracle.advantages import advantage, advantages_of
-from dobandit.oracle.anytime_values import anytime_values, fill_intervals
+from dobandit.oracle.difference_bound import advantage, pair_scratch
 from dobandit.oracle.frontier import frontier_of
-from dobandit.oracle.listing import listing_of
+from dobandit.oracle.interval_pass import fill_intervals, interval_pass
 from dobandit.policy.engine import NOTHING, Action, Rounds, Situation, no_context
 from dobandit.policy.posterior import Posterior
 
@@ -42,7 +42,7 @@ def test_draws_settle_on_the_truth_as_the_estimate_does(links):
     model = world(1)
     learner = learned(model, 20_000, links=links)
     engine = learner.engine
-    posterior = Posterior(engine.believed, engine.plan.estimator, engine.plan.layout)
+    posterior = Posterior(engine.believed, engine.estimator, engine.layout)
     values = posterior.values(engine.state, CHOICES, no_context(4))
     for i, action in enumerate(CHOICES):
         estimate = engine.predict(action, no_context(4))
@@ -81,13 +81,13 @@ def test_the_gap_is_what_another_action_can_be_ahead_by_its_ends_or_in_one_pass(
     learner = learned(world(3), 500, links=links)
     now, engine = Situation(np.zeros(3), no_context(4)), learner.engine
     ends = {action: engine.anytime.interval(engine.state, action, now.context, 0.05) for action in CHOICES}
-    listing = listing_of(engine.problem.order, actions_of(CHOICES))
-    oracle = anytime_values(listing, frontier_of(GRAPH, listing.order), engine.plan.layout, engine.plan.estimator)
-    fill_intervals(engine.plan.layout, oracle, engine.state, math.log(len(listing.order) / 0.05), now.context)
-    rows, work = [listing.actions.row(i) for i in range(len(CHOICES))], advantages_of(oracle)
+    listed = action_list(engine.problem.order, actions_of(CHOICES))
+    plan = interval_pass(listed, frontier_of(GRAPH, listed.order))
+    fill_intervals(plan, engine.state, math.log(len(listed.order) / 0.05))
+    rows, work = [listed.actions.row(i) for i in range(len(CHOICES))], pair_scratch(plan)
     for i, action in enumerate(rows):
         ahead = [
-            min(ends[other].high - ends[action].low, advantage(oracle, work, now.context, j, i))
+            min(ends[other].high - ends[action].low, advantage(plan, work, now.context, j, i))
             for j, other in enumerate(rows)
             if j != i
         ]

@@ -17,7 +17,7 @@ from dobandit.errors import ModelError
 from dobandit.estimation.assumptions import diagnose_assumptions
 from dobandit.graph.latent import admissible
 from dobandit.model.files import parse_model, print_model
-from dobandit.model.link_kernels import link_arrays, link_value
+from dobandit.model.link_kernels import link_arrays, value_at
 from dobandit.model.links import BUILDERS, custom, logistic
 from dobandit.model.random_models import SHAPES
 from helpers.plain_paths import plain_path_sums
@@ -212,7 +212,7 @@ def test_compiled_links_serve_negative_sums_too():
     largest = np.maximum(-model.reach.low, model.reach.high)[1:]
     links, y = link_arrays(model.links, largest.tolist()), model.graph.index("Y")
     for x in np.linspace(model.reach.low[y], model.reach.high[y], 101).tolist():
-        assert link_value(links, y, x) == pytest.approx(0.5 + math.atan(x) / math.pi, abs=1e-10)
+        assert value_at(links.nodes[y], links.points, x) == pytest.approx(0.5 + math.atan(x) / math.pi, abs=1e-10)
 
 
 # -- files and pickles ----------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import dobandit as dob
-from dobandit.oracle.listing import pick
+from dobandit.oracle.action_list import SCORE, pick, pick_action
+from dobandit.policy.engine import Situation
 
 GRAPH = dob.CausalGraph([("a", "m"), ("b", "m"), ("c", "y"), ("m", "y")], target="y", controllable=["a", "b", "c"])
 ROUNDS = 120
@@ -50,34 +51,30 @@ def test_the_paper_s_own_game_is_played_as_before(region):
     values = played(policy.__class__(region=region), levers={"a": (1,)})
     assert values == played(policy)
     learner = policy.start(GRAPH, budget=2, horizon=2000)
-    assert learner.engine.plan.oracle.highest == np.inf
-    assert not learner.engine.plan.oracle.listing.rank.any()
+    assert np.all(learner.engine.evaluator.plan.highest == np.inf)
+    assert not learner.engine.listed.scores["rank"].any()
 
 
 def test_no_variable_but_the_target_is_expected_to_be_more_than_1_where_sets_may_be_smaller():
     """Then leaving a variable to itself is never worth more than setting it, and the largest set is as good as any."""
     learner = dob.BLMLR().start(GRAPH, budget=2, horizon=2000, smaller=True)
     engine = learner.engine
-    compared = engine.compared(dob_situation(learner))
+    compared = engine.compared(Situation(np.zeros(engine.draws), learner.context(None)))
     values = {tuple(action.named(learner.graph)): value for action, value in compared}
     assert values["a", "b"] == pytest.approx(values[()], rel=1e-12)
-    assert engine.plan.oracle.means[1:-1].max() <= 1.0
+    assert engine.evaluator.plan.means[1:-1].max() <= 1.0
     assert values[()] > 1.0  # the target's own index is not cut, which would make ties
-
-
-def dob_situation(learner):
-    from dobandit.policy.engine import Situation
-
-    return Situation(np.zeros(learner.engine.draws), learner.context(None))
 
 
 def test_ranks_only_decide_among_ties():
     rng = np.random.default_rng(3)
     for _ in range(200):
-        values = rng.integers(0, 4, rng.integers(1, 9)).astype(float)
-        rank = rng.integers(0, 3, len(values))
+        scores = np.zeros(rng.integers(1, 9), SCORE)
+        scores["index"], scores["rank"] = rng.integers(0, 4, len(scores)), rng.integers(0, 3, len(scores))
+        values, rank = scores["index"], scores["rank"]
         best = np.flatnonzero(values == values.max())
         largest = best[rank[best] == rank[best].max()]
         draws = (np.arange(40) + 0.5) / 40
-        assert {pick(values, u, rank) for u in draws} == set(largest.tolist())
-        assert [pick(values, u, 0 * rank) for u in draws] == [pick(values, u) for u in draws]
+        assert {pick_action(scores, u) for u in draws} == set(largest.tolist())
+        scores["rank"] = 0
+        assert [pick_action(scores, u) for u in draws] == [pick(values.copy(), u) for u in draws]

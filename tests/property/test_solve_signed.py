@@ -331,13 +331,13 @@ def test_worlds_of_any_sign_agree_with_the_truth_and_keep_no_trace(seed):
         worlds, taken = CommonWorlds(model), {}
         for v in rng.permutation(np.arange(1, len(worlds.ids) - 1)).tolist():
             name = model.graph.nodes[worlds.ids[v] - 1]
-            need, on = worlds.worlds.need.copy(), worlds.worlds.on.copy()
+            need, on = worlds.need.copy(), worlds.on.copy()
             for to in (0.0, 1.0):
                 truth = by_worlds(model, {**taken, name: to})
                 simulated = worlds.value + worlds.gains([v], np.array([to]))[0]
                 assert simulated == pytest.approx(truth, abs=0.035)  # 7 standard errors at least
-                np.testing.assert_array_equal(worlds.worlds.need, need)
-                np.testing.assert_array_equal(worlds.worlds.on, on)
+                np.testing.assert_array_equal(worlds.need, need)
+                np.testing.assert_array_equal(worlds.on, on)
             worlds.set(v, float(v % 2))
             taken[name] = float(v % 2)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dobandit.errors import InferenceError
 from dobandit.estimation.belief import Layout
-from dobandit.oracle.listing import Listing
+from dobandit.oracle.action_list import ActionList
 
 Array = NDArray[np.float64]
 MOST_POINTS = 20_000_000
@@ -36,22 +36,22 @@ def net(center: Array, gram: Array, rho: float, epsilon: float) -> Array:
 
 
 def score_sets_epsilon_net(
-    layout: Layout, listing: Listing, theta: Array, gram: Array, rho: Array, epsilon: float
+    layout: Layout, actions: ActionList, theta: Array, gram: Array, rho: Array, epsilon: float
 ) -> Array:
     """Optimistic E[Y | do(set)] of every action of the list."""
     nets: dict[int, Array] = {}
-    for v in listing.order.tolist():
+    for v in actions.order.tolist():
         slots = slice(int(layout.ptr[v]), int(layout.ptr[v + 1]))
         d = slots.stop - slots.start
         square = gram[layout.square[v] : layout.square[v + 1]].reshape(d, d)
         nets[v] = net(theta[slots], square, float(rho[v]), epsilon)
-    values = np.zeros(len(listing.ids))
+    values = np.zeros(len(actions.ids))
     for i in range(len(values)):
-        action = listing.actions.row(i)
+        action = actions.actions.row(i)
         chosen = dict(zip(action.ids, action.values, strict=True))
         means = np.zeros(len(layout.ptr) - 1)
         means[0] = 1.0
-        for v in listing.order.tolist():
+        for v in actions.order.tolist():
             parents = layout.parent[layout.ptr[v] : layout.ptr[v + 1]]
             means[v] = chosen[v] if v in chosen else float((nets[v] @ means[parents]).max(initial=0.0))
         values[i] = means[layout.target]

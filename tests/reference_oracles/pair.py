@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import InferenceError
-from dobandit.estimation.belief import Layout, layout_of
+from dobandit.estimation.belief import PAIR, Layout, layout_of
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.links import Link
-from dobandit.oracle.boxed import boxed, boxed_maximum
+from dobandit.oracle.boxed import COORDINATE, boxed_maximum
 
 Array = NDArray[np.float64]
 _MOST_FREE = 14
@@ -69,7 +69,8 @@ class _Worlds:
         self.values = np.ones((len(graph) + 1, 1 << len(self.free)))
         for bit, v in enumerate(self.free):
             self.values[v] = (np.arange(1 << len(self.free)) >> bit) & 1
-        self.box = boxed(self.layout)
+        self.pairs = np.zeros(len(regions.gram), PAIR)
+        self.pairs["gram"] = regions.gram
         self.reward = self.values[graph.arrays.target]
 
     def slots(self, v: int) -> slice:
@@ -100,20 +101,11 @@ class _Worlds:
 
     def farthest(self, v: int, direction: Array) -> Array:
         """The theta of v's region that goes farthest along `direction`."""
-        slots, regions = self.slots(v), self.regions
-        d = slots.stop - slots.start
-        at = int(self.layout.square[v])
-        boxed_maximum(
-            regions.gram,
-            at,
-            d,
-            regions.center,
-            slots.start,
-            float(regions.rho[v]),
-            np.ascontiguousarray(direction),
-            self.box,
-        )
-        return self.box.theta[:d].copy()
+        d, slots = len(direction), self.slots(v)
+        box, work = np.zeros(d, COORDINATE), np.zeros(d * d + d)
+        box["weight"], box["center"] = direction, self.regions.center[slots]
+        boxed_maximum(self.pairs, int(self.layout.square[v]), d, float(self.regions.rho[v]), box, work)
+        return box["theta"].copy()
 
     def nearest(self) -> Array:
         """The estimate itself, or the nearest point of each region."""

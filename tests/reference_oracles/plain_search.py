@@ -1,22 +1,23 @@
-"""`oracle.local_search` without any saving: every action that is looked at is scored by itself, from the start."""
+"""`oracle.index_search` without any saving: every action that is looked at is scored by itself, from the start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from dobandit.oracle.listing import TIE
-from dobandit.oracle.local_search import EXCHANGES, LOOKS, LocalSearch
+from dobandit.oracle.action_list import TIE
+from dobandit.oracle.index_search import EXCHANGES, LOOKS, IndexSearch
 
 
-def plain_search(c: LocalSearch, index: Callable[[list[int]], float], uniform: float) -> list[int]:
+def plain_search(plan: IndexSearch, index: Callable[[list[int]], float], uniform: float) -> list[int]:
     """The levers that greedy and exchanges end with. index: of a list of levers."""
-    count = len(c.id)
+    rules, cost, count = plan.rules[0], plan.levers["cost"], len(plan.levers)
+    required = int(rules["required"])
     shift = int(uniform * count)
     around = [(k + shift) % count for k in range(count)]
 
     def fits(lever: int, others: list[int]) -> bool:
-        cost = c.cost[lever] + sum(c.cost[other] for other in others)
-        return lever >= c.required and cost <= c.money and not any(c.clash[lever, other] for other in others)
+        affordable = cost[[lever, *others]].sum() <= rules["money"]
+        return lever >= required and affordable and not plan.clash[lever, others].any()
 
     def best_with(others: list[int], gain: list[float]) -> tuple[int, float]:
         without, best, found = index(others), -1.0, -1
@@ -32,17 +33,17 @@ def plain_search(c: LocalSearch, index: Callable[[list[int]], float], uniform: f
                 best, found = value, lever
         return found, best
 
-    taken = list(range(c.required))
+    taken = list(range(required))
     value, gain = index(taken), [float("inf")] * count
-    while len(taken) < c.most:
+    while len(taken) < rules["most"]:
         gain = [float("inf")] * count
         found, best = best_with(taken, gain)
-        if found < 0 or not (best > value or c.full or (c.largest and best >= value - TIE)):
+        if found < 0 or not (best > value or rules["full"] or (rules["largest"] and best >= value - TIE)):
             break
         taken, value = [*taken, found], best
     for _ in range(EXCHANGES):
         before = value
-        for place in range(c.required, len(taken)):
+        for place in range(required, len(taken)):
             found, best = best_with(taken[:place] + taken[place + 1 :], gain)
             if found >= 0 and best > value + TIE:
                 taken[place], value = found, best

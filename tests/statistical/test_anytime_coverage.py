@@ -14,15 +14,11 @@ import pytest
 from scipy.stats import binom
 
 from dobandit import BinaryGLM, CausalGraph, CausalUCB, expect
-from dobandit.compiled import kernel
-from dobandit.estimation.anytime import likelihood_sets
-from dobandit.estimation.estimators import learn
-from dobandit.estimation.log_likelihood import node_loss
-from dobandit.estimation.marginal_likelihood import predicted_length
+from dobandit.estimation.log_likelihood import node_loss, scratch
+from dobandit.estimation.marginal_likelihood import predicted_length, promised_length
+from dobandit.estimation.mixture import learn_mixture
+from dobandit.kernels import kernel
 from dobandit.model.links import exponential, identity, logistic, probit
-from dobandit.oracle.anytime_values import anytime_values, bound_actions, fill_intervals
-from dobandit.oracle.frontier import frontier_of
-from dobandit.policy.anytime_intervals import anytime_intervals
 from dobandit.policy.engine import Rounds, Situation, no_context
 from dobandit.policy.problem import problem_of
 from helpers.likely_sets import ends_of
@@ -48,24 +44,25 @@ def at_most(misses, runs, delta=DELTA):
 
 
 @kernel
-def misses(estimator, layout, state, sets, theta, v, p, uniforms, values, was_set, nats, greedy):
+def misses(belief, theta, v, p, uniforms, values, was_set, counts, nats, greedy):
     """Whether the true weights leave v's set after any row; the parents' pattern is the one that looks best so far
-    (greedy) or a random one, and some rows are passed over for a missing parent."""
+    (greedy) or a random one, and some rows are passed over for a missing parent. theta: a scratch of them."""
+    node, cells = belief.nodes[v], belief.cells
     for t in range(len(uniforms)):
         chosen = int(uniforms[t, 0] * 4)
         if uniforms[t, 1] < greedy:  # the pattern with the largest share of ones: selection at its most biased
             best = -1.0
-            for k in range(state.nodes["cells"][v]):
-                seen = state.cells["seen"][state.nodes["cell"][v] + k]
-                if seen > 0.0 and state.cells["total"][state.nodes["cell"][v] + k] / seen > best:
-                    best, chosen = state.cells["total"][state.nodes["cell"][v] + k] / seen, k
-        values[1], values[2] = float(chosen & 1), float(chosen >> 1)
-        values[3] = 1.0 if uniforms[t, 2] < p[chosen] else 0.0
+            for k in range(node["cells"]):
+                cell = cells[node["cell"] + k]
+                if cell["seen"] > 0.0 and cell["total"] / cell["seen"] > best:
+                    best, chosen = cell["total"] / cell["seen"], k
+        values[0, 1], values[0, 2] = float(chosen & 1), float(chosen >> 1)
+        values[0, 3] = 1.0 if uniforms[t, 2] < p[chosen] else 0.0
         if uniforms[t, 3] < 0.1:
-            values[1] = math.nan
-        learn(estimator, layout, state, values, was_set)
-        loss, _ = node_loss(layout, sets.links, state, v, theta, 0.0, 0.0)
-        if loss > predicted_length(layout, sets, state, v) + nats:
+            values[0, 1] = math.nan
+        learn_mixture(belief, values, was_set, counts)
+        loss, _ = node_loss(node, cells, belief.bits, theta, 0, 0.0, 0.0)
+        if loss > predicted_length(node, cells, promised_length(node, cells, belief.bits)) + nats:
             return True
     return False
 
@@ -79,14 +76,13 @@ def test_a_node_s_set_holds_its_weights(name, greedy):
     rows = np.array([[1, i & 1, i >> 1] for i in range(4)])
     p, missed = link.probability(rows @ theta), 0
     fresh = CausalUCB().engine(problem_of(graph, 1, links=link, effects="any"))
-    parts = fresh.plan.estimator, fresh.plan.layout
-    sets = likelihood_sets(fresh.plan.layout, fresh.plan.estimator)
+    weights = scratch(fresh.state.nodes[3])
+    weights[:3] = theta
     for run in range(runs):
         engine = fresh.copy()
         uniforms = np.random.default_rng([run, 7]).random((200, 4))
-        scratch = np.ones(4), np.array([False, True, True, False])
-        told = *parts, engine.state, sets, theta, 3, p, uniforms, *scratch, math.log(1 / DELTA), greedy
-        missed += misses(*told)
+        row = np.ones((1, 4)), np.array([[False, True, True, False]]), np.ones(1, dtype=np.int64)
+        missed += misses(engine.state, weights, 3, p, uniforms, *row, math.log(1 / DELTA), greedy)
     assert at_most(missed, runs)
     assert missed > 0  # else the test could not tell a set from one that is far too wide
 
@@ -135,8 +131,7 @@ class Watched:
     def __init__(self, model, links):
         self.model, self.fresh = model, CausalUCB().start(model.graph, 2, links=links, effects="any")
         engine = self.fresh.engine
-        self.intervals = anytime_intervals(engine.problem, engine.plan.estimator)
-        self.actions, self.context = engine.plan.oracle.listing.actions, no_context(len(model.graph))
+        self.intervals, self.actions, self.context = engine.anytime, engine.actions(), no_context(len(model.graph))
         rows = [self.actions.row(i) for i in range(len(self.actions.ids))]
         self.truth = np.array([expect(model, row.named(model.graph)).value for row in rows])
 
@@ -203,15 +198,11 @@ def test_more_rows_make_narrower_intervals():
     model, links = two_layers(LINKS["logistic"], WEIGHTS["logistic"])
     problem = problem_of(model.graph, 2, links=links, effects="any")
     engine, rng = CausalUCB().engine(problem), np.random.default_rng(0)
-    listing = engine.plan.oracle.listing
-    frontier = frontier_of(problem.graph, listing.order)
-    oracle = anytime_values(listing, frontier, engine.plan.layout, engine.plan.estimator)
     widths = []
     for rounds in (100, 900, 9000):
         drawn = model.sample((), rounds, rng)
         values = np.column_stack([np.ones(rounds), *(drawn[name] for name in model.graph.nodes)])
         engine.update(Rounds(values, np.zeros(values.shape, dtype=bool), np.ones(rounds, dtype=np.int64)))
-        fill_intervals(engine.plan.layout, oracle, engine.state, math.log(4 / DELTA), no_context(4))
-        bound_actions(oracle, no_context(4))
-        widths.append(float((oracle.listing.values - oracle.lower).mean()))
+        bounds = engine.anytime.bounds(engine.state, engine.actions(), no_context(4), DELTA)
+        widths.append(float((bounds.high - bounds.low).mean()))
     assert all(wider > 1.5 * narrower for wider, narrower in itertools.pairwise(widths))

@@ -29,10 +29,9 @@ def weights_of(model, name):
 
 def distance(learner, v, weights):
     """||theta* - theta_hat|| of node v in the norm of M."""
-    beliefs, d = learner.engine.beliefs(), len(weights)
-    off = weights - beliefs.theta[beliefs.layout.ptr[v] :][:d]
-    gram = beliefs.pairs["gram"][beliefs.layout.square[v] :][: d * d].reshape(d, d)
-    return math.sqrt(max(off @ gram @ off, 0.0))
+    node = learner.engine.beliefs().node(v)
+    off = weights - node.theta
+    return math.sqrt(max(off @ node.gram @ off, 0.0))
 
 
 def at_most(failures, chance):

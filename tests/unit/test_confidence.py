@@ -11,9 +11,11 @@ from scipy.integrate import quad
 from scipy.linalg import hadamard
 from scipy.special import xlog1py, xlogy
 
-from dobandit.compiled import kernel
+from dobandit import paper
 from dobandit.errors import ModelError
 from dobandit.estimation import confidence as c
+from dobandit.estimation.assumptions import diagnose_assumptions
+from dobandit.kernels import kernel
 
 E = math.e
 
@@ -150,12 +152,12 @@ def test_delta_is_a_probability(delta):
 @pytest.mark.parametrize("horizon", [0, -3, 2.5, True, None])
 def test_the_horizon_is_a_number_of_rounds(horizon):
     with pytest.raises(ModelError, match="horizon must be a whole number from 1, but got"):
-        c.checked_horizon(horizon)
+        diagnose_assumptions(paper.G1, horizon)
 
 
 def test_good_arguments_pass():
     assert c.checked_delta(0.05) == 0.05
-    assert c.checked_horizon(np.int64(7)) == 7
+    assert diagnose_assumptions(paper.G1, np.int64(7)).horizon == 7
 
 
 @pytest.mark.parametrize(("l2", "kappa"), [(1e300, 1.0), (1.0, 1e300), (1e200, 1e200), (1e160, 1e-3)])

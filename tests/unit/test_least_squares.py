@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dobandit import BLMLR, CausalGraph
-from dobandit.compiled import kernel
 from dobandit.estimation.belief import layout_of, start_belief
 from dobandit.estimation.estimators import start_with_shares
 from dobandit.estimation.least_squares import REFRESH, add_row, reaches_lambda, refresh
+from dobandit.kernels import kernel
 from helpers.worlds import graphs, relaxed
 
 seeds = st.integers(0, 2**32 - 1)
@@ -20,9 +20,9 @@ CUTOFF = 1e-10
 
 
 @kernel
-def feed(layout, stats, v, rows, values):
+def feed(nodes, slots, pairs, work, v, rows, values):
     for i in range(len(rows)):
-        add_row(layout, stats, v, rows[i], values[i])
+        add_row(nodes, slots, pairs, work, v, rows[i], values[i])
 
 
 class Node:
@@ -34,7 +34,14 @@ class Node:
         self.state = start_belief(self.layout, ridge)
 
     def feed(self, rows, values) -> None:
-        feed(self.layout, self.state, self.v, rows, values)
+        feed(self.state.nodes, self.state.slots, self.state.pairs, self.state.work, self.v, rows, values)
+
+    def refresh(self) -> None:
+        refresh(self.state.nodes, self.state.pairs, self.state.work, self.v)
+
+    def reaches(self, threshold: float) -> bool:
+        self.state.nodes["threshold"][self.v] = threshold
+        return reaches_lambda(self.state.nodes, self.state.pairs, self.state.work, self.v)
 
     def square(self, name: str):
         at = slice(self.layout.square[self.v], self.layout.square[self.v + 1])
@@ -172,7 +179,7 @@ def test_a_refresh_leaves_what_is_right_as_it_is(kind):
     rows = some_rows(rng, kind, REFRESH - 10, 5)
     node.feed(rows, rng.random(len(rows)))
     before = node.square("inverse").copy()
-    refresh(node.layout, node.state, node.v)
+    node.refresh()
     assert node.state.nodes["fresh"][node.v] == 0
     np.testing.assert_allclose(node.square("inverse"), before, rtol=1e-10, atol=1e-14)
 
@@ -190,7 +197,7 @@ def test_reaches_lambda_agrees_with_the_least_eigenvalue(seed, kind):
     least = max(float(np.linalg.eigvalsh(rows.T @ rows)[0]), 0.0)
     for threshold in (0.5 * least, least * (1 - 1e-7), least * (1 + 1e-7) + 1e-9, 2.0 * least + 1e-3):
         if least > 1e-6 or threshold > least:
-            assert reaches_lambda(node.layout, node.state, node.v, threshold) == (threshold < least)
+            assert node.reaches(threshold) == (threshold < least)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
@@ -198,8 +205,8 @@ def test_a_lambda_min_of_exactly_the_threshold_counts(d):
     node = Node(d, ridge=0.0)
     for times in range(1, 4):
         node.feed(np.eye(d), np.ones(d))
-        assert reaches_lambda(node.layout, node.state, node.v, float(times))
-        assert not reaches_lambda(node.layout, node.state, node.v, times + 1e-6)
+        assert node.reaches(float(times))
+        assert not node.reaches(times + 1e-6)
 
 
 # -- which rows enter -----------------------------------------------------------------------------------------
@@ -227,7 +234,7 @@ def test_a_row_enters_where_the_node_was_not_set_and_it_and_its_parents_were_see
                 gram[name] += np.outer(row, row)
                 rhs[name] += seen[name] * row
                 counts[name] += 1
-    state, layout, beliefs = learner.engine.state, learner.engine.plan.layout, learner.engine.beliefs()
+    state, layout, beliefs = learner.engine.state, learner.engine.layout, learner.engine.beliefs()
     assert learner.rounds == 30
     for name in nodes:
         v = graph.index(name)

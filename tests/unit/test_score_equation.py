@@ -13,9 +13,18 @@ from hypothesis import strategies as st
 
 import transcription as tr
 from dobandit import BGLMOFU, BinaryGLM, CausalGraph
-from dobandit.estimation.belief import add_to_cell, cell_of, cells_of, grown, layout_of, rows_that_fit, start_belief
+from dobandit.estimation.belief import (
+    add_to_cell,
+    cell_of,
+    cells_of,
+    grown,
+    layout_of,
+    rows_that_fit,
+    start_belief,
+    with_room,
+)
 from dobandit.estimation.score_equation import LARGEST, STATUS_WORDS, due, fit_node
-from dobandit.model.link_kernels import link_arrays, link_slope, link_value
+from dobandit.model.link_kernels import link_arrays, slope_at, value_at, write_links
 from dobandit.model.links import exponential, identity, logistic, probit, rational
 from helpers.worlds import ARCTAN, relaxed
 
@@ -50,42 +59,48 @@ class Fit:
         bias = bias and d > 1  # Y needs a parent that can be set
         graph = CausalGraph([(f"P{i}", "Y") for i in range(d - bias)], target="Y", bias=["Y"] if bias else [])
         self.layout, self.v, self.d = layout_of(graph), graph.index("Y"), d
-        self.nonlinear = np.arange(len(graph) + 1) == self.v
-        self.links = link_arrays([link] * len(graph), [float(max(k, 1)) for k in np.diff(self.layout.ptr)[1:]])
-        self.patterns = start_belief(self.layout, 0.0, self.nonlinear, room)
+        links = link_arrays([link] * len(graph), [float(max(k, 1)) for k in np.diff(self.layout.ptr)[1:]])
+        state = start_belief(self.layout, 0.0, np.arange(len(graph) + 1) == self.v, room)
+        self.state = state._replace(points=write_links(state.nodes, links))
 
     def feed(self, V, x, fit: bool = False):
         room = 0
         for row, value in zip(np.asarray(V, dtype=float), x, strict=True):
-            while room == 0 and not (room := rows_that_fit(self.patterns)):
-                self.patterns = grown(self.patterns)
+            if room == 0:
+                self.state, room = with_room(self.state)
             room -= 1
-            add_to_cell(self.patterns, self.v, self.d, np.ascontiguousarray(row), 1.0, float(value))
-            self.patterns.nodes["since"][self.v] += 1
+            state = self.state
+            add_to_cell(state.nodes, state.cells, state.bits, self.v, np.ascontiguousarray(row), 1.0, float(value))
+            self.node["since"] += 1
             if fit:
                 self.fit()
         return self
 
     def fit(self):
-        fit_node(self.layout, self.links, self.patterns, self.v)
+        state = self.state
+        fit_node(self.node, state.slots, state.cells, state.bits, state.points, state.work)
         return self
 
     @property
+    def node(self):
+        return self.state.nodes[self.v]
+
+    @property
     def theta(self):
-        return self.patterns.slots["curve"][self.layout.ptr[self.v] : self.layout.ptr[self.v + 1]]
+        return self.state.slots["curve"][self.layout.ptr[self.v] : self.layout.ptr[self.v + 1]]
 
     @property
     def status(self) -> str:
-        return STATUS_WORDS[self.patterns.nodes["status"][self.v]]
+        return STATUS_WORDS[self.node["status"]]
 
     def held(self) -> dict[bytes, tuple[float, float]]:
         """Count and sum by pattern that was seen."""
-        p, v = self.patterns, self.v
-        rows = p.bits[p.nodes["bit"][v] :][: p.nodes["cells"][v] * self.d].reshape(-1, self.d).astype(float)
-        cells, held = p.cells[cells_of(p, v)], {}
+        state, node = self.state, self.node
+        rows = state.bits[node["bit"] :][: node["cells"] * self.d].reshape(-1, self.d).astype(float)
+        cells, held = state.cells[cells_of(state, self.v)], {}
         for row, seen, total in zip(rows, cells["seen"], cells["total"], strict=True):
             before = held.get(row.tobytes(), [0.0, 0.0])
-            assert before == [0.0, 0.0] or not p.nodes["dense"][v]
+            assert before == [0.0, 0.0] or not node["dense"]
             held[row.tobytes()] = [before[0] + seen, before[1] + total]
         return {row: pair for row, pair in held.items() if pair[0]}
 
@@ -273,7 +288,7 @@ def test_every_pattern_is_counted_once_and_growth_keeps_it(d):
         pair[1] += value
     small, roomy = Fit(logistic(), d, room=2).feed(V, x), Fit(logistic(), d, room=1500).feed(V, x)
     assert small.held() == roomy.held() == truth
-    assert small.patterns.nodes["since"][small.v] == 1500
+    assert small.node["since"] == 1500
 
 
 def test_growth_keeps_estimates_and_statuses():
@@ -281,14 +296,14 @@ def test_growth_keeps_estimates_and_statuses():
     V = np.zeros((5, 14))
     V[:, 0], V[:2, 3], V[2:4, 7] = 1, 1, 1
     fit = Fit(probit(), 14, bias=True, room=3).feed(V, [1, 0, 0, 1, 1], fit=True)
-    assert rows_that_fit(fit.patterns) == 0
-    assert fit.patterns.nodes["cells"][fit.v] == 3
-    new = grown(fit.patterns)
+    assert rows_that_fit(fit.state) == 0
+    assert fit.node["cells"] == 3
+    new = grown(fit.state)
     assert new.nodes["room"][fit.v] == 6
     assert rows_that_fit(new) == 3
-    np.testing.assert_array_equal(new.slots, fit.patterns.slots)
+    np.testing.assert_array_equal(new.slots, fit.state.slots)
     for name in ("status", "since", "cells"):
-        np.testing.assert_array_equal(new.nodes[name], fit.patterns.nodes[name])
+        np.testing.assert_array_equal(new.nodes[name], fit.state.nodes[name])
 
 
 def test_patterns_that_differ_beyond_the_64th_parent_differ():
@@ -315,7 +330,7 @@ def test_the_fewer_patterns_the_oftener_a_node_is_fitted():
     waits = []
     for fit in (few, many):
         rounds = 0
-        while not due(fit.patterns, fit.v):
+        while not due(fit.node):
             fit.feed((rng.random((1, fit.d)) < 0.5), [1])
             rounds += 1
         waits.append(rounds)
@@ -331,16 +346,16 @@ def test_compiled_links_equal_the_link_objects(link, highest):
     arrays = link_arrays([identity, link], [1.0, highest])
     low = max(link.domain[0], -1.0 - highest)
     for x in np.concatenate([np.linspace(low, 2.0 * highest + 1.0, 997), [0.0, 0.5, 1.0, highest]]):
-        assert link_value(arrays, 2, x) == pytest.approx(float(link.value(x)), abs=1e-10)
-        assert link_slope(arrays, 2, x) == pytest.approx(float(link.slope(x)), abs=1e-7)
+        assert value_at(arrays.nodes[2], arrays.points, x) == pytest.approx(float(link.value(x)), abs=1e-10)
+        assert slope_at(arrays.nodes[2], arrays.points, x) == pytest.approx(float(link.slope(x)), abs=1e-7)
 
 
 @pytest.mark.parametrize("link", LINKS, ids=NAMES)
 def test_compiled_links_go_on_without_a_jump_or_a_turn(link):
     arrays = link_arrays([link], [2.0])
     x = np.linspace(-60.0, 60.0, 4001)
-    values = np.array([link_value(arrays, 1, each) for each in x])
-    slopes = np.array([link_slope(arrays, 1, each) for each in x])
+    values = np.array([value_at(arrays.nodes[1], arrays.points, each) for each in x])
+    slopes = np.array([slope_at(arrays.nodes[1], arrays.points, each) for each in x])
     assert np.all(np.diff(values) >= 0.0)
     assert np.all(np.isfinite(values))
     assert np.all(np.isfinite(slopes))
@@ -354,17 +369,17 @@ def test_two_links_of_ones_own_have_a_table_each():
     )
     arrays = link_arrays([ARCTAN, exponential, squashed], [2.0, 2.0, 2.0])
     for v, truth in ((1, ARCTAN), (2, exponential), (3, squashed)):
-        assert link_value(arrays, v, 0.7) == pytest.approx(float(truth.value(0.7)), abs=1e-12)
+        assert value_at(arrays.nodes[v], arrays.points, 0.7) == pytest.approx(float(truth.value(0.7)), abs=1e-12)
 
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("parents", [2, 6, 12])
 def test_the_cell_of_a_row_is_that_of_its_pattern(parents, bias):
     at = Fit(logistic(), parents, bias=bias)
-    patterns, v, d = at.patterns, at.v, at.d
-    assert patterns.nodes["dense"][v]
-    assert patterns.nodes["cells"][v] == 1 << (parents - bias)
+    state, node, d = at.state, at.node, at.d
+    assert node["dense"]
+    assert node["cells"] == 1 << (parents - bias)
     for row in np.random.default_rng(parents).integers(2, size=(64, d)).astype(float):
         row[0] = 1.0 if bias else row[0]
-        k = cell_of(patterns, v, d, row)
-        np.testing.assert_array_equal(patterns.bits[patterns.nodes["bit"][v] + k * d :][:d], row)
+        k = cell_of(state.nodes, state.bits, at.v, row)
+        np.testing.assert_array_equal(state.bits[node["bit"] + k * d :][:d], row)

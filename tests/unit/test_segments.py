@@ -7,8 +7,8 @@ import pytest
 
 from dobandit import CausalGraph, CausalTS, CausalUCB
 from dobandit.errors import ObservationError
-from dobandit.estimation.belief import layout_of, start_belief
-from dobandit.estimation.estimators import learn
+from dobandit.estimation.belief import layout_of
+from dobandit.estimation.estimators import weighted_squares
 from dobandit.estimation.mixture import (
     CURVED,
     OWN_LINES,
@@ -17,8 +17,9 @@ from dobandit.estimation.mixture import (
     judge,
     line_of,
     member_means,
-    segments_at,
+    members_of,
     segments_of,
+    weights_of,
 )
 from dobandit.policy.engine import Rounds
 
@@ -38,31 +39,29 @@ def test_a_line_learns_from_the_rows_of_its_segment_and_no_others():
     rounds = random_rounds(np.random.default_rng(5), GRAPH, 120)
     engine = CausalUCB().start(GRAPH, 1).engine
     engine.update(rounds)
-    layout, segments, own = engine.plan.layout, engine.plan.estimator.segments, engine.state
+    layout, own = engine.layout, engine.state
     mobile, returning, buy = (GRAPH.index(name) for name in ("mobile", "returning", "buy"))
     parents = layout.parent[layout.ptr[buy] : layout.ptr[buy + 1]].tolist()
     first, second = (p for p in parents if p in (mobile, returning))  # the lower bit is the earlier parent's
     for segment in range(4):
         here = (rounds.values[:, first] == (segment & 1)) & (rounds.values[:, second] == segment >> 1)
-        alone = engine.plan.estimator.straight
-        state = start_belief(layout, alone.ridge)
-        for row, was_set in zip(rounds.values[here], rounds.was_set[here], strict=True):
-            learn(alone, layout, state, row, was_set)
-        line = segments.first[buy] + segment
-        theta = own.slots["line"][segments.layout.ptr[line] : segments.layout.ptr[line + 1]]
-        inverse = own.pairs["inverse"][segments.layout.square[line] : segments.layout.square[line + 1]]
-        assert own.nodes["rows"][line] == here.sum()
-        assert np.array_equal(theta, state.slots["line"][layout.ptr[buy] : layout.ptr[buy + 1]])
-        assert np.array_equal(inverse, state.pairs["inverse"][layout.square[buy] : layout.square[buy + 1]])
+        alone, state = weighted_squares(layout, engine.estimator.ridge)
+        alone.learn(state, *rounds.part(here))
+        line, node = own.nodes[own.nodes[buy]["segments"] + segment], state.nodes[buy]
+        assert line["rows"] == here.sum()
+        d = len(parents)
+        theta, inverse = own.slots["line"][line["start"] :][:d], own.pairs["inverse"][line["square"] :][: d * d]
+        assert np.array_equal(theta, state.slots["line"][node["start"] :][:d])
+        assert np.array_equal(inverse, state.pairs["inverse"][node["square"] :][: d * d])
 
 
 def test_only_nodes_with_context_among_their_causes_have_segments():
-    has = CausalUCB().start(GRAPH, 1).engine.plan.estimator.has
+    has = members_of(CausalUCB().start(GRAPH, 1).engine.state)
     for name, own in (("visit", True), ("buy", True), ("email", False), ("mobile", False)):
         v = GRAPH.index(name)
         assert has[v, OWN_LINES] == own
         assert has[v, STRAIGHT] != own
-    promised = CausalUCB().start(GRAPH, 1, links="logistic").engine.plan.estimator.has
+    promised = members_of(CausalUCB().start(GRAPH, 1, links="logistic").engine.state)
     assert not promised[:, OWN_LINES].any()
 
 
@@ -96,17 +95,16 @@ def test_what_is_known_of_one_segment_does_not_decide_in_another(policy):
 def test_the_bits_of_a_pattern_that_are_context_go_through_the_segments_in_order():
     names = ["a", "u", "b", "v", "c", "w"]
     graph = CausalGraph([(name, "y") for name in names], "y", controllable=["a", "b", "c"], context=["u", "v", "w"])
-    plan = CausalUCB().start(graph, 1).engine.plan
-    layout, segments, y = plan.layout, plan.estimator.segments, graph.index("y")
-    parents = layout.parent[layout.ptr[y] : layout.ptr[y + 1]]
-    assert segments_at(segments, layout, y) == 8
-    bits = context_bits(segments, layout, y)
+    state, y = CausalUCB().start(graph, 1).engine.state, graph.index("y")
+    first, width = (int(state.nodes[y][name]) for name in ("segments", "width"))
+    assert len(state.nodes) - first == 8
+    bits = context_bits(state.nodes, state.slots, y)
     rest, part, met = (1 << len(names)) - 1 - bits, 0, []
     for segment in range(8):
         for free in (pattern for pattern in range(1 << len(names)) if pattern & rest == pattern):
-            row = np.ones(len(parents))
-            row[parents > 0] = [(part + free) >> j & 1 for j in range(len(names))]
-            assert line_of(segments, layout, y, row) == segments.first[y] + segment
+            row = np.ones(width)
+            row[1:] = [(part + free) >> j & 1 for j in range(len(names))]
+            assert line_of(state.nodes, state.slots, y, row) == first + segment
             met.append(part + free)
         part = (part - bits) & bits
     assert part == 0
@@ -122,29 +120,32 @@ def test_the_curve_that_segments_share_is_weighed_by_all_rows_and_by_nothing_els
     """Its odds against the others together are those at the start times the likelihood ratio of the predictions."""
     rounds = random_rounds(np.random.default_rng(8), GRAPH, 60)
     engine = CausalUCB().start(GRAPH, 1).engine
-    plan, buy = engine.plan, GRAPH.index("buy")
-    layout, mix, means = plan.layout, plan.estimator, np.zeros(5)
+    layout, buy = engine.layout, GRAPH.index("buy")
     parents = layout.parent[layout.ptr[buy] : layout.ptr[buy + 1]]
-    odds = engine.state.weight[buy, CURVED] / (1.0 - engine.state.weight[buy, CURVED])
+    curve = weights_of(engine.state)[buy, CURVED]
+    odds = curve / (1.0 - curve)
     for i in range(60):
-        state = engine.state
-        member_means(layout, mix, state, buy, rounds.values[i, parents], means)
-        weight = state.weight[buy, CURVED]
+        means = member_means(*mixed(engine.state), buy, rounds.values[i, parents])
+        weight = weights_of(engine.state)[buy, CURVED]
         others = (means[4] - weight * means[CURVED]) / (1.0 - weight)
         seen = rounds.values[i, buy] > 0.5
         odds *= (means[CURVED] if seen else 1.0 - means[CURVED]) / (others if seen else 1.0 - others)
-        engine.update(Rounds(rounds.values[i : i + 1], rounds.was_set[i : i + 1], rounds.counts[i : i + 1]))
-        after = engine.state.weight[buy]
+        engine.update(rounds.part(slice(i, i + 1)))
+        after = weights_of(engine.state)[buy]
         assert after.sum() == pytest.approx(1.0)
         assert after[CURVED] / (1.0 - after[CURVED]) == pytest.approx(odds)
 
 
 def test_a_shared_curve_that_was_refuted_does_not_come_back():
-    engine = CausalUCB().start(GRAPH, 1).engine
-    plan, state, buy = engine.plan, engine.state, GRAPH.index("buy")
-    state.weight[buy, CURVED] = 0.0
-    row = np.ones(plan.layout.ptr[buy + 1] - plan.layout.ptr[buy])
+    state, buy = CausalUCB().start(GRAPH, 1).engine.state, GRAPH.index("buy")
+    weights_of(state)[buy, CURVED] = 0.0
+    row = np.ones(state.nodes[buy]["width"])
     for _ in range(5):
-        judge(plan.layout, plan.estimator, state, buy, row, 1.0)
-    assert state.weight[buy, CURVED] == 0.0
-    assert state.weight[buy].sum() == pytest.approx(1.0)
+        judge(*mixed(state), buy, row, 1.0)
+    assert weights_of(state)[buy, CURVED] == 0.0
+    assert weights_of(state)[buy].sum() == pytest.approx(1.0)
+
+
+def mixed(state):
+    """What kernels of a mixture take of a belief."""
+    return state.nodes, state.slots, state.pairs, state.cells, state.bits, state.points, state.members

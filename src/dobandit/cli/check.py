@@ -89,8 +89,7 @@ def theory(model: Any, horizon: int) -> dict[str, Any]:
     """The paper's constants for a model, and what they mean."""
     import numpy as np
 
-    from dobandit.estimation.assumptions import diagnose_assumptions
-    from dobandit.estimation.initialisation import lambda_min_rounds
+    from dobandit.estimation.assumptions import diagnose_assumptions, lambda_min_rounds
 
     known = diagnose_assumptions(model, horizon)
     needed = None

@@ -1,4 +1,4 @@
-"""Which of the paper's assumptions a model meets, and what its theorems then promise.
+"""Which of the paper's assumptions a model meets, what its theorems then promise, and how long BGLM-OFU would observe.
 
 d = |Pa(X)|, the constant counted.  theta*: X's weights.  D_out: most children of a named node.
 L1, L2, kappa: sup f', sup |f''|, inf f' (Assumptions 1, 2).  upsilon: the least chance that a node is 1, or 0, whatever
@@ -19,17 +19,17 @@ Where the paper leaves a choice:
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.checks import shown
+from dobandit.checks import MOST_ROUNDS_EVER, shown, whole_number
 from dobandit.errors import GraphError, ModelError, listed
 from dobandit.estimation import confidence
-from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.bglm import BinaryGLM, LinearModel, WeightedModel
 from dobandit.model.links import LinkBounds
 from dobandit.model.projection import project
@@ -49,14 +49,14 @@ class NodeAssumptions:
     l2: float
     kappa: float
     lambda_min: float
-    upsilon: float | None = None
-    zeta: float | None = None
-    impossible: int = 0
+    upsilon: float | None
+    zeta: float | None
+    impossible: int
 
 
 @dataclass(frozen=True)
 class Assumptions:
-    """The constants of a model. None where unknown; `obstacle` says why nothing is known."""
+    """The constants of a model. None where unknown or infinite; `obstacle` says why nothing is known."""
 
     n: int
     D: int
@@ -66,6 +66,8 @@ class Assumptions:
     c: float
     linear: bool
     continuous: bool
+    harmful: tuple[tuple[str, str], ...]  # edges with a negative weight, once hidden variables are removed
+    obstacle: str | None = None
     nodes: tuple[NodeAssumptions, ...] = ()
     l1: float = math.nan
     l2: float = math.nan
@@ -74,10 +76,8 @@ class Assumptions:
     zeta_exact: float | None = None
     zeta_lemma: float | None = None
     rho: float | None = None
-    R: int | None = None
-    initial_rounds: int | None = None
-    obstacle: str | None = None
-    harmful: tuple[tuple[str, str], ...] = ()  # edges with a negative weight, once hidden variables are removed
+    R: float | None = None  # a whole number, as is T0
+    initial_rounds: float | None = None
 
     @property
     def zeta(self) -> float | None:
@@ -97,7 +97,7 @@ class Assumptions:
     @property
     def assumption3(self) -> bool | None:
         """zeta > 0."""
-        return None if self.obstacle or self.zeta is None else self.zeta > 0.0
+        return None if self.zeta is None else self.zeta > 0.0
 
     def thresholds(self, least: float = 1.0) -> dict[str, float]:
         """By node: max(Eq. (3), least), what lambda_min(M) should reach before the first intervention.
@@ -123,9 +123,7 @@ class Assumptions:
 
     def in_words(self) -> list[str]:
         """The diagnosis as sentences: the assumptions, then what each algorithm is guaranteed."""
-        if self.obstacle:
-            return [*on_signs(self), f"No guarantee is known for this model: {self.obstacle}"]
-        return [*on_signs(self), *on_assumptions(self), *on_guarantees(self)]
+        return list(_sentences(self))
 
 
 def diagnose_assumptions(
@@ -138,7 +136,7 @@ def diagnose_assumptions(
     >>> diagnosis.kappa, round(diagnosis.zeta, 6), diagnosis.initial_rounds
     (1.0, 0.1, 3860)
     """
-    horizon = confidence.checked_horizon(horizon)
+    horizon = whole_number("horizon", horizon, 1, ModelError, MOST_ROUNDS_EVER)
     n = len(model.graph.observed) + 1
     delta = confidence.delta_bglm_ofu(n, horizon) if delta is None else confidence.checked_delta(delta)
     if not c > 0:
@@ -148,45 +146,37 @@ def diagnose_assumptions(
         obstacle = None
     except (GraphError, ModelError) as error:
         markovian, obstacle = model, str(error)
-    arrays = markovian.graph.arrays
-    D, D_out = (int(np.diff(ptr)[1:].max()) for ptr in (arrays.parent_ptr, arrays.child_ptr))
-    known = Assumptions(
-        n,
-        D,
-        D_out,
-        horizon,
-        delta,
-        float(c),
-        model.is_linear,
-        model.continuous,
-        obstacle=obstacle,
-        harmful=markovian.harmful,
-    )
-    return known if obstacle else _initialisation(_zeta(_curves(known, markovian), model, markovian.graph))
-
-
-# -- Assumptions 1 and 2 --------------------------------------------------------------------------------------
-
-
-def _curves(known: Assumptions, model: WeightedModel) -> Assumptions:
-    """L1, L2, kappa and upsilon. A node without any parent has no weight to learn and constrains none but upsilon."""
-    bounds = {name: _bounds(model, name) for name in model.graph.nodes}
-    learned = [bounds[name] for name in model.graph.nodes if len(_weights(model, name))]
-    kappa = min(each.kappa for each in learned)
+    graph = markovian.graph
+    D, D_out = (int(np.diff(ptr)[1:].max()) for ptr in (graph.arrays.parent_ptr, graph.arrays.child_ptr))
+    given = n, D, D_out, horizon, delta, float(c), model.is_linear, model.continuous, markovian.harmful
+    if obstacle:
+        return Assumptions(*given, obstacle)
+    degrees = dict(zip(graph.nodes, np.diff(graph.arrays.parent_ptr)[1:].tolist(), strict=True))
+    bounds = {name: _bounds(markovian, name) for name in graph.nodes}
+    learned = [bounds[name] for name, d in degrees.items() if d]  # a node without any parent has no weight to learn
+    l1, l2, kappa = max(b.l1 for b in learned), max(b.l2 for b in learned), min(b.kappa for b in learned)
+    joint = _joint(model)
     nodes = []
-    for name, (l1, l2, own_kappa) in bounds.items():
-        d = len(_weights(model, name))
-        lambda_min = confidence.initial_lambda(d, l2, kappa, known.delta)
-        upsilon = None if model.continuous else _upsilon(model, name)
-        nodes.append(NodeAssumptions(name, d, l1, l2, own_kappa, lambda_min, upsilon))
-    least = min((node.upsilon for node in nodes if node.upsilon is not None), default=None)
-    l1, l2 = max(each.l1 for each in learned), max(each.l2 for each in learned)
-    return replace(known, nodes=tuple(nodes), l1=l1, l2=l2, kappa=kappa, upsilon=least)
+    for name, d in degrees.items():
+        lambda_min = confidence.initial_lambda(d, bounds[name].l2, kappa, delta)
+        upsilon = None if model.continuous else _upsilon(markovian, name)
+        zeta, impossible = (None, 0) if joint is None else _least_conditional(*joint, graph.parents(name))
+        nodes.append(NodeAssumptions(name, d, *bounds[name], lambda_min, upsilon, zeta, impossible))
+    upsilon = min((node.upsilon for node in nodes if node.upsilon is not None), default=None)
+    exact = min((node.zeta for node in nodes if node.zeta is not None), default=None)
+    lemma = zeta_from_upsilon(upsilon, D_out) if upsilon and not model.graph.latent else None
+    zeta = exact if exact is not None else lemma
+    rho = confidence.radius_bglm_ofu(kappa, delta) if kappa else math.inf
+    R = confidence.constant_R(D, l2, kappa, delta)
+    rounds = confidence.initial_rounds(n, zeta, delta, R, c) if zeta else math.inf
+    if math.isfinite(rounds):
+        rounds = math.ceil(rounds * (1.0 - 1e-12))  # zeta carries rounding, which must not cost a round
+    constants = l1, l2, kappa, upsilon, exact, lemma or None  # 0 where Appendix B says nothing
+    finite = (number if math.isfinite(number) else None for number in (rho, R, rounds))
+    return Assumptions(*given, None, tuple(nodes), *constants, *finite)
 
 
-def _weights(model: WeightedModel, name: str) -> Array:
-    v = model.graph.index(name)
-    return model.theta[model.graph.arrays.parent_ptr[v] : model.graph.arrays.parent_ptr[v + 1]]
+# -- a node's constants ---------------------------------------------------------------------------------------
 
 
 def _bounds(model: WeightedModel, name: str) -> LinkBounds:
@@ -195,7 +185,8 @@ def _bounds(model: WeightedModel, name: str) -> LinkBounds:
     For given v the ball reaches v . theta* -+ ||v||. The lower end is concave in v and the upper end convex, so that
     both are extreme at 0/1 vectors: the k smallest weights for some k, and the k largest for some k.
     """
-    theta = np.sort(_weights(model, name))
+    v, ptr = model.graph.index(name), model.graph.arrays.parent_ptr
+    theta = np.sort(model.theta[ptr[v] : ptr[v + 1]])
     d = len(theta)
     lengths = np.sqrt(np.arange(1, d + 1))
     low = float(np.min(np.cumsum(theta) - lengths, initial=0.0))
@@ -218,39 +209,17 @@ def _probability(p: Array) -> Array:
     return np.where(p > 1.0 - _CERTAIN, 1.0, p)
 
 
-# -- Assumption 3 ---------------------------------------------------------------------------------------------
-
-
 def zeta_from_upsilon(upsilon: float, D_out: int) -> float:
     """zeta = u^(D_out + 1) / (u^(D_out + 1) + (1 - u)^(D_out + 1)): Lemma 6 (Appendix B)."""
     one, zero = upsilon ** (D_out + 1), (1.0 - upsilon) ** (D_out + 1)
     return one / (one + zero)
 
 
-def _zeta(known: Assumptions, model: WeightedModel, graph: CausalGraph) -> Assumptions:
-    """The exact zeta of data from `model` and parents in `graph`, and the one that Appendix B derives."""
-    if model.continuous:
-        return known
-    derived = zeta_from_upsilon(known.upsilon, known.D_out) if known.upsilon and not model.graph.latent else 0.0
-    lemma = derived or None  # 0 where Appendix B says nothing
-    worlds = _joint(model)
-    if worlds is None:
-        return replace(known, zeta_lemma=lemma)
-    joint, axis = worlds
-    nodes = []
-    for node in known.nodes:
-        axes = [axis[name] for name in graph.parents(node.name)]
-        table = joint.sum(axis=tuple(set(range(joint.ndim)) - set(axes)))
-        zeta, impossible = _least_conditional(table)
-        nodes.append(replace(node, zeta=zeta, impossible=impossible))
-    exact = min(node.zeta for node in nodes if node.zeta is not None)
-    return replace(known, nodes=tuple(nodes), zeta_exact=exact, zeta_lemma=lemma)
-
-
 def _joint(model: WeightedModel) -> tuple[Array, dict[str, int]] | None:
-    """Joint distribution of the nodes that have children, an axis of length 2 each; None where there are too many."""
+    """Joint distribution of the nodes that have children, an axis of length 2 each; None where there are too many, or
+    they are continuous."""
     inner = [name for name in model.graph.nodes if model.graph.children(name)]
-    if len(inner) > _MOST_INNER:
+    if model.continuous or len(inner) > _MOST_INNER:
         return None
     axis = {name: i for i, name in enumerate(inner)}
     joint = np.ones(())
@@ -264,8 +233,9 @@ def _joint(model: WeightedModel) -> tuple[Array, dict[str, int]] | None:
     return joint, axis
 
 
-def _least_conditional(table: Array) -> tuple[float | None, int]:
+def _least_conditional(joint: Array, axis: Mapping[str, int], parents: Sequence[str]) -> tuple[float | None, int]:
     """min over a parent, its value and the others' pattern v of P(value | v); and how many v never happen."""
+    table = joint.sum(axis=tuple(set(range(joint.ndim)) - {axis[name] for name in parents}))
     least, impossible = None, 0
     for i in range(table.ndim):
         total = table.sum(axis=i)
@@ -276,27 +246,62 @@ def _least_conditional(table: Array) -> tuple[float | None, int]:
     return least, impossible
 
 
-# -- initialisation -------------------------------------------------------------------------------------------
+# -- how long BGLM-OFU would observe --------------------------------------------------------------------------
 
 
-def _initialisation(known: Assumptions) -> Assumptions:
-    """rho, R and T0 of Algorithm 1, line 2; None where infinite."""
-    rho = confidence.radius_bglm_ofu(known.kappa, known.delta) if known.kappa else math.inf
-    R = confidence.constant_R(known.D, known.l2, known.kappa, known.delta)
-    rounds = math.inf
-    if known.zeta:
-        rounds = confidence.initial_rounds(known.n, known.zeta, known.delta, R, known.c)
-    return replace(
-        known,
-        rho=rho if math.isfinite(rho) else None,
-        R=int(R) if math.isfinite(R) else None,
-        # zeta carries rounding, which must not cost a round
-        initial_rounds=math.ceil(rounds * (1.0 - 1e-12)) if math.isfinite(rounds) else None,
+def lambda_min_rounds(
+    model: BinaryGLM | LinearModel, thresholds: Mapping[str, float], most: int, rng: np.random.Generator
+) -> int | None:
+    """Rounds of pure observation until lambda_min(M_{t,X}) >= thresholds[X] for every X; None if not within `most`.
+
+    "Do no intervention until Eq. (3) holds for every X" (Section 3), simulated once; see `Assumptions.thresholds`.
+    Observing more never lowers an eigenvalue, so each node's first such round is found by bisection.
+    """
+    graph = project(model).graph
+    if any(least > most for least in thresholds.values()):
+        return None  # values are at most 1, so lambda_min is at most t
+    waiting = {name: least for name, least in thresholds.items() if graph.parents(name) or graph.has_bias(name)}
+    gram: dict[str, Array] = {name: np.zeros(()) for name in waiting}
+    start = reached = 0
+    for size in block_sizes(most):
+        sample = model.sample(None, size, rng)
+        for name, least in list(waiting.items()):
+            V = np.array([np.ones(size)] * graph.has_bias(name) + [sample[p] for p in graph.parents(name)], float).T
+            if _least_eigenvalue(gram[name] + V.T @ V) >= least:
+                reached = max(reached, start + _first_round(gram[name], V, least))
+                del waiting[name]
+            else:
+                gram[name] = gram[name] + V.T @ V
+        if not waiting:
+            return reached
+        start += size
+    return None
+
+
+def block_sizes(most: int) -> Iterator[int]:
+    """64, 128, ... up to 16384 at a time, `most` in all: the rounds that are sampled together."""
+    size = 64
+    while most > 0:
+        yield min(size, most)
+        most -= min(size, most)
+        size = min(2 * size, 1 << 14)
+
+
+def _first_round(before: Array, V: Array, least: float) -> int:
+    return bisect.bisect_left(
+        range(len(V) + 1), True, key=lambda rows: _least_eigenvalue(before + V[:rows].T @ V[:rows]) >= least
     )
 
 
-def on_signs(known: Assumptions) -> Iterator[str]:
-    """What changes where some cause makes its effect less likely."""
+def _least_eigenvalue(M: Array) -> float:
+    """lambda_min, raised by what rounding may have taken: a matrix with lambda_min = 1 must pass for 1."""
+    return float(np.linalg.eigvalsh(M)[0]) + 1e-13 * float(np.trace(M))
+
+
+# -- in words -------------------------------------------------------------------------------------------------
+
+
+def _sentences(known: Assumptions) -> Iterator[str]:
     if known.harmful:
         edges = listed(f"{cause} -> {effect}" for cause, effect in known.harmful)
         have = "has a negative weight" if len(known.harmful) == 1 else "have negative weights"
@@ -304,9 +309,9 @@ def on_signs(known: Assumptions) -> Iterator[str]:
             f"Harmful effects: {edges} {have}. One more variable set to 1 can lower the target, so it "
             "is not enough to look among sets of exactly K."
         )
-
-
-def on_assumptions(known: Assumptions) -> Iterator[str]:
+    if known.obstacle:
+        yield f"No guarantee is known for this model: {known.obstacle}"
+        return
     if known.linear:
         yield (
             "Assumptions 1 and 2 hold: the model is linear, so L1 = kappa = 1, and L2 may be as small as we like. "
@@ -317,6 +322,17 @@ def on_assumptions(known: Assumptions) -> Iterator[str]:
         flattest = min((node for node in known.nodes if node.parents), key=lambda node: node.kappa).name
         verdict = f"holds: f' >= kappa = {known.kappa:.4g}" if known.assumption2 else "fails: f' can be 0"
         yield f"Assumption 2 {verdict} (at {flattest!r})."
+    yield from _on_assumption3(known)
+    if known.harmful:
+        yield "BLM-LR and BGLM-OFU: no guarantee is known, since the paper's policies need nonnegative weights."
+        return
+    if known.linear:
+        theorem = 4 if known.continuous else 3
+        yield f"BLM-LR is guaranteed regret O(n^2 sqrt(D T) log T) (Theorem {theorem}); it needs no Assumption 3."
+    yield from _on_bglm_ofu(known)
+
+
+def _on_assumption3(known: Assumptions) -> Iterator[str]:
     if known.continuous:
         yield "Assumption 3 is about binary variables; these are continuous."
     elif known.zeta_exact is not None:
@@ -336,19 +352,12 @@ def on_assumptions(known: Assumptions) -> Iterator[str]:
         yield "Assumption 3 is open: the model is too large for the exact zeta, and Appendix B does not settle it."
 
 
-def on_guarantees(known: Assumptions) -> Iterator[str]:
-    """What BLM-LR and BGLM-OFU are guaranteed, and when."""
-    if known.harmful:
-        yield "BLM-LR and BGLM-OFU: no guarantee is known, since the paper's policies need nonnegative weights."
-        return
-    if known.linear:
-        theorem = 4 if known.continuous else 3
-        yield f"BLM-LR is guaranteed regret O(n^2 sqrt(D T) log T) (Theorem {theorem}); it needs no Assumption 3."
+def _on_bglm_ofu(known: Assumptions) -> Iterator[str]:
     theorem, order = (2, "n sqrt(D T) log T") if known.linear else (1, "n L1 / kappa sqrt(D T) log T")
+    missing = [str(i) for i in (1, 2, 3) if not getattr(known, f"assumption{i}")]
     if known.continuous:
         yield "BGLM-OFU: no guarantee is known for continuous variables."
-    elif not (known.assumption1 and known.assumption2 and known.assumption3):
-        missing = [str(i) for i in (1, 2, 3) if not getattr(known, f"assumption{i}")]
+    elif missing:
         yield f"BGLM-OFU: no guarantee is known without Assumption {' and '.join(missing)} (Theorem {theorem})."
     elif known.initial_rounds is None:
         yield f"BGLM-OFU: Theorem {theorem} holds, but kappa is so small that its T0 is no number."
@@ -359,9 +368,9 @@ def on_guarantees(known: Assumptions) -> Iterator[str]:
             f"T0 = {known.initial_rounds:,} rounds (with c = {known.c:g}; the paper gives no value for c)."
             + (late if known.initial_rounds >= known.horizon else "")
         )
-        steepest = max(known.thresholds().items(), key=lambda item: item[1])
-        yield f"Instead one may wait until lambda_min(M) meets Eq. (3), here {steepest[1]:.4g} for {steepest[0]!r}" + (
+        name, steepest = max(known.thresholds().items(), key=lambda item: item[1])
+        yield f"Instead one may wait until lambda_min(M) meets Eq. (3), here {steepest:.4g} for {name!r}" + (
             " (at least 1, for Lemma 9), which is usually much sooner."
-            if steepest[1] < known.horizon
+            if steepest < known.horizon
             else f"; but lambda_min(M) is at most t, so that takes more than {known.horizon:,} rounds too."
         )

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit import limits
-from dobandit.compiled import inlined, kernel
 from dobandit.errors import PolicyError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
+from dobandit.kernels import inlined
 from dobandit.model.link_kernels import LINK_FIELDS, POINT
 
 DENSE = 12  # parents of a node that has a cell for every pattern
@@ -47,20 +47,23 @@ NODE = np.dtype(
         ("promised", np.int64),  # 1 where the link is assumed, and makes the likelihood convex (`anytime`)
         ("segments", np.int64),  # the first of the lines of its segments (`mixture`)
         ("apart", np.int64),  # 1 where the weight of the curve takes no part in sharing (`mixture`)
-        ("radius", np.float64),  # how far optimism reaches
+        ("nats", np.float64),  # above 0 where intervals are kept (`kept_intervals`): log(nodes that matter / delta)
         ("threshold", np.float64),  # what lambda_min has to reach before optimism begins
-    ]
+    ],
+    align=True,
 )
 # The parent; which bit of a segment's number it is, -1: none; b, M^+ b, weights of a curve
 SLOT = np.dtype(
-    [("parent", np.int64), ("segment", np.int64), *((name, np.float64) for name in ("rhs", "line", "curve"))]
+    [("parent", np.int64), ("segment", np.int64), *((name, np.float64) for name in ("rhs", "line", "curve"))],
+    align=True,
 )
 # Of a node's member: whether it is there, how much it is believed, and where a share of that goes back to (`mixture`)
-MEMBER = np.dtype([("there", np.int64), ("weight", np.float64), ("back", np.float64)])
-PAIR = np.dtype([(name, np.float64) for name in ("gram", "inverse", "null", "covariance")])  # M, M^+, N, of a curve
+MEMBER = np.dtype([("there", np.int64), ("weight", np.float64), ("back", np.float64)], align=True)
+# M, M^+, N, the covariance of a curve's weights
+PAIR = np.dtype([(name, np.float64) for name in ("gram", "inverse", "null", "covariance")], align=True)
 # How often a pattern was seen, how often X was 1 then; the interval that is kept for it, and the rows at which it is
 # computed again (`kept_intervals`)
-CELL = np.dtype([(name, np.float64) for name in ("seen", "total", "low", "high", "due")])
+CELL = np.dtype([(name, np.float64) for name in ("seen", "total", "low", "high", "due")], align=True)
 
 
 class Layout(NamedTuple):
@@ -80,10 +83,9 @@ class Belief(NamedTuple):
     pairs: NDArray[Any]  # PAIR
     cells: NDArray[Any]  # CELL
     bits: NDArray[np.int8]  # parent values of cells
-    weight: NDArray[np.float64]  # (n + 1, members) how much each member of a mixture is believed
-    clock: NDArray[np.int64]  # (2,) rounds taken in; 1 once an initialisation is over
+    clock: NDArray[np.int64]  # (3,) rounds taken in; 1 once an initialisation is over; 1: it waits for lambda_min
     row: NDArray[np.float64]  # (D,) where `gather` leaves a node's parent values
-    work: NDArray[np.float64]  # (D * (D + 3) + 5,)
+    work: NDArray[np.float64]  # (D * (D + 4),)
     points: NDArray[Any]  # POINT: tabulated links
     members: NDArray[Any]  # (4 * (n + 1),) MEMBER: of node v's mixture from 4 * v on
 
@@ -134,10 +136,9 @@ def start_belief(layout: Layout, ridge: float, counted: NDArray[np.bool_] | None
         part = bits[nodes["bit"][v] :][: room[v] * sizes[v]].reshape(room[v], sizes[v])
         part[:, : sizes[v] - named[v]] = 1
         part[:, sizes[v] - named[v] :] = (np.arange(room[v])[:, None] >> np.arange(named[v])) & 1
-    clock, row = np.zeros(2, dtype=np.int64), np.zeros(widest)
-    work, weight = np.zeros(widest * (widest + 3) + 5), np.zeros((len(sizes), 0))
-    points, members = np.zeros(0, POINT), np.zeros(0, MEMBER)
-    return Belief(nodes, slots, pairs, cells, bits, weight, clock, row, work, points, members)
+    clock, row = np.zeros(3, dtype=np.int64), np.zeros(widest)
+    work, points, members = np.zeros(widest * (widest + 4) + 1), np.zeros(0, POINT), np.zeros(0, MEMBER)
+    return Belief(nodes, slots, pairs, cells, bits, clock, row, work, points, members)
 
 
 def grown(old: Belief) -> Belief:
@@ -179,28 +180,31 @@ def cells_of(state: Belief, v: int) -> slice:
 
 
 @inlined
-def cell_of(state: Any, v: int, d: int, row: Any) -> int:
+def cell_of(nodes: Any, bits: Any, v: int, row: Any) -> int:
     """The number of the cell that a row of v's parents belongs to, among v's own."""
-    if state.nodes["dense"][v] == 1:
-        constant, cell = state.nodes["constant"][v], 0
+    node = nodes[v]
+    d = node["width"]
+    if node["dense"] == 1:
+        constant, cell = node["constant"], 0
         for j in range(constant, d):
             cell |= int(row[j] > 0.5) << (j - constant)
         return cell
-    last = state.nodes["cells"][v] - 1
-    base = state.nodes["bit"][v] + last * d
+    last = node["cells"] - 1
+    base = node["bit"] + last * d
     for j in range(d):
-        if last < 0 or state.bits[base + j] != row[j]:
+        if last < 0 or bits[base + j] != row[j]:
             return last + 1
     return last
 
 
-@kernel
-def add_to_cell(state: Any, v: int, d: int, row: Any, count: float, total: float) -> None:
+@inlined
+def add_to_cell(nodes: Any, cells: Any, bits: Any, v: int, row: Any, count: float, total: float) -> None:
     """Add to the cell of a row, making it if it is new."""
-    k = cell_of(state, v, d, row)
-    if k == state.nodes["cells"][v]:
-        state.nodes["cells"][v] += 1
-        for j in range(d):
-            state.bits[state.nodes["bit"][v] + k * d + j] = int(row[j])
-    state.cells["seen"][state.nodes["cell"][v] + k] += count
-    state.cells["total"][state.nodes["cell"][v] + k] += total
+    node, k = nodes[v], cell_of(nodes, bits, v, row)
+    if k == node["cells"]:
+        node["cells"] += 1
+        for j in range(node["width"]):
+            bits[node["bit"] + k * node["width"] + j] = int(row[j])
+    cell = cells[node["cell"] + k]
+    cell["seen"] += count
+    cell["total"] += total

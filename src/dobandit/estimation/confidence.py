@@ -5,8 +5,8 @@ t: a round; T: the horizon.  delta: probability that a confidence region fails. 
 rho: radius of {theta': ||theta' - theta_hat||_M <= rho}, M the node's Gram matrix.
 L1, L2, kappa: bounds on f' and f'' (Assumptions 1 and 2).  zeta: Assumption 3.  c: see `initial_rounds`.
 
-The radii and deltas are scalar and use nothing but `math`, so that `dobandit.compiled.kernel` compiles them; like
-every formula here they trust their arguments. `checked_delta` and `checked_horizon` are the door.
+The radii and deltas are scalar and use nothing but `math`, so that `dobandit.kernels.kernel` compiles them; like
+every formula here they trust their arguments. `checked_delta` is the door.
 
 Read before relying on a guarantee:
 - Lemma 1 is proved for one fixed v at a time; the proof of Theorem 1 uses it for all v at once. Its radius has no d in
@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from dobandit.checks import MOST_ROUNDS_EVER, shown, whole_number
+from dobandit.checks import shown
 from dobandit.errors import ModelError
 
 DEFAULT_DELTA = 0.05  # our choice for users without a horizon
@@ -152,11 +152,6 @@ def checked_delta(delta: float) -> float:
             f"delta is a probability strictly between 0 and 1, but got {shown(delta)}. Try {DEFAULT_DELTA}."
         )
     return float(delta)
-
-
-def checked_horizon(horizon: int) -> int:
-    """`horizon` as a whole number from 1."""
-    return whole_number("horizon", horizon, 1, ModelError, MOST_ROUNDS_EVER)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -1,9 +1,10 @@
-"""Estimators: what the rounds so far say of every node's weights.
+"""Estimators: what the rounds so far say of every node's weights. What any of them has learned is a `Belief`.
 
-LeastSquares     sums and their inverse; theta = M^+ b, with M = ridge * I at the start (BLM-LR: 1; BLM-OFU: 0)
-WeightedSquares  the sums weighted by what each row can tell, 1 / (p (1 - p)): M is then the precision of theta
-MaximumLikelihood  the same sums, and BGLM-Estimate on the pattern counts of nodes whose link is not the identity
-What any of them has learned is a `Belief`; kernels learn by `learn`. `estimate_of` says which weights are the estimate.
+least squares       sums and their inverse; theta = M^+ b, with M = ridge * I at the start (BLM-LR: 1; BLM-OFU: 0)
+weighted squares    the sums weighted by what each row can tell, 1 / (p (1 - p)): M is then the precision of theta
+maximum likelihood  plain sums, and BGLM-Estimate on the pattern counts of nodes whose link is not the identity
+mixture             weighted squares, a curve and a table, weighed by how well they predict (`estimation.mixture`)
+Each has a kernel that learns from a round: `learn_sums`, `learn_weighted`, `learn_likelihood`, `learn_mixture`.
 """
 
 from __future__ import annotations
@@ -15,99 +16,106 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import by_type, kernel
 from dobandit.estimation.belief import Belief, Layout, add_to_cell, start_belief
-from dobandit.estimation.least_squares import add_round, add_row, gather
+from dobandit.estimation.least_squares import add_round, add_row, end_round, gather
 from dobandit.estimation.score_equation import STATUS_WORDS, due, fit_node
+from dobandit.kernels import inlined, kernel
 from dobandit.model.link_kernels import IDENTITY, LinkArrays, write_links
 
+FLOOR = 0.05  # predictions count as at least this far from 0 and 1 when a row is weighed
 _NO_ROW = 1e-11  # share of the sums below which a direction holds nothing but rounding
 _FIRST_ROOM = 256  # patterns per node, for learners without a horizon; doubled when it runs out
+SQUARES, WEIGHTED, LIKELIHOOD, MIXED = "least squares", "weighted squares", "maximum likelihood", "mixture"
 
 
-class LeastSquares(NamedTuple):
-    """What stays fixed."""
+class Estimator(NamedTuple):
+    """How a belief learns from a round.
 
-    ridge: float
+    kind    one of SQUARES, WEIGHTED, LIKELIHOOD, MIXED
+    learn   the kernel that takes rounds in: (belief, values by id, which ids were set, how often each round counts)
+    ridge   M = ridge * I at the start
+    shares  instead of a ridge, the precision of weights that are shares of 1 (`start_with_shares`)
+    """
 
+    kind: str
+    learn: Any
+    ridge: float = 0.0
+    shares: bool = False
 
-class WeightedSquares(NamedTuple):
-    """What stays fixed."""
-
-    ridge: float
-    floor: float  # predictions count as at least this far from 0 and 1
-    shares: bool = False  # instead of a ridge, the precision of weights that are shares of 1 (`start_with_shares`)
-
-
-class MaximumLikelihood(NamedTuple):
-    """What stays fixed."""
-
-    links: LinkArrays
-    nonlinear: NDArray[np.bool_]  # (n + 1,)
-
-
-Estimator = Any  # LeastSquares, WeightedSquares, MaximumLikelihood, Mixture
+    @property
+    def weighs_by_order(self) -> bool:
+        """Whether a round weighs by what was predicted before it, so that the order of rounds matters."""
+        return self.kind in (WEIGHTED, MIXED)
 
 
-@by_type
-def learn(estimator: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
-    """Take one round in: values by id (NaN: not seen), and which ids were set. The clock is the caller's."""
+@inlined
+def learn_sums(belief: Any, values: Any, was_set: Any, counts: Any) -> None:
+    """Least squares of every node that the rounds say something about."""
+    nodes, slots, pairs, row, work = belief.nodes, belief.slots, belief.pairs, belief.row, belief.work
+    for t in range(len(values)):
+        for _ in range(counts[t]):
+            add_round(nodes, slots, pairs, row, work, values[t], was_set[t])
+            end_round(nodes, pairs, work, belief.clock)
 
 
-@learn.of(LeastSquares)
-def learn_sums(estimator: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
-    add_round(layout, state, values, was_set)
-
-
-@kernel
-def learn_weighted_row(estimator: Any, layout: Any, state: Any, v: int, x: float) -> None:
-    """Take (state.row, x) into v's sums with the weight 1 / (p (1 - p)), p the prediction before the row.
+@inlined
+def learn_weighted_row(nodes: Any, slots: Any, pairs: Any, work: Any, v: int, row: Any, x: float) -> None:
+    """Take (row, x) into v's sums with the weight 1 / (p (1 - p)), p the prediction before the row.
 
     p is moved towards 1/2 by its own standard error, so that few rows cannot make the next ones count for nearly
     everything, and held away from 0 and 1. The row is scaled in place.
     """
-    start, at = layout.ptr[v], layout.square[v]
-    d = layout.ptr[v + 1] - start
+    start, at, d = nodes[v]["start"], nodes[v]["square"], nodes[v]["width"]
     p = variance = 0.0
     for i in range(d):
-        p += state.row[i] * state.slots["line"][start + i]
+        p += row[i] * slots[start + i]["line"]
         for j in range(d):
-            variance += state.row[i] * state.pairs["inverse"][at + i * d + j] * state.row[j]
+            variance += row[i] * pairs[at + i * d + j]["inverse"] * row[j]
     error = math.sqrt(max(variance, 0.0))
     p = max(p - error, 0.5) if p > 0.5 else min(p + error, 0.5)
-    p = min(max(p, estimator.floor), 1.0 - estimator.floor)
+    p = min(max(p, FLOOR), 1.0 - FLOOR)
     root = 1.0 / math.sqrt(p * (1.0 - p))
     for j in range(d):
-        state.row[j] *= root
-    add_row(layout, state, v, state.row, x * root)
+        row[j] *= root
+    add_row(nodes, slots, pairs, work, v, row, x * root)
 
 
-@learn.of(WeightedSquares)
-def learn_weighted(estimator: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
-    """Every node that the round says something about."""
-    for v in range(1, len(layout.ptr) - 1):
-        if gather(layout, values, was_set, v, state.row):
-            learn_weighted_row(estimator, layout, state, v, values[v])
+@kernel
+def learn_weighted(belief: Any, values: Any, was_set: Any, counts: Any) -> None:
+    """Weighted squares of every node that the rounds say something about."""
+    nodes, slots, pairs, row, work = belief.nodes, belief.slots, belief.pairs, belief.row, belief.work
+    for t in range(len(values)):
+        for _ in range(counts[t]):
+            for v in range(1, values.shape[1]):
+                if gather(nodes, slots, values[t], was_set[t], v, row):
+                    learn_weighted_row(nodes, slots, pairs, work, v, row, values[t, v])
+            end_round(nodes, pairs, work, belief.clock)
 
 
-@learn.of(MaximumLikelihood)
-def learn_likelihood(estimator: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
+@kernel
+def learn_likelihood(belief: Any, values: Any, was_set: Any, counts: Any) -> None:
     """BGLM-Estimate: sums for every node, and the maximum likelihood of the nonlinear ones."""
-    add_round(layout, state, values, was_set)
-    for v in range(1, len(layout.ptr) - 1):
-        if not estimator.nonlinear[v]:
-            for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-                state.slots["curve"][slot] = state.slots["line"][slot]
-        elif gather(layout, values, was_set, v, state.row):
-            add_to_cell(state, v, layout.ptr[v + 1] - layout.ptr[v], state.row, 1.0, values[v])
-            state.nodes["since"][v] += 1
-            if due(state, v):
-                fit_node(layout, estimator.links, state, v)
+    nodes, slots, pairs, row, work = belief.nodes, belief.slots, belief.pairs, belief.row, belief.work
+    cells, bits, points = belief.cells, belief.bits, belief.points
+    for t in range(len(values)):
+        for _ in range(counts[t]):
+            add_round(nodes, slots, pairs, row, work, values[t], was_set[t])
+            for v in range(1, values.shape[1]):
+                node = nodes[v]
+                if node["link"] == IDENTITY:
+                    for slot in range(node["start"], node["start"] + node["width"]):
+                        slots[slot]["curve"] = slots[slot]["line"]
+                elif gather(nodes, slots, values[t], was_set[t], v, row):
+                    add_to_cell(nodes, cells, bits, v, row, 1.0, values[t, v])
+                    node["since"] += 1
+                    if due(node):
+                        fit_node(node, slots, cells, bits, points, work)
+            end_round(nodes, pairs, work, belief.clock)
 
 
 def estimate_of(estimator: Estimator, state: Belief) -> NDArray[np.float64]:
     """The weights of every node, by slot."""
-    return np.asarray(state.slots["curve" if isinstance(estimator, MaximumLikelihood) else "line"])
+    return np.asarray(state.slots["curve" if estimator.kind == LIKELIHOOD else "line"])
 
 
 def start_with_shares(layout: Layout, state: Belief) -> None:
@@ -130,26 +138,37 @@ def precision_of_shares(d: int) -> NDArray[np.float64]:
     return (d + 1.0) * (d + 2.0) * (np.eye(d) + 1.0)
 
 
-def maximum_likelihood(layout: Layout, links: LinkArrays, horizon: int | None) -> tuple[MaximumLikelihood, Belief]:
+def least_squares(layout: Layout, ridge: float) -> tuple[Estimator, Belief]:
+    """Plain least squares before any round."""
+    return Estimator(SQUARES, learn_sums, ridge), start_belief(layout, ridge)
+
+
+def weighted_squares(layout: Layout, ridge: float, shares: bool = False) -> tuple[Estimator, Belief]:
+    """Weighted squares before any round; shares: weights are nonnegative with a sum of at most 1."""
+    state = start_belief(layout, ridge)
+    if shares:
+        start_with_shares(layout, state)
+    return Estimator(WEIGHTED, learn_weighted, ridge, shares), state
+
+
+def maximum_likelihood(layout: Layout, links: LinkArrays, horizon: int | None) -> tuple[Estimator, Belief]:
     """The estimator and its belief before any round; room for the patterns of `horizon` rounds, where it is known."""
-    estimator = MaximumLikelihood(links, links.code != IDENTITY)
     room = horizon + 1 if horizon is not None else _FIRST_ROOM
-    state = start_belief(layout, 0.0, estimator.nonlinear, min(room, 1 << 20))
-    return estimator, state._replace(points=write_links(state.nodes, links))
+    state = start_belief(layout, 0.0, links.nodes["link"] != IDENTITY, min(room, 1 << 20))
+    return Estimator(LIKELIHOOD, learn_likelihood), state._replace(points=write_links(state.nodes, links))
 
 
 def status_of(estimator: Estimator, state: Belief, v: int, unseen: NDArray[np.float64]) -> str:
     """What is known of node v's estimate: whether the data alone, without a prior, tell its weights apart. unseen: the
     projector on the directions that they have not shown."""
-    if isinstance(estimator, MaximumLikelihood) and estimator.nonlinear[v]:
+    if estimator.kind == LIKELIHOOD and state.nodes["link"][v] != IDENTITY:
         return STATUS_WORDS[state.nodes["status"][v]]
     return "singular" if np.trace(unseen) > 0.5 else "solved"
 
 
 def begins_with_prior(estimator: Estimator) -> bool:
     """Whether M holds more than rows: a ridge, or the precision of weights that are shares of 1."""
-    squares = getattr(estimator, "straight", estimator)
-    return bool(getattr(squares, "shares", False) or getattr(squares, "ridge", 0.0))
+    return bool(estimator.shares or estimator.ridge)
 
 
 def unseen_directions(estimator: Estimator, layout: Layout, state: Belief, v: int) -> NDArray[np.float64]:
@@ -158,8 +177,7 @@ def unseen_directions(estimator: Estimator, layout: Layout, state: Belief, v: in
     part = slice(at, at + d * d)
     if not begins_with_prior(estimator) or d == 0:
         return state.pairs["null"][part].reshape(d, d)
-    squares: Any = getattr(estimator, "straight", estimator)
-    prior = precision_of_shares(d) if getattr(squares, "shares", False) else squares.ridge * np.eye(d)
+    prior = precision_of_shares(d) if estimator.shares else estimator.ridge * np.eye(d)
     rows = state.pairs["gram"][part].reshape(d, d) - prior
     if not state.nodes["rows"][v]:
         return np.eye(d)

@@ -19,110 +19,94 @@ alternative and E is computed when it is asked for; of a pattern that no row cam
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined, kernel
-from dobandit.estimation.belief import Layout, named_parents
+from dobandit.graph.causal_graph import GraphArrays
 from dobandit.graph.ordering import offsets
+from dobandit.kernels import kernel, record
 
 SHIFTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 GRID = 64  # points of Jeffreys' prior: far apart by 1 / 40 at p = 1/2, which is as much as 400 rows can tell
 _FAR = 20.0  # nats below the best point of the grid from which on points are left out: E is the smaller for it
 MOST_SHIFTED = 64  # parent patterns up to which shifts are tried
 _LOG_PI = math.log(math.pi)
+_P = np.sin(math.pi * (np.arange(GRID) + 0.5) / (2 * GRID)) ** 2  # Gauss-Chebyshev: equal weights
+_LOG_ODDS = np.log(_P) - np.log1p(-_P) + np.array([0.0, *SHIFTS])[:, None]
+LOG_P, LOG_Q = -np.logaddexp(0.0, -_LOG_ODDS), -np.logaddexp(0.0, _LOG_ODDS)  # of the grid, and of the grid shifted
 
-
-class Alternative(NamedTuple):
-    """One more parent of a node (ids): the value of `extra`, or whether `extra`, a parent, was set."""
-
-    node: int
-    extra: int
-    by_set: bool
-
-
-class Watch(NamedTuple):
-    """What is looked at; alternative a of the i-th node: first[i] <= a < first[i + 1]."""
-
-    nodes: NDArray[np.int64]
-    patterns: NDArray[np.int64]  # per node, of its parents
-    first: NDArray[np.int64]
-    extra: NDArray[np.int64]
-    by_set: NDArray[np.bool_]
-    cell: NDArray[np.int64]  # where an alternative's table begins: (v, z) is at cell + 2 v + z
-    log_p: NDArray[np.float64]  # (1 + shifts, GRID) of the grid, and of the grid shifted
-    log_q: NDArray[np.float64]
+# A node that is looked at: its parents and its alternatives, from the first up to the last; log E
+WATCHED = record(node=int, parent=int, last_parent=int, first=int, last=int, evidence=float)
+# z is the value of `extra`, or whether `extra`, a parent, was set; (v, z) is counted in cell + 2 v + z; the rows that
+# were counted; log of the product over v
+ALTERNATIVE = record(extra=int, by_set=int, patterns=int, cell=int, rows=int, ratio=float)
+CELL = record(seen=int, ones=int, shared=int)  # n, s, and what n was when the pattern's shares were worked out
 
 
 class Evidence(NamedTuple):
-    """What was seen, and what was worked out of it: of an alternative's pattern, at cell // 2 + v."""
+    """What is looked at, what was seen of it, and what was worked out of that."""
 
-    seen: NDArray[np.int64]
-    ones: NDArray[np.int64]
-    rows: NDArray[np.int64]  # per alternative
-    shares: NDArray[np.float64]  # (patterns, 1 + shifts) of log E, of the table and of each shift
-    shared: NDArray[np.int64]  # (patterns,) the rows that were in `shares`
+    nodes: NDArray[Any]  # WATCHED
+    parents: NDArray[np.int64]
+    alternatives: NDArray[Any]  # ALTERNATIVE
+    cells: NDArray[Any]  # CELL
+    shares: NDArray[np.float64]  # (cells / 2, 1 + shifts) log(1/2 + R_v / 2) of the table and of each shift
 
 
-def watch_of(layout: Layout, alternatives: Sequence[Alternative]) -> tuple[Watch, Evidence]:
-    """Arrays for alternatives that are sorted by node, and the state before any round."""
-    nodes = sorted({each.node for each in alternatives})
-    named = named_parents(layout)
-    ends = offsets([2 << int(named[each.node]) for each in alternatives])
-    first = np.searchsorted([each.node for each in alternatives], [*nodes, len(layout.ptr)])
-    p = np.sin(math.pi * (np.arange(GRID) + 0.5) / (2 * GRID)) ** 2  # Gauss-Chebyshev: equal weights
-    odds = np.log(p) - np.log1p(-p) + np.array([0.0, *SHIFTS])[:, None]
-    watch = Watch(
-        np.array(nodes, dtype=np.int64),
-        np.left_shift(1, named[nodes]),
-        first.astype(np.int64),
-        np.array([each.extra for each in alternatives], dtype=np.int64),
-        np.array([each.by_set for each in alternatives], dtype=np.bool_),
-        ends[:-1].copy(),
-        -np.logaddexp(0.0, -odds),
-        -np.logaddexp(0.0, odds),
-    )
-    cells = int(ends[-1])
-    seen, ones, rows, shared = (np.zeros(n, dtype=np.int64) for n in (cells, cells, len(alternatives), cells // 2))
-    return watch, Evidence(seen, ones, rows, np.zeros((cells // 2, 1 + len(SHIFTS))), shared)
+def start_evidence(graph: GraphArrays, extras: Mapping[int, Sequence[tuple[int, bool]]]) -> Evidence:
+    """Before any round; extras: (extra, by_set) of the alternatives of each node that is looked at."""
+    parents = [graph.parents_of(v) for v in extras]
+    parent, first = offsets([len(each) for each in parents]), offsets([len(each) for each in extras.values()])
+    nodes, alternatives = np.zeros(len(extras), WATCHED), np.zeros(first[-1], ALTERNATIVE)
+    nodes["node"], nodes["first"], nodes["last"] = list(extras), first[:-1], first[1:]
+    nodes["parent"], nodes["last_parent"] = parent[:-1], parent[1:]
+    for i, (extra, by_set) in enumerate(pair for each in extras.values() for pair in each):
+        alternatives[i]["extra"], alternatives[i]["by_set"] = extra, by_set
+    alternatives["patterns"] = np.repeat(1 << np.diff(parent), np.diff(first))
+    cell = offsets(2 * alternatives["patterns"])
+    alternatives["cell"] = cell[:-1]
+    flat = np.array([p for each in parents for p in each], dtype=np.int64)
+    return Evidence(nodes, flat, alternatives, np.zeros(cell[-1], CELL), np.zeros((cell[-1] // 2, 1 + len(SHIFTS))))
 
 
 @kernel
-def count_rounds(layout: Any, watch: Any, state: Any, values: Any, was_set: Any, counts: Any) -> None:
+def count_rounds(
+    nodes: Any, parents: Any, alternatives: Any, cells: Any, values: Any, was_set: Any, counts: Any
+) -> None:
     """Rounds in which a node was set, or it or a parent was not seen, tell nothing of it; those in which z was not
     seen tell nothing of that alternative."""
     for t in range(len(values)):
-        for i in range(len(watch.nodes)):
-            v, pattern, bit = watch.nodes[i], 0, 1
+        for i in range(len(nodes)):
+            node, pattern, bit = nodes[i], 0, 2
+            v = node["node"]
             told = not (was_set[t, v] or math.isnan(values[t, v]))
-            for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-                p = layout.parent[slot]
-                if p > 0:
-                    told = told and not math.isnan(values[t, p])
-                    pattern += bit * int(values[t, p] > 0.5)
-                    bit *= 2
+            for slot in range(node["parent"], node["last_parent"]):
+                p = parents[slot]
+                told = told and not math.isnan(values[t, p])
+                pattern += bit * int(values[t, p] > 0.5)
+                bit *= 2
             if not told:
                 continue
-            one = values[t, v] > 0.5
-            for a in range(watch.first[i], watch.first[i + 1]):
-                w = watch.extra[a]
-                if watch.by_set[a]:
+            ones = counts[t] * int(values[t, v] > 0.5)
+            for a in range(node["first"], node["last"]):
+                alternative = alternatives[a]
+                w = alternative["extra"]
+                if alternative["by_set"] == 1:
                     z = int(was_set[t, w])
                 elif math.isnan(values[t, w]):
                     continue
                 else:
                     z = int(values[t, w] > 0.5)
-                at = watch.cell[a] + 2 * pattern + z
-                state.seen[at] += counts[t]
-                state.rows[a] += counts[t]
-                if one:
-                    state.ones[at] += counts[t]
+                cell = cells[alternative["cell"] + pattern + z]
+                cell["seen"] += counts[t]
+                cell["ones"] += ones
+                alternative["rows"] += counts[t]
 
 
-@inlined
+@kernel
 def largest(n: float, s: float) -> float:
     """Log-likelihood of s ones in n rows at p = s / n."""
     total = 0.0
@@ -133,98 +117,102 @@ def largest(n: float, s: float) -> float:
     return total
 
 
-@inlined
+@kernel
 def jeffreys(n: float, s: float) -> float:
     """Log chance of rows with s ones of n, p drawn from Beta(1/2, 1/2)."""
     return math.lgamma(s + 0.5) + math.lgamma(n - s + 0.5) - math.lgamma(n + 1.0) - _LOG_PI
 
 
-@inlined
+@kernel
 def log_add(a: float, b: float) -> float:
     top = max(a, b)
     return top + math.log1p(math.exp(min(a, b) - top)) if top > -math.inf else top
 
 
-@inlined
+@kernel
 def half_aside(x: float) -> float:
     """log(1/2 + exp(x) / 2)."""
     return log_add(0.0, x) - math.log(2.0)
 
 
 @kernel
-def ceiling(watch: Any, state: Any, i: int, a: int) -> float:
-    """What alternative a could reach at most: both likelihoods at their largest. It is cheap, and seldom large."""
+def ceiling(alternative: Any, cells: Any) -> float:
+    """What an alternative could reach at most: both likelihoods at their largest. It is cheap, and seldom large."""
     total = 0.0
-    for k in range(watch.patterns[i]):
-        at = watch.cell[a] + 2 * k
-        n0, s0, n1, s1 = state.seen[at], state.ones[at], state.seen[at + 1], state.ones[at + 1]
+    for at in range(alternative["cell"], alternative["cell"] + 2 * alternative["patterns"], 2):
+        n0, s0, n1, s1 = cells[at]["seen"], cells[at]["ones"], cells[at + 1]["seen"], cells[at + 1]["ones"]
         if n0 > 0 and n1 > 0:
             total += half_aside(largest(n0, s0) + largest(n1, s1) - largest(n0 + n1, s0 + s1))
     return total
 
 
 @kernel
-def log_ratio(watch: Any, state: Any, i: int, a: int) -> float:
+def log_ratio(alternative: Any, cells: Any, shares: Any) -> float:
     """log of the product over v of (1/2 + R_v / 2), half for the table and half for the shifts together."""
-    members, ratio = len(watch.log_p) if watch.patterns[i] <= MOST_SHIFTED else 1, -math.inf
-    first, last = watch.cell[a] // 2, watch.cell[a] // 2 + watch.patterns[i]
+    members, ratio = len(LOG_P) if alternative["patterns"] <= MOST_SHIFTED else 1, -math.inf
+    first, last = alternative["cell"] // 2, alternative["cell"] // 2 + alternative["patterns"]
     for k in range(first, last):
-        n0, s0, n1, s1 = state.seen[2 * k], state.ones[2 * k], state.seen[2 * k + 1], state.ones[2 * k + 1]
-        if n0 + n1 == state.shared[k]:
+        zero, one = cells[2 * k], cells[2 * k + 1]
+        n0, s0, n1, s1 = zero["seen"], zero["ones"], one["seen"], one["ones"]
+        if n0 == zero["shared"] and n1 == one["shared"]:
             continue
-        null, state.shared[k] = largest(n0 + n1, s0 + s1), n0 + n1
-        state.shares[k, 0] = half_aside(jeffreys(n0, s0) + jeffreys(n1, s1) - null)
+        null, zero["shared"], one["shared"] = largest(n0 + n1, s0 + s1), n0, n1
+        shares[k, 0] = half_aside(jeffreys(n0, s0) + jeffreys(n1, s1) - null)
         for shift in range(1, members):
-            evidence = shifted(watch.log_p, watch.log_q, shift, float(s0), float(n0 - s0), float(s1), float(n1 - s1))
-            state.shares[k, shift] = half_aside(evidence - null)
+            evidence = shifted(shift, float(s0), float(n0 - s0), float(s1), float(n1 - s1))
+            shares[k, shift] = half_aside(evidence - null)
     for member in range(members):
         total = 0.0
         for k in range(first, last):
-            total += state.shares[k, member]
+            total += shares[k, member]
         share = 1 if members == 1 else 2 if member == 0 else 2 * (members - 1)
         ratio = log_add(ratio, total - math.log(share))
     return ratio
 
 
 @kernel
-def shifted(log_p: Any, log_q: Any, shift: int, s0: float, f0: float, s1: float, f1: float) -> float:
+def shifted(shift: int, s0: float, f0: float, s1: float, f1: float) -> float:
     """The log-likelihood of one shift. It has one peak over the grid: from the point next to the rate, walk up to it,
     and add what lies around."""
-    grid, rate = log_p.shape[1], (s0 + s1) / (s0 + f0 + s1 + f1)
-    peak = min(int(math.asin(math.sqrt(rate)) * 2.0 / math.pi * grid), grid - 1)
-    top, mass = on_grid(log_p, log_q, shift, peak, s0, f0, s1, f1), 1.0
+    rate = (s0 + s1) / (s0 + f0 + s1 + f1)
+    peak = min(int(math.asin(math.sqrt(rate)) * 2.0 / math.pi * GRID), GRID - 1)
+    top, mass = on_grid(shift, peak, s0, f0, s1, f1), 1.0
     for step in (-1, 1):
-        while 0 <= peak + step < grid:
-            x = on_grid(log_p, log_q, shift, peak + step, s0, f0, s1, f1)
+        while 0 <= peak + step < GRID:
+            x = on_grid(shift, peak + step, s0, f0, s1, f1)
             if x <= top:
                 break
             peak, top = peak + step, x
     for step in (-1, 1):
         m = peak + step
-        while 0 <= m < grid:
-            x = on_grid(log_p, log_q, shift, m, s0, f0, s1, f1)
+        while 0 <= m < GRID:
+            x = on_grid(shift, m, s0, f0, s1, f1)
             if x < top - _FAR:
                 break
             mass += math.exp(x - top)
             m += step
-    return top + math.log(mass / grid)
-
-
-@inlined
-def on_grid(log_p: Any, log_q: Any, shift: int, m: int, s0: float, f0: float, s1: float, f1: float) -> float:
-    return s0 * log_p[0, m] + f0 * log_q[0, m] + s1 * log_p[shift, m] + f1 * log_q[shift, m]
+    return top + math.log(mass / GRID)
 
 
 @kernel
-def weigh(watch: Any, state: Any, least: float, total: Any, single: Any) -> None:
+def on_grid(shift: int, m: int, s0: float, f0: float, s1: float, f1: float) -> float:
+    return s0 * LOG_P[0, m] + f0 * LOG_Q[0, m] + s1 * LOG_P[shift, m] + f1 * LOG_Q[shift, m]
+
+
+@kernel
+def weigh(nodes: Any, alternatives: Any, cells: Any, shares: Any, least: float) -> None:
     """log E of every node, and of every alternative alone. Of a node whose E is below exp(least) for certain, by what
-    its alternatives could reach at most, total and single hold these bounds."""
-    for i in range(len(watch.nodes)):
-        share = math.log(float(watch.first[i + 1] - watch.first[i]))
+    its alternatives could reach at most, the records hold these bounds."""
+    for i in range(len(nodes)):
+        node = nodes[i]
+        number = math.log(float(node["last"] - node["first"]))
         for exact in (False, True):
-            total[i] = -math.inf
-            for a in range(watch.first[i], watch.first[i + 1]):
-                single[a] = log_ratio(watch, state, i, a) if exact else ceiling(watch, state, i, a)
-                total[i] = log_add(total[i], single[a] - share)
-            if total[i] < least:
+            total = -math.inf
+            for a in range(node["first"], node["last"]):
+                alternative = alternatives[a]
+                ratio = log_ratio(alternative, cells, shares) if exact else ceiling(alternative, cells)
+                alternative["ratio"] = ratio
+                total = log_add(total, ratio - number)
+            node["evidence"] = total
+            if total < least:
                 break

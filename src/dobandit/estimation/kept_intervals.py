@@ -13,92 +13,94 @@ hold; `look_again` computes everything anew.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dobandit.compiled import by_type, inlined, kernel
-from dobandit.estimation.anytime import LikelihoodSets, likelihood_sets, pattern_intervals, table_interval
-from dobandit.estimation.belief import Belief, Layout, cell_of, cells_of
-from dobandit.estimation.least_squares import gather
-from dobandit.estimation.mixture import Mixture
+from dobandit.estimation.anytime import narrow_promised, pattern_intervals, spare_nats, table_interval, table_intervals
+from dobandit.estimation.belief import Belief, cells_of
+from dobandit.estimation.mixture import mix_round
+from dobandit.kernels import inlined, kernel
 
 _CELL, _NODE = 0.02, 0.05  # by which share rows have to grow
 _PATTERNS = 64  # a promised node of so many patterns waits for one more row each time
 
 
-class Unwatched(NamedTuple):
-    """No intervals are kept: whoever wants some has them computed when asking."""
+def keep_intervals(state: Belief, order: Sequence[int], delta: float) -> Any:
+    """Keep the intervals of these nodes from now on; returns the kernel that learns. Where some link is promised there
+    is far more to compile.
 
-    nodes: int = 0
-
-
-class Watch(NamedTuple):
-    """Which nodes are watched, and at what level."""
-
-    sets: LikelihoodSets
-    watched: NDArray[np.bool_]  # (n + 1,) the nodes that matter
-    nats: float  # log(n / delta), n their number
-    free: NDArray[np.float64]  # (n + 1,) NaN: nothing is known
-
-
-def watch_of(layout: Layout, mix: Mixture, state: Belief, order: NDArray[np.int64], nats: float) -> Watch:
-    """What is watched of the nodes of `order`; what cannot happen by itself has its interval at once."""
-    nodes = len(layout.ptr) - 1
-    for v in order.tolist():
-        if layout.ptr[v] == layout.ptr[v + 1]:
+    delta  with what probability one of them fails
+    """
+    state.nodes["nats"][list(order)] = math.log(len(order) / delta)
+    for v in order:
+        if state.nodes["width"][v] == 0:  # it cannot happen by itself
             state.cells["high"][cells_of(state, v)] = 0.0
-    return Watch(likelihood_sets(layout, mix), np.isin(np.arange(nodes), order), nats, np.full(nodes, math.nan))
+    return learn_keeping_all if state.nodes["promised"][list(order)].any() else learn_keeping_tables
 
 
-@by_type
-def watch_round(watch: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
-    """Bring the kept intervals up to date after a round that the state has just learned from."""
-
-
-@watch_round.of(Unwatched)
-def watch_nothing(watch: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
-    """There are none."""
-
-
-@watch_round.of(Watch)
-def watch_nodes(watch: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
-    """The round's cell of every table, and all cells of promised nodes, where that is due."""
-    row, cells = watch.sets.row, state.cells
-    for v in range(1, len(watch.watched)):
-        d, first = layout.ptr[v + 1] - layout.ptr[v], state.nodes["cell"][v]
-        if not watch.watched[v] or d == 0 or not gather(layout, values, was_set, v, row):
-            continue
-        if not watch.sets.promised[v]:
-            watch_cell(watch, state, v, first + cell_of(state, v, d, row))
-        elif state.nodes["rows"][v] >= cells["due"][first]:
-            watch_node(watch, layout, state, v)
-            rows = float(state.nodes["rows"][v])
-            cells["due"][first] = rows + max(1.0, _NODE * rows) + state.nodes["cells"][v] // _PATTERNS
-
-
-@inlined
-def watch_node(watch: Any, layout: Any, state: Any, v: int) -> None:
-    """All cells of node v."""
-    cells = state.cells[state.nodes["cell"][v] : state.nodes["cell"][v] + state.nodes["cells"][v]]
-    pattern_intervals(layout, watch.sets, state, v, watch.nats, watch.free, cells["low"], cells["high"])
-
-
-@inlined
-def watch_cell(watch: Any, state: Any, v: int, at: int) -> None:
-    """The cell of a table that a row has joined, if that is due."""
-    cells, seen = state.cells, state.cells["seen"][at]
-    if seen >= cells["due"][at]:
-        nats = watch.nats + math.log(float(state.nodes["cells"][v]))
-        table_interval(seen, cells["total"][at], nats, watch.sets.ends)
-        cells["low"][at], cells["high"][at] = watch.sets.ends[0], watch.sets.ends[1]
-        cells["due"][at] = seen + max(1.0, _CELL * seen)
+def look_again(state: Belief) -> None:
+    """Compute everything anew: after rows without an order, and what rounds under way are expected to bring."""
+    for v in (state.nodes["nats"] > 0.0).nonzero()[0].tolist():
+        part = cells_of(state, v)
+        ends = pattern_intervals(state, v, float(state.nodes["nats"][v]))
+        state.cells["low"][part], state.cells["high"][part] = ends
 
 
 @kernel
-def look_again(watch: Any, layout: Any, state: Any) -> None:
-    """Compute everything anew: after rows without an order, and what rounds under way are expected to bring."""
-    for v in range(1, len(watch.watched)):
-        if watch.watched[v]:
-            watch_node(watch, layout, state, v)
+def learn_keeping_tables(belief: Any, values: Any, was_set: Any, counts: Any) -> None:
+    """The mixture, and the intervals of tables."""
+    for t in range(len(values)):
+        for _ in range(counts[t]):
+            mix_round(belief, values[t], was_set[t])
+            keep_tables(belief.nodes, belief.slots, belief.cells, values[t], was_set[t])
+
+
+@kernel
+def learn_keeping_all(belief: Any, values: Any, was_set: Any, counts: Any) -> None:
+    """The mixture, and the intervals of tables and of promised nodes."""
+    for t in range(len(values)):
+        for _ in range(counts[t]):
+            mix_round(belief, values[t], was_set[t])
+            keep_tables(belief.nodes, belief.slots, belief.cells, values[t], was_set[t])
+            keep_promised(belief.nodes, belief.cells, belief.bits, belief.points)
+
+
+@inlined
+def keep_tables(nodes: Any, slots: Any, cells: Any, values: Any, was_set: Any) -> None:
+    """Where that is due, the cell of every table that a round has joined."""
+    for v in range(1, len(values)):
+        node = nodes[v]
+        if node["nats"] > 0.0 and node["promised"] == 0:
+            there, k = cell_of_round(node, slots, v, values, was_set)
+            cell = cells[node["cell"] + k]
+            if there and cell["seen"] >= cell["due"]:
+                level = node["nats"] + math.log(float(node["cells"]))
+                cell["low"], cell["high"] = table_interval(cell["seen"], cell["total"], level)
+                cell["due"] = cell["seen"] + max(1.0, _CELL * cell["seen"])
+
+
+@inlined
+def cell_of_round(node: Any, slots: Any, v: int, values: Any, was_set: Any) -> tuple[bool, int]:
+    """Whether a round says something about node v, and the number of the cell among v's own: not where v was set or
+    cannot happen, nor where a value is missing."""
+    there, cell = node["width"] > 0 and not was_set[v] and not math.isnan(values[v]), 0
+    for j in range(node["width"]):
+        x = values[slots[node["start"] + j]["parent"]]
+        there = there and not math.isnan(x)
+        if j >= node["constant"] and x > 0.5:
+            cell |= 1 << (j - node["constant"])
+    return there, cell
+
+
+@kernel
+def keep_promised(nodes: Any, cells: Any, bits: Any, points: Any) -> None:
+    """Where that is due, all cells of every node whose link is promised."""
+    for v in range(1, len(nodes)):
+        node = nodes[v]
+        rows, first = float(node["rows"]), node["cell"]
+        if node["nats"] > 0.0 and node["promised"] == 1 and rows >= max(cells[first]["due"], 1.0):
+            low, high = table_intervals(nodes, cells, v, node["nats"])
+            narrow_promised(nodes, cells, bits, points, v, spare_nats(node["nats"], float(len(low))), low, high)
+            for k in range(len(low)):
+                cells[first + k]["low"], cells[first + k]["high"] = low[k], high[k]
+            cells[first]["due"] = rows + max(1.0, _NODE * rows) + node["cells"] // _PATTERNS

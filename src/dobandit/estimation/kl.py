@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from dobandit.compiled import kernel
+from dobandit.kernels import kernel
 
 _ALPHA = 1.1
 _SUM = 11.0  # at least the sum over n of n^-alpha: 1 + 1 / (alpha - 1)

@@ -12,24 +12,39 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dobandit.compiled import inlined, kernel
-from dobandit.estimation.least_squares import dot, factorise, solve_factored
+import numpy as np
+
+from dobandit.estimation.cholesky import dot, factorise, solve_factored
+from dobandit.kernels import kernel
 from dobandit.model.link_kernels import EXPONENTIAL, IDENTITY, LOGISTIC, PROBIT
 
+CENTRE, THETA, ALONG, GRAD, STEP, TRIAL, LEAN, HESS = range(8)  # what stands in a `scratch`
 _FAR = -30.0  # below it Phi is taken from its asymptotic series, exact to 1e-12
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 _STEPS = 60
+_SHORTEST = 2.0**-49  # share of a Newton step
 _DONE = 1e-9  # squared Newton decrement, in nats
 Four = tuple[float, float, float, float]
 
 
-@inlined
+@kernel
 def has_domain(code: int) -> bool:
     """Whether x has to be at least 0."""
     return code in (IDENTITY, EXPONENTIAL)
 
 
-@inlined
+@kernel
+def scratch(node: Any) -> Any:
+    """Room for all that is computed of a node with d weights: vector number k of those named above begins at k * d, the
+    Hessian, or its factor, at HESS * d. CENTRE and THETA, from which one descends, are in the middle of the domain."""
+    d = node["width"]
+    work = np.zeros((HESS + d) * d)
+    for j in range(d):
+        work[CENTRE * d + j] = work[THETA * d + j] = 1.0 / (d + 1.0) if has_domain(node["link"]) else 0.0
+    return work
+
+
+@kernel
 def log_normal(z: float) -> tuple[float, float]:
     """log Phi(z) and its derivative."""
     if z > _FAR:
@@ -60,143 +75,96 @@ def pattern_loss(code: int, shift: float, x: float, seen: float, ones: float, ba
         return loss, loss, zeros * fall - ones * rise, curve
     if x <= 0.0 or (code == IDENTITY and x >= 1.0):
         return math.inf, math.inf, 0.0, 0.0
-    guard = barrier if ones == 0.0 else 0.0
-    loss, slope, curve = 0.0, -guard / x, guard / (x * x)
-    penalised = -guard * math.log(x)
-    if code == EXPONENTIAL:
-        loss = zeros * x
-        slope += zeros
-        if ones > 0.0:
-            grown = math.expm1(min(x, 700.0))
-            loss -= ones * math.log(-math.expm1(-x))
-            slope -= ones / grown
-            curve += ones / grown * (1.0 + 1.0 / grown)
-        return loss, loss + penalised, slope, curve
-    other = 1.0 - x
-    if ones > 0.0:
-        loss -= ones * math.log(x)
-        slope -= ones / x
-        curve += ones / (x * x)
-    top = zeros
-    if zeros > 0.0:
-        loss -= zeros * math.log(other)
-    else:
-        top = barrier
-        penalised -= barrier * math.log(other)
-    return loss, loss + penalised, slope + top / other, curve + top / (other * other)
+    if code == IDENTITY:
+        up, down = ones if ones > 0.0 else barrier, zeros if zeros > 0.0 else barrier
+        y, log_x, log_y = 1.0 - x, math.log(x), math.log(1.0 - x)
+        loss, guarded = -ones * log_x - zeros * log_y, -up * log_x - down * log_y
+        return loss, guarded, down / y - up / x, up / (x * x) + down / (y * y)
+    if ones == 0.0:
+        return zeros * x, zeros * x - barrier * math.log(x), zeros - barrier / x, barrier / (x * x)
+    odds = ones / math.expm1(min(x, 700.0))
+    loss = zeros * x - ones * math.log(-math.expm1(-x))
+    return loss, loss, zeros - odds, odds * (1.0 + odds / ones)
 
 
 @kernel
 def node_loss(
-    layout: Any, links: Any, state: Any, v: int, theta: Any, barrier: float, ridge: float
+    node: Any, cells: Any, bits: Any, work: Any, theta: int, barrier: float, ridge: float
 ) -> tuple[float, float]:
-    """L(theta), and L with barrier and ridge; infinite outside the domain."""
-    d, code, shift = layout.ptr[v + 1] - layout.ptr[v], links.code[v], links.parameter[v]
+    """L(theta), and L with barrier and ridge, theta the vector at `theta`; infinite outside the domain.
+
+    Inside, it leaves the gradient of the latter at GRAD and its Hessian (lower triangle) at HESS.
+    """
+    d, grad, hess = node["width"], GRAD * node["width"], HESS * node["width"]
     plain = penalised = 0.0
-    for j in range(d):
-        penalised += 0.5 * ridge * theta[j] * theta[j]
-    for k in range(state.nodes["cells"][v]):
-        base, cell = state.nodes["bit"][v] + k * d, state.nodes["cell"][v] + k
-        if state.cells["seen"][cell] == 0.0:
+    for i in range(d):
+        penalised += 0.5 * ridge * work[theta + i] * work[theta + i]
+        work[grad + i] = ridge * work[theta + i]
+        for j in range(i + 1):
+            work[hess + i * d + j] = ridge if i == j else 0.0
+    for k in range(node["cells"]):
+        base, cell = node["bit"] + k * d, cells[node["cell"] + k]
+        if cell["seen"] == 0.0:
             continue
-        x = size = 0.0
+        code, x = node["link"], 0.0
         for j in range(d):
-            x += state.bits[base + j] * theta[j]
-            size += state.bits[base + j]
-        if size == 0.0 and has_domain(code):  # f(0) = 0, whatever theta is
-            if state.cells["total"][cell] > 0.0:
-                return math.inf, math.inf
-            continue
-        loss, more, _, _ = pattern_loss(code, shift, x, state.cells["seen"][cell], state.cells["total"][cell], barrier)
+            x += bits[base + j] * work[theta + j]
+        if k + node["constant"] == 0 and has_domain(code) and cell["total"] == 0.0:
+            continue  # V = 0, and f(0) = 0, whatever theta is
+        loss, more, slope, curve = pattern_loss(code, node["parameter"], x, cell["seen"], cell["total"], barrier)
         if not more < math.inf:
             return math.inf, math.inf
         plain += loss
         penalised += more
+        for i in range(d):
+            work[grad + i] += slope * bits[base + i]
+        add_square(work, hess, d, bits, base, curve)
     return plain, penalised
 
 
 @kernel
-def node_slopes(
-    layout: Any, links: Any, state: Any, v: int, theta: Any, barrier: float, ridge: float, grad: Any, hess: Any
-) -> None:
-    """Gradient and Hessian (lower triangle) of L with barrier and ridge, inside the domain."""
-    d, code, shift = layout.ptr[v + 1] - layout.ptr[v], links.code[v], links.parameter[v]
+def add_square(work: Any, at: int, d: int, bits: Any, base: int, weight: float) -> None:
+    """Add weight * V V^T to the lower triangle of the matrix at `at`, V = bits[base : base + d] of zeros and ones."""
     for i in range(d):
-        grad[i] = ridge * theta[i]
-        for j in range(i + 1):
-            hess[i * d + j] = ridge if i == j else 0.0
-    for k in range(state.nodes["cells"][v]):
-        base, cell = state.nodes["bit"][v] + k * d, state.nodes["cell"][v] + k
-        if state.cells["seen"][cell] == 0.0:
-            continue
-        x = size = 0.0
-        for j in range(d):
-            x += state.bits[base + j] * theta[j]
-            size += state.bits[base + j]
-        if size == 0.0:
-            continue
-        seen, ones = state.cells["seen"][cell], state.cells["total"][cell]
-        _, _, slope, curve = pattern_loss(code, shift, x, seen, ones, barrier)
-        for i in range(d):
-            if state.bits[base + i] != 0.0:
-                grad[i] += slope * state.bits[base + i]
-                for j in range(i + 1):
-                    hess[i * d + j] += curve * state.bits[base + i] * state.bits[base + j]
+        if bits[base + i] != 0:
+            for j in range(i + 1):
+                work[at + i * d + j] += weight * bits[base + j]
 
 
 @kernel
 def descend(
-    layout: Any,
-    links: Any,
-    state: Any,
-    v: int,
-    along: Any,
-    pull: float,
-    tied: bool,
-    theta: Any,
-    barrier: float,
-    ridge: float,
-    work: Any,
+    node: Any, cells: Any, bits: Any, work: Any, theta: int, pull: float, barrier: float, ridge: float
 ) -> tuple[float, float]:
-    """Minimise (L with barrier and ridge) - pull along . theta by damped Newton steps from theta, which is in the
-    domain; tied: along . theta stays what it is, and `pull` is its multiplier, to be found.
+    """Minimise (L with barrier and ridge) - pull a . theta by Newton steps from theta, which is in the domain, each of
+    them halved until the value falls enough; a is the vector at ALONG. pull is NaN: a . theta stays what it is, and its
+    multiplier is to be found.
 
-    Returns L and pull. Leaves in work.grad what is left of the gradient, and in work.hess the last Hessian's factor.
+    Returns L and pull. Leaves what is left of the gradient at GRAD, and the Hessian's factor at HESS.
     """
-    d = layout.ptr[v + 1] - layout.ptr[v]
-    grad, hess, step, trial, lean = work.grad, work.hess, work.step, work.trial, work.lean
-    plain, value = node_loss(layout, links, state, v, theta, barrier, ridge)
-    force = 0.0 if tied else pull
-    for j in range(d):
-        value -= force * along[j] * theta[j]
-    for turn in range(_STEPS + 1):
-        node_slopes(layout, links, state, v, theta, barrier, ridge, grad, hess)
-        if not factorise(hess, d):
-            break
-        if tied:
-            solve_factored(hess, d, along, lean)
-            pull = dot(lean, 0, grad, 0, d) / dot(lean, 0, along, 0, d)
+    d = node["width"]
+    along, grad, step, trial, lean, hess = ALONG * d, GRAD * d, STEP * d, TRIAL * d, LEAN * d, HESS * d
+    tied, plain, value = math.isnan(pull), math.inf, math.inf
+    steps, share, decrement, force = 0, 0.0, 0.0, 0.0 if tied else pull
+    while True:
         for j in range(d):
-            grad[j] -= pull * along[j]
-        solve_factored(hess, d, grad, step)
-        decrement = dot(grad, 0, step, 0, d)
-        if turn == _STEPS or decrement < _DONE:
-            break
-        share, moved, loss, reached = 1.0, False, plain, value
-        for _ in range(50):
-            for j in range(d):
-                trial[j] = theta[j] - share * step[j]
-            loss, reached = node_loss(layout, links, state, v, trial, barrier, ridge)
-            if reached < math.inf:
-                for j in range(d):
-                    reached -= force * along[j] * trial[j]
-                if reached <= value - 0.1 * share * decrement:
-                    moved = True
-                    break
-            share *= 0.5
-        if not moved:  # rounding is all that is left
-            break
+            work[trial + j] = work[theta + j] - share * work[step + j] if share > 0.0 else work[theta + j]
+        loss, reached = node_loss(node, cells, bits, work, trial, barrier, ridge)
+        reached -= force * dot(work, along, work, trial, d)
+        if share > 0.0 and not (reached < math.inf and reached <= value - 0.1 * share * decrement):
+            share = 0.5 * share if share > _SHORTEST else 0.0  # then rounding is all that is left
+            continue
+        for j in range(d):
+            work[theta + j] = work[trial + j]
         plain, value = loss, reached
+        if not plain < math.inf or not factorise(work, hess, d):
+            return plain, pull
+        if tied:
+            solve_factored(work, hess, d, along, lean)
+            pull = dot(work, lean, work, grad, d) / dot(work, lean, work, along, d)
         for j in range(d):
-            theta[j] = trial[j]
-    return plain, pull
+            work[grad + j] -= pull * work[along + j]
+        solve_factored(work, hess, d, grad, step)
+        decrement = dot(work, grad, work, step, d)
+        if decrement < _DONE or steps == _STEPS or (steps > 0 and share == 0.0):
+            return plain, pull
+        steps, share = steps + 1, 1.0

@@ -20,9 +20,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dobandit.compiled import inlined, kernel
-from dobandit.estimation.least_squares import dot, factorise, solve_factored
-from dobandit.estimation.log_likelihood import descend, has_domain, node_loss, pattern_loss
+from dobandit.estimation.cholesky import dot, factorise, solve_factored
+from dobandit.estimation.log_likelihood import (
+    HESS,
+    LEAN,
+    THETA,
+    TRIAL,
+    add_square,
+    descend,
+    has_domain,
+    node_loss,
+    pattern_loss,
+    scratch,
+)
+from dobandit.kernels import kernel
 from dobandit.model.link_kernels import IDENTITY, LOGISTIC
 
 _LINE, _CURVE = 4.0, 0.25  # prior precision of a weight: a standard deviation of 1/2, and of 2
@@ -30,114 +41,95 @@ _BARRIER = 0.5  # keeps theta_0 as far from the end of a domain as KT's half of 
 _INSIDE = 0.99  # of the way to the end of the domain
 
 
-@inlined
+@kernel
 def code_length(seen: float, ones: float) -> float:
     """-log of Krichevsky and Trofimov's probability of `ones` ones among `seen` rows."""
     return math.lgamma(seen + 1.0) + math.log(math.pi) - math.lgamma(ones + 0.5) - math.lgamma(seen - ones + 0.5)
 
 
 @kernel
-def tables_length(state: Any, v: int) -> float:
-    """-log of KT's probability of v's rows."""
-    total, first = 0.0, state.nodes["cell"][v]
-    for k in range(state.nodes["cells"][v]):
-        total += code_length(state.cells["seen"][first + k], state.cells["total"][first + k])
-    return total
-
-
-@kernel
-def predicted_length(layout: Any, sets: Any, state: Any, v: int) -> float:
-    """-log of the average of KT's and the promised link's probability of v's rows, or more."""
-    one, other = -promised_length(layout, sets, state, v), -tables_length(state, v)
+def predicted_length(node: Any, cells: Any, promised: float) -> float:
+    """-log of the average of KT's and the promised link's probability of a node's rows; promised: -log of the latter,
+    or more."""
+    one, other = -promised, 0.0
+    for k in range(node["cell"], node["cell"] + node["cells"]):
+        other -= code_length(cells[k]["seen"], cells[k]["total"])
     best = max(one, other)
     return math.log(2.0) - best - math.log(math.exp(one - best) + math.exp(other - best))
 
 
 @kernel
-def promised_length(layout: Any, sets: Any, state: Any, v: int) -> float:
-    """-log of the promised link's probability of v's rows, or more; uses the scratch in `sets`."""
-    d, code, theta = layout.ptr[v + 1] - layout.ptr[v], sets.links.code[v], sets.theta
-    prior = _LINE if code == IDENTITY else _CURVE
-    for j in range(d):
-        theta[j] = 1.0 / (d + 1.0) if has_domain(code) else 0.0
-        sets.along[j] = 0.0
-    descend(layout, sets.links, state, v, sets.along, 0.0, False, theta, _BARRIER, prior, sets)
-    length, _ = node_loss(layout, sets.links, state, v, theta, 0.0, 0.0)
-    ellipsoid(layout, sets.links, state, v, theta, prior, sets.hess)
-    if not length < math.inf or not factorise(sets.hess, d):
+def promised_length(node: Any, cells: Any, bits: Any) -> float:
+    """-log of the promised link's probability of a node's rows, or more."""
+    d, work = node["width"], scratch(node)
+    theta, trial, lean, hess = THETA * d, TRIAL * d, LEAN * d, HESS * d
+    prior = _LINE if node["link"] == IDENTITY else _CURVE
+    descend(node, cells, bits, work, theta, 0.0, _BARRIER, prior)
+    length, _ = node_loss(node, cells, bits, work, theta, 0.0, prior)
+    if not length < math.inf or not find_ellipsoid(node, cells, bits, work):
         return math.inf
-    length += spread_loss(layout, sets, state, v, theta) / (d + 2.0)
+    length += spread_loss(node, cells, bits, work) / (d + 2.0)
     length += math.lgamma(0.5 * d + 1.0) - 0.5 * d * math.log(0.5 * prior)  # with the volume of a ball
     for j in range(d):
         for i in range(d):
-            sets.trial[i] = 1.0 if i == j else 0.0
-        solve_factored(sets.hess, d, sets.trial, sets.lean)
-        length += 0.5 * prior * (theta[j] * theta[j] + sets.lean[j] / (d + 2.0)) + math.log(sets.hess[j * d + j])
+            work[trial + i] = 1.0 if i == j else 0.0
+        solve_factored(work, hess, d, trial, lean)
+        square = work[theta + j] * work[theta + j] + work[lean + j] / (d + 2.0)
+        length += 0.5 * prior * square + math.log(work[hess + j * d + j])
     return length
 
 
 @kernel
-def ellipsoid(layout: Any, links: Any, state: Any, v: int, theta: Any, prior: float, out: Any) -> None:
-    """A, the lower triangle."""
-    d, code, shift = layout.ptr[v + 1] - layout.ptr[v], links.code[v], links.parameter[v]
-    for i in range(d):
-        for j in range(i + 1):
-            out[i * d + j] = prior / (d + 2.0) if i == j else 0.0
-    for k in range(state.nodes["cells"][v]):
-        base, cell = state.nodes["bit"][v] + k * d, state.nodes["cell"][v] + k
-        if state.cells["seen"][cell] == 0.0:
-            continue
-        x = dot(state.bits, base, theta, 0, d)
-        _, _, _, curve = pattern_loss(code, shift, x, state.cells["seen"][cell], state.cells["total"][cell], 0.0)
-        curve /= d + 2.0
-        if has_domain(code) and x > 0.0:
+def find_ellipsoid(node: Any, cells: Any, bits: Any, work: Any) -> bool:
+    """Make of the Hessian at HESS the factor of A; False if rounding leaves none."""
+    d, code, hess = node["width"], node["link"], HESS * node["width"]
+    for i in range(d * d):
+        work[hess + i] /= d + 2.0
+    for k in range(node["cells"]):
+        base = node["bit"] + k * d
+        x = dot(bits, base, work, THETA * d, d)
+        if has_domain(code) and x > 0.0 and cells[node["cell"] + k]["seen"] > 0.0:
             room = _INSIDE * (min(x, 1.0 - x) if code == IDENTITY else x)
-            curve += 1.0 / (room * room)
-        for i in range(d):
-            if state.bits[base + i] != 0.0:
-                for j in range(i + 1):
-                    out[i * d + j] += curve * state.bits[base + i] * state.bits[base + j]
+            add_square(work, hess, d, bits, base, 1.0 / (room * room))
+    return factorise(work, hess, d)
 
 
 @kernel
-def spread_loss(layout: Any, sets: Any, state: Any, v: int, theta: Any) -> float:
-    """d + 2 times what the mean of L over the ellipsoid, whose factor is sets.hess, exceeds L(theta_0) by, or more."""
-    d, code, shift, total = layout.ptr[v + 1] - layout.ptr[v], sets.links.code[v], sets.links.parameter[v], 0.0
-    for k in range(state.nodes["cells"][v]):
-        base, cell = state.nodes["bit"][v] + k * d, state.nodes["cell"][v] + k
-        if state.cells["seen"][cell] == 0.0:
+def spread_loss(node: Any, cells: Any, bits: Any, work: Any) -> float:
+    """d + 2 times what the mean of L over the ellipsoid, whose factor is at HESS, exceeds L(theta_0) by, or more."""
+    d, total = node["width"], 0.0
+    theta, trial, lean = THETA * d, TRIAL * d, LEAN * d
+    for k in range(node["cells"]):
+        base, cell = node["bit"] + k * d, cells[node["cell"] + k]
+        if cell["seen"] == 0.0:
             continue
         for j in range(d):
-            sets.trial[j] = state.bits[base + j]
-        solve_factored(sets.hess, d, sets.trial, sets.lean)
-        square = dot(sets.trial, 0, sets.lean, 0, d)
-        if square <= 0.0:  # no parent is 1, and there is no constant
-            continue
-        x, seen, ones = dot(sets.trial, 0, theta, 0, d), state.cells["seen"][cell], state.cells["total"][cell]
-        if has_domain(code):
-            middle, _, _, _ = pattern_loss(code, shift, x, seen, ones, 0.0)
-            total += 0.5 * (beside(code, shift, x, math.sqrt(square), seen, ones) - 2.0 * middle)
-        else:
-            total += 0.5 * steepest(code, shift, x, math.sqrt(square), seen, ones) * square
+            work[trial + j] = bits[base + j]
+        solve_factored(work, HESS * d, d, trial, lean)
+        square = dot(work, trial, work, lean, d)
+        if square > 0.0:  # else no parent is 1, and there is no constant
+            x = dot(work, trial, work, theta, d)
+            reach = math.sqrt(square)
+            total += spread(node["link"], node["parameter"], x, reach, cell["seen"], cell["total"])
     return total
 
 
-@inlined
-def beside(code: int, shift: float, x: float, reach: float, seen: float, ones: float) -> float:
-    """l(x + reach) + l(x - reach)"""
-    above, _, _, _ = pattern_loss(code, shift, x + reach, seen, ones, 0.0)
-    below, _, _, _ = pattern_loss(code, shift, x - reach, seen, ones, 0.0)
-    return above + below
+@kernel
+def spread(code: int, shift: float, x: float, reach: float, seen: float, ones: float) -> float:
+    """d + 2 times what the mean of l over the ellipsoid exceeds l(x) by, or more.
 
-
-@inlined
-def steepest(code: int, shift: float, x: float, reach: float, seen: float, ones: float) -> float:
-    """The largest l'' within reach of x, or more. A logistic l'' falls on both sides of the shift. Of a probit one the
-    part of the ones falls with x, and the part of the zeros rises."""
+    A logistic l'' falls on both sides of the shift. Of a probit one the part of the ones falls with x, and the part of
+    the zeros rises.
+    """
+    if has_domain(code):
+        middle, _, _, _ = pattern_loss(code, shift, x, seen, ones, 0.0)
+        above, _, _, _ = pattern_loss(code, shift, x + reach, seen, ones, 0.0)
+        below, _, _, _ = pattern_loss(code, shift, x - reach, seen, ones, 0.0)
+        return 0.5 * (above + below) - middle
     if code == LOGISTIC:
-        nearest = min(max(shift, x - reach), x + reach)
-        _, _, _, curve = pattern_loss(code, shift, nearest, seen, ones, 0.0)
-        return curve
-    _, _, _, left = pattern_loss(code, shift, x - reach, ones, ones, 0.0)
-    _, _, _, right = pattern_loss(code, shift, x + reach, seen - ones, 0.0, 0.0)
-    return left + right
+        _, _, _, largest = pattern_loss(code, shift, min(max(shift, x - reach), x + reach), seen, ones, 0.0)
+    else:
+        _, _, _, left = pattern_loss(code, shift, x - reach, ones, ones, 0.0)
+        _, _, _, right = pattern_loss(code, shift, x + reach, seen - ones, 0.0, 0.0)
+        largest = left + right
+    return 0.5 * largest * reach * reach

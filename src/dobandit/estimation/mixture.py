@@ -29,13 +29,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined, kernel
 from dobandit.estimation.belief import DENSE, MEMBER, Belief, Layout, add_to_cell, cell_of, named_parents, start_belief
-from dobandit.estimation.estimators import WeightedSquares, learn, learn_weighted_row, start_with_shares
-from dobandit.estimation.least_squares import dot, factorise, gather, inverse_entry, invert_factor, solve_factored
-from dobandit.estimation.score_equation import scores
+from dobandit.estimation.cholesky import factorise, inverse_entry, invert_factor, solve_factored
+from dobandit.estimation.estimators import MIXED, Estimator, learn_weighted_row, start_with_shares
+from dobandit.estimation.least_squares import end_round, gather
+from dobandit.estimation.score_equation import GRAD, HESS, STEP, THETA, scores
 from dobandit.graph.ordering import offsets
-from dobandit.model.link_kernels import CODES, EXPONENTIAL, IDENTITY, RATIONAL, LinkArrays, link_value, write_links
+from dobandit.kernels import inlined, kernel
+from dobandit.model.link_kernels import CODES, EXPONENTIAL, IDENTITY, RATIONAL, LinkArrays, value_at, write_links
 
 
 class Segments(NamedTuple):
@@ -63,34 +64,23 @@ def segments_of(layout: Layout, context: NDArray[np.bool_]) -> Segments:
 
 
 @inlined
-def line_of(segments: Any, layout: Any, v: int, row: Any) -> int:
+def line_of(nodes: Any, slots: Any, v: int, row: Any) -> int:
     """The line of the segment that a row of v's parents is in."""
-    start, segment = layout.ptr[v], 0
-    for j in range(layout.ptr[v + 1] - start):
-        if segments.bit[start + j] >= 0 and row[j] > 0.5:
-            segment |= 1 << segments.bit[start + j]
-    return segments.first[v] + segment
+    start, segment = nodes[v]["start"], 0
+    for j in range(nodes[v]["width"]):
+        bit = slots[start + j]["segment"]
+        if bit >= 0 and row[j] > 0.5:
+            segment |= 1 << bit
+    return nodes[v]["segments"] + segment
 
 
 @inlined
-def segments_at(segments: Any, layout: Any, v: int) -> int:
-    """How many segments v has."""
-    count = 1
-    for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-        if segments.bit[slot] >= 0:
-            count *= 2
-    return count
-
-
-@inlined
-def context_bits(segments: Any, layout: Any, v: int) -> int:
+def context_bits(nodes: Any, slots: Any, v: int) -> int:
     """The bits of a parents' pattern that say the segment, lower ones first. Bit j: the j-th parent that is not the
     constant. `part = (part - bits) & bits` goes through the segments in the order of their numbers."""
-    start, bits = layout.ptr[v], 0
-    if layout.parent[start] == 0:
-        start += 1
-    for slot in range(start, layout.ptr[v + 1]):
-        if segments.bit[slot] >= 0:
+    start, bits = nodes[v]["start"] + nodes[v]["constant"], 0
+    for slot in range(start, nodes[v]["start"] + nodes[v]["width"]):
+        if slots[slot]["segment"] >= 0:
             bits |= 1 << (slot - start)
     return bits
 
@@ -106,61 +96,53 @@ ODDS, ODDS_BY_SEGMENT = (1.0, 1.0, 20.0, 0.0), (0.0, 0.005, 20.0, 4.0)
 _SURE = 1e-9
 _NEWTON = 3  # steps per fit; the last fit is the start of the next
 _ALWAYS = 64  # rows up to which a curve is fitted after each of them
-
-
-class Mixture(NamedTuple):
-    """What stays fixed. has[v, k]: whether member k is there for node v."""
-
-    straight: WeightedSquares
-    links: LinkArrays
-    has: NDArray[np.bool_]  # (n + 1, members)
-    back: NDArray[np.float64]  # (n + 1, members) where a share of the weight goes back to
-    apart: NDArray[np.bool_]  # (n + 1,) whether the curve's weight takes no part in that
-    segments: Segments
+_ROOM = 256  # rows of a node with many parents at first
 
 
 def mixture(
-    layout: Layout,
-    links: LinkArrays,
-    has: NDArray[np.bool_],
-    ridge: float,
-    floor: float,
-    room: int,
-    shares: bool,
-    context: NDArray[np.bool_],
-) -> tuple[Mixture, Belief]:
+    layout: Layout, links: LinkArrays, has: NDArray[np.bool_], ridge: float, shares: bool, context: NDArray[np.bool_]
+) -> tuple[Estimator, Belief]:
     """The estimator and its belief before any round. Patterns are counted at every node with few parents, straight
     lines too: intervals that hold at every round are made of the counts (`estimation.anytime`).
 
-    shares  weights are promised to be nonnegative with a sum of at most 1 (`start_with_shares`)
+    has      (n + 1, members) which members each node has
+    shares   weights are promised to be nonnegative with a sum of at most 1 (`start_with_shares`)
     context  by slot, whether a parent tells the node's segments apart
     """
     segments, nodes = segments_of(layout, context), len(layout.ptr) - 1
     counted = has[:, CURVED] | (has.any(axis=1) & (named_parents(layout) <= DENSE))
     lines = len(segments.layout.ptr) - 1 - nodes
-    state = start_belief(segments.layout, ridge, np.append(counted, np.zeros(lines, dtype=np.bool_)), room)
+    state = start_belief(segments.layout, ridge, np.append(counted, np.zeros(lines, dtype=np.bool_)), _ROOM)
     if shares:
         start_with_shares(layout, state)
     state.pairs["covariance"] = np.concatenate([np.eye(size).ravel() / PRIOR for size in np.diff(segments.layout.ptr)])
     odds = has * np.where(has[:, OWN_LINES:], ODDS_BY_SEGMENT, ODDS)
     start = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1.0)
-    apart, back = has[:, OWN_LINES].copy(), start.copy()
+    apart, back = has[:, OWN_LINES], start.copy()
     back[apart, CURVED] = 0.0
     back[apart] /= back[apart].sum(axis=1, keepdims=True)
-    estimator = Mixture(WeightedSquares(ridge, floor, shares), links, has, back, apart, segments)
-    points = write_links(state.nodes, links)
-    nodes_with = state.nodes[:nodes]
-    nodes_with["link"][~has[:, CURVED]], nodes_with["parameter"][~has[:, CURVED]] = IDENTITY, 0.0
-    nodes_with["promised"] = promised_nodes(layout, has, nodes_with["link"])
-    nodes_with["segments"], nodes_with["apart"] = segments.first, apart
-    state.slots["segment"][: len(segments.bit)] = segments.bit
     members = np.zeros(has.size, MEMBER)
     members["there"], members["weight"], members["back"] = has.ravel(), start.ravel(), back.ravel()
-    return estimator, state._replace(weight=start.copy(), points=points, members=members)
+    points, own = write_links(state.nodes, links), state.nodes[:nodes]
+    own["link"][~has[:, CURVED]], own["parameter"][~has[:, CURVED]] = IDENTITY, 0.0
+    own["promised"] = promised_nodes(layout, has, own["link"])
+    own["segments"], own["apart"] = segments.first, apart
+    state.slots["segment"][: len(segments.bit)] = segments.bit
+    return Estimator(MIXED, learn_mixture, ridge, shares), state._replace(points=points, members=members)
+
+
+def members_of(state: Belief) -> NDArray[np.bool_]:
+    """(n + 1, members) which members each node has."""
+    return state.members["there"].reshape(-1, len(MEMBERS)) > 0
+
+
+def weights_of(state: Belief) -> NDArray[np.float64]:
+    """(n + 1, members) how much each member of a node is believed."""
+    return np.asarray(state.members["weight"].reshape(-1, len(MEMBERS)))
 
 
 def promised_nodes(layout: Layout, has: NDArray[np.bool_], code: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(n + 1,) the nodes with one member, a line or a curve whose likelihood is convex, and fewer weights than patterns;
+    """(n + 1,) the nodes with one member, a line or a curve with a convex likelihood, and fewer weights than patterns;
     any other is a table to intervals with a proof."""
     alone = has.sum(axis=1) == 1
     convex = np.isin(code, [CODES[name] for name in ("identity", "logistic", "probit", "exponential")])
@@ -171,18 +153,18 @@ def promised_nodes(layout: Layout, has: NDArray[np.bool_], code: NDArray[np.int6
 _FORMS = ("a straight line", "a curve", "a table by pattern", "a straight line in each segment")
 
 
-def form_in_words(estimator: Any, state: Any, v: int) -> str:
+def form_in_words(estimator: Estimator, state: Belief, v: int) -> str:
     """Which member carries the weight at node v: "a table by pattern (97%)"; "" where there is one, or no row yet."""
-    if not isinstance(estimator, Mixture) or estimator.has[v].sum() < 2 or state.nodes["rows"][v] == 0:
+    if estimator.kind != MIXED or members_of(state)[v].sum() < 2 or state.nodes["rows"][v] == 0:
         return ""
-    weight = state.weight[v]
+    weight = weights_of(state)[v]
     best = int(np.argmax(weight))
     return f"{_FORMS[best]} ({100 * weight[best]:.0f}%)"
 
 
-def is_curve(estimator: Any, v: int) -> bool:
+def is_curve(estimator: Estimator, state: Belief, v: int) -> bool:
     """Whether node v is a curve and nothing else: its link was promised."""
-    return isinstance(estimator, Mixture) and bool(estimator.has[v, CURVED]) and int(estimator.has[v].sum()) == 1
+    return estimator.kind == MIXED and members_of(state)[v].tolist() == [k == CURVED for k in range(len(MEMBERS))]
 
 
 @inlined
@@ -191,156 +173,156 @@ def within(p: float, low: float) -> float:
 
 
 @inlined
-def straight_mean(layout: Any, theta: Any, v: int, row: Any) -> float:
-    return dot(row, 0, theta, layout.ptr[v], layout.ptr[v + 1] - layout.ptr[v])
+def straight_mean(nodes: Any, slots: Any, line: int, row: Any) -> float:
+    """theta . V of a line, held off 0 and 1 by how few rows it has."""
+    total, start = 0.0, nodes[line]["start"]
+    for j in range(nodes[line]["width"]):
+        total += row[j] * slots[start + j]["line"]
+    return within(total, 1.0 / (nodes[line]["rows"] + 2.0))
 
 
-@kernel
-def curved_mean(layout: Any, links: Any, state: Any, v: int, row: Any) -> float:
+@inlined
+def curved_mean(nodes: Any, slots: Any, pairs: Any, points: Any, v: int, row: Any) -> float:
     """f at theta . V, drawn towards its middle by how little theta . V is known (MacKay's approximation)."""
-    start, at = layout.ptr[v], layout.square[v]
-    d = layout.ptr[v + 1] - start
+    node = nodes[v]
+    start, at, d = node["start"], node["square"], node["width"]
     x = variance = 0.0
     for i in range(d):
-        x += row[i] * state.slots["curve"][start + i]
+        x += row[i] * slots[start + i]["curve"]
         for j in range(d):
-            variance += row[i] * state.pairs["covariance"][at + i * d + j] * row[j]
-    shift = links.parameter[v]
-    return link_value(links, v, shift + (x - shift) / math.sqrt(1.0 + 0.3927 * variance))
-
-
-@kernel
-def member_means(layout: Any, mix: Any, state: Any, v: int, row: Any, out: Any) -> None:
-    """What each member says of a pattern, and of all together in out[4]."""
-    floor = 1.0 / (state.nodes["rows"][v] + 2.0)
-    others = weight = 0.0
-    if mix.has[v, STRAIGHT]:
-        out[STRAIGHT] = within(straight_mean(layout, state.slots["line"], v, row), floor)
-        others += state.weight[v, STRAIGHT] * out[STRAIGHT]
-        weight += state.weight[v, STRAIGHT]
-    if mix.has[v, CURVED]:
-        out[CURVED] = within(curved_mean(layout, mix.links, state, v, row), _SURE)
-        others += state.weight[v, CURVED] * out[CURVED]
-        weight += state.weight[v, CURVED]
-    if mix.has[v, OWN_LINES]:
-        line = line_of(mix.segments, layout, v, row)
-        low = 1.0 / (state.nodes["rows"][line] + 2.0)
-        out[OWN_LINES] = within(straight_mean(mix.segments.layout, state.slots["line"], line, row), low)
-        others += state.weight[v, OWN_LINES] * out[OWN_LINES]
-        weight += state.weight[v, OWN_LINES]
-    out[4] = others
-    if mix.has[v, TABLE]:
-        prior = others / weight if weight > 1e-12 else middle_of(mix, v, out)
-        d = layout.ptr[v + 1] - layout.ptr[v]
-        cell = state.nodes["cell"][v] + cell_of(state, v, d, row)
-        seen, ones = state.cells["seen"][cell], state.cells["total"][cell]
-        out[TABLE] = (ones + BACK * prior + 0.5 * EVEN) / (seen + BACK + EVEN)
-        out[4] += state.weight[v, TABLE] * out[TABLE]
+            variance += row[i] * pairs[at + i * d + j]["covariance"] * row[j]
+    shift = node["parameter"]
+    return within(value_at(node, points, shift + (x - shift) / math.sqrt(1.0 + 0.3927 * variance)), _SURE)
 
 
 @inlined
-def middle_of(mix: Any, v: int, out: Any) -> float:
+def member_means(
+    nodes: Any, slots: Any, pairs: Any, cells: Any, bits: Any, points: Any, members: Any, v: int, row: Any
+) -> tuple[float, float, float, float, float]:
+    """What each member says of a pattern, in their order, and all together."""
+    first = 4 * v
+    straight = curved = table = own = others = weight = 0.0
+    if members[first + STRAIGHT]["there"]:
+        straight = straight_mean(nodes, slots, v, row)
+        others += members[first + STRAIGHT]["weight"] * straight
+        weight += members[first + STRAIGHT]["weight"]
+    if members[first + CURVED]["there"]:
+        curved = curved_mean(nodes, slots, pairs, points, v, row)
+        others += members[first + CURVED]["weight"] * curved
+        weight += members[first + CURVED]["weight"]
+    if members[first + OWN_LINES]["there"]:
+        own = straight_mean(nodes, slots, line_of(nodes, slots, v, row), row)
+        others += members[first + OWN_LINES]["weight"] * own
+        weight += members[first + OWN_LINES]["weight"]
+    mean = others
+    if members[first + TABLE]["there"]:
+        prior = others / weight if weight > 1e-12 else middle_of(members, first, straight, curved, own)
+        cell = cells[nodes[v]["cell"] + cell_of(nodes, bits, v, row)]
+        table = (cell["total"] + BACK * prior + 0.5 * EVEN) / (cell["seen"] + BACK + EVEN)
+        mean += members[first + TABLE]["weight"] * table
+    return straight, curved, table, own, mean
+
+
+@inlined
+def middle_of(members: Any, first: int, straight: float, curved: float, own: float) -> float:
     """The mean of the members besides the table, where none of them has any weight left."""
-    total = count = 0.0
-    for k in range(4):
-        if mix.has[v, k] and k != TABLE:
-            total += out[k]
-            count += 1.0
-    return total / count if count > 0.0 else 0.5
-
-
-@learn.of(Mixture)
-def learn_mixture(mix: Any, layout: Any, state: Any, values: Any, was_set: Any) -> None:
-    """Judge the members by the row, then let each learn from it."""
-    for v in range(1, len(layout.ptr) - 1):
-        row = state.row
-        if not gather(layout, values, was_set, v, row):
-            continue
-        d = layout.ptr[v + 1] - layout.ptr[v]
-        judge(layout, mix, state, v, row, values[v])
-        if state.nodes["room"][v] > 0:
-            add_to_cell(state, v, d, row, 1.0, values[v])
-        if mix.has[v, CURVED] and state.nodes["rows"][v] >= state.nodes["due"][v]:
-            fit_curve(layout, mix.links, state, v)
-            state.nodes["due"][v] = state.nodes["rows"][v] + 1 + max(state.nodes["rows"][v] - _ALWAYS, 0) // 16
-        if mix.has[v, OWN_LINES]:
-            line = line_of(mix.segments, layout, v, row)
-            learn_weighted_row(mix.straight, mix.segments.layout, state, line, values[v])
-            gather(layout, values, was_set, v, row)  # it was scaled
-        learn_weighted_row(mix.straight, layout, state, v, values[v])
+    a, b, c = members[first + STRAIGHT]["there"], members[first + CURVED]["there"], members[first + OWN_LINES]["there"]
+    return (a * straight + b * curved + c * own) / (a + b + c) if a + b + c > 0 else 0.5
 
 
 @kernel
-def judge(layout: Any, mix: Any, state: Any, v: int, row: Any, x: float) -> None:
-    """Weigh the members anew: each by P(x) of its prediction, and all by a share of what they weighed at the start."""
-    means = state.work[0:5]
-    member_means(layout, mix, state, v, row, means)
-    total = 0.0
-    for k in range(4):
-        if mix.has[v, k]:
-            p = within(means[k], _SURE)
-            state.weight[v, k] *= p if x > 0.5 else 1.0 - p
-            total += state.weight[v, k]
-    share = 1.0 / (state.nodes["rows"][v] + 2.0)
-    if mix.apart[v]:
-        share_apart(mix, state, v, total, share)
-        return
-    for k in range(4):
-        if mix.has[v, k]:
-            state.weight[v, k] = (1.0 - share) * state.weight[v, k] / total + share * mix.back[v, k]
+def learn_mixture(belief: Any, values: Any, was_set: Any, counts: Any) -> None:
+    """Judge the members of every node by each round, then let them learn from it."""
+    for t in range(len(values)):
+        for _ in range(counts[t]):
+            mix_round(belief, values[t], was_set[t])
 
 
 @inlined
-def share_apart(mix: Any, state: Any, v: int, total: float, share: float) -> None:
-    """Bring the weights to a sum of 1, with a share of what the others weigh given back among them: the curve's weight
-    against theirs is what the rows say, from the first to the last."""
-    others = 0.0
+def mix_round(belief: Any, values: Any, was_set: Any) -> None:
+    """One round."""
+    nodes, slots, pairs, row, work = belief.nodes, belief.slots, belief.pairs, belief.row, belief.work
+    cells, bits, points, members = belief.cells, belief.bits, belief.points, belief.members
+    for v in range(1, len(values)):
+        if not gather(nodes, slots, values, was_set, v, row):
+            continue
+        node = nodes[v]
+        judge(nodes, slots, pairs, cells, bits, points, members, v, row, values[v])
+        if node["room"] > 0:
+            add_to_cell(nodes, cells, bits, v, row, 1.0, values[v])
+        if members[4 * v + CURVED]["there"] and node["rows"] >= node["due"]:
+            fit_curve(node, slots, pairs, cells, bits, points, work)
+            node["due"] = node["rows"] + 1 + max(node["rows"] - _ALWAYS, 0) // 16
+        if members[4 * v + OWN_LINES]["there"]:
+            learn_weighted_row(nodes, slots, pairs, work, line_of(nodes, slots, v, row), row, values[v])
+            gather(nodes, slots, values, was_set, v, row)  # it was scaled
+        learn_weighted_row(nodes, slots, pairs, work, v, row, values[v])
+    end_round(nodes, pairs, work, belief.clock)
+
+
+@inlined
+def judge(
+    nodes: Any, slots: Any, pairs: Any, cells: Any, bits: Any, points: Any, members: Any, v: int, row: Any, x: float
+) -> None:
+    """Weigh the members anew: each by P(x) of its prediction, and all by a share of what they weighed at the start.
+    Where the curve stands apart, only the others share what they weigh."""
+    means = member_means(nodes, slots, pairs, cells, bits, points, members, v, row)
+    total = others = 0.0
     for k in range(4):
-        if mix.has[v, k]:
-            state.weight[v, k] /= total
-            if k != CURVED:
-                others += state.weight[v, k]
+        member = members[4 * v + k]
+        if member["there"]:
+            p = within(means[k], _SURE)
+            member["weight"] *= p if x > 0.5 else 1.0 - p
+            total += member["weight"]
+    share, apart = 1.0 / (nodes[v]["rows"] + 2.0), nodes[v]["apart"]
     for k in range(4):
-        if mix.has[v, k] and k != CURVED:
-            state.weight[v, k] = (1.0 - share) * state.weight[v, k] + share * others * mix.back[v, k]
+        if members[4 * v + k]["there"]:
+            members[4 * v + k]["weight"] /= total
+            if not (apart and k == CURVED):
+                others += members[4 * v + k]["weight"]
+    for k in range(4):
+        member = members[4 * v + k]
+        if member["there"] and not (apart and k == CURVED):
+            member["weight"] = (1.0 - share) * member["weight"] + share * (others if apart else 1.0) * member["back"]
 
 
 @kernel
-def fit_curve(layout: Any, links: Any, state: Any, v: int) -> None:
+def fit_curve(node: Any, slots: Any, pairs: Any, cells: Any, bits: Any, points: Any, work: Any) -> None:
     """A few Newton steps towards the maximum a posteriori from where the last fit ended; leaves theta and its
     covariance. A step that leaps is cut: a curve far out is flat, and Newton would not come back."""
-    start, at = layout.ptr[v], layout.square[v]
-    d = layout.ptr[v + 1] - start
-    theta = state.slots["curve"][start : start + d]
-    grad, step = state.work[0:d], state.work[d : 2 * d]
-    hess = state.work[3 * d : 3 * d + d * d]
+    start, at, d = node["start"], node["square"], node["width"]
+    theta, hess, sound = THETA * d, HESS * d, True
+    for j in range(d):
+        work[theta + j] = slots[start + j]["curve"]
     for turn in range(_NEWTON + 1):
-        scores(layout, links, state, v, theta, True, PRIOR, grad, hess)
-        if not factorise(hess, d):
-            return
-        if turn == _NEWTON:
+        scores(node, cells, bits, points, work, theta, True, PRIOR)
+        sound = factorise(work, hess, d)
+        if not sound or turn == _NEWTON:
             break
-        far = newton(hess, grad, step, theta, d)
-        if links.code[v] == EXPONENTIAL or links.code[v] == RATIONAL:
+        far = newton(work, d)
+        if node["link"] == EXPONENTIAL or node["link"] == RATIONAL:
             for j in range(d):
-                theta[j] = max(theta[j], 0.0)  # these links begin at 0
+                work[theta + j] = max(work[theta + j], 0.0)  # these links begin at 0
         if far < 1e-8:
             break
-    invert_factor(hess, d)
-    for i in range(d):
-        for j in range(i + 1):
-            state.pairs["covariance"][at + i * d + j] = inverse_entry(hess, d, i, j)
-            state.pairs["covariance"][at + j * d + i] = state.pairs["covariance"][at + i * d + j]
+    for j in range(d):
+        slots[start + j]["curve"] = work[theta + j]
+    if sound:
+        invert_factor(work, hess, d)
+        for i in range(d):
+            for j in range(i + 1):
+                entry = inverse_entry(work, hess, d, i, j)
+                pairs[at + i * d + j]["covariance"] = pairs[at + j * d + i]["covariance"] = entry
 
 
-@kernel
-def newton(factor: Any, grad: Any, step: Any, theta: Any, d: int) -> float:
+@inlined
+def newton(work: Any, d: int) -> float:
     """Move theta by the Newton step, at most 2 in any coordinate; returns how far it went."""
-    solve_factored(factor, d, grad, step)
+    solve_factored(work, HESS * d, d, GRAD * d, STEP * d)
     longest = 0.0
     for i in range(d):
-        longest = max(longest, abs(step[i]))
+        longest = max(longest, abs(work[STEP * d + i]))
     share = min(1.0, 2.0 / longest) if longest > 0.0 else 1.0
     for i in range(d):
-        theta[i] += share * step[i]
+        work[THETA * d + i] += share * work[STEP * d + i]
     return share * longest

@@ -47,7 +47,6 @@ def _scored(engine: Engine) -> float:
     actions, keeps_model = engine.actions(), engine.beliefs() is not None
     if actions is None:
         return math.inf if keeps_model else 0.0
-    oracle = getattr(getattr(engine, "plan", None), "oracle", None)
-    frontier = getattr(oracle, "frontier", None)
-    states = len(engine.problem.graph) if frontier is None else int(frontier.state_ptr[-1])
+    evaluator = getattr(engine, "evaluator", None)
+    states = len(getattr(getattr(evaluator, "plan", None), "states", engine.problem.graph))
     return float(len(actions.ids) * states)

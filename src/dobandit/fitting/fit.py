@@ -25,8 +25,8 @@ from dobandit.graph.formats import as_graph
 from dobandit.model.base import CausalModel
 from dobandit.model.tables import TableModel
 from dobandit.model.weights import Do
-from dobandit.oracle.frontier import MOST_PARENTS
-from dobandit.oracle.pattern_tables import fill_tables, pattern_tables
+from dobandit.oracle.frontier import MOST_PARENTS, steps_of
+from dobandit.oracle.node_tables import fill_tables, node_tables
 from dobandit.oracle.rules import Rules
 from dobandit.policy.answers import Worth
 from dobandit.policy.causal_engine import CausalEngine
@@ -142,9 +142,9 @@ class Fit:
                 f"tables are made of nodes with at most {MOST_PARENTS} causes, but one has {widest}. Ask `expect` and "
                 "`rank`, which need no tables."
             )
-        ptr = np.concatenate([[0], np.cumsum([1 << count for count in parents])]).astype(np.int64)
-        tables = pattern_tables(engine.plan.estimator, ptr, widest + 1)
-        fill_tables(engine.plan.layout, np.arange(1, len(graph) + 1), tables, engine.state)
+        steps = steps_of(np.arange(1, len(graph) + 1), [1 << count for count in parents])
+        ptr, tables = steps["table"], node_tables(steps, widest + 1)
+        fill_tables(engine.state, steps, tables)
         by_node = {
             name: tables.mean[ptr[i] : ptr[i + 1]].reshape((2,) * parents[i], order="F")
             for i, name in enumerate(graph.nodes)

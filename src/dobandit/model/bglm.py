@@ -162,10 +162,12 @@ class WeightedModel(CausalModel):
         return FreeNode(tuple(parent[free].tolist()), table, (base, weights) if link is identity else None)
 
     def node_arrays(self) -> NodeArrays:
-        from dobandit.model.link_kernels import NodeArrays, link_arrays  # needs Numba
+        from dobandit.model.link_kernels import link_arrays, node_arrays  # needs Numba
 
         reach = np.maximum(-self.reach.low, self.reach.high)
-        return NodeArrays(self.theta, link_arrays(self.links, reach[1:].tolist()), np.zeros(0))
+        made = node_arrays(self.graph, self.theta, link_arrays(self.links, reach[1:].tolist()))
+        made.nodes["noise"], made.nodes["continuous"] = self.noise, self.continuous
+        return made
 
     def _means_into(self, out: Array, v: int, values: Array) -> None:
         ptr, parent = self.graph.arrays.parent_ptr, self.graph.arrays.parent

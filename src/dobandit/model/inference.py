@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.checks import is_whole, whole_number
-from dobandit.compiled import kernel
 from dobandit.errors import InferenceError, closest, listed
+from dobandit.kernels import kernel
 from dobandit.model import elimination
 from dobandit.model.base import CausalModel, FreeNode
 from dobandit.model.bglm import WeightedModel
@@ -120,21 +120,26 @@ def expect(
 def target_value(model: CausalModel, do: Do | None = None) -> tuple[float, bool]:
     """E[target | do(...)] alone, and whether it is exact: what does not lead to the target is left out, so that it is
     quicker than `expect`, and exact for more models."""
-    if not model.is_linear and not model.continuous:
-        fixed = fixed_values(model.graph, do, continuous=False)
-        target = model.graph.arrays.target
+    return target_mean(model, fixed_values(model.graph, do, continuous=model.continuous))
+
+
+def target_mean(model: CausalModel, fixed: Array, samples: int = 100_000) -> tuple[float, bool]:
+    """The same by id: `fixed` holds what nodes are set to, NaN where they are free. samples: where it is not exact."""
+    target = model.graph.arrays.target
+    if model.is_linear:
+        means: Array | None = linear_means(cast(WeightedModel, model), fixed)
+    else:
         means = _eliminated(model, fixed, _leading_to(model, target, fixed)) if math.isnan(fixed[target]) else fixed
-        if means is not None:
-            return min(max(float(means[target]), 0.0), 1.0), True
-    answer = expect(model, do)
-    return answer.value, answer.samples == 0
+    if means is None:
+        return _monte_carlo(model, fixed, samples, 0).value, False
+    return min(max(float(means[target]), 0.0), 1.0), True
 
 
 def linear_means(model: WeightedModel, fixed: Array) -> Array:
     """The linear pass, by id."""
     arrays = model.graph.arrays
     means = np.empty(len(fixed))
-    run = kernel(linear_pass) if len(arrays.parent) >= _COMPILE_FROM else linear_pass
+    run = _compiled_pass if len(arrays.parent) >= _COMPILE_FROM else linear_pass
     run(arrays.parent_ptr, arrays.parent, model.theta, fixed, means)
     return means
 
@@ -150,6 +155,9 @@ def linear_pass(parent_ptr: Any, parent: Any, theta: Any, fixed: Any, means: Any
             means[v] = total
         else:
             means[v] = fixed[v]
+
+
+_compiled_pass = kernel(linear_pass)
 
 
 def _answer(model: CausalModel, means: Array, method: str) -> Expectation:

@@ -19,6 +19,7 @@ from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import changed
+from dobandit.graph.ordering import offsets
 from dobandit.model.base import CausalModel, FreeNode
 from dobandit.model.links import identity
 
@@ -197,19 +198,19 @@ class TableModel(CausalModel):
         return FreeNode(kept, lambda: np.asarray(self.tables[self.graph.nodes[v - 1]][at]))
 
     def node_arrays(self) -> NodeArrays:
-        from dobandit.model.link_kernels import TABLE, NodeArrays, link_arrays  # needs Numba
+        from dobandit.model.link_kernels import POINT, TABLE, link_arrays, node_arrays  # needs Numba
 
-        arrays = self.graph.arrays
-        theta = np.zeros(len(arrays.parent))
-        links = link_arrays((identity,) * len(self.graph), [0.0] * len(self.graph))
-        flat = [self._flat(v) for v in range(1, len(self.graph) + 1)]
-        starts = np.cumsum([0, *map(len, flat)])
-        for v in range(1, len(self.graph) + 1):
+        arrays, nodes = self.graph.arrays, range(1, len(self.graph) + 1)
+        weights, tables = np.zeros(len(arrays.parent)), [self._flat(v) for v in nodes]
+        for v in nodes:
             named = [s for s in range(arrays.parent_ptr[v], arrays.parent_ptr[v + 1]) if arrays.parent[s] > 0]
-            theta[named] = 2.0 ** np.arange(len(named))
-            links.code[v], links.parameter[v] = TABLE, float(starts[v - 1])
-        theta.setflags(write=False)  # as a model's weights: kernels that take either are compiled once
-        return NodeArrays(theta, links, np.concatenate(flat))
+            weights[named] = 2.0 ** np.arange(len(named))
+        starts = offsets([len(table) for table in tables])
+        made = node_arrays(self.graph, weights, link_arrays((identity,) * len(nodes), [0.0] * len(nodes)))
+        made.nodes["link"][1:], made.nodes["point"][1:] = TABLE, starts[:-1]
+        points = np.zeros(starts[-1], POINT)
+        points["value"] = np.concatenate(tables)
+        return made._replace(points=points)
 
     def _means_into(self, out: Array, v: int, values: Array) -> None:
         pattern = np.zeros(out.shape, dtype=np.intp)

@@ -26,29 +26,18 @@ def highest_mean(model: CausalModel, allowed: Allowed) -> float:
     """An upper bound of E[Y] over all allowed actions; the budget is not looked at. 1 for models without weights."""
     if not isinstance(model, WeightedModel) or len(model.graph) > _MOST_NODES:
         return 1.0
-    arrays = model.graph.arrays
-    low, high = np.zeros(len(model.graph) + 1), np.zeros(len(model.graph) + 1)
-    low[0] = high[0] = 1.0
-    settled = np.zeros(len(low), dtype=bool)  # the same in every world, whatever is done
-    settled[0] = True
-    required = set(allowed.required)
+    arrays, required = model.graph.arrays, set(allowed.required)
+    low, high = np.ones(len(model.graph) + 1), np.ones(len(model.graph) + 1)
     for v in range(1, len(low)):
-        values = allowed.values.get(v, ())
-        if v in required:
-            low[v], high[v] = min(values), max(values)
-            settled[v] = len(values) == 1
-            continue
-        slots = slice(arrays.parent_ptr[v], arrays.parent_ptr[v + 1])
-        theta, parent = model.theta[slots], arrays.parent[slots]
-        means = _sums(theta, low[parent], high[parent])
-        link = model.links[v - 1]
-        if link == identity:
-            low[v], high[v] = means
-        else:
-            least, most = np.where(settled[parent], low[parent], 0.0), np.where(settled[parent], high[parent], 1.0)
-            low[v], high[v] = mean_range(link, _sums(theta, least, most), means)
-        low[v], high[v] = min(max(low[v], 0.0), 1.0), min(max(high[v], 0.0), 1.0)
-        low[v], high[v] = min((low[v], *values)), max((high[v], *values))
+        ends = list(allowed.values.get(v, ()))
+        if v not in required:
+            slots, link = slice(arrays.parent_ptr[v], arrays.parent_ptr[v + 1]), model.links[v - 1]
+            theta, least, most = model.theta[slots], low[arrays.parent[slots]], high[arrays.parent[slots]]
+            means = _sums(theta, least, most)
+            if link != identity:  # a parent whose mean can only be 0, or 1, is so in every world
+                means = mean_range(link, _sums(theta, np.floor(least), np.ceil(most)), means)
+            ends += np.clip(means, 0.0, 1.0).tolist()
+        low[v], high[v] = min(ends), max(ends)
     return float(high[arrays.target])
 
 
@@ -71,10 +60,7 @@ def mean_range(link: Link, reach: tuple[float, float], means: tuple[float, float
 def concave_at(x: Array, y: Array, at: float) -> float:
     """The upper concave envelope of the points (x, y), x ascending, at one place: the largest chord over it."""
     left, right = x <= at, x >= at
-    best = float(y[x == at].max()) if np.any(x == at) else -np.inf
-    xl, yl, xr, yr = x[left], y[left], x[right], y[right]
-    width = xr[None, :] - xl[:, None]
+    start, width = x[left, None], x[right] - x[left, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(width > 0.0, (at - xl[:, None]) / width, 0.0)
-    chords = yl[:, None] + share * (yr[None, :] - yl[:, None])
-    return max(best, float(chords.max())) if chords.size else best
+        share = np.where(width > 0.0, (at - start) / width, 0.0)
+    return float((y[left, None] + share * (y[right] - y[left, None])).max())

@@ -17,114 +17,89 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
-from dobandit.estimation.belief import Layout
-from dobandit.estimation.least_squares import dot, factorise, solve_factored
-from dobandit.oracle.listing import (
-    Listing,
-    held_at,
-    members_before,
-    pick_best,
-    prepare,
-    prepare_nothing,
-    propose,
-    score,
-    score_prepared,
-)
+from dobandit.estimation.cholesky import factorise, solve_factored
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.kernels import inlined, kernel, record
+from dobandit.oracle.action_list import ActionList, held_at, held_before
 
 _TINY = 1e-12
+# A coordinate of the walk: e, c and theta; the right-hand side of the walk; d theta / d s; the gradient of the
+# Lagrangian at theta and how it changes with s; -1 at the bound 0, 1 at the bound 1, 0 free; the i-th free coordinate.
+COORDINATE = record(
+    weight="f8", center="f8", theta="f8", direction="f8", move="f8", pull="f8", change="f8", bound="i8", free="i8"
+)
 
 
 class Boxed(NamedTuple):
-    """Scratch for one node's program and for the recursion over nodes."""
+    """The plan of an evaluator: the actions, and scratch for one node's program and for the recursion over nodes."""
 
+    actions: ActionList
     means: NDArray[np.float64]  # (n + 1,)
-    theta: NDArray[np.float64]  # (D,)
-    direction: NDArray[np.float64]  # (D,) right-hand side of the walk
-    move: NDArray[np.float64]  # (D,) d theta / d s
-    pull: NDArray[np.float64]  # (D,) gradient of the Lagrangian at theta
-    change: NDArray[np.float64]  # (D,) d pull / d s
-    bound: NDArray[np.int64]  # (D,) -1 at 0, 1 at 1, 0 free
-    free: NDArray[np.int64]  # (D,)
-    factor: NDArray[np.float64]  # (D * D,)
-    weights: NDArray[np.float64]  # (D,) the parents' means
+    highest: NDArray[np.float64]  # (n + 1,) what the mean of a variable may be at most (see `upper_means`)
+    box: NDArray[Any]  # (D,) COORDINATE
+    work: NDArray[np.float64]  # (D * D + D,) a factor, and a right-hand side behind it
 
 
-class BoxedForm(NamedTuple):
-    """The oracle: the actions, and scratch."""
-
-    listing: Listing
-    box: Boxed
-    highest: float = math.inf  # mean of a variable that is not the target (see `closed_form`)
-
-
-def boxed(layout: Layout) -> Boxed:
-    """Scratch for the nodes of a layout."""
-    widest = int(np.diff(layout.ptr).max(initial=1))
-    theta, direction, move, pull, change, weights = (np.zeros(widest) for _ in range(6))
-    bound, free = (np.zeros(widest, dtype=np.int64) for _ in range(2))
-    means, factor = np.zeros(len(layout.ptr) - 1), np.zeros(widest * widest)
-    return Boxed(means, theta, direction, move, pull, change, bound, free, factor, weights)
+def boxed(graph: CausalGraph, actions: ActionList, highest: float = math.inf) -> Boxed:
+    """The plan for the actions of a list. highest: what the mean of a variable but the target may be at most."""
+    widest, nodes = int(np.diff(graph.arrays.parent_ptr).max(initial=1)), len(graph) + 1
+    most = np.full(nodes, highest)
+    most[graph.arrays.target] = math.inf
+    return Boxed(actions, np.zeros(nodes), most, np.zeros(widest, COORDINATE), np.zeros(widest**2 + widest))
 
 
-@kernel
-def solve_free(gram: Any, at: int, d: int, box: Any) -> None:
-    """move = M_FF^-1 direction_F on the free coordinates, 0 elsewhere. Overwrites `change`."""
-    free = 0
+@inlined
+def solve_free(pairs: Any, at: int, d: int, box: Any, work: Any) -> None:
+    """move = M_FF^-1 direction_F on the free coordinates, 0 elsewhere."""
+    free, trace = 0, 0.0
     for i in range(d):
-        box.move[i] = 0.0
-        if box.bound[i] == 0:
-            box.free[free] = i
+        box[i]["move"] = 0.0
+        if box[i]["bound"] == 0:
+            box[free]["free"] = i
             free += 1
-    if free == 0:
-        return
-    trace = 0.0
-    for i in range(free):
-        trace += gram[at + box.free[i] * d + box.free[i]]
+            trace += pairs[at + i * d + i]["gram"]
     for i in range(free):
         for j in range(free):
-            box.factor[i * free + j] = gram[at + box.free[i] * d + box.free[j]]
+            work[i * free + j] = pairs[at + box[i]["free"] * d + box[j]["free"]]["gram"]
         # A singular M (no data yet in some direction) gets a hair, which leaves that direction to the box.
-        box.factor[i * free + i] += 1e-14 * (trace / free) + 1e-30
-    if not factorise(box.factor, free):
-        return
-    for i in range(free):
-        box.change[i] = box.direction[box.free[i]]
-    solve_factored(box.factor, free, box.change, box.change)
-    for i in range(free):
-        box.move[box.free[i]] = box.change[i]
+        work[i * free + i] += 1e-14 * (trace / free) + 1e-30
+        work[free * free + i] = box[box[i]["free"]]["direction"]
+    if free > 0 and factorise(work, 0, free):
+        solve_factored(work, 0, free, free * free, free * free)
+        for i in range(free):
+            box[box[i]["free"]]["move"] = work[free * free + i]
 
 
-@kernel
-def along(gram: Any, at: int, d: int, box: Any) -> None:
+@inlined
+def change_along(pairs: Any, at: int, d: int, box: Any) -> None:
     """change = direction - M move: how fast each coordinate's pull grows along the piece (0 on free ones)."""
     largest = 0.0
     for i in range(d):
-        largest = max(largest, abs(box.move[i]))
+        largest = max(largest, abs(box[i]["move"]))
     for i in range(d):
-        total = box.direction[i]
+        total = box[i]["direction"]
         for j in range(d):
-            total -= gram[at + i * d + j] * box.move[j]
+            total -= pairs[at + i * d + j]["gram"] * box[j]["move"]
         # Along a direction without data `move` is huge, and the rest of the sum is rounding that would walk in circles.
-        rounding = 1e-14 * gram[at + i * d + i] * largest
-        box.change[i] = total if box.bound[i] != 0 and abs(total) > rounding else 0.0
+        rounding = 1e-14 * pairs[at + i * d + i]["gram"] * largest
+        box[i]["change"] = total if box[i]["bound"] != 0 and abs(total) > rounding else 0.0
 
 
-@kernel
+@inlined
 def next_break(d: int, box: Any) -> tuple[float, int, int]:
     """How far the piece goes: (length, coordinate, its new bound; 0: it comes free)."""
     length, which, becomes = math.inf, -1, 0
     for i in range(d):
-        room = math.inf
-        if box.bound[i] == 0:
-            if box.move[i] > 0.0:
-                room = max(1.0 - box.theta[i], 0.0) / box.move[i]
-            elif box.move[i] < 0.0:
-                room = max(box.theta[i], 0.0) / -box.move[i]
-            new = 1 if box.move[i] > 0 else -1
+        room, move = math.inf, box[i]["move"]
+        if box[i]["bound"] == 0:
+            if move > 0.0:
+                room = max(1.0 - box[i]["theta"], 0.0) / move
+            elif move < 0.0:
+                room = max(box[i]["theta"], 0.0) / -move
+            new = 1 if move > 0 else -1
         else:
             # At 0 a coordinate stays while its pull is negative, at 1 while it is positive.
-            pull, change = box.pull[i] * box.bound[i], box.change[i] * box.bound[i]
+            pull, change = box[i]["pull"] * box[i]["bound"], box[i]["change"] * box[i]["bound"]
             if change < -_TINY:
                 room = max(pull, 0.0) / -change
             new = 0
@@ -133,17 +108,17 @@ def next_break(d: int, box: Any) -> tuple[float, int, int]:
     return length, which, becomes
 
 
-@kernel
-def reach(gram: Any, at: int, d: int, center: Any, start: int, box: Any, rho: float) -> float:
+@inlined
+def step_to_ellipsoid(pairs: Any, at: int, d: int, box: Any, rho: float) -> float:
     """The step along `move` at which ||theta - c||_M = rho; 0 if already outside, inf if never."""
     a = b = c = 0.0
     for i in range(d):
-        gi, mi = box.theta[i] - center[start + i], box.move[i]
+        gi, mi = box[i]["theta"] - box[i]["center"], box[i]["move"]
         for j in range(d):
-            m = gram[at + i * d + j]
-            a += mi * m * box.move[j]
-            b += mi * m * (box.theta[j] - center[start + j])
-            c += gi * m * (box.theta[j] - center[start + j])
+            m, gj = pairs[at + i * d + j]["gram"], box[j]["theta"] - box[j]["center"]
+            a += mi * m * box[j]["move"]
+            b += mi * m * gj
+            c += gi * m * gj
     c -= rho * rho
     if c >= 0.0:
         return 0.0
@@ -154,12 +129,11 @@ def reach(gram: Any, at: int, d: int, center: Any, start: int, box: Any, rho: fl
 
 
 @kernel
-def walk(gram: Any, at: int, d: int, center: Any, start: int, box: Any, end: float, rho: float) -> None:
-    """Follow theta(s) for s up to `end`, or until the ellipsoid of radius rho is reached (rho < 0: ignore it).
+def walk(pairs: Any, at: int, d: int, box: Any, work: Any, end: float, rho: float) -> None:
+    """Follow theta(s) for s up to `end`, or until the ellipsoid of radius rho is reached (infinite: ignore it).
 
-    gram, at       M of the node is gram[at : at + d * d], row by row
-    center, start  c is center[start : start + d]
-    box            the state: theta, the bound of each coordinate, and its pull, which the walk moves on
+    pairs, at  M of the node is pairs[at : at + d * d]["gram"], row by row
+    box        the coordinates: theta, the bound of each, and its pull, which the walk moves on
 
     theta(s) minimises 1/2 ||theta - c||_M^2 - s e . theta over the box. Its conditions (Karush, Kuhn and Tucker) are,
     with the pull g = s e - M (theta - c): g = 0 on free coordinates, g <= 0 on those at 0, g >= 0 on those at 1. While
@@ -168,87 +142,79 @@ def walk(gram: Any, at: int, d: int, center: Any, start: int, box: Any, end: flo
     first of these happens, each found by a division or a square root:
     - a free coordinate meets 0 or 1: it is held there from now on;
     - the pull of a held one reaches 0: it comes free, for beyond that the conditions would fail;
-    - s reaches `end`, or ||theta - c||_M reaches rho, a quadratic equation in the length of the step (`reach`): done.
+    - s reaches `end`, or ||theta - c||_M reaches rho, a quadratic equation in the length of the step: done.
     e . theta(s) never falls, and by duality theta(s) is the best point of the box in the ellipsoid on whose surface it
     lies; so the point where the ellipsoid of radius rho is met is the maximum. Which coordinates are at 0, free and at
     1 holds for one interval of s, so that no piece returns in exact arithmetic. With ties, rounding could walk in
-    circles: `along` takes rates that are mere rounding for 0, and after 20 d + 20 pieces the walk ends where it is, at
-    a point that is allowed, if perhaps not the best.
+    circles: `change_along` takes rates that are mere rounding for 0, and after 20 d + 20 pieces the walk ends where it
+    is, at a point that is allowed, if perhaps not the best.
     """
     s = 0.0
     for _ in range(20 * d + 20):
-        solve_free(gram, at, d, box)
-        along(gram, at, d, box)
+        solve_free(pairs, at, d, box, work)
+        change_along(pairs, at, d, box)
         length, which, becomes = next_break(d, box)
         stop = min(length, end - s)
         last = stop < length
-        if rho >= 0.0:
-            hit = reach(gram, at, d, center, start, box, rho)
+        if rho < math.inf:
+            hit = step_to_ellipsoid(pairs, at, d, box, rho)
             if hit <= stop:
                 stop, last = hit, True
         if stop == math.inf:
             return  # nothing moves any more: the best corner of the box lies inside the ellipsoid
         s += stop
         for i in range(d):
-            box.theta[i] = min(max(box.theta[i] + stop * box.move[i], 0.0), 1.0)
-            box.pull[i] += stop * box.change[i]
+            box[i]["theta"] = min(max(box[i]["theta"] + stop * box[i]["move"], 0.0), 1.0)
+            box[i]["pull"] += stop * box[i]["change"]
         if last:
             return
-        box.bound[which] = becomes
+        box[which]["bound"] = becomes
         if becomes != 0:
-            box.theta[which] = 1.0 if becomes > 0 else 0.0
-        box.pull[which] = 0.0
+            box[which]["theta"] = 1.0 if becomes > 0 else 0.0
+        box[which]["pull"] = 0.0
 
 
 @kernel
-def boxed_maximum(gram: Any, at: int, d: int, center: Any, start: int, rho: float, weights: Any, box: Any) -> float:
-    """max of weights . theta; the arg max is left in box.theta[:d]. weights may have any sign."""
+def boxed_maximum(pairs: Any, at: int, d: int, rho: float, box: Any, work: Any) -> float:
+    """max of weight . theta, whose arg max is left in box[:d]["theta"]; weights, of any sign, and the center are given
+    there."""
     outside = False
     for i in range(d):
-        box.theta[i] = min(max(center[start + i], 0.0), 1.0)
-        box.bound[i] = 0
-        box.pull[i] = 0.0
-        outside = outside or box.theta[i] != center[start + i]
+        box[i]["theta"] = min(max(box[i]["center"], 0.0), 1.0)
+        box[i]["bound"] = 0
+        box[i]["pull"] = 0.0
+        outside = outside or box[i]["theta"] != box[i]["center"]
     if outside:
         for i in range(d):
             total = 0.0
             for j in range(d):
-                total += gram[at + i * d + j] * (center[start + j] - min(max(center[start + j], 0.0), 1.0))
-            box.direction[i] = total
-        walk(gram, at, d, center, start, box, 1.0, -1.0)
+                total += pairs[at + i * d + j]["gram"] * (box[j]["center"] - min(max(box[j]["center"], 0.0), 1.0))
+            box[i]["direction"] = total
+        walk(pairs, at, d, box, work, 1.0, math.inf)
     for i in range(d):
-        box.direction[i] = weights[i]
-    walk(gram, at, d, center, start, box, math.inf, rho)
-    return dot(weights, 0, box.theta, 0, d)
+        box[i]["direction"] = box[i]["weight"]
+    walk(pairs, at, d, box, work, math.inf, rho)
+    total = 0.0
+    for i in range(d):
+        total += box[i]["weight"] * box[i]["theta"]
+    return total
 
 
 @kernel
-def boxed_mean(layout: Any, box: Any, means: Any, theta: Any, gram: Any, rho: float, v: int) -> float:
-    """The largest mean of node v that its region allows, given its parents' `means`."""
-    start = layout.ptr[v]
-    d = layout.ptr[v + 1] - start
-    for j in range(d):
-        box.weights[j] = means[layout.parent[start + j]]
-    return boxed_maximum(gram, layout.square[v], d, theta, start, rho, box.weights, box)
-
-
-def score_boxed(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """The recursion for every action over ellipsoid and box."""
-    listing, box, means = oracle.listing, oracle.box, oracle.box.means
+def boxed_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
+    """The recursion for every action over ellipsoid and box; reach: radii by id."""
+    nodes, slots, pairs, order, held = belief.nodes, belief.slots, belief.pairs, plan.actions.order, plan.actions.held
+    scores, means, box = plan.actions.scores, plan.means, plan.box
     means[0] = 1.0
-    for i in range(len(listing.values)):
-        at = members_before(listing.member, i, listing.first[i])
-        for depth in range(listing.first[i], len(listing.order)):
-            v = listing.order[depth]
-            means[v], at = held_at(listing, i, depth, at, fixed)
+    for i in range(len(scores)):
+        at = held_before(held, i, scores[i]["first"])
+        for depth in range(scores[i]["first"], len(order)):
+            v = order[depth]
+            means[v], at = held_at(held, i, depth, at, fixed[v])
             if math.isnan(means[v]):
-                means[v] = boxed_mean(layout, box, means, state.slots["line"], state.pairs["gram"], rho[v], v)
-                if v != layout.target:
-                    means[v] = min(means[v], oracle.highest)
-        listing.values[i] = means[layout.target]
-
-
-score.of(BoxedForm)(score_boxed)
-score_prepared.of(BoxedForm)(score_boxed)
-prepare.of(BoxedForm)(prepare_nothing)
-propose.of(BoxedForm)(pick_best)
+                start, d = nodes[v]["start"], nodes[v]["width"]
+                for j in range(d):
+                    box[j]["weight"], box[j]["center"] = means[slots[start + j]["parent"]], slots[start + j]["line"]
+                most = boxed_maximum(pairs, nodes[v]["square"], d, reach[v], box, plan.work)
+                means[v] = min(most, plan.highest[v])
+        scores[i]["mean"] = scores[i]["index"] = means[order[len(order) - 1]]

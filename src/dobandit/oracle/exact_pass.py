@@ -1,56 +1,142 @@
-"""E[Y | do(S)] by one exact pass backwards over the frontier, for any signs, for a block of actions at once.
+"""E[Y | do(S)] by exact passes over the frontier, for any signs, for a block of actions at once.
 
 low(v), high(v): the interval of P(X = 1 | parents' pattern v).  one, zero: the states after s with X at 1 and 0.
     highest(s) = max over p in [low(v), high(v)] of p highest(one) + (1 - p) highest(zero),   lowest(s) alike.
 p is chosen for each state of the frontier, which allows for more than one choice per pattern would: if every interval
 holds its probability, E[Y | do(S)] lies between lowest and highest at the start. Where low = high, as for an estimate,
 a drawn model or an optimistic one, both are E[Y | do(S)] itself.
+
+The index of CausalUCB is E[Y] + c sqrt(Var E[Y]), whatever the nodes look like, over the joint distribution.
+p_X(v): the mixture's probability that X is 1 given its parents' pattern v.
+weight, value: of each state of the frontier, the probability of getting there and E[Y] from there on; one pass
+forwards, one backwards.
+D_X(v) = dE[Y] / dp_X(v): the sum over the states with that pattern of weight (value with X = 1 - value with X = 0).
+The variance of E[Y] is the sum over nodes, whose errors are independent, of what `node_tables` makes of D_X.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
-from dobandit.compiled import inlined, kernel
-from dobandit.oracle.frontier import hold_block
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.kernels import inlined, kernel
+from dobandit.oracle.action_list import ActionList
+from dobandit.oracle.frontier import Frontier, columns_for, forwards, hold_block
+from dobandit.oracle.node_tables import NodeTables, fill_tables, node_tables, node_variances
+
+Array = NDArray[np.float64]
+
+
+class ExactPass(NamedTuple):
+    """The plan of an evaluator: actions, the frontier, what is believed of every pattern, and scratch by column."""
+
+    actions: ActionList
+    steps: NDArray[Any]  # STEP
+    states: NDArray[Any]  # STATE
+    tables: NodeTables
+    low: Array  # by pattern: the ends of an interval with a proof
+    high: Array
+    known: Array  # (depths, columns) value given to a node, NaN: free
+    weight: Array  # (states, columns)
+    value: Array  # (states, columns) E[Y] from there on
+
+
+def exact_pass(graph: CausalGraph, actions: ActionList, frontier: Frontier) -> ExactPass:
+    """The plan for the actions of a list."""
+    widest, states = int(np.diff(graph.arrays.parent_ptr).max(initial=1)), len(frontier.states)
+    columns = columns_for(len(actions.scores), states)
+    tables = node_tables(frontier.steps, widest, columns)
+    low, high = np.zeros((2, len(tables.mean)))
+    known = np.full((len(actions.order), columns), math.nan)
+    weight, value = np.zeros((2, states, columns))
+    return ExactPass(actions, *frontier, tables, low, high, known, weight, value)
 
 
 @inlined
-def bound_state(out: Any, known: Any, low: float, high: float, one: Any, zero: Any, end: int) -> None:
-    """A state's highest E[Y] (end = 1), or its lowest, from those of the states with the node at 1 and at 0."""
-    for c in range(len(out)):
-        free = math.isnan(known[c])
-        least, most = low if free else known[c], high if free else known[c]
-        p = (most if end else least) if one[c] >= zero[c] else (least if end else most)
-        out[c] = p * one[c] + (1.0 - p) * zero[c]
-
-
-@kernel
-def bound_states(
-    frontier: Any, low: Any, high: Any, known: Any, target: Any, states: Any, depth: int, end: int
-) -> None:
-    """The pass backwards over the node at `depth`, for the ends in `states`."""
-    here, after, base = frontier.state_ptr[depth], frontier.state_ptr[depth + 1], frontier.table_ptr[depth]
-    last = depth == len(known) - 1
+def pass_back(steps: Any, states: Any, low: Any, high: Any, known: Any, value: Any, depth: int, highest: bool) -> None:
+    """The pass backwards over the node at `depth`: the highest or lowest E[Y] of each state."""
+    here, after, base = steps[depth]["state"], steps[depth + 1]["state"], steps[depth]["table"]
+    last = depth == known.shape[0] - 1
     for s in range(here, after):
-        cell = base + frontier.states["pattern"][s]
-        one = target[1] if last else states[after + frontier.states["one"][s]]
-        zero = target[0] if last else states[after + frontier.states["zero"][s]]
-        bound_state(states[s], known[depth], low[cell], high[cell], one, zero, end)
+        cell = base + states[s]["pattern"]
+        least, most = low[cell], high[cell]
+        if last:
+            for c in range(known.shape[1]):
+                p = most if highest else least
+                value[s, c] = p if math.isnan(known[depth, c]) else known[depth, c]
+            continue
+        one, zero = after + states[s]["one"], after + states[s]["zero"]
+        for c in range(known.shape[1]):
+            ahead, behind = value[one, c], value[zero, c]
+            p = most if (ahead >= behind) == highest else least
+            p = p if math.isnan(known[depth, c]) else known[depth, c]
+            value[s, c] = p * ahead + (1.0 - p) * behind
 
 
 @kernel
 def expect_actions(
-    frontier: Any, listing: Any, low: Any, high: Any, fixed: Any, known: Any, target: Any, states: Any, end: int,
-    out: Any,
-) -> None:  # fmt: skip
-    """out[i] = the highest E[Y] of action i (end = 1), or its lowest. known, states: scratch, a column per action of a
-    block; target: (2, columns) E[Y] where Y is 0 and where it is 1."""
+    steps: Any, states: Any, held: Any, low: Any, high: Any, fixed: Any, known: Any, value: Any, highest: bool, out: Any
+) -> None:
+    """out[i] = the highest or the lowest E[Y] of action i. known, value: scratch, a column per action of a block."""
     columns = known.shape[1]
     for start in range(0, len(out), columns):
-        hold_block(listing, start, fixed, known)
-        for depth in range(len(known) - 1, -1, -1):
-            bound_states(frontier, low, high, known, target, states, depth, end)
+        hold_block(held, steps, start, fixed, known)
+        for depth in range(known.shape[0] - 1, -1, -1):
+            pass_back(steps, states, low, high, known, value, depth, highest)
         for c in range(min(columns, len(out) - start)):
-            out[start + c] = states[0, c]
+            out[start + c] = value[0, c]
+
+
+@inlined
+def influences_at(steps: Any, states: Any, weight: Any, value: Any, influence: Any, depth: int) -> None:
+    """D of every pattern of the node at `depth`, from the weights of its states and E[Y] from the next ones on."""
+    here, after = steps[depth]["state"], steps[depth + 1]["state"]
+    last, columns = depth == len(steps) - 3, influence.shape[1]
+    for at in range(steps[depth + 1]["table"] - steps[depth]["table"]):
+        for c in range(columns):
+            influence[at, c] = 0.0
+    for s in range(here, after):
+        at, one, zero = states[s]["pattern"], after + states[s]["one"], after + states[s]["zero"]
+        for c in range(columns):
+            influence[at, c] += weight[s, c] * (1.0 if last else value[one, c] - value[zero, c])
+
+
+@kernel
+def exact_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
+    """Mean, standard deviation and index of every action; reach[target]: standard errors of optimism."""
+    fill_tables(belief, plan.steps, plan.tables)
+    score_exactly(belief, plan, fixed, reach[plan.actions.order[len(plan.actions.order) - 1]])
+
+
+@kernel
+def score_exactly(belief: Any, plan: Any, fixed: Any, bonus: float) -> None:
+    """Scores by the tables as they stand; without a bonus, standard deviations are not worked out."""
+    nodes, slots, pairs, members = belief.nodes, belief.slots, belief.pairs, belief.members
+    steps, states, mean, patterns = plan.steps, plan.states, plan.tables.mean, plan.tables.patterns
+    influence, along, sums = plan.tables.influence, plan.tables.along, plan.tables.sums
+    known, weight, value, scores = plan.known, plan.weight, plan.value, plan.actions.scores
+    columns = known.shape[1]
+    for c in range(columns):
+        weight[0, c] = 1.0
+    for start in range(0, len(scores), columns):
+        count = min(columns, len(scores) - start)
+        hold_block(plan.actions.held, steps, start, fixed, known)
+        for i in range(start, start + count):
+            scores[i]["sd"] = 0.0
+        for depth in range(known.shape[0] - 1 if bonus > 0.0 else 0):
+            forwards(steps, states, mean, weight, known, depth)
+        for depth in range(known.shape[0] - 1, -1, -1):
+            pass_back(steps, states, mean, mean, known, value, depth, True)
+            if bonus > 0.0:
+                influences_at(steps, states, weight, value, influence, depth)
+                node_variances(nodes, slots, pairs, members, steps, mean, patterns, influence, along, sums, depth, 0)
+                for c in range(count):
+                    scores[start + c]["sd"] += sums[2, c] if math.isnan(known[depth, c]) else 0.0
+        for c in range(count):
+            score = scores[start + c]
+            score["mean"], score["sd"] = value[0, c], math.sqrt(score["sd"])
+            score["index"] = score["mean"] + bonus * score["sd"]

@@ -4,8 +4,7 @@ Nodes are decided in topological order. Carrying the probability of each state f
 expectations for any conditional probabilities, at a cost that grows with the widest frontier, not with all nodes.
 
 Passes take blocks of actions, a column each: a step is the same arithmetic for all of them, which processors do several
-at a time. The order in which an action's numbers are added up is the same as if it were alone. Rows are handed over as
-arrays of their own, so that the loops over them are as simple as a compiler wants them.
+at a time. The order in which an action's numbers are added up is the same as if it were alone.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined, kernel
 from dobandit.estimation.belief import DENSE
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
+from dobandit.kernels import inlined, record
 
 MOST_STATES = 1 << 18  # in all
 MOST_PARENTS = DENSE  # of a node whose probabilities are tabulated by pattern
@@ -27,15 +26,17 @@ MOST_PARENTS = DENSE  # of a node whose probabilities are tabulated by pattern
 
 # Of a state of depth i's frontier: the pattern of the node at depth i, and the states of the next frontier with that
 # node at 0 and at 1.
-STATE = np.dtype([(name, np.int64) for name in ("pattern", "zero", "one")])
+STATE = record(pattern="i8", zero="i8", one="i8")
+# Of a depth: the node decided there, its first pattern, and the first state of its frontier. Two more steps, without a
+# node, say where the last tables and states end.
+STEP = record(node="i8", table="i8", state="i8")
 
 
 class Frontier(NamedTuple):
-    """States of depth i are numbered from state_ptr[i], patterns from table_ptr[i]; bit j of a pattern: the j-th
-    parent, without the constant."""
+    """States of depth i are numbered from steps[i]["state"], patterns from steps[i]["table"]; bit j of a pattern: the
+    j-th parent, without the constant."""
 
-    table_ptr: NDArray[np.int64]  # (depths + 1,)
-    state_ptr: NDArray[np.int64]  # (depths + 2,)
+    steps: NDArray[Any]  # (depths + 2,) STEP
     states: NDArray[Any]  # STATE
 
 
@@ -56,7 +57,16 @@ def frontier_of(
     states = _states(parents, most_states)
     if states is None:
         return None
-    return Frontier(offsets([1 << len(p) for p in parents]), *states)
+    steps = steps_of(order, [1 << len(p) for p in parents])
+    steps["state"] = states[0]
+    return Frontier(steps, states[1])
+
+
+def steps_of(order: NDArray[np.int64], patterns: list[int]) -> NDArray[Any]:
+    """The steps of a pass over nodes with so many patterns each."""
+    steps = np.zeros(len(order) + 2, STEP)
+    steps["node"][:-2], steps["table"][:-1], steps["table"][-1] = order, offsets(patterns), sum(patterns)
+    return steps
 
 
 def _states(parents: list[list[int]], most: int) -> tuple[NDArray[np.int64], NDArray[Any]] | None:
@@ -105,44 +115,29 @@ def columns_for(actions: int, states: int, shared: bool = False) -> int:
     return wanted if wanted < _AT_ONCE else whole_columns(wanted)
 
 
-def ends_of_target(columns: int) -> NDArray[np.float64]:
-    """(2, columns) E[Y] where Y is 0, and where it is 1: what a pass backwards begins with."""
-    return np.repeat([[0.0], [1.0]], columns, axis=1)
-
-
 @inlined
-def fill(row: Any, value: float) -> None:
-    for c in range(len(row)):
-        row[c] = value
-
-
-@inlined
-def hold_block(listing: Any, start: int, fixed: Any, known: Any) -> None:
+def hold_block(held: Any, steps: Any, start: int, fixed: Any, known: Any) -> None:
     """known[depth, c] = what action start + c, or else the context, holds a node to (NaN: free). Columns that are left
     over set nothing."""
-    for depth in range(len(known)):
-        fill(known[depth], fixed[listing.order[depth]])
-    for i in range(start, min(start + known.shape[1], len(listing.values))):
-        for k in range(listing.member.shape[1]):
-            if listing.member[i, k] < len(known):
-                known[listing.member[i, k], i - start] = listing.member_to[i, k]
+    for depth in range(known.shape[0]):
+        for c in range(known.shape[1]):
+            known[depth, c] = fixed[steps[depth]["node"]]
+    for i in range(start, min(start + known.shape[1], held.shape[0])):
+        for k in range(held.shape[1]):
+            if held[i, k]["depth"] < known.shape[0]:
+                known[held[i, k]["depth"], i - start] = held[i, k]["to"]
 
 
 @inlined
-def pass_on(weight: Any, known: Any, p: float, one: Any, zero: Any) -> None:
-    """A state's weight goes to the states with the node at 1 and at 0."""
-    for c in range(len(weight)):
-        q = p if math.isnan(known[c]) else known[c]
-        one[c] += weight[c] * q
-        zero[c] += weight[c] * (1.0 - q)
-
-
-@kernel
-def forwards(frontier: Any, table: Any, weight: Any, known: Any, depth: int) -> None:
-    """Carry the weights of the frontier's states past the node at `depth`; table: the node's probability by pattern."""
-    here, after, base = frontier.state_ptr[depth], frontier.state_ptr[depth + 1], frontier.table_ptr[depth]
-    for s in range(after, frontier.state_ptr[depth + 2]):
-        fill(weight[s], 0.0)
+def forwards(steps: Any, states: Any, mean: Any, weight: Any, known: Any, depth: int) -> None:
+    """Carry the weights of the frontier's states past the node at `depth`; mean: a node's probability by pattern."""
+    here, after, base = steps[depth]["state"], steps[depth + 1]["state"], steps[depth]["table"]
+    for s in range(after, steps[depth + 2]["state"]):
+        for c in range(known.shape[1]):
+            weight[s, c] = 0.0
     for s in range(here, after):
-        one, zero = weight[after + frontier.states["one"][s]], weight[after + frontier.states["zero"][s]]
-        pass_on(weight[s], known[depth], table[base + frontier.states["pattern"][s]], one, zero)
+        one, zero, p = after + states[s]["one"], after + states[s]["zero"], mean[base + states[s]["pattern"]]
+        for c in range(known.shape[1]):
+            q = p if math.isnan(known[depth, c]) else known[depth, c]
+            weight[one, c] += weight[s, c] * q
+            weight[zero, c] += weight[s, c] * (1.0 - q)

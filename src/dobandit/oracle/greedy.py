@@ -17,15 +17,15 @@ value(S) plus what the gains at S can add up to within them, for any S; the leas
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.oracle.objectives import Objective, Options
-from dobandit.oracle.solve import Limits
+from dobandit.oracle.branch_and_bound import bound_at
+from dobandit.oracle.linear_gains import LinearGains
+from dobandit.oracle.objectives import Limits, Objective, Options
 
 FACTOR = 1.0 - 1.0 / math.e
 _DIGITS = 12  # gains equal to this are ties, which the graph's order decides
@@ -46,32 +46,18 @@ class Steps(NamedTuple):
     looked: int
 
 
-def greedy(
-    objective: Objective, options: Options, limits: Limits, lazy: bool, bound_here: Callable[[], float] | None = None
-) -> Steps:
-    """The best of the greedy actions. lazy: whether gains never grow. bound_here: what no allowed action exceeds, by
-    the gains at what is set, which holds on the way only if they never grow."""
+def greedy(objective: Objective, options: Options, limits: Limits, lazy: bool) -> Steps:
+    """The best of the greedy actions. lazy: whether gains never grow."""
     for v, to in options.given:
         objective.set(v, to)
-    start, best, finished, looked = objective.value, None, True, 0
-    bound, opening = bound_here() if bound_here else math.inf, None
-    bound_here = bound_here if lazy else None
+    start, walk, best = objective.value, _Walk(objective, options, limits, lazy), (list[int](), -math.inf)
     for by_rate in (True, False) if options.has_costs else (False,):
-        walk = _Walk(objective, options, by_rate, limits, lazy, looked)
-        if opening is not None:
-            walk.gain[:], walk.fresh[:] = opening, ~np.isinf(opening)
-        bound, opening = min(bound, walk.fill(bound_here)), walk.opening
-        finished, looked = finished and not walk.stopped, walk.looked
-        if objective.at_once:
-            looked = walk.exchange()
-        if bound_here:
-            bound = min(bound, bound_here())
-        if best is None or objective.value > best[1] + _BETTER:
+        walk.climb(by_rate)
+        if objective.value > best[1] + _BETTER:
             best = list(walk.chosen), objective.value
         for option in list(walk.chosen):
-            walk.drop(option)
-    assert best is not None
-    return Steps(*best, start, bound, finished, looked)
+            walk.put(option, -1)
+    return Steps(*best, start, min(walk.bounds), walk.finished, walk.looked)
 
 
 def proved_factor(options: Options) -> float | None:
@@ -87,48 +73,54 @@ def proved_factor(options: Options) -> float | None:
 
 
 class _Walk:
-    def __init__(
-        self, objective: Objective, options: Options, by_rate: bool, limits: Limits, lazy: bool, looked: int
-    ) -> None:
-        self.objective, self.options, self.table = objective, options, options.table
-        self.by_rate, self.limits, self.lazy, self.looked = by_rate, limits, lazy, looked
+    def __init__(self, objective: Objective, options: Options, limits: Limits, lazy: bool) -> None:
+        self.objective, self.options, self.limits, self.lazy = objective, options, limits, lazy
+        self.at_once = isinstance(objective, LinearGains)  # all gains together cost what one costs
+        self.node, self.to, self.cost = (options.table[name].copy() for name in ("node", "to", "cost"))
+        self.must = np.isin(self.node, options.must)
         self.filling = options.allowed.full_only and (options.maximal or not options.has_costs)
-        self.stopped = False  # whether a limit came first
         self.chosen: list[int] = []
         self.money = options.money
         self.blocked = np.zeros(len(options.ids), dtype=np.int64)  # by node: how many rules forbid to set it now
-        self.gain = np.full(len(self.table.node), np.inf)  # when last looked at
-        self.fresh = np.zeros(len(self.gain), dtype=np.bool_)
-        self.opening: NDArray[np.float64] | None = None  # the gains of the first step, which every walk shares
-        self.must = np.isin(self.table.node, self.table.must)
-        for v in self.table.must:
-            self.take(self.best_of(self.table.node == v, required=True))
+        self.gain = np.full(len(self.node), np.inf)  # when last looked at
+        self.fresh = np.zeros(len(self.node), dtype=np.bool_)
+        self.opening: NDArray[np.float64] | None = None  # the gains of the first step, which every climb shares
+        self.stopped, self.finished = False, True  # whether a limit came first
+        self.looked, self.bounds = 0, [math.inf]
+        self.note_bound()
 
-    def take(self, option: int) -> None:
-        v = int(self.table.node[option])
-        self.objective.set(v, float(self.table.to[option]))
-        self.chosen.append(option)
-        self._count(v, option, 1)
-        if not self.lazy:
+    def put(self, option: int, sign: int) -> None:
+        """Take an option (1), or take it back (-1)."""
+        v, row = int(self.node[option]), self.options.table[option]
+        self.objective.set(v, float(self.to[option]) if sign > 0 else math.nan)
+        (self.chosen.append if sign > 0 else self.chosen.remove)(option)
+        self.money -= sign * self.cost[option]
+        self.blocked[v] += sign
+        for group in self.options.groups[row["groups"] : row["groups_end"]]:
+            self.blocked[self.options.members[group]] += sign
+        self.fresh[:] = False
+        if sign < 0 or not self.lazy:  # gains may have grown
             self.gain[:] = np.inf
 
-    def drop(self, option: int) -> None:
-        v = int(self.table.node[option])
-        self.objective.free(v)
-        self.chosen.remove(option)
-        self._count(v, option, -1)
-        self.gain[:] = np.inf
+    def note_bound(self) -> None:
+        """By the gains at what is set: at what is required, or anywhere if gains never grow."""
+        if isinstance(self.objective, LinearGains):
+            self.bounds.append(bound_at(self.objective.ancestors, self.options))
 
-    def _count(self, v: int, option: int, by: int) -> None:
-        self.money -= by * self.table.cost[option]
-        self.blocked[v] += by
-        for group in self.table.group[self.table.group_ptr[v] : self.table.group_ptr[v + 1]]:
-            self.blocked[self.options.members[group]] += by
-        self.fresh[:] = False
-
-    def fitting(self) -> NDArray[np.bool_]:
-        """Options that may be taken besides, the required ones left out."""
-        return (self.blocked[self.table.node] == 0) & (self.table.cost <= self.money + 1e-15) & ~self.must
+    def climb(self, by_rate: bool) -> None:
+        """The required variables, then steps, then exchanges."""
+        self.stopped = False
+        self.unit = np.where(self.cost > 0.0, self.cost, 1e-300) if by_rate else np.ones(len(self.cost))
+        for v in self.options.must:
+            self.put(self.best_of(self.node == v, required=True), 1)
+        if self.opening is not None:
+            self.gain[:], self.fresh[:] = self.opening, ~np.isinf(self.opening)
+        self.fill(bounding=self.lazy)
+        self.finished = self.finished and not self.stopped
+        if self.at_once:
+            self.exchange()
+        if self.lazy:
+            self.note_bound()
 
     def best_of(self, among: NDArray[np.bool_], required: bool = False) -> int:
         """The option with the largest gain (or gain per cost); -1 for none. Where a limit comes first, of those looked
@@ -140,7 +132,7 @@ class _Walk:
             option = int(ties[np.argmax(self.gain[ties])])
             if self.fresh[option]:
                 return option
-            new = where if self.objective.at_once else where[np.isinf(self.gain[where])]
+            new = where if self.at_once else where[np.isinf(self.gain[where])]
             if not self.look(new if len(new) else np.array([option])):
                 self.stopped = True
                 if np.any(self.fresh[where]):
@@ -151,55 +143,53 @@ class _Walk:
         return -1
 
     def rates(self, where: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Gain per cost where that decides: what is free and gains something comes first."""
-        gain, cost = self.gain[where], self.table.cost[where]
-        if not self.by_rate:
-            return gain
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return np.where(gain > 0.0, np.where(cost > 0.0, gain / cost, gain * 1e300), gain)
+        """What decides: gains, or gains per cost."""
+        gain = self.gain[where]
+        with np.errstate(over="ignore"):
+            return np.where(gain > 0.0, gain / self.unit[where], gain)
 
     def look(self, which: NDArray[np.int64]) -> bool:
         """Work out gains, one by one unless they come at once; whether no limit came first."""
-        for part in [which] if self.objective.at_once else which[:, None]:
+        for part in [which] if self.at_once else which[:, None]:
             if self.limits.reached(self.looked):
                 return False
-            self.gain[part] = np.round(self.objective.gains(self.table.node[part], self.table.to[part]), _DIGITS)
+            self.gain[part] = np.round(self.objective.gains(self.node[part], self.to[part]), _DIGITS)
             self.fresh[part] = True
             self.looked += len(part)
         return True
 
-    def fill(self, bound_here: Callable[[], float] | None = None) -> float:
-        """Take the best option while it helps, or while one fits where actions must be full; returns the bound."""
-        bound, stride = math.inf, max(1, -(-self.options.room // _BOUNDS))
+    def fill(self, bounding: bool = False) -> None:
+        """Take the best option while it helps, or while one fits where actions must be full."""
+        stride = max(1, -(-self.options.room // _BOUNDS))
         while len(self.chosen) < self.options.depth:
-            option = self.best_of(self.fitting())
+            fitting = (self.blocked[self.node] == 0) & (self.cost <= self.money + 1e-15) & ~self.must
+            option = self.best_of(fitting)
             if self.opening is None:
                 self.opening = self.gain.copy()
             if option < 0 or (self.gain[option] <= 0.0 and not self.filling):
                 break
-            self.take(option)
-            if bound_here and len(self.chosen) % stride == 0:
-                bound = min(bound, bound_here())
-        return bound
+            self.put(option, 1)
+            if bounding and len(self.chosen) % stride == 0:
+                self.note_bound()
 
-    def exchange(self) -> int:
-        """Leave out one option and fill up again, as long as that helps; returns how many options were looked at."""
-        trials, improved = 0, True
-        while improved:
-            before, kept, improved = self.objective.value, list(self.chosen), False
+    def exchange(self) -> None:
+        """Leave out one option and fill up again, as long as that helps."""
+        trials = 0
+        while True:
+            before, kept = self.objective.value, list(self.chosen)
             for option in kept:
                 trials += 1
                 if self.limits.reached(self.looked) or self.looked > _MOST_LOOKS or trials > _MOST_TRIALS:
-                    return self.looked
-                self.drop(option)
+                    return
+                self.put(option, -1)
                 if self.must[option]:
-                    self.take(self.best_of(self.table.node == self.table.node[option], required=True))
+                    self.put(self.best_of(self.node == self.node[option], required=True), 1)
                 self.fill()
                 if self.objective.value > before + _BETTER:
-                    improved = True
                     break
                 for new in [other for other in self.chosen if other not in kept]:
-                    self.drop(new)
+                    self.put(new, -1)
                 if option not in self.chosen:
-                    self.take(option)
-        return self.looked
+                    self.put(option, 1)
+            else:
+                return

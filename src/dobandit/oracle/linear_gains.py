@@ -8,36 +8,42 @@ Only the target's ancestors matter; they are numbered 1..n in topological order,
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
+from dobandit.kernels import kernel, record
 from dobandit.model.bglm import WeightedModel
 
 # Means and gains are at most about 1: changes below this are rounding, and following them through a long chain would
 # visit every node (and crawl through subnormal numbers) for nothing.
 NEGLIGIBLE = 1e-18
+EDGE = record(node=np.int64, weight=np.float64)
+NODE = record(
+    parents=np.int64,  # where its edges from parents begin; they end where those of the next node begin
+    children=np.int64,
+    first_parent=np.int64,  # itself where it has none
+    last_child=np.int64,
+    bias=np.float64,
+    fixed=np.float64,  # what it is set to; NaN: free
+    mean=np.float64,  # e
+    paths=np.float64,  # a
+    low=np.float64,  # the interval of a where some variables may still be set (`branch_and_bound`)
+    high=np.float64,
+    open=np.int64,  # whether it is one of them
+)
 
 
-class Passes(NamedTuple):
+class Ancestors(NamedTuple):
     """The target's ancestors with both directions of their edges, and the means and path weights under S."""
 
-    ids: NDArray[np.int64]  # (n + 1,) id in the model's graph of each node here
-    parent_ptr: NDArray[np.int64]
-    parent: NDArray[np.int32]
-    theta: NDArray[np.float64]  # by parent slot
-    child_ptr: NDArray[np.int64]
-    child: NDArray[np.int32]
-    child_theta: NDArray[np.float64]  # by child slot
-    is_set: NDArray[np.bool_]  # (n + 1,) S
-    to: NDArray[np.float64]  # (n + 1,) what a variable in S is set to
-    means: NDArray[np.float64]  # (n + 1,) e
-    paths: NDArray[np.float64]  # (n + 1,) a
-    dirty: NDArray[np.bool_]  # (n + 1,) scratch
+    nodes: NDArray[Any]  # (n + 2,) NODE: the constant, the nodes, and the end of the last node's edges
+    parents: NDArray[Any]  # EDGE
+    children: NDArray[Any]  # EDGE
 
 
 def relevant_ids(graph: CausalGraph) -> NDArray[np.int64]:
@@ -57,112 +63,87 @@ def mark_ancestors(ptr: Any, parent: Any, found: Any) -> None:
                 found[parent[slot]] = True
 
 
-def passes_of(model: WeightedModel) -> Passes:
-    """The arrays of a model, restricted to what can reach the target, with nothing set."""
+def ancestors_of(model: WeightedModel) -> Ancestors:
+    """The target's ancestors in a model, with nothing set."""
     ids, child = relevant_ids(model.graph), model.graph.slot_child
-    n, number = len(ids), np.zeros(len(model.graph) + 1, dtype=np.int64)
-    number[ids] = np.arange(n)
+    number = np.zeros(len(model.graph) + 1, dtype=np.int64)
+    number[ids] = np.arange(len(ids))
     slots = np.flatnonzero(number[child])
-    heads, tails, theta = number[child[slots]], number[model.graph.arrays.parent[slots]], model.theta[slots]
+    return linked(number[child[slots]], number[model.graph.arrays.parent[slots]], model.theta[slots], len(ids))
+
+
+def linked(heads: NDArray[np.int64], tails: NDArray[np.int64], weights: NDArray[np.float64], size: int) -> Ancestors:
+    """Nodes with these edges, which are sorted by head; those with tail 0 are biases."""
+    nodes, biased = np.zeros(size + 1, NODE), tails == 0
+    nodes["bias"][heads[biased]] = weights[biased]
+    heads, tails, weights = heads[~biased], tails[~biased], weights[~biased]
     by_tail = np.argsort(tails, kind="stable")
-    upwards = offsets(np.bincount(heads, minlength=n)), tails.astype(np.int32), theta.copy()
-    downwards = offsets(np.bincount(tails, minlength=n)), heads[by_tail].astype(np.int32), theta[by_tail]
-    is_set, dirty = np.zeros((2, n), dtype=np.bool_)
-    return Passes(ids, *upwards, *downwards, is_set, np.ones(n), np.ones(n), np.zeros(n), dirty)
+    parents, children = np.zeros((2, len(heads)), EDGE)
+    parents["node"], parents["weight"] = tails, weights
+    children["node"], children["weight"] = heads[by_tail], weights[by_tail]
+    nodes["parents"] = offsets(np.bincount(heads, minlength=size))
+    nodes["children"] = offsets(np.bincount(tails, minlength=size))
+    nodes["first_parent"] = nodes["last_child"] = np.arange(size + 1)
+    np.minimum.at(nodes["first_parent"], heads, tails)
+    np.maximum.at(nodes["last_child"], tails, heads)
+    nodes["last_child"][0] = size - 1  # once the constant is 1, every mean is to be computed
+    nodes["fixed"], nodes["paths"][size - 1] = np.nan, 1.0
+    change(nodes, parents, children, 0, 1.0)
+    change(nodes, parents, children, size - 1, math.nan)
+    return Ancestors(nodes, parents, children)
 
 
 class LinearGains:
     """E[Y] of a linear model, whatever the signs of its weights: the gains of all options come from two passes."""
 
-    at_once = True
-
     def __init__(self, model: WeightedModel) -> None:
-        self.passes = passes_of(model)
-        self.value = float(full_pass(self.passes))
+        self.ancestors = ancestors_of(model)
+        self.value = float(self.ancestors.nodes["mean"][-2])
 
-    def gains(self, nodes: NDArray[np.int32], to: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (to - self.passes.means[nodes]) * self.passes.paths[nodes]
+    def gains(self, which: NDArray[np.int64], to: NDArray[np.float64]) -> NDArray[np.float64]:
+        nodes = self.ancestors.nodes
+        gains: NDArray[np.float64] = (to - nodes["mean"][which]) * nodes["paths"][which]
+        return gains
 
     def set(self, v: int, to: float) -> None:
-        self.passes.to[v] = to
-        self.value = float(toggle(self.passes, v))
-
-    def free(self, v: int) -> None:
-        self.value = float(toggle(self.passes, v))
+        self.value = change(*self.ancestors, v, to)
 
 
 @kernel
-def mean_of(p: Any, v: int) -> float:
-    if p.is_set[v]:
-        return p.to[v]
-    total = 0.0
-    for slot in range(p.parent_ptr[v], p.parent_ptr[v + 1]):
-        total += p.theta[slot] * p.means[p.parent[slot]]
-    return total
+def change(nodes: Any, parents: Any, children: Any, v: int, to: float) -> float:
+    """Set a node, or set it free (NaN), and bring up to date what that changes; returns E[Y | do(S)]."""
+    nodes[v]["fixed"] = to
+    pass_down(nodes, parents, v, v)
+    pass_up(nodes, children, v - 1, nodes[v]["first_parent"])
+    return nodes[len(nodes) - 2]["mean"]
 
 
 @kernel
-def paths_of(p: Any, v: int) -> float:
-    total = 0.0
-    for slot in range(p.child_ptr[v], p.child_ptr[v + 1]):
-        c = p.child[slot]
-        if not p.is_set[c]:
-            total += p.child_theta[slot] * p.paths[c]
-    return total if abs(total) > NEGLIGIBLE else 0.0
-
-
-@kernel
-def full_pass(p: Any) -> float:
-    """Means and path weights from scratch; returns E[Y | do(S)]."""
-    last = len(p.means) - 1
-    p.means[0] = 1.0
-    for v in range(1, last + 1):
-        p.means[v] = mean_of(p, v)
-    p.paths[last] = 1.0
-    for v in range(last - 1, 0, -1):
-        p.paths[v] = paths_of(p, v)
-    return p.means[last]
-
-
-@kernel
-def toggle(p: Any, x: int) -> float:
-    """Set x to `to[x]`, or set it free again, and bring up to date only what that changes; returns E[Y | do(S)]."""
-    p.is_set[x] = not p.is_set[x]
-    last = len(p.means) - 1
-    p.dirty[x] = True
-    waiting = 1
-    v = x
-    while waiting > 0:
-        if p.dirty[v]:
-            p.dirty[v] = False
-            waiting -= 1
-            new = mean_of(p, v)
-            if abs(new - p.means[v]) > NEGLIGIBLE:
-                p.means[v] = new
-                for slot in range(p.child_ptr[v], p.child_ptr[v + 1]):
-                    c = p.child[slot]
-                    if not p.dirty[c] and not p.is_set[c]:
-                        p.dirty[c] = True
-                        waiting += 1
+def pass_down(nodes: Any, parents: Any, v: int, last: int) -> None:
+    """The means of the nodes from v to `last`, and on as far as these change any."""
+    while v <= last:
+        mean = nodes[v]["fixed"]
+        if math.isnan(mean):
+            mean = nodes[v]["bias"]
+            for slot in range(nodes[v]["parents"], nodes[v + 1]["parents"]):
+                mean += parents[slot]["weight"] * nodes[parents[slot]["node"]]["mean"]
+        if abs(mean - nodes[v]["mean"]) > NEGLIGIBLE:
+            nodes[v]["mean"] = mean
+            last = max(last, nodes[v]["last_child"])
         v += 1
-    for slot in range(p.parent_ptr[x], p.parent_ptr[x + 1]):
-        u = p.parent[slot]
-        if u > 0 and not p.dirty[u]:
-            p.dirty[u] = True
-            waiting += 1
-    v = x - 1
-    while waiting > 0:
-        if p.dirty[v]:
-            p.dirty[v] = False
-            waiting -= 1
-            new = paths_of(p, v)
-            if abs(new - p.paths[v]) > NEGLIGIBLE:
-                p.paths[v] = new
-                if not p.is_set[v]:
-                    for slot in range(p.parent_ptr[v], p.parent_ptr[v + 1]):
-                        u = p.parent[slot]
-                        if u > 0 and not p.dirty[u]:
-                            p.dirty[u] = True
-                            waiting += 1
+
+
+@kernel
+def pass_up(nodes: Any, children: Any, v: int, first: int) -> None:
+    """The path weights of the nodes from v back to `first`, and on as far as these change any."""
+    while v >= first:
+        paths = 0.0
+        for slot in range(nodes[v]["children"], nodes[v + 1]["children"]):
+            child = nodes[children[slot]["node"]]
+            if math.isnan(child["fixed"]):
+                paths += children[slot]["weight"] * child["paths"]
+        if abs(paths - nodes[v]["paths"]) > NEGLIGIBLE:
+            nodes[v]["paths"] = paths if abs(paths) > NEGLIGIBLE else 0.0
+            if math.isnan(nodes[v]["fixed"]):
+                first = min(first, nodes[v]["first_parent"])
         v -= 1
-    return p.means[last]

@@ -9,7 +9,7 @@ straight line   m_X = theta . m over X's parents, and q_X = m' A m, A the covari
                 one: w_X is then the total weight of the paths from X to Y that avoid S. No sign is assumed, and nothing
                 is clipped, which would tie actions that differ.
 few parents     m_X = sum_v P(v) p_X(v), P(v) the product of the parents' means: exact where the parents are independent
-                or p_X is a straight line. q_X is what `pattern_tables` makes of D_X(v) = P(v).
+                or p_X is a straight line. q_X is what `node_tables` makes of D_X(v) = P(v).
 many parents    the node's straight line, or its curve at the parents' means.
 A search tries one lever more on an action that it has scored: then only nodes that the lever reaches are settled again.
 """
@@ -22,152 +22,126 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import by_type, inlined, kernel
 from dobandit.estimation.mixture import CURVED
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
-from dobandit.model.link_kernels import link_slope, link_value
-from dobandit.oracle.frontier import parents_by_depth
-from dobandit.oracle.listing import Listing, held_at, members_before, pick_best, prepare, propose, score, score_prepared
-from dobandit.oracle.pattern_tables import PatternTables, fill_tables, node_variance, pattern_tables
+from dobandit.kernels import inlined, kernel, record
+from dobandit.model.link_kernels import slope_at, value_at
+from dobandit.oracle.action_list import ActionList, held_at, held_before
+from dobandit.oracle.frontier import parents_by_depth, steps_of
+from dobandit.oracle.node_tables import NodeTables, fill_tables, node_tables, node_variances
 
 MOST_TABULATED = 6  # parents
-Array = NDArray[np.float64]
-
-
-class StraightLines(NamedTuple):
-    """In place of `PatternTables` where every node is a straight line: no node has a table."""
-
-    table_ptr: NDArray[np.int64]  # (depths + 1,) zeros
+# By node: m, q, w; both first as they were before a trial; whether m has changed since the action before; the first of
+# the edges to its effects.
+FIELD = record(mean="f8", spread="f8", weight="f8", kept_mean="f8", kept_spread="f8", moved="i8", edge="i8")
+WEIGHT = record(slope="f8", line="f8", kept_slope="f8")  # by slot: s, theta of a node without a table
+EDGE = record(effect="i8", slot="i8")
 
 
 class MeanField(NamedTuple):
-    """The evaluator: actions, edges grouped by cause, and scratch, by id but for what is said."""
+    """The plan of an evaluator: actions, edges grouped by cause, and scratch."""
 
-    listing: Listing
-    tables: Any  # PatternTables, or StraightLines
-    edge_ptr: NDArray[np.int64]  # (n + 2,) edges into the target's ancestors and the target
-    effect: NDArray[np.int64]  # effect of each such edge
-    slot: NDArray[np.int64]  # its slot among the effect's parents
-    known: Array  # (depths,) value given to a node, NaN: free
-    means: Array  # m
-    spread: Array  # q
-    weight: Array  # w
-    slope: Array  # by slot: s
-    line: Array  # by slot: theta of nodes without a table
-    levels: Array  # scratch of `contract`
-    kept_means: Array  # what a trial has changed, as it was before
-    kept_spread: Array
-    kept_slope: Array
-    moved: NDArray[np.bool_]  # whose mean has changed since the action before
+    actions: ActionList
+    steps: NDArray[Any]  # STEP; a node without a table has no pattern
+    tables: NodeTables
+    field: NDArray[Any]  # (n + 2,) FIELD
+    weights: NDArray[Any]  # WEIGHT
+    edges: NDArray[Any]  # EDGE: those into the target's ancestors and the target
+    known: NDArray[np.float64]  # (depths,) value given to a node, NaN: free
+    levels: NDArray[np.float64]  # scratch of `contract`
     settled: NDArray[np.int64]  # (depths,) what a trial has settled again
 
 
-def mean_field(graph: CausalGraph, listing: Listing, mix: Any = None) -> MeanField:
-    """The evaluator for the actions of a list. mix: the estimator of the nodes; None: every node is a straight line."""
-    depths, nodes = len(listing.order), len(graph) + 1
-    tables: Any = StraightLines(np.zeros(depths + 1, dtype=np.int64))
-    if mix is not None:
-        counts = [len(parents) for parents in parents_by_depth(graph, listing.order)]
-        table_ptr = offsets([1 << d if d <= MOST_TABULATED else 0 for d in counts])
-        tables = pattern_tables(mix, table_ptr, int(np.diff(graph.arrays.parent_ptr).max(initial=1)))
-    parent, child = graph.arrays.parent, graph.slot_child
-    slots = np.flatnonzero(np.isin(child, listing.order))
+def mean_field(graph: CausalGraph, actions: ActionList, lines: bool) -> MeanField:
+    """The plan for the actions of a list. lines: every node is a straight line."""
+    depths, nodes, parent = len(actions.order), len(graph) + 1, graph.arrays.parent
+    counts = [len(parents) for parents in parents_by_depth(graph, actions.order)]
+    steps = steps_of(actions.order, [0 if lines or d > MOST_TABULATED else 1 << d for d in counts])
+    tables = node_tables(steps, int(np.diff(graph.arrays.parent_ptr).max(initial=1)))
+    slots = np.flatnonzero(np.isin(graph.slot_child, actions.order))
     slots = slots[np.argsort(parent[slots], kind="stable")]
-    means, spread, weight, kept_means, kept_spread = np.zeros((5, nodes))
-    slope, line, kept_slope = np.zeros((3, len(parent)))
-    means[0] = 1.0
-    edges: Any = offsets(np.bincount(parent[slots], minlength=nodes)), child[slots], slots
-    passes: Any = np.full(depths, math.nan), means, spread, weight, slope, line, np.zeros(2 << MOST_TABULATED)
-    trial: Any = kept_means, kept_spread, kept_slope, np.zeros(nodes, dtype=np.bool_), np.zeros(depths, dtype=np.int64)
-    return MeanField(listing, tables, *edges, *passes, *trial)
+    field, edges = np.zeros(nodes + 1, FIELD), np.zeros(len(slots), EDGE)
+    field["mean"][0], field["edge"] = 1.0, offsets(np.bincount(parent[slots], minlength=nodes))
+    edges["effect"], edges["slot"] = graph.slot_child[slots], slots
+    known, settled = np.full(depths, math.nan), np.zeros(depths, dtype=np.int64)
+    weights, levels = np.zeros(len(parent), WEIGHT), np.zeros(2 << MOST_TABULATED)
+    return MeanField(actions, steps, tables, field, weights, edges, known, levels, settled)
 
 
-@by_type
-def fill_nodes(tables: Any, field: Any, layout: Any, state: Any) -> None:
+@kernel
+def fill_nodes(belief: Any, plan: Any) -> None:
     """What is believed of every node: its table, or its line."""
-
-
-@fill_nodes.of(StraightLines)
-def fill_lines(tables: Any, field: Any, layout: Any, state: Any) -> None:
-    """A mean moves with its parents' as their weights say."""
-    for slot in range(len(state.slots["line"])):
-        field.line[slot] = field.slope[slot] = state.slots["line"][slot]
-
-
-@fill_nodes.of(PatternTables)
-def fill_patterns(tables: Any, field: Any, layout: Any, state: Any) -> None:
-    """Tables, and the weights of nodes with many parents."""
-    order = field.listing.order
-    fill_tables(layout, order, tables, state)
-    for depth in range(len(order)):
-        if tables.table_ptr[depth] == tables.table_ptr[depth + 1]:
-            curved = tables.mix.has[order[depth], CURVED]
-            for slot in range(layout.ptr[order[depth]], layout.ptr[order[depth] + 1]):
-                field.line[slot] = state.slots["curve"][slot] if curved else state.slots["line"][slot]
-
-
-@by_type
-def settle(tables: Any, field: Any, layout: Any, state: Any, depth: int, spreads: bool) -> None:
-    """The mean of the node at `depth` given its parents' means, and, where spreads are wanted, q and s."""
-
-
-@settle.of(StraightLines)
-def settle_straight(tables: Any, field: Any, layout: Any, state: Any, depth: int, spreads: bool) -> None:
-    v = field.listing.order[depth]
-    field.means[v], field.spread[v] = along_line(field, layout, state.pairs["inverse"], v)
-
-
-@settle.of(PatternTables)
-def settle_mixed(tables: Any, field: Any, layout: Any, state: Any, depth: int, spreads: bool) -> None:
-    v, base, end = field.listing.order[depth], tables.table_ptr[depth], tables.table_ptr[depth + 1]
-    if end > base:
-        field.means[v] = contract(field, layout, v, base, end - base)
-        if spreads:
-            expand(field, layout, v, base, end - base)
-            field.spread[v] = node_variance(layout, tables, state, v, depth)
-        return
-    links, curved = tables.mix.links, tables.mix.has[v, CURVED]
-    x, spread = along_line(field, layout, state.pairs["covariance"] if curved else state.pairs["inverse"], v)
-    slope = link_slope(links, v, x) if curved else 1.0
-    for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-        field.slope[slot] = slope * field.line[slot]
-    field.means[v], field.spread[v] = link_value(links, v, x) if curved else x, slope * slope * max(spread, 0.0)
+    nodes, slots, members, steps, weights = belief.nodes, belief.slots, belief.members, plan.steps, plan.weights
+    if len(members) > 0:
+        fill_tables(belief, steps, plan.tables)
+    for depth in range(len(steps) - 2):
+        node = nodes[steps[depth]["node"]]
+        curved = len(members) > 0 and members[4 * steps[depth]["node"] + CURVED]["there"] > 0
+        if steps[depth]["table"] == steps[depth + 1]["table"]:
+            for slot in range(node["start"], node["start"] + node["width"]):
+                weights[slot]["line"] = slots[slot]["curve"] if curved else slots[slot]["line"]
 
 
 @inlined
-def along_line(field: Any, layout: Any, covariance: Any, v: int) -> tuple[float, float]:
+def settle(
+    nodes: Any, slots: Any, pairs: Any, points: Any, members: Any, steps: Any, tables: Any, field: Any, weights: Any,
+    levels: Any, depth: int, spreads: bool,
+) -> None:  # fmt: skip
+    """The mean of the node at `depth` given its parents' means, and, where spreads are wanted, q and s."""
+    v, base, end = steps[depth]["node"], steps[depth]["table"], steps[depth + 1]["table"]
+    node = nodes[v]
+    if end > base:
+        mean, influence, sums = tables.mean, tables.influence, tables.sums
+        field[v]["mean"] = contract(node, slots, field, mean, levels, base, end - base)
+        if spreads:
+            expand(node, slots, field, weights, influence, levels, end - base)
+            node_variances(
+                nodes, slots, pairs, members, steps, mean, tables.patterns, influence, tables.along, sums, depth, 0
+            )
+            field[v]["spread"] = sums[2, 0]
+    else:
+        curved = len(members) > 0 and members[4 * v + CURVED]["there"] > 0
+        x, spread = along_line(node, slots, pairs, field, weights, curved)
+        slope, value = 1.0, x
+        if curved:
+            slope, value = slope_at(node, points, x), value_at(node, points, x)
+        for slot in range(node["start"], node["start"] + node["width"]):
+            weights[slot]["slope"] = slope * weights[slot]["line"]
+        field[v]["mean"], field[v]["spread"] = value, slope * slope * max(spread, 0.0)
+
+
+@inlined
+def along_line(node: Any, slots: Any, pairs: Any, field: Any, weights: Any, curved: bool) -> tuple[float, float]:
     """theta . m and m' A m of a node without a table."""
-    means, start, at = field.means, layout.ptr[v], layout.square[v]
-    d = layout.ptr[v + 1] - start
+    start, at, d = node["start"], node["square"], node["width"]
     x = spread = 0.0
     for i in range(d):
-        m = means[layout.parent[start + i]]
+        m = field[slots[start + i]["parent"]]["mean"]
         if m == 0.0:
             continue
-        x += m * field.line[start + i]
+        x += m * weights[start + i]["line"]
         cross = 0.0
         for j in range(i):
-            cross += covariance[at + i * d + j] * means[layout.parent[start + j]]
-        spread += m * (covariance[at + i * d + i] * m + 2.0 * cross)
+            pair = pairs[at + i * d + j]
+            cross += (pair["covariance"] if curved else pair["inverse"]) * field[slots[start + j]["parent"]]["mean"]
+        pair = pairs[at + i * d + i]
+        spread += m * ((pair["covariance"] if curved else pair["inverse"]) * m + 2.0 * cross)
     return x, spread
 
 
 @inlined
-def contract(field: Any, layout: Any, v: int, base: int, patterns: int) -> float:
+def contract(node: Any, slots: Any, field: Any, mean: Any, levels: Any, base: int, patterns: int) -> float:
     """sum_v P(v) p(v), one parent after another: level j + 1 is level j with its lowest bit averaged out.
 
     Leaves level j of 2^(d - j) numbers in `levels`, one after another, which the way back needs.
     """
-    levels, mean, means = field.levels, field.tables.mean, field.means
-    slot = layout.ptr[v]
-    if patterns > 1 and layout.parent[slot] == 0:
-        slot += 1
+    slot = node["start"] + (node["constant"] if patterns > 1 else 0)
     for i in range(patterns):
         levels[i] = mean[base + i]
     here, size = 0, patterns
     while size > 1:
-        m = min(max(means[layout.parent[slot]], 0.0), 1.0)
+        m = min(max(field[slots[slot]["parent"]]["mean"], 0.0), 1.0)
         after, size = here + size, size // 2
         for i in range(size):
             zero, one = levels[here + 2 * i], levels[here + 2 * i + 1]
@@ -178,119 +152,117 @@ def contract(field: Any, layout: Any, v: int, base: int, patterns: int) -> float
 
 
 @inlined
-def expand(field: Any, layout: Any, v: int, base: int, patterns: int) -> None:
-    """The way back of `contract`: P(v) of every pattern into `influence`, and how v's mean moves with each parent's."""
-    levels, influence = field.levels, field.tables.influence
-    slot, size, here = layout.ptr[v + 1] - 1, 1, 2 * patterns - 2
-    influence[base] = 1.0
-    while size < patterns:
+def expand(node: Any, slots: Any, field: Any, weights: Any, influence: Any, levels: Any, count: int) -> None:
+    """The way back of `contract`: P(v) of every pattern into `influence`, and how the mean moves with each parent's."""
+    slot, size, here = node["start"] + node["width"] - 1, 1, 2 * count - 2
+    influence[0, 0] = 1.0
+    while size < count:
         here -= 2 * size
-        m = min(max(field.means[layout.parent[slot]], 0.0), 1.0)
+        m = min(max(field[slots[slot]["parent"]]["mean"], 0.0), 1.0)
         slope = 0.0
         for i in range(size - 1, -1, -1):
-            share = influence[base + i]
+            share = influence[i, 0]
             slope += share * (levels[here + 2 * i + 1] - levels[here + 2 * i])
-            influence[base + 2 * i + 1] = share * m
-            influence[base + 2 * i] = share * (1.0 - m)
-        field.slope[slot] = slope
+            influence[2 * i + 1, 0] = share * m
+            influence[2 * i, 0] = share * (1.0 - m)
+        weights[slot]["slope"] = slope
         size *= 2
         slot -= 1
 
 
 @inlined
-def index_now(field: Any, layout: Any, bonus: float) -> float:
-    """The index of the action whose nodes are settled; the variance of E[Y] takes the backward pass."""
-    value = field.means[layout.target]
-    if bonus <= 0.0:
-        return value
-    order, weight, variance = field.listing.order, field.weight, 0.0
+def deviation_now(order: Any, field: Any, weights: Any, edges: Any, known: Any) -> float:
+    """The standard deviation of E[Y] of the action whose nodes are settled: the pass backwards."""
+    variance = 0.0
     for depth in range(len(order) - 1, -1, -1):
         v = order[depth]
-        total = 1.0 if v == layout.target else 0.0
-        for e in range(field.edge_ptr[v], field.edge_ptr[v + 1]):
-            total += field.slope[field.slot[e]] * weight[field.effect[e]]
-        if math.isnan(field.known[depth]):
-            weight[v] = total
-            variance += total * total * field.spread[v]
+        total = 1.0 if depth == len(order) - 1 else 0.0
+        for e in range(field[v]["edge"], field[v + 1]["edge"]):
+            total += weights[edges[e]["slot"]]["slope"] * field[edges[e]["effect"]]["weight"]
+        if math.isnan(known[depth]):
+            field[v]["weight"] = total
+            variance += total * total * field[v]["spread"]
         else:
-            weight[v] = 0.0  # nothing moves it
-    return value + bonus * math.sqrt(max(variance, 0.0))
+            field[v]["weight"] = 0.0  # nothing moves it
+    return math.sqrt(max(variance, 0.0))
 
 
 @inlined
-def reached(layout: Any, moved: Any, v: int) -> bool:
-    """Whether the mean of a parent of v has changed."""
-    some = False
-    for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-        some = some or moved[layout.parent[slot]]
-    return some
+def reached(node: Any, slots: Any, field: Any) -> bool:
+    """Whether the mean of a parent has changed."""
+    some = 0
+    for slot in range(node["start"], node["start"] + node["width"]):
+        some |= field[slots[slot]["parent"]]["moved"]
+    return some > 0
 
 
 @kernel
-def score_means(field: Any, layout: Any, state: Any, bonus: float, fixed: Any) -> None:
+def score_means(belief: Any, plan: Any, fixed: Any, bonus: float) -> None:
     """Both passes for every action; forwards only where something differs from the action before."""
-    listing, known, means, moved = field.listing, field.known, field.means, field.moved
-    for i in range(len(listing.values)):
-        for depth in range(listing.first[i]):
-            moved[listing.order[depth]] = False
-        at = members_before(listing.member, i, listing.first[i])
-        for depth in range(listing.first[i], len(listing.order)):
-            v, held = listing.order[depth], not math.isnan(known[depth])
-            known[depth], at = held_at(listing, i, depth, at, fixed)
-            before = means[v]
+    nodes, slots, pairs, points, members = belief.nodes, belief.slots, belief.pairs, belief.points, belief.members
+    order, held, scores, field, known = (
+        plan.actions.order,
+        plan.actions.held,
+        plan.actions.scores,
+        plan.field,
+        plan.known,
+    )
+    steps, tables, weights, edges, levels = plan.steps, plan.tables, plan.weights, plan.edges, plan.levels
+    for i in range(len(scores)):
+        for depth in range(scores[i]["first"]):
+            field[order[depth]]["moved"] = 0
+        at = held_before(held, i, scores[i]["first"])
+        for depth in range(scores[i]["first"], len(order)):
+            v, was_held = order[depth], not math.isnan(known[depth])
+            known[depth], at = held_at(held, i, depth, at, fixed[v])
+            before = field[v]["mean"]
             if not math.isnan(known[depth]):
-                means[v] = known[depth]
-            elif i == 0 or held or reached(layout, moved, v):
-                settle(field.tables, field, layout, state, depth, bonus > 0.0)
-            moved[v] = means[v] != before
-        listing.values[i] = index_now(field, layout, bonus)
-    for depth in range(len(listing.order)):
-        moved[listing.order[depth]] = False
+                field[v]["mean"] = known[depth]
+            elif i == 0 or was_held or reached(nodes[v], slots, field):
+                settle(nodes, slots, pairs, points, members, steps, tables, field, weights, levels, depth, bonus > 0.0)
+            field[v]["moved"] = field[v]["mean"] != before
+        scores[i]["mean"] = field[order[len(order) - 1]]["mean"]
+        scores[i]["sd"] = deviation_now(order, field, weights, edges, known) if bonus > 0.0 else 0.0
+        scores[i]["index"] = scores[i]["mean"] + bonus * scores[i]["sd"]
+    for depth in range(len(order)):
+        field[order[depth]]["moved"] = 0
 
 
 @kernel
-def index_with(field: Any, layout: Any, state: Any, bonus: float, depth: int, to: float) -> float:
+def index_with(belief: Any, plan: Any, bonus: float, depth: int, to: float) -> float:
     """The index of the list's first action, which was scored last, with the node at `depth` held too."""
-    order, means, known, moved = field.listing.order, field.means, field.known, field.moved
+    nodes, slots, pairs, points, members = belief.nodes, belief.slots, belief.pairs, belief.points, belief.members
+    order, field, known, settled, edges = plan.actions.order, plan.field, plan.known, plan.settled, plan.edges
+    steps, tables, weights, levels = plan.steps, plan.tables, plan.weights, plan.levels
     if depth == len(order):  # it does not matter to the target
-        return field.listing.values[0]
+        return plan.actions.scores[0]["index"]
     held, was, count = order[depth], known[depth], 0
-    field.kept_means[held], known[depth], means[held] = means[held], to, to
-    moved[held] = to != field.kept_means[held]
-    for k in range(depth + 1, len(order) if moved[held] else 0):
+    field[held]["kept_mean"], known[depth], field[held]["mean"] = field[held]["mean"], to, to
+    field[held]["moved"] = to != field[held]["kept_mean"]
+    for k in range(depth + 1, len(order) if field[held]["moved"] else 0):
         v = order[k]
-        if math.isnan(known[k]) and reached(layout, moved, v):
-            field.kept_means[v], field.kept_spread[v] = means[v], field.spread[v]
-            for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-                field.kept_slope[slot] = field.slope[slot]
-            settle(field.tables, field, layout, state, k, bonus > 0.0)
-            moved[v] = means[v] != field.kept_means[v]
-            field.settled[count] = v
+        if math.isnan(known[k]) and reached(nodes[v], slots, field):
+            field[v]["kept_mean"], field[v]["kept_spread"] = field[v]["mean"], field[v]["spread"]
+            for slot in range(nodes[v]["start"], nodes[v]["start"] + nodes[v]["width"]):
+                weights[slot]["kept_slope"] = weights[slot]["slope"]
+            settle(nodes, slots, pairs, points, members, steps, tables, field, weights, levels, k, bonus > 0.0)
+            field[v]["moved"] = field[v]["mean"] != field[v]["kept_mean"]
+            settled[count] = v
             count += 1
-    value = index_now(field, layout, bonus)
+    index = field[order[len(order) - 1]]["mean"]
+    if bonus > 0.0:
+        index += bonus * deviation_now(order, field, weights, edges, known)
     for k in range(count):
-        v = field.settled[k]
-        means[v], field.spread[v], moved[v] = field.kept_means[v], field.kept_spread[v], False
-        for slot in range(layout.ptr[v], layout.ptr[v + 1]):
-            field.slope[slot] = field.kept_slope[slot]
-    means[held], known[depth], moved[held] = field.kept_means[held], was, False
-    return value
+        v = settled[k]
+        field[v]["mean"], field[v]["spread"], field[v]["moved"] = field[v]["kept_mean"], field[v]["kept_spread"], 0
+        for slot in range(nodes[v]["start"], nodes[v]["start"] + nodes[v]["width"]):
+            weights[slot]["slope"] = weights[slot]["kept_slope"]
+    field[held]["mean"], known[depth], field[held]["moved"] = field[held]["kept_mean"], was, 0
+    return index
 
 
-@prepare.of(MeanField)
-def prepare_field(field: Any, layout: Any, state: Any, rho: Any) -> None:
-    fill_nodes(field.tables, field, layout, state)
-
-
-@score_prepared.of(MeanField)
-def score_prepared_field(field: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    score_means(field, layout, state, rho[layout.target], fixed)
-
-
-@score.of(MeanField)
-def score_field(field: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    prepare(field, layout, state, rho)
-    score_means(field, layout, state, rho[layout.target], fixed)
-
-
-propose.of(MeanField)(pick_best)
+@kernel
+def mean_field_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
+    """Mean, standard deviation and index of every action; reach[target]: standard errors of optimism."""
+    fill_nodes(belief, plan)
+    score_means(belief, plan, fixed, reach[plan.actions.order[len(plan.actions.order) - 1]])

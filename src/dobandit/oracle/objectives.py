@@ -1,52 +1,78 @@
-"""What the oracles of known models choose among, and what they climb on.
+"""What the oracles of known models choose among (options), what they climb on (objectives), and when they stop.
 
 An option is a variable, numbered as in `linear_gains`, and a value. The objective is E[Y] of an action that changes by
-one option at a time: linear models have all gains from two passes (`linear_gains`). For other links E[Y] is exact while
-that is cheap; otherwise it is a mean over worlds that are drawn once, the same for every action (`CommonWorlds`). A
-world is a threshold f_v^-1(U_v) for every node v: v is 1 where the weights of its active parents exceed it. Setting a
-node changes some nodes below it, so that one action more costs what it changes, not a pass.
+one option at a time:
+  value             E[Y] of what is set
+  gains(nodes, to)  what each of these nodes, which are free, would add, set to its value
+  set(v, to)        set a node, or set it free (NaN)
+Linear models have all gains from two passes (`linear_gains`). For other links E[Y] is exact while that is cheap;
+otherwise it is a mean over worlds that are drawn once, the same for every action (`CommonWorlds`). A world is a
+threshold f_v^-1(U_v) for every node v: v is 1 where the weights of its active parents exceed it. Setting a node changes
+some nodes below it, so that one action more costs what it changes, not a pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+import math
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit import limits
-from dobandit.compiled import kernel
-from dobandit.errors import InferenceError
 from dobandit.graph.ordering import offsets
+from dobandit.kernels import kernel, record
 from dobandit.model import elimination
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.inference import expect
 from dobandit.model.links import Link
 from dobandit.oracle.actions import Action, Allowed
-from dobandit.oracle.linear_gains import LinearGains, passes_of, relevant_ids
+from dobandit.oracle.linear_gains import LinearGains, ancestors_of, relevant_ids
+
+OPTION = record(
+    node=np.int64,
+    to=np.float64,
+    cost=np.float64,  # share of the total cost, or of the budget
+    kind=np.int64,  # at most one option of a kind is taken: a variable, or the first of its groups
+    groups=np.int64,  # where its exclusive groups begin, and end, in `Options.groups`
+    groups_end=np.int64,
+)
 
 
-class OptionArrays(NamedTuple):
-    """The options as arrays. Groups are exclusive, and may overlap."""
+TOLERANCE = 1e-12  # a bound this close to a value proves it
 
-    node: NDArray[np.int32]  # (options,)
-    to: NDArray[np.float64]  # (options,)
-    cost: NDArray[np.float64]  # (options,) share of the total cost, or of the budget
-    kind: NDArray[np.int64]  # (options,) at most one option of a kind is taken: a variable, or the first of its groups
-    must: NDArray[np.int32]  # variables of which some option must be taken, in this order
-    group_ptr: NDArray[np.int64]  # (n + 2,) groups of each variable
-    group: NDArray[np.int64]
+
+class Limits:
+    """When an oracle stops: after so many seconds, or so many actions looked at."""
+
+    def __init__(self, seconds: float | None = None, sets: int | None = None) -> None:
+        self.seconds = math.inf if seconds is None else float(seconds)
+        self.sets = math.inf if sets is None else int(sets)
+        self.restart()
+
+    def restart(self) -> None:
+        """Time counts from now."""
+        self.start = time.perf_counter()
+
+    def reached(self, looked: int) -> bool:
+        return looked >= self.sets or time.perf_counter() - self.start >= self.seconds
 
 
 class Options:
     """The options that rules allow: every variable with every value that it may be set to. Required variables with one
     value are set from the start; those with several are options that must be taken; what they cost is spent already.
 
+    table    OPTION records
+    must     nodes of which some option must be taken, in this order
     given    (node, value) of what is set from the start
-    members  nodes of each exclusive group
-    room     options that may be taken besides those that must;  exact: whether exactly so many count
+    groups   exclusive groups of each option, which may overlap;  members: nodes of each group
+    room     options that may be taken besides those that must;  depth: those and the others
+    exact    whether only actions of `depth` options count
     maximal  whether only actions count to which nothing can be added (where costs or groups limit their size)
     """
 
@@ -55,86 +81,120 @@ class Options:
         self.ids = relevant_ids(allowed.graph)
         number = {v: here for here, v in enumerate(self.ids.tolist()) if here}
         unit = rules.total_cost or 1.0
-        self.money = rules.money / unit
-        self.has_costs = rules.total_cost is not None
+        self.money, self.has_costs = rules.money / unit, rules.total_cost is not None
         several = [v for v in allowed.required if v in number and len(allowed.values[v]) > 1]
         free = 0.0 if self.has_costs else 1.0  # with a mere budget all options count one, which keeps them in order
         self.money += free * len(several)
+        self.must = [number[v] for v in several]
         self._always = {v: allowed.values[v][-1] for v in allowed.required if v not in several}
         self.given = [(number[v], to) for v, to in self._always.items() if v in number]
         prices = [rules.unit_cost(name) / unit for name in allowed.names]
         useful = [(v, price) for v, price in zip(allowed.candidates, prices, strict=True) if price <= self.money]
-        rows = [(v, to, free) for v in several for to in allowed.values[v]]
-        rows += [(v, to, price) for v, price in useful for to in allowed.values[v]]
-        node = np.array([number[v] for v, _, _ in rows], dtype=np.int32)
-        self.members = [
-            np.array([number[allowed.graph.index(name)] for name in group]) for group in rules.groups(allowed.names)
-        ]
-        of_node: list[list[int]] = [[] for _ in self.ids]
-        for which, group in enumerate(self.members):
-            for v in group.tolist():
-                of_node[v].append(which)
-        self.table = OptionArrays(
-            node,
-            np.array([to for _, to, _ in rows]),
-            np.array([price for _, _, price in rows]),
-            np.array([of_node[v][0] if of_node[v] else len(self.members) + v for v in node], dtype=np.int64),
-            np.array([number[v] for v in several], dtype=np.int32),
-            offsets([len(here) for here in of_node]),
-            np.array([which for here in of_node for which in here], dtype=np.int64),
-        )
+        priced = [*((v, free) for v in several), *useful]
+        rows = [(number[v], to, cost) for v, cost in priced for to in allowed.values[v]]
+        named = rules.groups(allowed.names)
+        self.members = [np.array([number[allowed.graph.index(name)] for name in group]) for group in named]
+        groups: dict[int, list[int]] = {v: [] for v, _, _ in rows}
+        for which, members in enumerate(self.members):
+            for v in groups.keys() & set(members.tolist()):
+                groups[v].append(which)
+        self.groups = np.array([which for v, _, _ in rows for which in groups[v]], dtype=np.int64)
+        ends = offsets([len(groups[v]) for v, _, _ in rows]).tolist()
+        kinds = [groups[v][0] if groups[v] else len(named) + v for v, _, _ in rows]
+        table = [(*row, *rest) for row, *rest in zip(rows, kinds, ends[:-1], ends[1:], strict=True)]
+        self.table = np.array(table, OPTION)
         self.room = min(allowed.most, len(useful))
+        self.depth = len(self.must) + self.room
         self.exact = allowed.full_only and allowed.budget_alone
         self.maximal = rules.smaller is False and not allowed.budget_alone
 
-    @property
-    def depth(self) -> int:
-        """The most options that an action takes."""
-        return len(self.table.must) + self.room
-
     def action(self, chosen: Iterable[int]) -> Action:
-        """What is set from the start, and these options (-1 for none)."""
-        done = dict(self._always)
-        for i in chosen:
-            if i >= 0:
-                done[int(self.ids[self.table.node[i]])] = float(self.table.to[i])
-        ids = sorted(done)
-        return Action(tuple(ids), tuple(done[v] for v in ids))
+        """What is set from the start, and these options."""
+        taken = {int(self.ids[self.table[i]["node"]]): float(self.table[i]["to"]) for i in chosen}
+        done = sorted((self._always | taken).items())
+        return Action(tuple(v for v, _ in done), tuple(to for _, to in done))
 
 
+Array = NDArray[np.float64]
 _NODE_WORK = 2_500  # what a node costs besides its tables, in entries
 
 
-class Objective(Protocol):
-    """E[Y] of what is set. Nodes are numbered as in `linear_gains`."""
+class ByExpectation:
+    """By `expect`: exactly, or by simulation with the same random numbers for every action."""
 
-    at_once: bool  # whether all gains together cost what one costs
+    def __init__(self, model: CausalModel, method: str) -> None:
+        self.names = [model.graph.nodes[v - 1] for v in relevant_ids(model.graph).tolist()]
+        self.taken: frozenset[tuple[str, float]] = frozenset()
+        self._value = cache(lambda taken: expect(model, dict(taken), method, samples=WORLDS, seed=SEED).value)
 
     @property
     def value(self) -> float:
-        """E[Y]."""
+        return self._value(self.taken)
 
-    def gains(self, nodes: NDArray[np.int32], to: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What each of these nodes, which are free, would add, set to its value."""
+    def gains(self, nodes: NDArray[np.int64], to: Array) -> Array:
+        more = [(self.names[v], x) for v, x in zip(nodes, to.tolist(), strict=True)]
+        return np.array([self._value(self.taken | {option}) - self.value for option in more])
 
     def set(self, v: int, to: float) -> None:
-        """Set a free node."""
+        others = [option for option in self.taken if option[0] != self.names[v]]
+        self.taken = frozenset(others if math.isnan(to) else [*others, (self.names[v], to)])
 
-    def free(self, v: int) -> None:
-        """Set a node free."""
+
+WORLDS = 10_000
+_FEWEST_WORLDS = 100
+_MOST_VALUES = 1 << 25  # worlds x nodes: 300 MB; larger graphs get fewer worlds
+SEED = 1  # not 0, the seed of `expect`: the value of the set that did best here is taken on other random numbers
+CHANGE = record(node=np.int64, need=np.float64, on=np.int64)  # how a node was before
+
+
+class CommonWorlds:
+    """By simulation, for effects of any sign and variables set to 0 or 1: every action meets the same worlds, so that
+    differences between actions are sharp.
+
+    need  (worlds, nodes) weight still missing to turn on, below 0 once on; of the target: minus its weighted sum
+    on    (worlds, nodes)
+    sums  (worlds,) the target's weighted sum after the last action that was looked at
+    """
+
+    def __init__(self, model: WeightedModel, worlds: int = WORLDS, seed: int = SEED) -> None:
+        self.ids, self.link = relevant_ids(model.graph), model.link(model.target)
+        self.nodes, _, self.children = ancestors_of(model)
+        target, rng = len(self.ids) - 1, np.random.default_rng(seed)
+        self.count = max(_FEWEST_WORLDS, min(worlds, _MOST_VALUES // len(self.ids)))
+        self.need, self.sums = np.zeros((self.count, target + 1)), np.zeros(self.count)
+        for v, i in enumerate(self.ids[1:-1].tolist(), start=1):
+            reached = float(model.reach.low[i]), float(model.reach.high[i])
+            self.need[:, v] = thresholds(model.links[i - 1], rng.random(self.count), reached)
+        self.need -= self.nodes["bias"][:-1]
+        self.on = np.zeros(self.need.shape, dtype=np.bool_)
+        self.log = np.zeros(len(self.children) + 1, CHANGE)
+        self.nodes["fixed"][target] = 0.0  # only its weighted sum counts
+        self.set(0, 1.0)
+
+    def _value(self, v: int, to: float, keep: bool) -> float:
+        follow(self.nodes, self.children, self.need, self.on, self.sums, self.log, v, to, keep)
+        return float(np.clip(self.link.value(self.sums), 0.0, 1.0).mean())
+
+    def gains(self, nodes: NDArray[np.int64], to: Array) -> Array:
+        return np.array([self._value(v, x, False) for v, x in zip(nodes, to, strict=True)]) - self.value
+
+    def set(self, v: int, to: float) -> None:
+        self.value = self._value(v, to, True)
+
+
+Objective = LinearGains | ByExpectation | CommonWorlds
 
 
 def objective_of(model: CausalModel, options: Options) -> Objective:
     """The objective that fits: exact inference while a step of it is a matter of seconds, else simulation."""
     if isinstance(model, WeightedModel) and model.is_linear:
         return LinearGains(model)
-    arrays, count = model.graph.arrays, len(options.table.node)
+    arrays, count = model.graph.arrays, len(options.table)
     work = _NODE_WORK * len(model.graph) * count
     if work <= limits.MAX_EXACT_WORK:
         fixed = {0, *options.allowed.required}
-        slots = [range(arrays.parent_ptr[v], arrays.parent_ptr[v + 1]) for v in range(len(model.graph) + 1)]
-        parents = [[p for p in map(int, arrays.parent[s.start : s.stop]) if p not in fixed] for s in slots]
-        families = [(*parents[v], v) for v in range(len(slots)) if v not in fixed]
+        free = [v for v in range(len(model.graph) + 1) if v not in fixed]
+        families = [(*(p for p in arrays.parents_of(v) if p not in fixed), v) for v in free]
         cliques = elimination.elimination_cliques(families, limits.MAX_EXACT_WORK.bit_length())
         if cliques and work + count * elimination.total_entries(cliques) <= limits.MAX_EXACT_WORK:
             return ByExpectation(model, "auto")
@@ -143,132 +203,13 @@ def objective_of(model: CausalModel, options: Options) -> Objective:
     return ByExpectation(model, "monte-carlo")
 
 
-class ByExpectation:
-    """By `expect`: exactly, or by simulation with the same random numbers for every action."""
-
-    at_once = False
-
-    def __init__(self, model: CausalModel, method: str) -> None:
-        self.model, self.method, self.taken = model, method, dict[str, float]()
-        self.names = [model.graph.nodes[v - 1] for v in relevant_ids(model.graph).tolist()]
-        self.seen: dict[frozenset[tuple[str, float]], float] = {}
-
-    @property
-    def value(self) -> float:
-        return self._value(self.taken)
-
-    def _value(self, do: dict[str, float]) -> float:
-        key = frozenset(do.items())
-        if key not in self.seen:
-            self.seen[key] = expect(self.model, do, self.method, samples=WORLDS, seed=SEED).value
-        return self.seen[key]
-
-    def gains(self, nodes: NDArray[np.int32], to: NDArray[np.float64]) -> NDArray[np.float64]:
-        more = [(self.names[v], x) for v, x in zip(nodes, to.tolist(), strict=True)]
-        return np.array([self._value({**self.taken, name: x}) - self.value for name, x in more])
-
-    def set(self, v: int, to: float) -> None:
-        self.taken[self.names[v]] = to
-
-    def free(self, v: int) -> None:
-        del self.taken[self.names[v]]
-
-
-def fresh_value(model: CausalModel, action: Action) -> tuple[float, bool]:
-    """E[Y] to report, and whether it is exact; else on fresh random numbers: on its own ones the best action looks too
-    good."""
-    do = action.named(model.graph)
-    try:
-        return expect(model, do, "elimination").value, True
-    except InferenceError:
-        return expect(model, do, "monte-carlo", samples=WORLDS).value, False
-
-
-Array = NDArray[np.float64]
-WORLDS = 10_000
-_FEWEST_WORLDS = 100
-_MOST_VALUES = 1 << 25  # worlds x nodes: 300 MB; larger graphs get fewer worlds
-_FREE = -1  # in place of a value
-SEED = 1  # not 0, the seed of `expect`: the value of the set that did best here is taken on other random numbers
-
-
-class Worlds(NamedTuple):
-    """The target's ancestors, numbered as in `linear_gains`, in every world."""
-
-    child_ptr: NDArray[np.int64]
-    child: NDArray[np.int32]
-    theta: Array  # by child slot
-    need: Array  # (worlds, nodes) weight still missing to turn on, below 0 once on; target: minus its weighted sum
-    on: NDArray[np.bool_]  # (worlds, nodes)
-    reach: Array  # (worlds,) the target's weighted sum after the last call
-    stack: NDArray[np.int32]
-    log_node: NDArray[np.int32]  # what a trial changed, to take it back
-    log_need: Array
-    held: NDArray[np.bool_]  # (nodes,) set, whatever the parents
-    dirty: NDArray[np.bool_]  # (nodes,) scratch
-
-
-class CommonWorlds:
-    """By simulation, for effects of any sign and variables set to 0 or 1: every action meets the same worlds, so that
-    differences between actions are sharp."""
-
-    at_once = False
-
-    def __init__(self, model: WeightedModel, worlds: int = WORLDS, seed: int = SEED) -> None:
-        p = passes_of(model)
-        self.ids, self.link = p.ids, model.link(model.target)
-        nodes = len(p.ids)
-        self.count = max(_FEWEST_WORLDS, min(worlds, _MOST_VALUES // nodes))
-        need, rng = np.zeros((self.count, nodes)), np.random.default_rng(seed)
-        need[:, 0] = -1.0
-        for v in range(1, nodes - 1):
-            slots = slice(p.parent_ptr[v], p.parent_ptr[v + 1])
-            theta, fixed = p.theta[slots], p.parent[slots] == 0
-            reached = float(theta[fixed | (theta < 0)].sum()), float(theta[fixed | (theta > 0)].sum())
-            need[:, v] = thresholds(model.links[int(p.ids[v]) - 1], rng.random(self.count), reached)
-        edges, on, reach = len(p.child), np.zeros(need.shape, dtype=np.bool_), np.zeros(self.count)
-        stack, log = np.zeros(nodes, dtype=np.int32), np.zeros(edges, dtype=np.int32)
-        scratch = stack, log, np.zeros(edges), np.zeros(nodes, dtype=np.bool_), np.zeros(nodes, dtype=np.bool_)
-        self.worlds = Worlds(p.child_ptr, p.child, p.child_theta, need, on, reach, *scratch)
-        settle(self.worlds)
-        self.value = self._mean()
-
-    def _mean(self) -> float:
-        return float(np.clip(self.link.value(self.worlds.reach), 0.0, 1.0).mean())
-
-    def _after(self, v: int, to: int, keep: bool) -> float:
-        turn(self.worlds, v, to, keep)
-        return self._mean()
-
-    def gains(self, nodes: NDArray[np.int32], to: Array) -> Array:
-        return np.array([self._after(v, int(x > 0.5), False) for v, x in zip(nodes, to, strict=True)]) - self.value
-
-    def set(self, v: int, to: float) -> None:
-        self.worlds.held[v] = True
-        self.value = self._after(v, int(to > 0.5), True)
-
-    def free(self, v: int) -> None:
-        self.worlds.held[v] = False
-        self.value = self._after(v, _FREE, True)
-
-
 def thresholds(link: Link, u: Array, reached: tuple[float, float]) -> Array:
     """f^-1(u): the weighted sum beyond which f exceeds u; a user's own f is inverted by bisection on the sums that are
     reached (lowest, highest)."""
     parameter = link.parameters[0][1] if link.parameters else 0.0
-    with np.errstate(divide="ignore"):  # u may be 0
-        if link.name == "identity":
-            return u
-        if link.name == "logistic":
-            return np.asarray(parameter + np.log(u) - np.log1p(-u))
-        if link.name == "probit":
-            from scipy.special import ndtri
-
-            return np.asarray(parameter + ndtri(u))
-        if link.name == "exponential":
-            return -np.log1p(-u)
-        if link.name == "rational":
-            return u / (parameter * (1.0 - u))
+    if link.name in _INVERSES:
+        with np.errstate(divide="ignore"):  # u may be 0
+            return np.asarray(_INVERSES[link.name](u, parameter))
     low, high = np.full(len(u), reached[0]), np.full(len(u), reached[1])
     always, never = np.asarray(link.value(low)) > u, np.asarray(link.value(high)) <= u
     for _ in range(60):
@@ -278,51 +219,40 @@ def thresholds(link: Link, u: Array, reached: tuple[float, float]) -> Array:
     return np.where(never, np.inf, np.where(always, -np.inf, low))
 
 
-@kernel
-def settle(p: Any) -> None:
-    """What is on without intervention; ids are in topological order."""
-    worlds, nodes = p.need.shape
-    for w in range(worlds):
-        for v in range(nodes - 1):
-            if p.need[w, v] < 0.0:
-                p.on[w, v] = True
-                for e in range(p.child_ptr[v], p.child_ptr[v + 1]):
-                    p.need[w, p.child[e]] -= p.theta[e]
-        p.reach[w] = -p.need[w, nodes - 1]
+_INVERSES: dict[str, Callable[[Array, float], Array]] = {
+    "identity": lambda u, _: u,
+    "logistic": lambda u, shift: shift + np.log(u) - np.log1p(-u),
+    "probit": lambda u, shift: shift + import_module("scipy.special").ndtri(u),
+    "exponential": lambda u, _: -np.log1p(-u),
+    "rational": lambda u, a: u / (a * (1.0 - u)),
+}
 
 
 @kernel
-def turn(p: Any, start: int, to: int, keep: bool) -> None:
-    """Set `start` to 0 or 1 in every world, or free it (-1), and follow what that changes, in topological order; take
-    it back unless it is kept."""
-    worlds, nodes = p.need.shape
-    for w in range(worlds):
-        logged, changed, waiting, v = 0, 0, 0, start
-        first = to == 1 if to >= 0 else p.need[w, start] < 0.0
-        if p.on[w, start] != first:
-            p.dirty[start] = True
-            waiting = 1
-        while waiting:
-            if p.dirty[v]:
-                p.dirty[v] = False
-                waiting -= 1
-                new = first if v == start else p.need[w, v] < 0.0
-                if new != p.on[w, v]:
-                    p.on[w, v] = new
-                    p.stack[changed] = v
-                    changed += 1
-                    for e in range(p.child_ptr[v], p.child_ptr[v + 1]):
-                        c = p.child[e]
-                        p.log_node[logged], p.log_need[logged] = c, p.need[w, c]
-                        logged += 1
-                        p.need[w, c] += -p.theta[e] if new else p.theta[e]
-                        if c < nodes - 1 and not p.held[c] and not p.dirty[c]:
-                            p.dirty[c] = True
-                            waiting += 1
+def follow(
+    nodes: Any, children: Any, need: Any, on: Any, sums: Any, log: Any, start: int, to: float, keep: bool
+) -> None:
+    """Set a node, or set it free (NaN), and in every world turn on or off what is not as it should be then, in
+    topological order; take it back unless it is kept."""
+    nodes[start]["fixed"] = to
+    for w in range(len(need)):
+        log[0]["node"], log[0]["need"], log[0]["on"] = start, need[w, start], on[w, start]
+        logged, v, last = 1, start, start
+        while v <= last:
+            fixed = nodes[v]["fixed"]
+            active = need[w, v] < 0.0 if math.isnan(fixed) else fixed > 0.5
+            if active != on[w, v]:
+                on[w, v] = active
+                last = max(last, nodes[v]["last_child"])
+                for slot in range(nodes[v]["children"], nodes[v + 1]["children"]):
+                    child, weight = children[slot]["node"], children[slot]["weight"]
+                    log[logged]["node"], log[logged]["need"], log[logged]["on"] = child, need[w, child], on[w, child]
+                    logged += 1
+                    need[w, child] += -weight if active else weight
             v += 1
-        p.reach[w] = -p.need[w, nodes - 1]
+        sums[w] = -need[w, need.shape[1] - 1]
         if not keep:
-            for i in range(changed):
-                p.on[w, p.stack[i]] = not p.on[w, p.stack[i]]
             for i in range(logged - 1, -1, -1):
-                p.need[w, p.log_node[i]] = p.log_need[i]
+                need[w, log[i]["node"]], on[w, log[i]["node"]] = log[i]["need"], log[i]["on"]
+    if not keep:
+        nodes[start]["fixed"] = math.nan

@@ -15,70 +15,72 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.model.link_kernels import LinkArrays, link_value
+from dobandit.kernels import kernel
+from dobandit.model.link_kernels import value_at
+from dobandit.oracle.action_list import ActionList
 from dobandit.oracle.exact_pass import expect_actions
-from dobandit.oracle.frontier import Frontier, columns_for, ends_of_target
-from dobandit.oracle.listing import Listing, pick_best, prepare, propose, score, score_prepared
+from dobandit.oracle.frontier import Frontier, columns_for
+
+Array = NDArray[np.float64]
 
 
 class PerPattern(NamedTuple):
-    """The oracle: actions, links, and scratch. Depths follow `listing.order`."""
+    """The plan of an evaluator: actions, the frontier, and scratch."""
 
-    listing: Listing
-    links: LinkArrays
-    frontier: Frontier
-    table: NDArray[np.float64]  # g_X by pattern
-    states: NDArray[np.float64]  # (states, columns) E[Y] from there on
-    known: NDArray[np.float64]  # (depths, columns) value given to a node, NaN: free
-    target: NDArray[np.float64]  # (2, columns) E[Y] where Y is 0 and where it is 1
-    lin: NDArray[np.float64]  # (patterns of the widest node,) v . theta
-    quad: NDArray[np.float64]  # (patterns of the widest node,) v' M^+ v
-
-
-def per_pattern(listing: Listing, links: LinkArrays, frontier: Frontier) -> PerPattern:
-    """The oracle for the actions of a list."""
-    patterns, states = frontier.table_ptr, int(frontier.state_ptr[-1])
-    columns = columns_for(len(listing.values), states)
-    known = np.full((len(listing.order), columns), math.nan)
-    lin, quad = np.zeros((2, int(np.diff(patterns).max(initial=1))))
-    table, worth = np.zeros(int(patterns[-1])), np.zeros((states, columns))
-    return PerPattern(listing, links, frontier, table, worth, known, ends_of_target(columns), lin, quad)
+    actions: ActionList
+    steps: NDArray[Any]  # STEP
+    states: NDArray[Any]  # STATE
+    table: Array  # g_X by pattern
+    known: Array  # (depths, columns) value given to a node, NaN: free
+    value: Array  # (states, columns) E[Y] from there on
+    sums: Array  # (2, patterns of the widest node) v . theta and v' M^+ v
+    found: Array  # (actions,) E[Y]
 
 
-@score_prepared.of(PerPattern)
-def score_exactly(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    table, values = plan.table, plan.listing.values
-    expect_actions(plan.frontier, plan.listing, table, table, fixed, plan.known, plan.target, plan.states, 1, values)
+def per_pattern(actions: ActionList, frontier: Frontier) -> PerPattern:
+    """The plan for the actions of a list."""
+    sizes, states = np.diff(frontier.steps["table"]), len(frontier.states)
+    columns = columns_for(len(actions.scores), states)
+    known, value = np.full((len(actions.order), columns), math.nan), np.zeros((states, columns))
+    sums, found = np.zeros((2, int(sizes.max(initial=1)))), np.zeros(len(actions.scores))
+    return PerPattern(actions, *frontier, np.zeros(int(sizes.sum())), known, value, sums, found)
 
 
-@prepare.of(PerPattern)
-def fill_tables_of_bounds(plan: Any, layout: Any, state: Any, rho: Any) -> None:
+@kernel
+def fill_upper_tables(belief: Any, plan: Any, reach: Any) -> None:
     """g of every node: v . theta and v' M^+ v of a pattern follow from those of the pattern without its last parent."""
-    theta, inverse, lin, quad = state.slots["curve"], state.pairs["inverse"], plan.lin, plan.quad
-    for depth in range(len(plan.listing.order)):
-        v, base = plan.listing.order[depth], plan.frontier.table_ptr[depth]
-        start, at, patterns = layout.ptr[v], layout.square[v], plan.frontier.table_ptr[depth + 1] - base
-        d = layout.ptr[v + 1] - start
-        first = 1 if d > 0 and layout.parent[start] == 0 else 0
-        lin[0], quad[0] = (theta[start], inverse[at]) if first else (0.0, 0.0)
+    nodes, slots, pairs, points = belief.nodes, belief.slots, belief.pairs, belief.points
+    steps, sums, table = plan.steps, plan.sums, plan.table
+    for depth in range(len(steps) - 2):
+        v, base = steps[depth]["node"], steps[depth]["table"]
+        node = nodes[v]
+        start, at, d, first = node["start"], node["square"], node["width"], node["constant"]
+        sums[0, 0] = slots[start]["curve"] if first else 0.0
+        sums[1, 0] = pairs[at]["inverse"] if first else 0.0
         for j in range(first, d):
             half, row = 1 << (j - first), at + j * d
             for rest in range(half):
-                cross = inverse[row] if first else 0.0
+                cross = pairs[row]["inverse"] if first else 0.0
                 for i in range(first, j):
-                    cross += inverse[row + i] * ((rest >> (i - first)) & 1)
-                lin[half + rest] = lin[rest] + theta[start + j]
-                quad[half + rest] = quad[rest] + inverse[row + j] + 2.0 * cross
-        for k in range(patterns):
-            p = link_value(plan.links, v, lin[k] + rho[v] * math.sqrt(max(quad[k], 0.0)))
-            plan.table[base + k] = min(max(p, 0.0), 1.0)
+                    cross += pairs[row + i]["inverse"] * ((rest >> (i - first)) & 1)
+                sums[0, half + rest] = sums[0, rest] + slots[start + j]["curve"]
+                sums[1, half + rest] = sums[1, rest] + pairs[row + j]["inverse"] + 2.0 * cross
+        for k in range(steps[depth + 1]["table"] - base):
+            p = value_at(node, points, sums[0, k] + reach[v] * math.sqrt(max(sums[1, k], 0.0)))
+            table[base + k] = min(max(p, 0.0), 1.0)
 
 
-@score.of(PerPattern)
-def score_per_pattern(plan: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """Tables of every node once, then the frontier for every action."""
-    prepare(plan, layout, state, rho)
-    score_prepared(plan, layout, state, rho, fixed)
+@kernel
+def score_per_pattern(plan: Any, fixed: Any) -> None:
+    """E[Y] of every action by the tables as they stand."""
+    scores, found, table = plan.actions.scores, plan.found, plan.table
+    expect_actions(plan.steps, plan.states, plan.actions.held, table, table, fixed, plan.known, plan.value, True, found)
+    for i in range(len(scores)):
+        scores[i]["mean"] = scores[i]["index"] = found[i]
 
 
-propose.of(PerPattern)(pick_best)
+@kernel
+def pattern_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
+    """Tables of every node once, then the frontier for every action; reach: radii by id."""
+    fill_upper_tables(belief, plan, reach)
+    score_per_pattern(plan, fixed)

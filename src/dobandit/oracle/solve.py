@@ -12,27 +12,24 @@ never lowers E[Y] (paper, Appendix G), and E[Y] of a linear model is submodular.
 from __future__ import annotations
 
 import heapq
-import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Unpack, cast
+from typing import Unpack, cast
 
-import numpy as np
-
-from dobandit.checks import is_whole, shown, whole_number
+from dobandit.checks import as_float, is_one_of, shown, whole_number
 from dobandit.errors import DobanditWarning, InferenceError, InterventionError, closest, listed
 from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.inference import linear_means, target_value
+from dobandit.model.inference import target_mean
+from dobandit.model.weights import fixed_values
 from dobandit.oracle.actions import MANY, Action, Allowed
+from dobandit.oracle.bounds import highest_mean
+from dobandit.oracle.branch_and_bound import search_options
+from dobandit.oracle.greedy import greedy, proved_factor
+from dobandit.oracle.linear_gains import LinearGains
+from dobandit.oracle.objectives import TOLERANCE, WORLDS, Limits, Options, objective_of
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
-
-if TYPE_CHECKING:
-    from dobandit.oracle.greedy import Steps
-    from dobandit.oracle.objectives import Objective, Options
 
 
 @dataclass(frozen=True)
@@ -70,36 +67,9 @@ class OracleResult:
 
 
 _FEW_SETS = 2_000  # looked at one by one before Numba is loaded
-_SEARCH_MEMORY = 40_000_000  # candidates x depths that branch and bound may hold; also actions x variables of a list
+_SEARCH_MEMORY = 40_000_000  # actions x variables of a list, and twice the options x depths of branch and bound
 SETS_BY_INFERENCE = 20_000
 MOST_SETS = 1_000_000  # looked at one by one where that was asked for
-TOLERANCE = 1e-12  # a bound this close to a value proves it
-
-
-class Limits:
-    """When an oracle stops: after so many seconds, or so many actions looked at."""
-
-    def __init__(self, seconds: float | None = None, sets: int | None = None) -> None:
-        self.seconds = math.inf if seconds is None else float(seconds)
-        self.sets = math.inf if sets is None else int(sets)
-        self.restart()
-
-    def restart(self) -> None:
-        """Time counts from now."""
-        self.start = time.perf_counter()
-
-    def reached(self, looked: int) -> bool:
-        return looked >= self.sets or time.perf_counter() - self.start >= self.seconds
-
-
-class Answer(NamedTuple):
-    """The best actions with their values, best first, and the certificate of `OracleResult`."""
-
-    best: list[tuple[Action, float]]
-    bound: float
-    optimal: bool
-    factor: float | None
-    explored: int
 
 
 def allowed_actions(model: CausalModel, rules: Rules) -> Allowed:
@@ -116,12 +86,12 @@ def allowed_actions(model: CausalModel, rules: Rules) -> Allowed:
 class Task:
     """What is asked: the best `top` of the actions that `rules` allow on a model, within limits."""
 
-    def __init__(self, model: CausalModel, rules: Rules, top: int, limits: Limits) -> None:
-        self.model, self.top, self.limits = model, top, limits
-        self.allowed = allowed_actions(model, rules)
-        self.monotone = self.allowed.monotone
+    def __init__(self, model: CausalModel, rules: Rules, oracle: str, top: int, limits: Limits) -> None:
+        self.start, self.model, self.top, self.limits = time.perf_counter(), model, top, limits
+        self.allowed, self.free = allowed_actions(model, rules), fixed_values(model.graph, None)
+        self.oracle, self.monotone = self._fitting(oracle), self.allowed.monotone
 
-    def fitting(self, oracle: str) -> str:
+    def _fitting(self, oracle: str) -> str:
         """The oracle that "auto" stands for, or the one asked for."""
         if oracle == "branch-and-bound" and not self.model.is_linear:
             raise InferenceError(
@@ -137,44 +107,63 @@ class Task:
             return "exhaustive"
         options = sum(map(len, self.allowed.values.values()))
         rows = self.allowed.most + len(self.allowed.required) + 1
-        fits = options * rows * (1 if self.monotone else 2) <= _SEARCH_MEMORY
-        return "branch-and-bound" if fits else "greedy"
+        return "branch-and-bound" if 2 * options * rows <= _SEARCH_MEMORY else "greedy"
 
-    def _certified(
+    def _result(
         self, best: list[tuple[Action, float]], bound: float, explored: int, proved: bool, factor: float | None
-    ) -> Answer:
-        """The answer; once it is proved, its value is the bound."""
-        value = best[0][1]
-        return Answer(best, value if proved else max(value, min(bound, 1.0)), proved, factor, explored)
+    ) -> OracleResult:
+        """The best actions with their values, best first; once that is proved, the value is the bound."""
+        listing = tuple((action.named(self.model.graph), value) for action, value in best)
+        do, value = listing[0]
+        bound = value if proved else max(value, min(bound, 1.0))
+        status, seconds = "optimal" if proved else "approximate", time.perf_counter() - self.start
+        return OracleResult(do, value, bound, status, self.oracle, seconds, factor, explored, listing)
 
-    def exhaustive(self) -> Answer:
-        """Every action; where a limit comes first, with a bound from one interval pass."""
-        best, proved, looked = best_by_enumeration(self.model, self.allowed, self.top, self.limits)
-        return self._certified(best, 1.0 if proved else self._interval_bound(), looked, proved, None)
+    def exhaustive(self) -> OracleResult:
+        """Every action, of equals the first; where a limit comes first, those looked at until then, at least one, with
+        the bound of an interval pass."""
+        allowed, count = self.allowed, self.allowed.count()
+        if count > MOST_SETS:
+            raise InferenceError(
+                f"there are {count:,}{' or more' if count == MANY else ''} sets of {len(allowed.candidates)} variables;"
+                f" all of them are looked at only up to {MOST_SETS:,}. Lower the budget, make fewer variables "
+                "controllable, or use another oracle."
+            )
+        maximal = allowed.rules.smaller is False and not allowed.budget_alone
+        best: list[tuple[float, int, Action, float]] = []
+        proved, looked = True, 0
+        for action in allowed.every():
+            if maximal and allowed.can_grow(action):
+                continue
+            if best and self.limits.reached(looked):
+                proved = False
+                break
+            value, exact = target_mean(self.model, action.over(self.free))
+            proved = proved and exact
+            push = heapq.heappush if len(best) < self.top else heapq.heappushpop
+            push(best, (round(value, 12), -looked, action, value))
+            looked += 1
+        listing = [(action, value) for _, _, action, value in sorted(best, reverse=True)]
+        bound = 1.0 if proved else highest_mean(self.model, allowed)
+        return self._result(listing, bound, looked, proved, None)
 
-    def branch_and_bound(self) -> Answer:
+    def branch_and_bound(self) -> OracleResult:
         """A search that proves what it finds; where a limit comes first, the greedy action counts too."""
-        from dobandit.oracle.branch_and_bound import search_options
-        from dobandit.oracle.greedy import greedy
-        from dobandit.oracle.linear_gains import LinearGains
-        from dobandit.oracle.objectives import Options
-
         wanted = min(self.top, self.allowed.count())
         if wanted * self.allowed.most > _SEARCH_MEMORY:
             raise InferenceError(
                 f"{wanted:,} sets of up to {self.allowed.most} variables are too many to list. Lower top."
             )
-        options = Options(self.allowed)
-        linear = cast(WeightedModel, self.model)
-        objective = LinearGains(linear)
-        exact = options.exact and (self.top > 1 or self.allowed.rules.smaller is False)
-        steps = None
+        options, model = Options(self.allowed), cast(WeightedModel, self.model)
+        objective, steps = LinearGains(model), None
         if self.top == 1 and not self.monotone:  # an action to beat
             steps = greedy(objective, options, Limits(), lazy=False)
-        found, bound, done, explored = search_options(objective.passes, options, wanted, exact, self.limits, steps)
+        exact = options.exact and (self.top > 1 or self.allowed.rules.smaller is False)
+        known = steps and (steps.chosen, steps.value)
+        found, bound, done, explored = search_options(objective.ancestors, options, wanted, exact, self.limits, known)
         best = {options.action(chosen): value for chosen, value in found}
         if not done:  # the greedy action may be better, and its bound lower
-            steps = steps or self._steps(LinearGains(linear), options, Limits())
+            steps = steps or greedy(LinearGains(model), options, Limits(), self.monotone)
             bound = min(bound, steps.bound)
             if self.top > 1 or steps.value > max(best.values(), default=-1.0) + TOLERANCE:
                 best.setdefault(options.action(steps.chosen), steps.value)
@@ -183,45 +172,28 @@ class Task:
         bound = max(value, min(bound, 1.0))
         proved = done or (self.top == 1 and bound <= value + TOLERANCE)
         factor = None if proved else value / bound if bound > 0.0 else 1.0
-        return self._certified(listing, bound, explored, proved, factor)
+        return self._result(listing, bound, explored, proved, factor)
 
-    def greedy(self) -> Answer:
+    def greedy(self) -> OracleResult:
         """Step by step: with its factor where E[Y] is submodular, else with a bound that holds whatever the effects."""
-        from dobandit.oracle.greedy import proved_factor
-        from dobandit.oracle.objectives import Options, fresh_value, objective_of
-
         options = Options(self.allowed)
-        steps = self._steps(objective_of(self.model, options), options, self.limits)
+        steps = greedy(objective_of(self.model, options), options, self.limits, self.monotone)
         action, value, bound, exact = options.action(steps.chosen), steps.value, steps.bound, True
-        if not self.model.is_linear:
-            value, exact = fresh_value(self.model, action)
+        if not self.model.is_linear:  # on fresh random numbers: on its own ones the best action looks too good
+            value, exact = target_mean(self.model, action.over(self.free), WORLDS)
         if not self.model.is_linear or not self.monotone:
-            bound = min(bound, self._interval_bound())
+            bound = min(bound, highest_mean(self.model, self.allowed))
         factor = None
         if self.model.is_linear and self.monotone and steps.finished:
             factor = proved_factor(options)
             if factor:  # it holds for what is gained beyond the required variables
                 bound = min(bound, steps.start + (value - steps.start) / factor)
         proved = exact and bound <= value + TOLERANCE  # a simulated value proves nothing
-        return self._certified([(action, value)], bound, steps.looked, proved, factor)
-
-    def _steps(self, objective: Objective, options: Options, limits: Limits) -> Steps:
-        """Greedy steps; on a linear model with the bound of the search."""
-        from dobandit.oracle.branch_and_bound import bound_at
-        from dobandit.oracle.greedy import greedy
-        from dobandit.oracle.linear_gains import LinearGains
-
-        bound = partial(bound_at, objective.passes, options) if isinstance(objective, LinearGains) else None
-        return greedy(objective, options, limits, self.monotone, bound)
-
-    def _interval_bound(self) -> float:
-        from dobandit.oracle.bounds import highest_mean
-
-        return highest_mean(self.model, self.allowed)
+        return self._result([(action, value)], bound, steps.looked, proved, factor)
 
 
 ORACLES = ("auto", "exhaustive", "branch-and-bound", "greedy")
-MOST_LISTED = 1_000_000
+MOST_LISTED = 1_000_000  # held in memory
 
 
 def solve(
@@ -258,23 +230,16 @@ def solve(
     if available is not None:
         now = replace(given, available=available)  # type: ignore[arg-type]
         given = now if given.available is None else given.limited(now.available or ())
-    _check(model, oracle, top, time_limit, node_limit)
-    _check_values(model, given)
-    start = time.perf_counter()
-    task = Task(model, given, int(top), Limits(time_limit, node_limit))
-    name = task.fitting(oracle)
-    if name == "greedy" and top > 1:
+    _check(model, given, oracle, top, time_limit, node_limit)
+    task = Task(model, given, oracle, int(top), Limits(time_limit, node_limit))
+    if task.oracle == "greedy" and top > 1:
         warnings.warn(
             f"greedy lists one set, but the {top} best were asked for. Branch and bound and exhaustive list more.",
             DobanditWarning,
             stacklevel=2,
         )
-    answer = {"exhaustive": task.exhaustive, "branch-and-bound": task.branch_and_bound, "greedy": task.greedy}[name]()
-    listing = tuple((action.named(model.graph), value) for action, value in answer.best)
-    do, value = listing[0]
-    status = "optimal" if answer.optimal else "approximate"
-    seconds = time.perf_counter() - start
-    return OracleResult(do, value, answer.bound, status, name, seconds, answer.factor, answer.explored, listing)
+    run = {"exhaustive": task.exhaustive, "branch-and-bound": task.branch_and_bound, "greedy": task.greedy}
+    return run[task.oracle]()
 
 
 def sizes_in_words(model: CausalModel, rules: Rules) -> str:
@@ -286,26 +251,19 @@ def sizes_in_words(model: CausalModel, rules: Rules) -> str:
     return f"{which}{',' if ',' in which else ''} were looked at, because {reason}"
 
 
-def _check(model: object, oracle: object, top: object, time_limit: object, node_limit: object) -> None:
+def _check(model: object, rules: Rules, oracle: object, top: object, time_limit: object, node_limit: object) -> None:
     if not isinstance(model, CausalModel):
         raise InferenceError(
             f"the best set is that of a model, but got {type(model).__name__}. "
             "Give a BinaryGLM, a LinearModel or a TableModel."
         )
-    if not isinstance(oracle, str) or oracle not in ORACLES:
+    if not is_one_of(oracle, ORACLES):
         raise InferenceError(f"oracle is one of {listed(ORACLES)}, but got {oracle!r}.{closest(oracle, ORACLES)}")
-    if not is_whole(top) or not 1 <= top <= MOST_LISTED:  # type: ignore[operator]
-        raise InferenceError(
-            f"top must be a whole number from 1 to {MOST_LISTED:,} (the list is held in memory), but got {shown(top)}."
-        )
+    whole_number("top", top, 1, InferenceError, MOST_LISTED)
     if node_limit is not None:
         whole_number("node_limit", node_limit, 1, InferenceError)
-    real = isinstance(time_limit, (int, np.integer, float, np.floating)) and not isinstance(time_limit, bool)
-    if time_limit is not None and not (real and time_limit > 0):  # type: ignore[operator]
+    if time_limit is not None and not as_float(time_limit) > 0:
         raise InferenceError(f"time_limit must be a number of seconds above 0, but got {shown(time_limit)}.")
-
-
-def _check_values(model: CausalModel, rules: Rules) -> None:
     for name, values in rules.levers.items():
         odd = [value for value in values if value not in (0.0, 1.0)]
         if odd and not model.continuous:
@@ -313,55 +271,3 @@ def _check_values(model: CausalModel, rules: Rules) -> None:
                 f"variables of a binary model are set to 0 or 1, but the levers set {name!r} to {odd[0]:g}. "
                 "Give 0 and 1 only, or a continuous model, whose variables are numbers from 0 to 1."
             )
-
-
-def best_by_enumeration(
-    model: CausalModel, allowed: Allowed, wanted: int, limits: Limits
-) -> tuple[list[tuple[Action, float]], bool, int]:
-    """(the best actions with their values, best first, of equals the first; whether all were looked at, with exact
-    values; how many were). Where a limit stops the search, those found so far, at least one."""
-    count = allowed.count()
-    if count > MOST_SETS:
-        raise InferenceError(
-            f"there are {count:,}{' or more' if count == MANY else ''} sets of {len(allowed.candidates)} variables; "
-            f"all of them are looked at only up to {MOST_SETS:,}. Lower the budget, make fewer variables controllable, "
-            "or use another oracle."
-        )
-    value_of = valuation(model)
-    proved, looked = True, 0
-    best: list[tuple[float, int, Action, float]] = []
-    for action in worth_looking_at(allowed):
-        if best and limits.reached(looked):
-            proved = False
-            break
-        value, exact = value_of(action)
-        proved = proved and exact
-        entry = (round(value, 12), -looked, action, value)
-        looked += 1
-        if len(best) < wanted:
-            heapq.heappush(best, entry)
-        else:
-            heapq.heappushpop(best, entry)
-    return [(action, value) for _, _, action, value in sorted(best, reverse=True)], proved, looked
-
-
-def worth_looking_at(allowed: Allowed) -> Iterator[Action]:
-    """Every allowed action; where the rules say that smaller ones do not count, those to which nothing can be added."""
-    if allowed.rules.smaller is False and not allowed.budget_alone:
-        return (action for action in allowed.every() if not allowed.can_grow(action))
-    return allowed.every()
-
-
-def valuation(model: CausalModel) -> Callable[[Action], tuple[float, bool]]:
-    """E[Y] of an action, and whether it is exact."""
-    free = np.full(len(model.graph) + 1, np.nan)
-    free[0] = 1.0
-    target = model.graph.arrays.target
-
-    def linear(action: Action) -> tuple[float, bool]:
-        return min(max(float(linear_means(cast(WeightedModel, model), action.over(free))[target]), 0.0), 1.0), True
-
-    def by_inference(action: Action) -> tuple[float, bool]:
-        return target_value(model, action.named(model.graph))
-
-    return linear if model.is_linear else by_inference

@@ -3,7 +3,7 @@
 With probability 1 - delta, every interval of every action, context and round holds its true mean, whatever chose the
 actions and whenever one looks: each node's true probabilities are in its likelihood-ratio set at all rounds
 (`estimation.anytime`), delta shared evenly by the target and its ancestors, and the ends are the extremes over the sets
-(`oracle.anytime_values`). Rows that say nothing about a node (it was set, or a value is missing) are passed over; that
+(`oracle.interval_pass`). Rows that say nothing about a node (it was set, or a value is missing) are passed over; that
 a value is missing must not depend on what it would have been. Where the frontier is too wide for exact passes, or a
 node has too many causes, there are no such intervals.
 """
@@ -16,25 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.estimation.belief import layout_of
 from dobandit.estimation.confidence import checked_delta
+from dobandit.oracle.action_list import action_list
 from dobandit.oracle.actions import Action, Actions, actions_of
-from dobandit.oracle.advantages import advantage, advantages_of
-from dobandit.oracle.anytime_values import (
-    AnytimeValues,
-    Ends,
-    anytime_values,
-    bound_actions,
-    bounded_frontier,
-    fill_intervals,
-)
+from dobandit.oracle.difference_bound import advantage, pair_scratch
 from dobandit.oracle.frontier import Frontier
-from dobandit.oracle.listing import listing_of
+from dobandit.oracle.interval_pass import IntervalPass, bound_actions, bounded_frontier, fill_intervals, interval_pass
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
     from dobandit.estimation.belief import Belief
-    from dobandit.estimation.mixture import Mixture
     from dobandit.policy.problem import Problem
 
 Array = NDArray[np.float64]
@@ -49,58 +40,54 @@ class Bounds(NamedTuple):
     high: Array
 
 
-def anytime_intervals(problem: Problem, estimator: Any) -> AnytimeIntervals | None:
+def anytime_intervals(problem: Problem, state: Belief) -> AnytimeIntervals | None:
     """The intervals of a problem; None where there are none: for numbers between 0 and 1, and for wide graphs."""
     if problem.continuous:
         return None
-    order, layout = np.array(problem.order, dtype=np.int64), layout_of(problem.graph)
-    frontier = bounded_frontier(problem.graph, order, layout, estimator)
-    return None if frontier is None else AnytimeIntervals(problem, estimator, frontier)
+    frontier = bounded_frontier(problem.graph, np.array(problem.order, dtype=np.int64), state)
+    return None if frontier is None else AnytimeIntervals(problem, frontier)
 
 
 class AnytimeIntervals:
     """The intervals of one problem, from the state of a mixture. Asking changes nothing of the state."""
 
-    def __init__(self, problem: Problem, estimator: Mixture, frontier: Frontier) -> None:
-        self.problem, self.estimator, self._frontier = problem, estimator, frontier
-        self._layout = layout_of(problem.graph)
-        self._shared: dict[int, Ends] = {}
-        self._one = self._oracle(actions_of([Action()]))
-        self._kept: dict[int, tuple[Actions, AnytimeValues]] = {}  # by the address of ids, which are kept too
+    def __init__(self, problem: Problem, frontier: Frontier) -> None:
+        self.problem, self._frontier = problem, frontier
+        self._shared: dict[int, Array] = {}
+        self._one = self._plan(actions_of([Action()]))
+        self._kept: dict[int, tuple[Actions, IntervalPass]] = {}  # by the address of ids, which are kept too
 
     def interval(self, state: Belief, action: Action, context: Array, delta: float) -> Interval:
         """The ends of E[target] of one action; context by id, NaN where nothing is known."""
-        fixed, nats = self.problem.flagged(action).over(context), self._nats(delta)
+        fixed = self.problem.flagged(action).over(context)
         target = self.problem.graph.arrays.target
         if not math.isnan(fixed[target]):
             return Interval(float(fixed[target]), float(fixed[target]))
-        fill_intervals(self._layout, self._one, state, nats, fixed)
-        bound_actions(self._one, fixed)
-        return Interval(float(self._one.lower[0]), float(self._one.listing.values[0]))
+        scores = self._bound(self._one, state, fixed, delta)
+        return Interval(float(scores["low"][0]), float(scores["high"][0]))
 
     def bounds(self, state: Belief, actions: Actions, context: Array, delta: float) -> Bounds:
         """The ends of E[target] of many actions at once: the nodes' sets are looked at only once. A list that comes
         back is not laid out anew."""
-        oracle = self._kept_oracle(actions)
-        fill_intervals(self._layout, oracle, state, self._nats(delta), context)
-        bound_actions(oracle, context)
-        return Bounds(oracle.listing.actions, oracle.lower, oracle.listing.values)
+        plan = self._kept_plan(actions)
+        scores = self._bound(plan, state, context, delta)
+        return Bounds(plan.actions.actions, scores["low"], scores["high"])
 
     def gap(self, state: Belief, action: Action, actions: Actions, context: Array, delta: float) -> float:
         """By how much the best of the other actions of a list can be better than `action` at most; at least 0. Two
-        listed actions share the nodes that nobody knows well (`oracle.advantages`)."""
-        bounds, oracle = self.bounds(state, actions, context, delta), self._kept_oracle(actions)
+        listed actions share the nodes that nobody knows well (`oracle.difference_bound`)."""
+        bounds, plan = self.bounds(state, actions, context, delta), self._kept_plan(actions)
         rows = [bounds.actions.row(i) for i in range(len(bounds.high))]
         own = rows.index(action) if action in rows else -1
         low = self.interval(state, action, context, delta).low if own < 0 else float(bounds.low[own])
-        work = None if own < 0 else advantages_of(oracle)
+        work = None if own < 0 else pair_scratch(plan)
         most = 0.0
         for i in np.argsort(-bounds.high, kind="stable").tolist():
             ahead = float(bounds.high[i]) - low
             if ahead <= most:
                 break
             if i != own:
-                shared = math.inf if work is None else advantage(oracle, work, context, i, own)
+                shared = math.inf if work is None else advantage(plan, work, context, i, own)
                 most = max(most, min(ahead, float(shared)))
         return most
 
@@ -108,26 +95,28 @@ class AnytimeIntervals:
         """The ends of E[target | do(action)] - E[target | do(other)]."""
         if action == other:
             return Interval(0.0, 0.0)
-        oracle = self._oracle(actions_of([action, other]))
-        fill_intervals(self._layout, oracle, state, self._nats(delta), context)
-        bound_actions(oracle, context)
-        i = [oracle.listing.actions.row(k) for k in range(2)].index(action)
-        work = advantages_of(oracle)
+        plan = self._plan(actions_of([action, other]))
+        self._bound(plan, state, context, delta)
+        i = [plan.actions.actions.row(k) for k in range(2)].index(action)
+        work = pair_scratch(plan)
         return Interval(
-            -float(advantage(oracle, work, context, 1 - i, i)), float(advantage(oracle, work, context, i, 1 - i))
+            -float(advantage(plan, work, context, 1 - i, i)), float(advantage(plan, work, context, i, 1 - i))
         )
 
-    def _kept_oracle(self, actions: Actions) -> AnytimeValues:
+    def _bound(self, plan: IntervalPass, state: Belief, fixed: Array, delta: float) -> NDArray[Any]:
+        """The scores of a plan's actions, with their ends."""
+        fill_intervals(plan, state, math.log(len(self.problem.order) / checked_delta(delta)))
+        bound_actions(plan, fixed)
+        return plan.actions.scores
+
+    def _kept_plan(self, actions: Actions) -> IntervalPass:
         key = id(actions.ids)
         if key not in self._kept or self._kept[key][0].ids is not actions.ids:
             if len(self._kept) >= _KEPT_LISTS:
                 self._kept.pop(next(iter(self._kept)))
-            self._kept[key] = (actions, self._oracle(actions))
+            self._kept[key] = (actions, self._plan(actions))
         return self._kept[key][1]
 
-    def _oracle(self, actions: Actions) -> AnytimeValues:
-        listing = listing_of(self.problem.order, actions, flags=self.problem.flags)
-        return anytime_values(listing, self._frontier, self._layout, self.estimator, None, self._shared)
-
-    def _nats(self, delta: float) -> float:
-        return math.log(len(self.problem.order) / checked_delta(delta))
+    def _plan(self, actions: Actions) -> IntervalPass:
+        listed = action_list(self.problem.order, actions, flags=self.problem.flags)
+        return interval_pass(listed, self._frontier, shared=self._shared)

@@ -7,20 +7,21 @@ variables are available can leave none of these; then the allowed actions of tha
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined, kernel
 from dobandit.errors import InterventionError, listed
 from dobandit.estimation.confidence import asymptotic_reach, beta_binomial, standard_error
 from dobandit.estimation.kl import kl_upper
+from dobandit.kernels import inlined, kernel, with_kernels
+from dobandit.oracle.action_list import pick
 from dobandit.oracle.actions import Action, Actions
-from dobandit.oracle.listing import pick
 from dobandit.oracle.possibly_optimal import worth_playing
 from dobandit.policy.base import Policy, positive, require_bool
 from dobandit.policy.engine import (
@@ -39,7 +40,6 @@ from dobandit.policy.own_outcomes import (
     NO_CONTEXT,
     columns_of,
     expect_outcomes,
-    note_play,
     note_rounds,
     numbered,
     outcomes_of,
@@ -47,61 +47,71 @@ from dobandit.policy.own_outcomes import (
     widened,
 )
 from dobandit.policy.problem import Problem
-from dobandit.policy.recording import Recorder, record
+from dobandit.policy.recording import Recorder, record_round
 from dobandit.policy.world import World, draw_round, see_context
 
-BY_UCB, BY_EPSILON_GREEDY, BY_RANDOM, BY_FIXED, BY_KL_UCB = 0, 1, 2, 3, 4
 Array = NDArray[np.float64]
-
-
-class ArmsPlan(NamedTuple):
-    """What stays fixed, and scratch."""
-
-    kind: int
-    parameter: float  # scale of UCB, epsilon of epsilon-greedy, c of KL-UCB
-    ids: NDArray[np.int32]  # (arms, size)
-    to: Array  # (arms, size)
-    values: Array  # (arms,) scratch: the index of each arm
-
-
-@inlined
-def propose_arm(plan: Any, plays: Any, total: Any, t: int, uniforms: Any) -> int:
-    """The arm to play after t rounds; plays and total: rounds and sum of Y by arm. An arm not yet played comes first
-    for UCB and KL-UCB and counts as mean 1 for epsilon-greedy."""
-    kind, parameter, arms, values = plan.kind, plan.parameter, len(plays), plan.values  # not again after each write
-    if kind == BY_FIXED:
-        return 0
-    if kind == BY_RANDOM:
-        return min(int(uniforms[0] * arms), arms - 1)
-    if kind == BY_EPSILON_GREEDY and uniforms[1] < parameter:
-        return min(int(uniforms[2] * arms), arms - 1)
-    if kind == BY_EPSILON_GREEDY:
-        for i in range(arms):
-            values[i] = total[i] / plays[i] if plays[i] > 0 else 1.0
-        return pick(values, uniforms[0])
-    log_t = math.log(t + 1.0)
-    level = log_t + parameter * math.log(max(log_t, 1.0))
-    for i in range(arms):
-        values[i] = math.inf
-        if plays[i] > 0 and kind == BY_KL_UCB:
-            values[i] = kl_upper(total[i] / plays[i], plays[i], level)
-        elif plays[i] > 0:
-            values[i] = total[i] / plays[i] + parameter * math.sqrt(log_t / plays[i])
-    return pick(values, uniforms[0])
+# A rule takes (plays, total, index, settings, t, tie, coin, where): rounds and sum of Y by arm; room for the index of
+# each arm, which stays as it is where nothing is compared; the policy's settings; rounds so far; the round's random
+# numbers. It returns the arm to play.
+CHOOSE: Any = None  # the rule, which `kernels.with_kernels` puts into the loop
 
 
 @kernel
-def run_arms(plan: Any, own: Any, clock: Any, world: Any, tape: Any, world_draws: Any, policy_draws: Any) -> None:
-    """Propose, act, record, update."""
-    plays, total = own.plays[0, : len(plan.ids)], own.total[0, : len(plan.ids)]
-    for t in range(len(world_draws)):
-        pattern = see_context(world, world_draws[t]) if len(world.context) > 0 else 0
-        arm = propose_arm(plan, plays, total, clock[0], policy_draws[t])
-        draw_round(world, plan.ids[arm], plan.to[arm], world_draws[t])
-        reward = world.drawn[world.seen[own.target]]
-        record(tape, pattern, arm, tape.expected[pattern, arm], reward)
-        note_play(own, 0, arm, reward)
-        clock[0] += 1
+def ucb_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, tie: float, coin: float, where: float) -> int:
+    """settings: scale."""
+    log_t, scale = math.log(t + 1.0), settings[0]
+    for i in range(len(index)):
+        index[i] = total[i] / plays[i] + scale * math.sqrt(log_t / plays[i]) if plays[i] > 0.0 else math.inf
+    return pick(index, tie)
+
+
+@kernel
+def kl_ucb_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, tie: float, coin: float, where: float) -> int:
+    """settings: c."""
+    log_t = math.log(t + 1.0)
+    level = log_t + settings[0] * math.log(max(log_t, 1.0))
+    for i in range(len(index)):
+        index[i] = kl_upper(total[i] / plays[i], plays[i], level) if plays[i] > 0.0 else math.inf
+    return pick(index, tie)
+
+
+@kernel
+def epsilon_greedy_arm(
+    plays: Any, total: Any, index: Any, settings: Any, t: int, tie: float, coin: float, where: float
+) -> int:
+    """settings: epsilon."""
+    if coin < settings[0]:
+        return any_arm(index, where)
+    for i in range(len(index)):
+        index[i] = total[i] / plays[i] if plays[i] > 0.0 else 1.0
+    return pick(index, tie)
+
+
+@inlined
+def any_arm(index: Any, uniform: float) -> int:
+    """Any of the arms."""
+    return min(int(uniform * len(index)), len(index) - 1)
+
+
+@kernel
+def play_arms(
+    settings: Any, ids: Any, to: Any, plays: Any, total: Any, t: int, target: int, world: Any, tape: Any,
+    world_draws: Any, policy_draws: Any,
+) -> None:  # fmt: skip
+    """See the context, choose, act, record, learn, after t rounds; world and tape: the arrays of a world and a tape."""
+    nodes, slots, points, seen, context, known, _, _ = world
+    expected, best, played, curve, totals = tape
+    index = np.zeros(len(ids))
+    for row in range(len(world_draws)):
+        pattern = see_context(nodes, slots, points, context, known, world_draws, row)
+        tie, coin, where = policy_draws[row, 0], policy_draws[row, 1], policy_draws[row, 2]
+        arm = CHOOSE(plays, total, index, settings, t + row, tie, coin, where)
+        draw_round(nodes, slots, points, seen, ids, to, arm, world_draws, row)
+        reward = nodes[seen[target]["node"]]["value"]
+        record_round(best, played, curve, totals, pattern, arm, expected[pattern, arm], reward)
+        plays[arm] += 1.0
+        total[arm] += reward
 
 
 def possible_arms(problem: Problem, actions: Actions) -> list[int]:
@@ -116,97 +126,84 @@ def possible_arms(problem: Problem, actions: Actions) -> list[int]:
 class ArmsEngine(Engine):
     """One arm per allowed action, or the actions given.
 
-    prune  whether sets fall away that cannot be best by what causes what
+    rule      chooses the arm to play; see `CHOOSE`
+    settings  of the rule
+    prune     whether sets fall away that cannot be best by what causes what
     """
 
     bonus_words = "for having been tried so little"
+    rounds = 0
 
     def __init__(
-        self, problem: Problem, kind: int, parameter: float, arms: Actions | None = None, prune: bool = False
+        self, problem: Problem, rule: Any, settings: Sequence[float], arms: Actions | None = None, prune: bool = False
     ) -> None:
-        self.problem, self.prune = problem, prune
-        ids, to = problem.allowed(relevant=False).rows() if arms is None else arms
+        self.problem, self.rule, self.settings, self.prune = problem, rule, np.array(settings, dtype=float), prune
+        self.arms, self.fixed = problem.allowed(relevant=False).rows() if arms is None else arms, arms is not None
         if prune:
-            kept = possible_arms(problem, Actions(ids, to))
-            ids, to = ids[kept], to[kept]
-        self.plan = ArmsPlan(kind, parameter, ids, to, np.zeros(len(ids)))
-        self.state = own_outcomes(NO_CONTEXT, problem.graph.arrays.target, self.actions())
-        self.clock = np.zeros(1, dtype=np.int64)  # rounds told
-        self._number = numbered(self.actions())  # and, behind the arms, actions told that are none
-
-    @property
-    def rounds(self) -> int:
-        return int(self.clock[0])
+            kept = possible_arms(problem, self.arms)
+            self.arms = Actions(self.arms.ids[kept], self.arms.values[kept])
+        self.state = own_outcomes(NO_CONTEXT, problem.graph.arrays.target, self.arms)
+        self._number = numbered(self.arms)  # and, behind the arms, actions told that are none
 
     def actions(self) -> Actions:
-        return Actions(self.plan.ids, self.plan.to)
+        return self.arms
 
     def copy(self) -> Self:
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.state, twin.clock, twin._number = copied(self.state), self.clock.copy(), dict(self._number)
-        twin.plan = copied(self.plan, {id(ids): ids for ids in self.actions()})  # room to work things out in
+        twin = copy.copy(self)
+        twin.state, twin._number = copied(self.state), dict(self._number)
         return twin
 
     # -- learning ------------------------------------------------------------------------------------------------
 
     def update(self, rounds: Rounds) -> None:
         self.state = note_rounds(self.state, self._number, rounds, every=True)
-        self.clock[0] += rounds.counts.sum()
+        self.rounds += int(rounds.counts.sum())
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
     def choose(self, now: Situation) -> Choice:
-        plan, index = self._proposed(now)
-        value = float(plan.values[index]) if self._compares(now) else math.nan
-        return Choice(Actions(plan.ids, plan.to).row(index), value)
+        arms, index, arm = self._indices(now)
+        return Choice(arms.row(arm), float(index[arm]))
 
     def best(self, now: Situation) -> Choice:
-        plan, plays, total = self.playable(now._replace(pending=()))
+        arms, plays, total = self.playable(now._replace(pending=()))
         means = np.divide(total, plays, out=np.full(len(plays), -1.0), where=plays > 0)
-        index = int(np.argmax(means))
-        return Choice(Actions(plan.ids, plan.to).row(index), float(means[index]) if means[index] >= 0 else math.nan)
+        arm = int(np.argmax(means))
+        return Choice(arms.row(arm), float(means[arm]) if means[arm] >= 0 else math.nan)
 
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        now = now._replace(draws=np.ones(self.draws))  # 1: epsilon-greedy does not explore
-        if not self._compares(now):
-            return []
-        plan, _ = self._proposed(now)
-        return [(Actions(plan.ids, plan.to).row(i), value) for i, value in enumerate(plan.values.tolist())]
+        arms, index, _ = self._indices(now._replace(draws=np.ones(self.draws)))  # 1: epsilon-greedy does not explore
+        return [] if np.isnan(index).any() else list(zip(numbered(arms), index.tolist(), strict=True))
 
     def runner_up(self, action: Action, now: Situation) -> tuple[Action, float] | None:
-        return super().runner_up(action, now) if self._compares(now) else None
+        return None if math.isnan(self.choose(now).value) else super().runner_up(action, now)
 
-    def _compares(self, now: Situation) -> bool:
-        kind = self.plan.kind
-        return kind in (BY_UCB, BY_KL_UCB) or (kind == BY_EPSILON_GREEDY and now.draws[1] >= self.plan.parameter)
+    def _indices(self, now: Situation) -> tuple[Actions, Array, int]:
+        """The arms that can be played now, their indices, NaN where nothing is compared, and the arm to play."""
+        arms, plays, total = self.playable(now)
+        t, index = self.rounds + sum(one.size for one in now.pending), np.full(len(plays), math.nan)
+        return arms, index, int(self.rule(plays, total, index, self.settings, t, *now.draws.tolist()))
 
-    def _proposed(self, now: Situation) -> tuple[ArmsPlan, int]:
-        plan, plays, total = self.playable(now)
-        t = self.rounds + sum(one.size for one in now.pending)
-        return plan, int(propose_arm(plan, plays, total, t, now.draws))
-
-    def playable(self, now: Situation) -> tuple[ArmsPlan, Array, Array]:
+    def playable(self, now: Situation) -> tuple[Actions, Array, Array]:
         """The arms that can be played now, with their rounds and sums of Y. Those under way count as played."""
-        plan, own, number = self.plan, self.state, self._number
+        own, number = self.state, self._number
         if now.pending:
             number = dict(number)
             own = expect_outcomes(widened(own, number, [one.action for one in now.pending]), number, now.pending)
         if now.available is None:
-            return plan, own.plays[0, : len(plan.ids)], own.total[0, : len(plan.ids)]
-        actions = self._available(now.available)
-        plan = plan._replace(ids=actions.ids, to=actions.values, values=np.zeros(len(actions.ids)))
-        return plan, *outcomes_of(own, columns_of(number, numbered(actions)), now.context)
+            return self.arms, own.plays[0, : len(self.arms.ids)], own.total[0, : len(self.arms.ids)]
+        arms = self._available(now.available)
+        return arms, *outcomes_of(own, columns_of(number, numbered(arms)), now.context)
 
     def _available(self, available: tuple[int, ...]) -> Actions:
         """The arms of these variables; where there are none, the allowed actions of this round."""
-        plan, usable = self.plan, np.zeros(len(self.problem.graph) + 1, dtype=bool)
+        ids, usable = self.arms.ids, np.zeros(len(self.problem.graph) + 1, dtype=bool)
         usable[[0, *available]] = True
-        arms = np.flatnonzero(usable[plan.ids].all(axis=1))
-        if len(arms) and not self.prune:  # what was dropped may be best where something cannot be set
-            return Actions(plan.ids[arms], plan.to[arms])
-        if plan.kind == BY_FIXED:
-            names = list(self.actions().row(0).named(self.problem.graph))
+        kept = np.flatnonzero(usable[ids].all(axis=1))
+        if len(kept) and not self.prune:  # what was dropped may be best where something cannot be set
+            return Actions(ids[kept], self.arms.values[kept])
+        if self.fixed:
+            names = list(self.arms.row(0).named(self.problem.graph))
             raise InterventionError(f"{listed(names)} is always set, but not all of it is available. Wait until it is.")
         return self.problem.allowed(available, relevant=False).rows()
 
@@ -238,15 +235,18 @@ class ArmsEngine(Engine):
         return told
 
     def rivals(self, now: Situation) -> list[Action]:
-        plan, *_ = self.playable(now._replace(pending=()))
-        return list(numbered(Actions(plan.ids, plan.to)))
+        return list(numbered(self.playable(now._replace(pending=()))[0]))
 
     @property
     def interval_words(self) -> str:
         return words_always(self.delta)
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
-        run_arms(self.plan, self.state, self.clock, world.arrays, recorder.tape, draws.world, draws.policy)
+        own, there, tape = self.state, tuple(world.arrays), tuple(recorder.tape)
+        plays, total, play = own.plays[0], own.total[0], with_kernels(play_arms, CHOOSE=self.rule)
+        play(self.settings, *self.arms, plays, total, self.rounds, own.target, there, tape, *draws)
+        own.rounds[0] = own.sets @ plays
+        self.rounds += len(draws.world)
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ class UCB(Policy):
         return f"UCB ({', '.join(notes)})" if notes else "UCB"
 
     def engine(self, problem: Problem) -> Engine:
-        return ArmsEngine(problem, BY_UCB, float(self.scale), prune=self.prune)
+        return ArmsEngine(problem, ucb_arm, [self.scale], prune=self.prune)
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ class KLUCB(Policy):
         return f"KL-UCB ({', '.join(notes)})" if notes else "KL-UCB"
 
     def engine(self, problem: Problem) -> Engine:
-        return ArmsEngine(problem, BY_KL_UCB, float(self.c), prune=self.prune)
+        return ArmsEngine(problem, kl_ucb_arm, [self.c], prune=self.prune)
 
 
 @dataclass(frozen=True)
@@ -341,4 +341,4 @@ class EpsilonGreedy(Policy):
         return f"eps-greedy ({self.epsilon:g}{', pruned' if self.prune else ''})"
 
     def engine(self, problem: Problem) -> Engine:
-        return ArmsEngine(problem, BY_EPSILON_GREEDY, float(self.epsilon), prune=self.prune)
+        return ArmsEngine(problem, epsilon_greedy_arm, [self.epsilon], prune=self.prune)

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from dobandit.checks import as_float, is_one_of, shown
 from dobandit.errors import GraphError, PolicyError, closest, listed
+from dobandit.estimation.confidence import checked_delta
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.model.links import Link
+from dobandit.oracle.actions import Action
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of, warn_of_levels
+from dobandit.texts import decimals, fixed
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Engine
@@ -67,10 +70,8 @@ class Policy(ABC):
         where two labels are equal, the settings that differ are written behind them."""
 
     def label_on(self, graph: CausalGraph, links: tuple[Link, ...]) -> str:
-        """The name in tables and figures of a given problem, where it depends on that; default: `label`.
-
-        graph  what causes what
-        links  the link of each node, in the order of `graph.nodes`
+        """The name in tables and figures of a given problem, where it depends on that; default: `label`. Links are in
+        the order of `graph.nodes`.
 
         >>> import dobandit as dob
         >>> dob.BGLMOFU().label_on(dob.paper.G1.graph, dob.paper.G1.links)
@@ -80,18 +81,14 @@ class Policy(ABC):
 
     @abstractmethod
     def engine(self, problem: Problem) -> Engine:
-        """An engine that knows nothing yet of `problem`: a new one with every call, none sharing what it learns.
-
-        problem  the graph (hidden variables already removed), the rules, the links, and what is promised
+        """An engine that knows nothing yet of `problem` (the graph without hidden variables, the rules, the links, and
+        what is promised): a new one with every call, none sharing what it learns.
 
         Raises PolicyError where the problem does not suit the policy; the message says why, and what does.
         """
 
     def require_learnable(self, problem: Problem) -> None:
-        """Raises where hidden causes cannot be removed, unless the policy keeps no model.
-
-        problem  the one to work on
-        """
+        """Raises where hidden causes cannot be removed, unless the policy keeps no model."""
         if problem.obstacle is not None and not self.any_graph:
             raise type(problem.obstacle)(*problem.obstacle.args)
 
@@ -147,8 +144,7 @@ class Policy(ABC):
 
         graph = as_graph(graph, "the graph must be a CausalGraph", GraphError)
         promised, believed = self.effects if effects is None else effects, links_for(graph, links, self.links)
-        allowed = rules_of(budget, rules)
-        known = checked_horizon(horizon)
+        allowed, known = rules_of(budget, rules), checked_horizon(horizon)
         problem = problem_of(graph, allowed, known, seed, believed, continuous, promised, hide)
         if not self.any_graph:  # a policy that keeps a model
             warn_of_levels(problem)
@@ -185,6 +181,28 @@ def positive(name: str, value: object, *, zero: bool = False, most: float = floa
         rule = f"a number {'from' if zero else 'above'} 0" + (f" up to {most:g}" if most < float("inf") else "")
         raise PolicyError(f"{name} must be {rule}, but got {shown(value)}.")
     return number
+
+
+BY_COIN = "a coin chose between them"
+
+
+def checked_answer(epsilon: object, delta: float) -> None:
+    """Of policies that look for an answer: refuse what none can be wanted within."""
+    if positive("epsilon", epsilon) >= 1.0:
+        raise PolicyError(f"epsilon must be above 0 and below 1, but got {epsilon!r}. Try 0.05.")
+    checked_delta(delta)
+
+
+def words_of_two(
+    problem: Problem, best: Action, rival: Action, gap: float, epsilon: float, pending: bool, played: str
+) -> str:
+    """Why a round was played that is to tell two actions apart. played: what was, for people."""
+    if gap <= epsilon:
+        return "it is the answer" + (" if the rounds under way bring what is expected" if pending else "")
+    pairs = (action.named(problem.graph).items() for action in (best, rival))
+    one, other = (", ".join(f"{name}={value:g}" for name, value in pair) or "nothing" for pair in pairs)
+    better = fixed(gap, decimals(gap))
+    return f"setting {one} looks best, but setting {other} may be better by up to {better}; {played}"
 
 
 def round_draws(seed: int, number: int, count: int) -> NDArray[np.float64]:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.estimation.belief import Belief
-from dobandit.estimation.estimators import begins_with_prior, estimate_of, status_of, unseen_directions
+from dobandit.estimation.belief import Belief, Layout
+from dobandit.estimation.estimators import Estimator, begins_with_prior, estimate_of, status_of, unseen_directions
 from dobandit.estimation.mixture import form_in_words, is_curve
 from dobandit.model.links import Link
-from dobandit.policy.region import Bonus, set_radii
-
-if TYPE_CHECKING:
-    from dobandit.policy.model_rounds import ModelPlan
+from dobandit.policy.radii import STANDARD_ERRORS, set_radii
 
 Array = NDArray[np.float64]
 
@@ -50,48 +47,49 @@ class Beliefs:
     """What is known of every node."""
 
     def __init__(
-        self, plan: ModelPlan, state: Belief, links: tuple[Link, ...], flags: Iterable[tuple[int, int]] = ()
+        self,
+        estimator: Estimator,
+        layout: Layout,
+        state: Belief,
+        reach: NDArray[Any],
+        links: tuple[Link, ...],
+        flags: Iterable[tuple[int, int]] = (),
     ) -> None:
-        self.layout, self.links, self._flags = plan.layout, links, dict(flags)
-        self._plan, self._state, self._rounds = plan, state, int(state.clock[0])
+        self.layout, self.links, self._flags = layout, links, dict(flags)
+        self._estimator, self.state, self._reach = estimator, state, reach
 
     @cached_property
     def radii(self) -> Array:
         """How far each node's region reaches, by id; worked out when they are first asked for."""
-        rho = np.zeros(len(self._plan.rho))
-        rounds = 0 if isinstance(self._plan.index, Bonus) else self._rounds  # optimism that grows is for choosing
-        set_radii(self._plan.index, self.layout.ptr, rounds, True, rho)
+        rho = np.zeros(len(self.layout.ptr) - 1)
+        grows = self._reach["kind"][0] == STANDARD_ERRORS  # optimism that grows is for choosing
+        set_radii(self._reach, self.state.nodes, 0 if grows else int(self.state.clock[0]), True, rho)
         return rho
 
     @property
     def theta(self) -> Array:
         """Every weight, in the order of the graph's slots."""
-        return estimate_of(self._plan.estimator, self._state)
-
-    @property
-    def pairs(self) -> NDArray[Any]:
-        """The sums of every node by pairs of its parents, flat, for compiled passes."""
-        return self._state.pairs
+        return estimate_of(self._estimator, self.state)
 
     def unseen(self, nodes: Iterable[int]) -> Array:
         """The projectors on the directions that no row of these nodes has shown, flat, for compiled passes."""
-        if not begins_with_prior(self._plan.estimator):
-            return self.pairs["null"]
-        found, square = np.zeros(len(self.pairs["null"])), self.layout.square
+        if not begins_with_prior(self._estimator):
+            return self.state.pairs["null"]
+        found, square = np.zeros(len(self.state.pairs["null"])), self.layout.square
         for v in nodes:
             part = slice(int(square[v]), int(square[v + 1]))
-            found[part] = unseen_directions(self._plan.estimator, self.layout, self._state, v).ravel()
+            found[part] = unseen_directions(self._estimator, self.layout, self.state, v).ravel()
         return found
 
     def node(self, v: int) -> NodeBelief:
         """What is known of node v."""
-        layout, state = self.layout, self._state
+        layout, state = self.layout, self.state
         slots = slice(int(layout.ptr[v]), int(layout.ptr[v + 1]))
         square = slice(int(layout.square[v]), int(layout.square[v + 1]))
         d = slots.stop - slots.start
-        unseen = unseen_directions(self._plan.estimator, layout, self._state, v)
+        unseen = unseen_directions(self._estimator, layout, self.state, v)
         theta, covariance = self.theta, state.pairs["inverse"]
-        if is_curve(self._plan.estimator, v):
+        if is_curve(self._estimator, state, v):
             theta, covariance = state.slots["curve"], state.pairs["covariance"]
         return NodeBelief(
             [-self._flags.get(p, -p) for p in layout.parent[slots].tolist()],
@@ -100,8 +98,8 @@ class Beliefs:
             covariance[square].reshape(d, d),
             unseen,
             int(state.nodes["rows"][v]),
-            status_of(self._plan.estimator, self._state, v, unseen),
+            status_of(self._estimator, self.state, v, unseen),
             float(self.radii[v]),
             self.links[v - 1],
-            form_in_words(self._plan.estimator, self._state, v),
+            form_in_words(self._estimator, self.state, v),
         )

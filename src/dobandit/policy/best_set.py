@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dobandit.errors import PolicyError
 from dobandit.estimation.confidence import asymptotic_reach
 from dobandit.oracle.actions import Action
-from dobandit.policy.answer_words import checked_answer, words_of_two
-from dobandit.policy.base import Policy, require_bool
+from dobandit.policy.base import Policy, checked_answer, require_bool, words_of_two
 from dobandit.policy.causal_engine import CausalEngine, parts_of
 from dobandit.policy.engine import HANDFUL, Array, Choice, Draws, Engine, Gap, Rounds, Situation
 from dobandit.policy.influences import bearing_rows, contrast_variances, influences_of
@@ -176,18 +175,18 @@ class BestSetEngine(CausalEngine):
         if leader is not None and leader not in actions:
             actions = [*actions, leader]
         context = self.believed.known(now.context)
-        patterns = self._moments.patterns(state, context)
+        patterns = self._moments.patterns(state)
         if patterns is None:
             return self._by_draws(actions, leader, context)
-        order, tables, frontier = patterns.listing.order, patterns.tables, patterns.frontier
+        order, tables, steps = patterns.actions.order, patterns.tables, patterns.steps
         held = np.array([self.believed.flagged(action).over(context)[order] for action in actions])
-        value, influence, visits = influences_of(frontier, tables.mean, held)
+        value, influence, visits = influences_of(steps, patterns.states, tables.mean, held)
         best = int(np.argmax(value)) if leader is None else actions.index(leader)
-        apart, variance = influence - influence[best], np.zeros(len(actions))
-        contrast_variances(self.plan.layout, order, tables, state, apart, variance)
+        apart = influence - influence[best]
+        variance = contrast_variances(state, steps, tables, apart)
         seen = self._moments.seen(state)
         upper = value - value[best] + self._shared_reach(len(actions)) * np.sqrt(np.maximum(variance, 0.0))
-        rows = bearing_rows(frontier.table_ptr, influence, seen)
+        rows = bearing_rows(steps, influence, seen)
         upper[np.minimum(rows, rows[best]) < HANDFUL] = 1.0
         upper[best] = -math.inf
         rival = int(np.argmax(upper)) if len(actions) > 1 else best

@@ -27,10 +27,17 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.links import Link, LinkBounds, identity
 from dobandit.policy.base import Policy, positive, require_bool, require_choice, require_nonnegative
 from dobandit.policy.engine import Engine
-from dobandit.policy.model_engine import ModelEngine
-from dobandit.policy.oracles import ORACLES, REGIONS, linear_engine, listed_or_searched, per_pattern_oracle
+from dobandit.policy.evaluators import (
+    ORACLES,
+    REGIONS,
+    linear_estimate,
+    linear_regions,
+    listed_or_searched,
+    upper_patterns,
+)
+from dobandit.policy.model_engine import ModelEngine, Parts
 from dobandit.policy.problem import Problem
-from dobandit.policy.region import RHO_MLE, Region
+from dobandit.policy.radii import LIKELIHOOD, region_reach
 
 _FLAT = 1e-100  # slopes below this make regions that reach further than numbers go
 
@@ -112,20 +119,16 @@ class BGLMOFU(Policy):
         if self.delta is None and problem.horizon is not None:
             delta = delta_bglm_ofu(n, problem.horizon)
         thresholds = self.thresholds(problem, bounds, kappa, delta)
-        region = Region(
-            radius=RHO_MLE,
-            scale=float(self.radius_scale),
-            delta=delta,
-            anytime=problem.horizon is None,
-            n=n,
-            kappa=kappa,
-            initial=self._initial(problem, bounds, kappa, delta, thresholds),
-        )
+        scale, initial = float(self.radius_scale), self._initial(problem, bounds, kappa, delta, thresholds)
+        reach = region_reach(LIKELIHOOD, scale, delta, n, problem.horizon is None, kappa, initial)
         if problem.is_linear:
-            return linear_engine(problem, region, 0.0, self.region, self.oracle, thresholds)
-        estimator, state = maximum_likelihood(layout_of(problem.graph), problem.link_arrays, problem.horizon)
-        make = listed_or_searched(problem, per_pattern_oracle, self.oracle)
-        return ModelEngine(problem, estimator, state, region, make, thresholds)
+            estimator, state = linear_estimate(problem, 0.0)
+            make = linear_regions(problem, self.region, self.oracle)
+        else:
+            estimator, state = maximum_likelihood(layout_of(problem.graph), problem.link_arrays, problem.horizon)
+            make = listed_or_searched(problem, upper_patterns, self.oracle)
+        state.nodes["threshold"], state.clock[2] = thresholds, initial < 0
+        return ModelEngine(problem, Parts(estimator, state, reach, make))
 
     def thresholds(self, problem: Problem, bounds: list[LinkBounds], kappa: float, delta: float) -> NDArray[np.float64]:
         """What each node's lambda_min has to reach: Eq. (3), and 1, which the bound on sum ||V|| needs (Lemma 9)."""

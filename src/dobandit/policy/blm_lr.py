@@ -9,9 +9,10 @@ from dobandit.errors import PolicyError
 from dobandit.estimation.confidence import DEFAULT_DELTA, checked_delta, delta_blm_lr
 from dobandit.policy.base import Policy, positive, require_bool, require_choice, require_nonnegative
 from dobandit.policy.engine import Engine
-from dobandit.policy.oracles import ORACLES, REGIONS, linear_engine
+from dobandit.policy.evaluators import ORACLES, REGIONS, linear_estimate, linear_regions
+from dobandit.policy.model_engine import ModelEngine, Parts
 from dobandit.policy.problem import Problem
-from dobandit.policy.region import RHO_LEMMA, RHO_PAPER, Region
+from dobandit.policy.radii import LEMMA, PAPER, region_reach
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,7 @@ class BLMLR(Policy):
         delta = (DEFAULT_DELTA if self.delta is None else self.delta) / n  # Lemma 11 holds for all rounds at once
         if self.delta is None and problem.horizon is not None:
             delta = delta_blm_lr(n, problem.horizon)
-        region = Region(
-            radius=RHO_PAPER if self.radius == "paper" else RHO_LEMMA,
-            scale=float(self.radius_scale),
-            delta=delta,
-            anytime=False,
-            n=n,
-            kappa=1.0,
-            initial=0,
-        )
-        return linear_engine(problem, region, 1.0, self.region, self.oracle)
+        kind = PAPER if self.radius == "paper" else LEMMA
+        reach = region_reach(kind, float(self.radius_scale), delta, n)
+        make = linear_regions(problem, self.region, self.oracle)
+        return ModelEngine(problem, Parts(*linear_estimate(problem, 1.0), reach, make))

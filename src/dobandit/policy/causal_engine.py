@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit import limits
-from dobandit.estimation.belief import layout_of, start_belief, with_room
+from dobandit.estimation.belief import layout_of, with_room
 from dobandit.estimation.confidence import Z95, asymptotic_reach
-from dobandit.estimation.estimators import WeightedSquares
+from dobandit.estimation.estimators import Estimator, weighted_squares
 from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
 from dobandit.model.links import auto, identity
 from dobandit.oracle.actions import NOTHING, Action, actions_of
-from dobandit.oracle.closed_form import closed_form
-from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
-from dobandit.oracle.joint_pattern import joint_pattern
-from dobandit.oracle.listing import Listing
-from dobandit.oracle.local_search import local_search
-from dobandit.oracle.mean_field import mean_field
+from dobandit.oracle.frontier import MOST_PARENTS
 from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_intervals
 from dobandit.policy.engine import (
     HANDFUL,
@@ -36,20 +29,16 @@ from dobandit.policy.engine import (
     Guaranteed,
     Situation,
 )
-from dobandit.policy.model_engine import OracleMaker
-from dobandit.policy.model_rounds import score_actions
+from dobandit.policy.evaluators import EvaluatorMaker, joint, optimistic, promised_shares
+from dobandit.policy.model_engine import Parts
 from dobandit.policy.moments import ActionMoments
-from dobandit.policy.oracles import listed
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem
-from dobandit.policy.region import Bonus
-from dobandit.policy.revising import Parts, RevisingEngine
+from dobandit.policy.radii import standard_errors
+from dobandit.policy.revising import RevisingEngine
 
-_MOST_WORK = 4_000_000  # actions x states of the frontier
-_MOST_STATES = 1 << 14
 _MOST_EXPECTED = 100
-_RIDGE, _FLOOR = 1.0, 0.05  # of the weighted sums
-_ROOM = 256  # patterns per node at first
+_RIDGE = 1.0  # of the weighted sums
 DELTA = 0.05  # of all intervals of all actions, contexts and rounds together
 
 
@@ -66,50 +55,6 @@ def members_of(problem: Problem) -> NDArray[np.bool_]:
         has[v, CURVED] = link != identity and (link != auto or few)
         has[v, TABLE] = link == auto and few
     return has
-
-
-def promised_shares(problem: Problem) -> bool:
-    """Whether every node's weights are promised to be nonnegative and to add up to at most 1: probabilities that are
-    straight lines without a negative weight."""
-    return problem.is_linear and problem.effects == "nonnegative" and not problem.continuous
-
-
-def joint_oracle(estimator: Any) -> OracleMaker:
-    """The joint bonus: exact where that can be, else with nodes as if independent; searched where there are too many
-    actions to list."""
-
-    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
-        graph, allowed = problem.graph, problem.allowed(available)
-        many = listing is None and allowed.count() > limits.MAX_ACTIONS
-        if problem.is_linear:
-            if many:
-                return local_search(graph, allowed, problem.order, lambda row: mean_field(graph, row))
-            return mean_field(graph, listing or listed(problem, available))
-        order = np.array(problem.order, dtype=np.int64)
-        frontier = frontier_of(graph, order, _MOST_STATES)
-        rows = len(listing.values) if listing else allowed.count()
-        work = math.inf if frontier is None else float(frontier.state_ptr[-1] * rows)
-        if many:
-            return local_search(graph, allowed, problem.order, lambda row: mean_field(graph, row, estimator))
-        if frontier is None or work > _MOST_WORK:
-            return mean_field(graph, listing or listed(problem, available), estimator)
-        return joint_pattern(graph, listing or listed(problem, available), estimator, frontier)
-
-    return make
-
-
-def optimistic_oracle(estimator: Any) -> OracleMaker:
-    """The joint bonus; where effects are promised to be straight and nonnegative, a bonus for every node, carried
-    upwards along all paths, which such effects allow, and which loses less there."""
-    joint = joint_oracle(estimator)
-
-    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
-        many = listing is None and problem.allowed(available).count() > limits.MAX_ACTIONS
-        if many or not promised_shares(problem):
-            return joint(problem, listing, available)
-        return closed_form(problem.graph, listing or listed(problem, available))
-
-    return make
 
 
 class CausalEngine(RevisingEngine):
@@ -168,7 +113,7 @@ class CausalEngine(RevisingEngine):
     @cached_property
     def anytime(self) -> AnytimeIntervals | None:
         """The intervals that hold at every round; None for numbers between 0 and 1, and for wide graphs."""
-        return anytime_intervals(self.believed, self.plan.estimator)
+        return anytime_intervals(self.believed, self.state)
 
     def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:
         if self.anytime is None:
@@ -180,7 +125,7 @@ class CausalEngine(RevisingEngine):
             nothing = self.anytime.interval(self.state, NOTHING, context, delta)
             uplift = self.anytime.difference(self.state, action, NOTHING, context, delta)
         if not self.searches:
-            actions = self._plan_for(now.available).oracle.listing.actions
+            actions = self.evaluator_for(now.available).plan.actions.actions
             gap = self.anytime.gap(self.state, action, actions, context, delta)
         return Guaranteed(interval, nothing, uplift, gap)
 
@@ -188,13 +133,13 @@ class CausalEngine(RevisingEngine):
         """The actions with the largest indices; the others would hardly ever be best."""
         if self.searches:
             return [action for action, _ in self._searched(now)]
-        plan = self._plan_for(now.available)
-        listing, most = plan.oracle.listing, self._posterior.most_compared
-        if len(listing.values) <= most:
-            return [listing.actions.row(i) for i in range(len(listing.values))]
-        score_actions(plan, self.state, self.believed.known(now.context), self.rounds)
-        likely = np.argsort(-listing.values, kind="stable")[:most]
-        return [listing.actions.row(int(i)) for i in likely]
+        evaluator, most = self.evaluator_for(now.available), self._posterior.most_compared
+        actions = evaluator.plan.actions
+        if len(actions.scores) <= most:
+            return [actions.actions.row(i) for i in range(len(actions.scores))]
+        self.score(evaluator, self.state, self.believed.known(now.context))
+        likely = np.argsort(-actions.scores["index"], kind="stable")[:most]
+        return [actions.actions.row(int(i)) for i in likely]
 
     def chance(self, action: Action, now: Situation) -> Chance | None:
         if self.searches or not self._posterior.possible:
@@ -203,7 +148,7 @@ class CausalEngine(RevisingEngine):
 
     @cached_property
     def _posterior(self) -> Posterior:
-        return Posterior(self.believed, self.plan.estimator, self.plan.layout)
+        return Posterior(self.believed, self.estimator, self.layout)
 
     def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
         """A batch of very many teaches what a few dozen would, as far as choosing goes: nearly all there is to know."""
@@ -212,33 +157,32 @@ class CausalEngine(RevisingEngine):
 
     @cached_property
     def _moments(self) -> ActionMoments:
-        return ActionMoments(self.believed, self.plan, self.make_oracle, joint_oracle(self.plan.estimator))
+        return ActionMoments(self.believed, self.make_evaluator, joint)
 
 
-def beliefs_at_start(problem: Problem, has: NDArray[np.bool_] | None = None) -> tuple[Any, Any]:
+def beliefs_at_start(problem: Problem, has: NDArray[np.bool_] | None = None) -> tuple[Estimator, Any]:
     """The estimator for beliefs with the given members (default: `members_of`) and its state before any round; straight
     lines for continuous values, which have no patterns to count."""
     layout, has = layout_of(problem.graph), members_of(problem) if has is None else has
     if problem.continuous:
-        return WeightedSquares(_RIDGE, _FLOOR), start_belief(layout, _RIDGE)
+        return weighted_squares(layout, _RIDGE)
     of = np.repeat(np.arange(len(layout.ptr) - 1), np.diff(layout.ptr))
     context = has[of, OWN_LINES] & np.isin(layout.parent, problem.context_ids)
-    return mixture(layout, problem.link_arrays, has, _RIDGE, _FLOOR, _ROOM, promised_shares(problem), context)
+    return mixture(layout, problem.link_arrays, has, _RIDGE, promised_shares(problem), context)
 
 
 def parts_of(
     problem: Problem,
     scale: float,
-    oracle: Callable[[Any], OracleMaker] = optimistic_oracle,
+    make: EvaluatorMaker = optimistic,
     has: NDArray[np.bool_] | None = None,
     growth: float = 0.0,
 ) -> Parts:
     """The parts of an engine before any round.
 
     scale   how many standard errors the optimism reaches
-    oracle  the maker of oracles for an estimator
+    make    the maker of evaluators
     has     the members of each node's belief (default: `members_of`)
-    growth  how fast the optimism grows (`policy.region`)
+    growth  how fast the optimism grows (`policy.radii`)
     """
-    estimator, state = beliefs_at_start(problem, has)
-    return estimator, state, Bonus(scale, growth), oracle(estimator)
+    return Parts(*beliefs_at_start(problem, has), standard_errors(scale, growth), make)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dobandit import limits
 from dobandit.errors import PolicyError
-from dobandit.estimation.belief import layout_of
-from dobandit.oracle.listing import Listing
-from dobandit.oracle.sampled import draws_of, sampled
+from dobandit.oracle.posterior_draw import draws_of
 from dobandit.policy.base import Policy
-from dobandit.policy.causal_engine import CausalEngine, joint_oracle, parts_of
+from dobandit.policy.causal_engine import CausalEngine, parts_of
 from dobandit.policy.engine import Array, Engine, Situation
-from dobandit.policy.model_engine import OracleMaker
-from dobandit.policy.model_rounds import ModelPlan
+from dobandit.policy.evaluators import Evaluator, drawn
+from dobandit.policy.model_engine import Parts
 from dobandit.policy.problem import Problem
-from dobandit.policy.revising import Parts
 
 _C = 2.0  # standard errors, of the intervals of weights
 
@@ -54,17 +51,7 @@ def _sampling(problem: Problem) -> Parts:
             f"CausalTS looks at every allowed action, up to {limits.MAX_ACTIONS:,} of them, but there are {count:,}. "
             "Lower the budget, or use CausalUCB, which searches."
         )
-    return parts_of(problem, _C, sampled_oracle)
-
-
-def sampled_oracle(estimator: Any) -> OracleMaker:
-    """The oracle of the joint bonus, with a sample in its place when something is chosen."""
-    joint = joint_oracle(estimator)
-
-    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
-        return sampled(layout_of(problem.graph), joint(problem, listing, available))
-
-    return make
+    return parts_of(problem, _C, drawn)
 
 
 class SamplingEngine(CausalEngine):
@@ -76,10 +63,10 @@ class SamplingEngine(CausalEngine):
 
     def _begin(self, believed: Problem) -> None:
         super()._begin(believed)
-        self.needed = max(draws_of(self.plan.oracle), Engine.draws)
+        self.needed = max(draws_of(self.evaluator.plan), Engine.draws)
         self.draws = self.needed if believed is self.problem else self.draws
 
-    def _proposed(self, now: Situation) -> tuple[ModelPlan, int]:
+    def _proposed(self, now: Situation) -> tuple[Evaluator, int]:
         return super()._proposed(now._replace(draws=self.enough_draws(now.draws[None, :])[0]))
 
     def enough_draws(self, draws: Array) -> Array:

@@ -416,7 +416,10 @@ def copied(state: Any, done: dict[int, Any] | None = None) -> Any:
         if id(state) not in done:
             done[id(state)] = state.copy(order="K")
         return done[id(state)]
-    return type(state)(*(copied(part, done) for part in state)) if isinstance(state, tuple) else state
+    if not isinstance(state, tuple):
+        return state
+    parts = [copied(part, done) for part in state]
+    return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
 
 
 def without_helpers(engine: dict[str, Any], of: type) -> dict[str, Any]:

@@ -7,18 +7,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dobandit.errors import DobanditError, GraphError, ModelError
+from dobandit.graph import hiding
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.hiding import (
-    AUTO,
-    Rule,
-    names_to_hide,
-    reduced,
-    unshared,
-    ways_out,
-    why_none,
-    with_hidden,
-    without_causes,
-)
 from dobandit.graph.latent import RULE, admissible
 from dobandit.model.links import Link, auto, identity
 
@@ -49,21 +39,21 @@ def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always
     own, which the learned link finds. Otherwise the paper's rule for linear models decides, provided that no other link
     is promised.
     """
-    free, by_name = without_causes(graph, always_set), dict(zip(graph.nodes, links, strict=True))
+    free, by_name = hiding.without_causes(graph, always_set), dict(zip(graph.nodes, links, strict=True))
     curved = [name for name, link in by_name.items() if link != identity]
     promised = [name for name in curved if by_name[name] != auto]
-    rules: tuple[Rule, ...] = (unshared,) if promised else (unshared, admissible) if curved else (admissible,)
-    hidden = names_to_hide(free, hide, rules)
-    whole = with_hidden(free, hidden)
+    rules: tuple[hiding.Rule, ...] = (hiding.unshared,) * bool(curved) + (admissible,) * (not promised)
+    hidden = hiding.names_to_hide(free, hide, rules)
+    whole = hiding.with_hidden(free, hidden)
     if not whole.latent:
         return Visible(free, links, None, (), None)
-    seen = reduced(whole, hidden)
+    seen = hiding.reduced(whole, hidden)
     answers = [rule(whole) for rule in rules]
     witness = None if any(answers) else answers[-1].witness
     straight = (identity,) * len(seen)
     if witness is not None:
-        ways = ways_out(free, witness, rules)
-        ways = f"{why_none(free, rules[-1])} {ways}" if hide == AUTO else ways
+        ways = hiding.ways_out(free, witness, rules)
+        ways = f"{hiding.why_none(free, rules[-1])} {ways}" if hide == hiding.AUTO else ways
         error: DobanditError = GraphError(f"{RULE}, but {witness}. {ways}")
         if promised:
             error = ModelError(
@@ -72,7 +62,7 @@ def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always
                 f"fit. {ways}"
             )
         return Visible(seen, straight, whole, tuple(hidden), error)
-    if not curved or not unshared(whole):
+    if not curved or not hiding.unshared(whole):
         return Visible(seen, straight, whole, tuple(hidden), None, assumed=bool(curved))
     latent = set(whole.latent)
     touched = {name for name in whole.observed if latent & set(whole.parents(name))}

@@ -16,43 +16,18 @@ outcomes alone would choose: about sqrt(t) of t rounds, however many were record
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dobandit.compiled import inlined, kernel
 from dobandit.estimation.kl import kl_upper
-from dobandit.oracle.listing import IDLE, Listing, pick, propose, score
-from dobandit.policy.own_outcomes import NOT_KEPT, OwnOutcomes, own_outcomes, pattern_of
+from dobandit.kernels import kernel
+from dobandit.oracle.action_list import pick_action
+from dobandit.policy.own_outcomes import pattern_of
 
 OFF, SPREAD, SHARE, REACH = 0.05, 0.2, 1.0, 0.5
 _LEAST = 0.02  # what the model says of Y counts as at least this far from 0 and 1
-Array = NDArray[np.float64]
 
 
-class Insured(NamedTuple):
-    """The oracle: one with a joint bonus, and what every action of its list did by itself, by context."""
-
-    listing: Listing
-    joint: Any
-    own: OwnOutcomes
-    model: Array  # (actions,) scratch: what the model says
-    still: Array  # (n + 1,) no optimism
-
-
-def insured(joint: Any, context: NDArray[np.int32], target: int, nodes: int) -> Insured:
-    """The oracle around another, before any round."""
-    own = own_outcomes(context, target, joint.listing.actions)
-    return Insured(joint.listing, joint, own, np.zeros(len(own.sets)), np.zeros(nodes))
-
-
-def own_of(oracle: Any) -> OwnOutcomes:
-    """The outcomes that compiled rounds note down; none for an oracle that is not insured."""
-    return oracle.own if isinstance(oracle, Insured) else NOT_KEPT
-
-
-@inlined
+@kernel
 def deviation(m: float, error: float, n: float, y: float, c: float) -> tuple[float, float]:
     """(w, E[d] + c sd(d) where d is not 0), from n > 0 rounds with the mean y."""
     p = min(max(m, _LEAST), 1.0 - _LEAST)
@@ -76,42 +51,36 @@ def by_own_outcomes(own: Any, uniform: float) -> bool:
 
 
 @kernel
-def score_own(oracle: Any, fixed: Any) -> None:
+def score_own(plan: Any, own: Any, fixed: Any) -> None:
     """KL-UCB's index of every action."""
-    own, values = oracle.own, oracle.listing.values
-    k = pattern_of(own.context, fixed)
+    scores, k = plan.actions.scores, pattern_of(own.context, fixed)
     level = 0.0
-    for i in range(len(values)):
+    for i in range(len(scores)):
         level += own.plays[k, i]
     level = math.log(level + 1.0)
-    for i in range(len(values)):
+    for i in range(len(scores)):
         n = own.plays[k, i]
-        values[i] = kl_upper(own.total[k, i] / n if n > 0.0 else 0.0, n, level)
+        scores[i]["index"] = kl_upper(own.total[k, i] / n if n > 0.0 else 0.0, n, level)
 
 
-@score.of(Insured)
-def score_insured(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any) -> None:
-    """The model's index, corrected."""
-    own, values, c = oracle.own, oracle.listing.values, rho[layout.target]
-    k = pattern_of(own.context, fixed)
-    for optimistic in range(2 if c > 0.0 else 1):  # one call of what is costly to compile
-        score(oracle.joint, layout, state, rho if optimistic else oracle.still, fixed)
-        if not optimistic:
-            for i in range(len(values)):
-                oracle.model[i] = values[i]
+@kernel
+def insure(plan: Any, own: Any, fixed: Any, reach: Any) -> None:
+    """Correct the model's index of every action by its own outcomes."""
+    scores, k, c = plan.actions.scores, pattern_of(own.context, fixed), reach[own.target]
     far = max(c, math.sqrt(2.0 * REACH * math.log(own.rounds[0] + 1.0))) if c > 0.0 else 0.0
-    for i in range(len(values)):
+    for i in range(len(scores)):
         n = own.plays[k, i]
         if n > 0.0:
-            m, bonus = oracle.model[i], values[i] - oracle.model[i]
-            w, alone = deviation(m, bonus / c if c > 0.0 else 0.0, n, own.total[k, i] / n, far)
-            values[i] = m + (1.0 - w) * bonus + w * alone
+            m, error = scores[i]["mean"], scores[i]["sd"]
+            w, alone = deviation(m, error, n, own.total[k, i] / n, far)
+            scores[i]["index"] = m + (1.0 - w) * c * error + w * alone
 
 
-@propose.of(Insured)
-def propose_insured(oracle: Any, layout: Any, state: Any, rho: Any, fixed: Any, draws: Any) -> int:
-    if len(draws) > 0 and by_own_outcomes(oracle.own, draws[1]):
-        score_own(oracle, fixed)
+@kernel
+def choose_insured(plan: Any, own: Any, fixed: Any, reach: Any, draws: Any) -> int:
+    """The action with the largest corrected index; in an insurance round the one that KL-UCB would play."""
+    if by_own_outcomes(own, draws[1]):
+        score_own(plan, own, fixed)
     else:
-        score_insured(oracle, layout, state, rho, fixed)
-    return pick(oracle.listing.values, draws[0]) if len(draws) > 0 else IDLE
+        insure(plan, own, fixed, reach)
+    return pick_action(plan.actions.scores, draws[0])

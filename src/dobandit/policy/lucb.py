@@ -9,18 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dobandit.compiled import kernel
 from dobandit.estimation.kl import kl_level, kl_lower, kl_upper
-from dobandit.oracle.actions import Action, Actions
-from dobandit.oracle.listing import pick
-from dobandit.policy.answer_words import BY_COIN, checked_answer, words_of_two
-from dobandit.policy.arms import BY_UCB, ArmsEngine
-from dobandit.policy.base import Policy, require_bool
-from dobandit.policy.engine import Choice, Draws, Engine, Gap, Guaranteed, Interval, Situation
+from dobandit.kernels import kernel
+from dobandit.oracle.action_list import pick
+from dobandit.oracle.actions import Action
+from dobandit.policy.arms import ArmsEngine
+from dobandit.policy.base import BY_COIN, Policy, checked_answer, require_bool, words_of_two
+from dobandit.policy.engine import Choice, Engine, Gap, Guaranteed, Interval, Situation
 from dobandit.policy.own_outcomes import numbered
 from dobandit.policy.problem import Problem
-from dobandit.policy.recording import Recorder
-from dobandit.policy.world import World
 
 
 @dataclass(frozen=True)
@@ -66,56 +63,62 @@ class LUCB(Policy):
 
 
 @kernel
-def stand_arms(plays: Any, total: Any, arms: int, delta: float, best: int, upper: Any, uniform: float) -> Any:
-    """(best, rival, gap): the first arm with the largest mean, or the one given; the other arm with the largest upper
-    end, ties by the given number; by how much that is above the lower end of the best, at least 0."""
-    if best < 0:
-        best, most = 0, -1.0
-        for i in range(len(plays)):
-            mean = total[i] / plays[i] if plays[i] > 0 else -1.0
-            if mean > most:
-                best, most = i, mean
-    for i in range(len(plays)):
-        known = plays[i] > 0 and i != best
-        upper[i] = kl_upper(total[i] / plays[i], plays[i], kl_level(plays[i], arms, delta)) if known else 1.0
+def leading_arm(plays: Any, total: Any, arms: int) -> int:
+    """The first arm with the largest mean."""
+    best, most = 0, -1.0
+    for i in range(arms):
+        if plays[i] > 0.0 and total[i] / plays[i] > most:
+            best, most = i, total[i] / plays[i]
+    return best
+
+
+@kernel
+def rival_of(best: int, plays: Any, total: Any, upper: Any, settings: Any, tie: float) -> tuple[int, float]:
+    """(rival, gap): the other arm with the largest upper end, where there is one; by how much that is above the lower
+    end of `best`, at least 0. upper: room for the upper ends; settings: as in `lucb_arm`."""
+    delta, arms = settings[1], settings[2]
+    for i in range(len(upper)):
+        upper[i] = kl_upper(total[i] / max(plays[i], 1.0), plays[i], kl_level(plays[i], arms, delta))
+    low = kl_lower(total[best] / max(plays[best], 1.0), plays[best], kl_level(plays[best], arms, delta))
     upper[best] = -1.0
-    if len(plays) < 2:
-        return best, best, 0.0
-    low = 0.0
-    if plays[best] > 0:
-        low = kl_lower(total[best] / plays[best], plays[best], kl_level(plays[best], arms, delta))
-    rival = pick(upper, uniform)
-    return best, rival, max(upper[rival] - low, 0.0)
+    rival = pick(upper, tie)
+    return rival, max(upper[rival] - low, 0.0)
+
+
+@kernel
+def lucb_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, tie: float, coin: float, where: float) -> int:
+    """settings: epsilon, delta, K. The leading arm once it is the answer; until then it or its rival, by a coin."""
+    best = leading_arm(plays, total, len(index))
+    rival, gap = rival_of(best, plays, total, index, settings, tie)
+    return rival if gap > settings[0] and coin < 0.5 else best
 
 
 class LUCBEngine(ArmsEngine):
     """Two arms compete until one is the answer."""
 
     def __init__(self, problem: Problem, epsilon: float, delta: float, prune: bool = False) -> None:
-        super().__init__(problem, BY_UCB, 0.0, prune=prune)
+        super().__init__(problem, lucb_arm, (), prune=prune)
+        self.settings = np.array([epsilon, delta, len(self.arms.ids)])
         self.epsilon, self.delta = epsilon, delta
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
     def choose(self, now: Situation) -> Choice:
-        actions, best, rival, gap = self._standing(now)
-        return Choice(actions.row(rival if gap > self.epsilon and now.draws[1] < 0.5 else best), math.nan)
+        return super().choose(now)._replace(value=math.nan)  # one of two, not the largest of many
 
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
         return []
 
     def reason(self, action: Action, now: Situation) -> str:
-        actions, best, rival, gap = self._standing(now)
-        return words_of_two(
-            self.problem, actions.row(best), actions.row(rival), gap, self.epsilon, bool(now.pending), BY_COIN
-        )
+        best, rival, gap = self._standing(now)
+        return words_of_two(self.problem, best, rival, gap, self.epsilon, bool(now.pending), BY_COIN)
 
-    def _standing(self, now: Situation, action: Action | None = None) -> tuple[Actions, int, int, float]:
-        plan, plays, total = self.playable(now)
-        actions = Actions(plan.ids, plan.to)
-        best = -1 if action is None else numbered(actions)[action]
-        found = stand_arms(plays, total, len(self.plan.ids), self.delta, best, plan.values, now.draws[0])
-        return actions, int(found[0]), int(found[1]), float(found[2])
+    def _standing(self, now: Situation, action: Action | None = None) -> tuple[Action, Action, float]:
+        """(best, rival, gap), of the leading arm or the one given."""
+        arms, plays, total = self.playable(now)
+        best = int(leading_arm(plays, total, len(plays))) if action is None else numbered(arms)[action]
+        rival, gap = rival_of(best, plays, total, np.zeros(len(plays)), self.settings, now.draws[0])
+        return arms.row(best), arms.row(int(rival)), float(gap)
 
     # -- answers and simulation ----------------------------------------------------------------------------------
 
@@ -127,16 +130,8 @@ class LUCBEngine(ArmsEngine):
     def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:
         """The gap alone; None with a context, over which an arm's mean is taken."""
         now = now._replace(pending=())
-        plan, *_ = self.playable(now)
-        playable = numbered(Actions(plan.ids, plan.to))
-        if (
-            self.problem.graph.context
-            or action not in playable
-            or not playable.keys() <= numbered(self.actions()).keys()
-        ):
+        playable, listed = numbered(self.playable(now)[0]).keys(), numbered(self.arms).keys()
+        if self.problem.graph.context or action not in playable or not playable <= listed:
             return None
-        gap = self._standing(now._replace(draws=np.zeros(self.draws)), action)[3]
+        gap = self._standing(now._replace(draws=np.zeros(self.draws)), action)[2]
         return Guaranteed(Interval(*self.predict(action, now.context)[1:]), None, None, gap)
-
-    def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
-        Engine.run(self, world, recorder, draws)  # the compiled rounds are those of UCB

@@ -1,30 +1,30 @@
-"""The engine of policies that keep a model: an estimator, an index and an oracle that know nothing of each other.
+"""The engine of policies that keep a model: an estimator, a reach of optimism, an evaluator and a rule to choose.
 
 estimator  what the rounds say of each node (`estimation.estimators`)
-index      how far optimism reaches around the estimate (`policy.region`)
-oracle     which allowed action has the largest optimistic E[Y] (closed form, boxed, per pattern, local search)
-BLM-LR = least squares + region(rho_t) + closed form. The parts are named tuples; kernels pick the code for each part by
-its type, so that any combination runs compiled, in `ask`/`tell` and in simulations alike.
+reach      how far optimism reaches around the estimate (`policy.radii`)
+evaluator  the optimistic E[Y] of every allowed action (`policy.evaluators`)
+choose     the rule that picks one of them (`policy.rounds`)
+BLM-LR = least squares + rho_t + the closed form of Algorithm 4 + the largest. Asked round by round and simulated, the
+same kernels run.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import InterventionError
 from dobandit.estimation.belief import Belief, layout_of, with_room
-from dobandit.estimation.estimators import Estimator, WeightedSquares
-from dobandit.estimation.mixture import Mixture
+from dobandit.estimation.estimators import Estimator
+from dobandit.kernels import with_kernels
+from dobandit.oracle.action_list import IDLE, ActionList
 from dobandit.oracle.actions import Action, Actions, actions_of
-from dobandit.oracle.frontier import Frontier
-from dobandit.oracle.listing import IDLE, Listing
-from dobandit.oracle.local_search import LocalSearch
 from dobandit.policy.beliefs import Beliefs
 from dobandit.policy.engine import (
     Array,
@@ -38,54 +38,49 @@ from dobandit.policy.engine import (
     copied,
     without_helpers,
 )
-from dobandit.policy.insurance import own_of
+from dobandit.policy.evaluators import Evaluator, EvaluatorMaker
 from dobandit.policy.intervals import target_interval
-from dobandit.policy.model_rounds import ModelPlan, learn_rounds, propose_action, run_rounds, score_actions
+from dobandit.policy.own_outcomes import NOT_KEPT, OwnOutcomes
 from dobandit.policy.pending import expect_round
 from dobandit.policy.problem import Problem
+from dobandit.policy.radii import initialising, set_radii, words_of
 from dobandit.policy.recording import Recorder, Tape
-from dobandit.policy.region import initialising, words_of
+from dobandit.policy.rounds import pick_best, play
 from dobandit.policy.unordered import spread_batches
 from dobandit.policy.world import World
 
 _NOT_KEPT: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
-KEPT_ORACLES = 32  # lists of actions for different available variables
-OracleMaker = Callable[[Problem, Listing | None, tuple[int, ...] | None], Any]
+KEPT_EVALUATORS = 32  # lists of actions for different available variables
+
+
+class Parts(NamedTuple):
+    """What an engine is made of: an estimator, its belief before any round, a reach and a maker of evaluators."""
+
+    estimator: Estimator
+    state: Belief
+    reach: NDArray[Any]
+    make: EvaluatorMaker
 
 
 class ModelEngine(Engine):
-    """An estimator, an index and an oracle at work.
+    """An estimator, a reach and an evaluator at work.
 
-    make_oracle  the oracle for the variables that can be set now, or for the actions of a given list
-    believed     the problem, with the causes that an engine found to be missing in its graph (`policy.revising`)
+    state     what has been learned
+    believed  the problem, with the causes that an engine found to be missing in its graph (`policy.revising`)
+    own       what each action brought by itself, where a rule wants to know
     """
 
+    choose_rule: Any = staticmethod(pick_best)
+    own: OwnOutcomes = NOT_KEPT
     _borrowed = False
-    _plan: ModelPlan
+    _evaluator: Evaluator
 
-    def __init__(
-        self,
-        problem: Problem,
-        estimator: Estimator,
-        state: Belief,
-        index: Any,
-        make_oracle: OracleMaker,
-        thresholds: NDArray[np.float64] | None = None,
-    ) -> None:
-        nodes, idle = len(problem.graph) + 1, actions_of([problem.idle()])
+    def __init__(self, problem: Problem, parts: Parts) -> None:
         self.problem = self.believed = problem
-        self.state, self.make_oracle = state, make_oracle
-        self.plan = ModelPlan(
-            estimator,
-            index,
-            make_oracle(problem, None, None),
-            layout_of(problem.graph),
-            np.zeros(nodes) if thresholds is None else thresholds,
-            np.zeros(nodes),
-            idle.ids[0],
-            idle.values[0],
-        )
-        self._plans: dict[tuple[int, ...], ModelPlan] = {}
+        self.estimator, self.state, self.optimism, self.make_evaluator = parts
+        self.layout, self.rho = layout_of(problem.graph), np.zeros(len(problem.graph) + 1)
+        self.evaluator = parts.make(problem, None, None)
+        self._evaluators: dict[tuple[int, ...], Evaluator] = {}
         self._expected: tuple[int, tuple[Pending, ...], Belief | None] = (0, (), None)
 
     @property
@@ -94,32 +89,38 @@ class ModelEngine(Engine):
 
     @property
     def searches(self) -> bool:
-        """Whether the oracle searches, without a list of all actions."""
-        return isinstance(self.plan.oracle, LocalSearch)
+        """Whether actions are searched for, without a list of all of them."""
+        return self._evaluator.searches
+
+    @property
+    def listed(self) -> ActionList:
+        """The actions that are scored."""
+        actions: ActionList = self.evaluator.plan.actions
+        return actions
 
     def actions(self) -> Actions | None:
-        return None if self.searches else self.plan.oracle.listing.actions
+        return None if self.searches else self.listed.actions
 
     def copy(self) -> Self:
         twin = type(self).__new__(type(self))
         twin.__dict__.update(without_helpers(self.__dict__, type(self)))
-        twin.state, twin._expected = copied(self.state), (0, (), None)
-        twin._borrowed, twin._plans = True, {}
+        # Nothing that loops are given is shared: threads would wait for each other to count references to it.
+        twin.state, twin.rho, twin.optimism, twin.own = copied((self.state, self.rho, self.optimism, self.own))
+        twin._expected = (0, (), None)
+        twin._borrowed, twin._evaluators = True, {}
         return twin
 
     @property
-    def plan(self) -> ModelPlan:
-        """Its parts have room to work things out. A copy borrows them until it is used, and then has its own: kernels
-        run without the interpreter's lock, so that another thread may use the first one's meanwhile."""
+    def evaluator(self) -> Evaluator:
+        """Its plan has room to work things out. A copy borrows it until it is used, and then has its own: kernels run
+        without the interpreter's lock, so that another thread may use the first one's meanwhile."""
         if self._borrowed:
-            written = isinstance(self._plan.oracle, LocalSearch)  # what a search finds goes into its list
-            shared = {} if written else {id(array): array for array in never_written(self._plan)}
-            self._plan, self._borrowed = copied(self._plan, shared), False
-        return self._plan
+            self._evaluator, self._borrowed = copied(self._evaluator), False
+        return self._evaluator
 
-    @plan.setter
-    def plan(self, plan: ModelPlan) -> None:
-        self._plan = plan
+    @evaluator.setter
+    def evaluator(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -137,7 +138,7 @@ class ModelEngine(Engine):
 
     @property
     def weighs_by_order(self) -> bool:
-        return isinstance(self._plan.estimator, (WeightedSquares, Mixture))
+        return self.estimator.weighs_by_order
 
     @property
     def _hidden(self) -> list[int]:
@@ -159,13 +160,12 @@ class ModelEngine(Engine):
 
     def _learn(self, rounds: Rounds) -> None:
         """Rounds in their order, as many at a time as there is room for."""
-        plan, done, ends = self.plan, 0, rounds.counts.cumsum().tolist()
-        parts = plan.estimator, plan.layout, plan.watch, plan.index.initial, plan.thresholds
+        done, ends = 0, rounds.counts.cumsum().tolist()
         while done < len(ends):
             self.state, room = with_room(self.state)
             start = ends[done - 1] if done else 0
             stop = max(bisect_right(ends, start + room), done + 1)  # equal rows are one pattern
-            learn_rounds(*parts, self.state, *rounds.part(slice(done, stop)))
+            self.estimator.learn(self.state, *(np.ascontiguousarray(part[done:stop]) for part in rounds))
             done = stop
 
     # -- choosing ------------------------------------------------------------------------------------------------
@@ -174,39 +174,48 @@ class ModelEngine(Engine):
         return self._choice(*self._proposed(now))
 
     def best(self, now: Situation) -> Choice:
-        plan, context = self.plan_now(now._replace(pending=())), self.believed.known(now.context)
-        if self.searches:
-            return self._choice(plan, int(propose_action(plan, self.state, context, np.zeros(self.draws), 0, False)))
-        score_actions(plan, self.state, context, 0, optimistic=False)
-        return self._choice(plan, int(np.argmax(plan.oracle.listing.values)))
+        evaluator = self.evaluator_for(now.available)
+        self.score(evaluator, self.state, self.believed.known(now.context), optimistic=False)
+        return self._choice(evaluator, int(np.argmax(evaluator.plan.actions.scores["index"])))
+
+    def score(
+        self, evaluator: Evaluator, state: Belief, context: Array, draws: Array | None = None, optimistic: bool = True
+    ) -> None:
+        """The index of every action of an evaluator; without optimism, its plain estimate."""
+        set_radii(self.optimism, state.nodes, int(state.clock[0]), optimistic, self.rho)
+        evaluator.evaluate(state, evaluator.plan, context, self.rho, np.zeros(self.draws) if draws is None else draws)
 
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        if initialising(self.plan.index, self.state_with_pending(now.pending).clock):
+        if initialising(self.optimism, self.state_with_pending(now.pending).clock):
             return []
         if self.searches:
             return self._searched(now)
-        listing = self._proposed(now)[0].oracle.listing
-        return [(listing.actions.row(i), value) for i, value in enumerate(listing.values.tolist())]
+        actions = self._proposed(now)[0].plan.actions
+        return [(actions.actions.row(i), value) for i, value in enumerate(actions.scores["index"].tolist())]
 
-    def _proposed(self, now: Situation) -> tuple[ModelPlan, int]:
-        """The plan over the actions that can be chosen now, with the index of each, and the row to play."""
-        plan, state = self.plan_now(now), self.state_with_pending(now.pending)
+    def _proposed(self, now: Situation) -> tuple[Evaluator, int]:
+        """The evaluator of the actions that can be chosen now, with the index of each, and the row to play."""
+        evaluator, state = self.evaluator_for(now.available), self.state_with_pending(now.pending)
+        if initialising(self.optimism, state.clock):
+            return evaluator, IDLE
         context = self.believed.known(now.context)
-        return plan, int(propose_action(plan, state, context, now.draws, int(state.clock[0]), True))
+        self.score(evaluator, state, context, now.draws)
+        return evaluator, int(self.choose_rule(evaluator.plan, self._own_now(now), context, self.rho, now.draws))
 
-    def plan_now(self, now: Situation) -> ModelPlan:
-        """The plan over the actions that can be chosen now."""
-        return self._plan_for(now.available)
+    def _own_now(self, now: Situation) -> OwnOutcomes:
+        """What each action of now brought by itself."""
+        return self.own
 
-    def _choice(self, plan: ModelPlan, index: int) -> Choice:
+    def _choice(self, evaluator: Evaluator, index: int) -> Choice:
         if index == IDLE:
             return Choice(self.problem.idle(), math.nan)
-        action = plan.oracle.listing.actions.row(index)
+        actions = evaluator.plan.actions
+        action, value = actions.actions.row(index), float(actions.scores["index"][index])
         if not self.searches:
-            return Choice(action, float(plan.oracle.listing.values[index]))
+            return Choice(action, value)
         order = np.argsort(action.ids)
         action = Action(tuple(action.ids[i] for i in order), tuple(action.values[i] for i in order))
-        return Choice(action, float(plan.oracle.listing.values[index]), proved=False)
+        return Choice(action, value, proved=False)
 
     def _searched(self, now: Situation) -> list[tuple[Action, float]]:
         """A search has no list: what it finds is compared with what it finds without one of the chosen variables."""
@@ -221,15 +230,15 @@ class ModelEngine(Engine):
             found.append((other.action, other.value))
         return found
 
-    def _plan_for(self, available: tuple[int, ...] | None) -> ModelPlan:
-        """The plan over the actions of these variables; None: of all."""
+    def evaluator_for(self, available: tuple[int, ...] | None) -> Evaluator:
+        """The evaluator of the actions of these variables; None: of all."""
         if available is None:
-            return self.plan
-        if available not in self._plans:
-            if len(self._plans) >= KEPT_ORACLES:
-                self._plans.pop(next(iter(self._plans)))
-            self._plans[available] = self.plan._replace(oracle=self.make_oracle(self.believed, None, available))
-        return self._plans[available]
+            return self.evaluator
+        if available not in self._evaluators:
+            if len(self._evaluators) >= KEPT_EVALUATORS:
+                self._evaluators.pop(next(iter(self._evaluators)))
+            self._evaluators[available] = self.make_evaluator(self.believed, None, available)
+        return self._evaluators[available]
 
     def state_with_pending(self, pending: tuple[Pending, ...]) -> Belief:
         """The state with what pending actions are expected to teach. To be read at once: the next call changes it.
@@ -243,7 +252,7 @@ class ModelEngine(Engine):
         if state is None or rounds != self.rounds or not _same(known, pending[: len(known)]):
             known, state = (), copied(self.state)
         for one in pending[len(known) :]:
-            was_set = np.zeros(len(self.plan.rho), dtype=np.bool_)
+            was_set = np.zeros(len(self.rho), dtype=np.bool_)
             action = self.believed.flagged(one.action)
             was_set[list(action.ids)] = True
             state = self._expect(state, action.over(self.believed.known(one.context)), was_set, one.size)
@@ -252,12 +261,11 @@ class ModelEngine(Engine):
 
     def _expect(self, state: Belief, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Belief:
         """Take in what so many rounds of an action are expected to teach."""
-        plan, graph = self.plan, self.believed.graph
+        graph, squares = self.believed.graph, np.ascontiguousarray(self.state.slots["line"])
         order = np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
-        means, row, squares = np.ones(len(plan.rho)), np.zeros(len(state.row)), self.state.slots["line"]
-        parts = plan.estimator, plan.layout, order, plan.index.initial, plan.thresholds, state, squares
+        means, row, varies = np.ones(len(self.rho)), np.zeros(len(state.row)), not self.problem.continuous
         for _ in range(size):
-            expect_round(*parts, fixed, was_set, means, row, not self.problem.continuous)
+            expect_round(state, order, squares, fixed, was_set, means, row, varies, self.weighs_by_order)
         return state
 
     # -- answers -------------------------------------------------------------------------------------------------
@@ -268,12 +276,17 @@ class ModelEngine(Engine):
 
     @property
     def interval_words(self) -> str:
-        return words_of(self._plan.index)
+        return words_of(self.optimism)
 
     def beliefs(self) -> Beliefs:
-        return Beliefs(self.plan, self.state, self.believed.links, self.believed.flags)
+        return Beliefs(self.estimator, self.layout, self.state, self.optimism, self.believed.links, self.believed.flags)
 
     # -- simulation ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _idle(self) -> Actions:
+        """What is set while initialising: what is required."""
+        return actions_of([self.problem.idle()])
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         if self.searches and not world.model.is_linear:  # what is not listed is valued by a linear pass there
@@ -283,26 +296,16 @@ class ModelEngine(Engine):
 
     def play(self, world: World, tape: Tape, draws: Draws, codes: NDArray[np.int8]) -> None:
         """Compiled rounds; what is seen goes into `codes`, rows of a log (`policy.recording`), where it has any."""
-        done = 0
+        (evaluate, plan), done = self.evaluator, 0
+        loop = with_kernels(play, LEARN=self.estimator.learn, EVALUATE=evaluate, CHOOSE=self.choose_rule)
         while True:  # also without rounds, which only compiles
             self.state, room = with_room(self.state)
             part = slice(done, done + room)
-            chance = draws.world[part], draws.policy[part]
-            run_rounds(self.plan, self.state, own_of(self.plan.oracle), world.arrays, tape, *chance, codes[part])
+            chance = draws.world[part], draws.policy[part], codes[part], np.ones(1, dtype=np.int64)
+            loop(self.state, plan, self.optimism, self.rho, self._idle, self.own, world.arrays, tape, *chance)
             done += room
             if done >= len(draws.world):
                 return
-
-
-def never_written(part: Any) -> Iterator[NDArray[Any]]:
-    """The large arrays of a plan that stay as they are: of the lists of actions, and of frontiers."""
-    if isinstance(part, Frontier):
-        yield from (part.table_ptr, part.state_ptr, part.states)
-    elif isinstance(part, Listing):
-        yield from (part.order, part.ids, part.to, part.member, part.member_to, part.first, part.rank)
-    elif isinstance(part, tuple):
-        for one in part:
-            yield from never_written(one)
 
 
 def _same(known: tuple[Pending, ...], given: tuple[Pending, ...]) -> bool:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined, kernel
 from dobandit.errors import PolicyError
+from dobandit.kernels import inlined, kernel
 from dobandit.oracle.actions import Action, Actions
 from dobandit.policy.engine import Array, Pending, Rounds
 
@@ -32,7 +32,8 @@ class OwnOutcomes(NamedTuple):
 def own_outcomes(context: NDArray[np.int32], target: int, actions: Actions) -> OwnOutcomes:
     """Before any round of these actions."""
     plays, total = np.zeros((2, 1 << len(context), len(actions.ids)))
-    return OwnOutcomes(context, target, np.asarray((actions.ids > 0).any(axis=1)), plays, total, np.zeros(1))
+    # A copy of the ids that can be written, as where there are none: kernels would be compiled again for any other.
+    return OwnOutcomes(np.array(context), target, np.any(actions.ids > 0, axis=1), plays, total, np.zeros(1))
 
 
 _NONE = np.zeros((0, 0))
@@ -97,28 +98,30 @@ def note_rounds(own: OwnOutcomes, number: dict[Action, int], rounds: Rounds, eve
     one with an action that is not in the list, unless every action counts: then it gets a column."""
     actions = actions_in(rounds)
     own = widened(own, number, actions) if every else own
-    note_rows(own, columns_of(number, actions), rounds.values, rounds.counts)
+    note_rows(*own, columns_of(number, actions), rounds.values, rounds.counts)
     return own
 
 
 @kernel
-def note_rows(own: Any, columns: Any, values: Any, counts: Any) -> None:
+def note_rows(
+    context: Any, target: int, sets: Any, plays: Any, total: Any, rounds: Any, columns: Any, values: Any, counts: Any
+) -> None:
     """Rounds in their order, each as often as it counts: a multiple would be another number in the last bit."""
     for t in range(len(columns)):
         unseen = False
-        for v in own.context:
+        for v in context:
             unseen = unseen or math.isnan(values[t, v])
         for _ in range(0 if unseen else counts[t]):
-            note_play(own, pattern_of(own.context, values[t]), columns[t], values[t, own.target])
+            note_play(sets, plays, total, rounds, pattern_of(context, values[t]), columns[t], values[t, target])
 
 
 @inlined
-def note_play(own: Any, pattern: int, action: int, reward: float) -> None:
+def note_play(sets: Any, plays: Any, total: Any, rounds: Any, pattern: int, action: int, reward: float) -> None:
     """Take in that a listed action (below 0: none) was played in a context, and what came of it."""
-    if len(own.rounds) > 0 and action >= 0 and not math.isnan(reward):
-        own.plays[pattern, action] += 1.0
-        own.total[pattern, action] += reward
-        own.rounds[0] += own.sets[action]
+    if action >= 0 and not math.isnan(reward):
+        plays[pattern, action] += 1.0
+        total[pattern, action] += reward
+        rounds[0] += sets[action]
 
 
 def outcomes_of(own: OwnOutcomes, columns: NDArray[np.int64], context: Array) -> tuple[Array, Array]:

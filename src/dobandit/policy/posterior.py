@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
-from dobandit.estimation.belief import Layout, cells_of
-from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, Mixture
+from dobandit.estimation.belief import Belief, Layout, cells_of
+from dobandit.estimation.estimators import MIXED, Estimator
+from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, members_of, weights_of
+from dobandit.kernels import kernel
 from dobandit.model.links import auto, logistic
+from dobandit.oracle.action_list import action_list, held_at
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.exact_pass import expect_actions
-from dobandit.oracle.frontier import columns_for, ends_of_target, frontier_of
-from dobandit.oracle.listing import Listing, listing_of
+from dobandit.oracle.frontier import columns_for, frontier_of
 from dobandit.policy.engine import Chance
 from dobandit.policy.problem import Problem
 
@@ -43,11 +44,11 @@ _STREAM = 0xBE57  # keeps these random numbers apart from those that choose
 class Posterior:
     """Draws for one problem. Asking changes nothing of the state."""
 
-    def __init__(self, problem: Problem, estimator: Any, layout: Layout) -> None:
-        self.problem, self.estimator, self.layout = problem, estimator, layout
+    def __init__(self, problem: Problem, estimator: Estimator, layout: Layout) -> None:
+        self.problem, self.layout = problem, layout
         order = np.array(problem.order, dtype=np.int64)
         self._drawn: tuple[int, Array] | None = None
-        self.frontier = frontier_of(problem.graph, order, _MOST_STATES) if isinstance(estimator, Mixture) else None
+        self.frontier = frontier_of(problem.graph, order, _MOST_STATES) if estimator.kind == MIXED else None
 
     @property
     def possible(self) -> bool:
@@ -57,10 +58,10 @@ class Posterior:
     @property
     def most_compared(self) -> int:
         """How many actions are worth the work."""
-        states = len(self.problem.order) if self.frontier is None else int(self.frontier.state_ptr[-1])
+        states = len(self.problem.order) if self.frontier is None else len(self.frontier.states)
         return int(min(max(_MOST_WORK / (DRAWS * states), _FEWEST_COMPARED), MOST_COMPARED))
 
-    def chance(self, state: Any, action: Action, others: list[Action], context: Array) -> Chance:
+    def chance(self, state: Belief, action: Action, others: list[Action], context: Array) -> Chance:
         """How often `action` is best among all, equals in equal parts, and how much is lost by it on average."""
         rows = [action, *(other for other in others if other != action)]
         values = self.values(state, rows, context)
@@ -68,27 +69,28 @@ class Posterior:
         equals = values >= best[:, None] - _TIE
         return Chance(float(np.mean(equals[:, 0] / equals.sum(axis=1))), float(np.mean(best - values[:, 0])))
 
-    def spread_of_differences(self, state: Any, action: Action, others: Sequence[Action], context: Array) -> Array:
+    def spread_of_differences(self, state: Belief, action: Action, others: Sequence[Action], context: Array) -> Array:
         """(others,) the standard deviation of E[Y | do(other)] - E[Y | do(action)]."""
         values = self.values(state, [action, *others], context)
         return np.std(values[:, 1:] - values[:, :1], axis=0)
 
-    def values(self, state: Any, actions: Sequence[Action], context: Array) -> Array:
+    def values(self, state: Belief, actions: Sequence[Action], context: Array) -> Array:
         """(DRAWS, actions) E[Y] of each action under each draw."""
         rows = list(dict.fromkeys(actions))
-        listing = listing_of(self.problem.order, actions_of(rows), flags=self.problem.flags)
+        listed = action_list(self.problem.order, actions_of(rows), flags=self.problem.flags)
         drawn, out = self.drawn(state), np.zeros((DRAWS, len(rows)))
         if self.frontier is None:
-            draw_means(self.layout, listing, drawn, context, np.zeros(len(self.layout.ptr) - 1), out)
+            means = np.zeros(len(context))
+            draw_means(state.nodes, state.slots, listed.order, listed.held, drawn, context, means, out)
         else:
-            states = int(self.frontier.state_ptr[-1])
+            states = len(self.frontier.states)
             columns = columns_for(len(rows), states)
-            known, target = np.full((len(self.problem.order), columns), math.nan), ends_of_target(columns)
-            draw_values(self.frontier, listing, drawn, context, known, target, np.zeros((states, columns)), out)
-        row_of = {listing.actions.row(i): i for i in range(len(rows))}  # a list may be in another order
+            known, value = np.full((len(listed.order), columns), math.nan), np.zeros((states, columns))
+            draw_values(*self.frontier, listed.held, drawn, context, known, value, out)
+        row_of = {listed.actions.row(i): i for i in range(len(rows))}  # a list may be in another order
         return out[:, [row_of[action] for action in actions]]
 
-    def drawn(self, state: Any) -> Array:
+    def drawn(self, state: Belief) -> Array:
         """A row per draw: the probability of every pattern in the frontier's numbering, or all weights where everything
         is a line. Kept until the next round is taken in."""
         rounds = int(state.clock[0])
@@ -98,7 +100,7 @@ class Posterior:
             self._drawn = rounds, draw(state, rng, DRAWS)
         return self._drawn[1]
 
-    def _weights(self, state: Any, rng: np.random.Generator, draws: int) -> Array:
+    def _weights(self, state: Belief, rng: np.random.Generator, draws: int) -> Array:
         """(draws, weights) where everything is a line."""
         theta = np.zeros((draws, len(state.slots["line"])))
         for v in self.problem.order:
@@ -106,32 +108,32 @@ class Posterior:
             theta[:, part] = _normal(rng, draws, state.slots["line"][part], self._square(state.pairs["inverse"], v))
         return theta
 
-    def _tables(self, state: Any, rng: np.random.Generator, draws: int) -> Array:
+    def _tables(self, state: Belief, rng: np.random.Generator, draws: int) -> Array:
         """(draws, patterns) the probability of every pattern of every node, in the frontier's numbering."""
         frontier: Any = self.frontier
-        tables = np.zeros((draws, int(frontier.table_ptr[-1])))
+        tables = np.zeros((draws, int(frontier.steps["table"][-1])))
         for depth, v in enumerate(self.problem.order):
             if self.layout.ptr[v + 1] > self.layout.ptr[v]:  # else it cannot happen by itself
-                part = slice(frontier.table_ptr[depth], frontier.table_ptr[depth + 1])
+                part = slice(frontier.steps["table"][depth], frontier.steps["table"][depth + 1])
                 tables[:, part] = self._node(state, rng, draws, v)
         return tables
 
-    def _node(self, state: Any, rng: np.random.Generator, draws: int, v: int) -> Array:
-        layout, mix = self.layout, self.estimator
+    def _node(self, state: Belief, rng: np.random.Generator, draws: int, v: int) -> Array:
+        layout, has = self.layout, members_of(state)
         part = slice(layout.ptr[v], layout.ptr[v + 1])
         rows = patterns_of(layout.parent[part])
         said: dict[int, Array] = {}
-        if mix.has[v, STRAIGHT]:
+        if has[v, STRAIGHT]:
             theta = _normal(rng, draws, state.slots["line"][part], self._square(state.pairs["inverse"], v))
             said[STRAIGHT] = np.clip(theta @ rows.T, 0.0, 1.0)
-        if mix.has[v, CURVED]:
+        if has[v, CURVED]:
             theta = _normal(rng, draws, state.slots["curve"][part], self._square(state.pairs["covariance"], v))
             link = self.problem.links[v - 1]
             said[CURVED] = np.clip((logistic() if link == auto else link).probability(theta @ rows.T), 0.0, 1.0)
-        if mix.has[v, OWN_LINES]:
+        if has[v, OWN_LINES]:
             said[OWN_LINES] = self._own_lines(state, rng, draws, v, rows)
-        weight = state.weight[v].copy()
-        if mix.has[v, TABLE]:
+        weight = weights_of(state)[v]
+        if has[v, TABLE]:
             lines = np.array([weight[k] if k in said else 0.0 for k in range(len(weight))])
             lines = lines if lines.sum() > 1e-12 else np.array([float(k in said) for k in range(len(weight))])
             prior = _picked(rng, said, lines) if lines.sum() > 0.0 else np.full((draws, len(rows)), 0.5)
@@ -142,15 +144,15 @@ class Posterior:
             said[TABLE] = rng.beta(ones + one, seen - ones + zero)
         return _picked(rng, said, weight)
 
-    def _own_lines(self, state: Any, rng: np.random.Generator, draws: int, v: int, rows: Array) -> Array:
+    def _own_lines(self, state: Belief, rng: np.random.Generator, draws: int, v: int, rows: Array) -> Array:
         """(draws, patterns) a straight line in each segment."""
-        segments, out = self.estimator.segments, np.zeros((draws, len(rows)))
-        bit = segments.bit[self.layout.ptr[v] : self.layout.ptr[v + 1]]
-        of = segments.first[v] + (rows[:, bit >= 0] @ (1 << bit[bit >= 0])).astype(np.int64)
+        out, d = np.zeros((draws, len(rows))), rows.shape[1]
+        bit = state.slots["segment"][self.layout.ptr[v] : self.layout.ptr[v + 1]]
+        of = state.nodes["segments"][v] + (rows[:, bit >= 0] @ (1 << bit[bit >= 0])).astype(np.int64)
         for line in np.unique(of):
-            ptr, square = segments.layout.ptr[line : line + 2], segments.layout.square[line : line + 2]
-            inverse = state.pairs["inverse"][slice(*square)].reshape(rows.shape[1], -1)
-            theta = _normal(rng, draws, state.slots["line"][slice(*ptr)], inverse)
+            start, at = int(state.nodes["start"][line]), int(state.nodes["square"][line])
+            inverse = state.pairs["inverse"][at : at + d * d].reshape(d, d)
+            theta = _normal(rng, draws, state.slots["line"][start : start + d], inverse)
             out[:, of == line] = np.clip(theta @ rows[of == line].T, 0.0, 1.0)
         return out
 
@@ -184,31 +186,25 @@ def patterns_of(parents: NDArray[Any]) -> Array:
 
 
 @kernel
-def draw_values(
-    frontier: Any, listing: Any, tables: Any, fixed: Any, known: Any, target: Any, states: Any, out: Any
-) -> None:
+def draw_values(steps: Any, states: Any, held: Any, tables: Any, fixed: Any, known: Any, value: Any, out: Any) -> None:
     """out[d, i] = E[Y] of action i under draw d; tables[d]: the probability of every pattern."""
     for d in range(len(out)):
-        expect_actions(frontier, listing, tables[d], tables[d], fixed, known, target, states, 1, out[d])
+        expect_actions(steps, states, held, tables[d], tables[d], fixed, known, value, True, out[d])
 
 
 @kernel
-def draw_means(layout: Layout, listing: Listing, theta: Any, fixed: Any, means: Any, out: Any) -> None:
+def draw_means(nodes: Any, slots: Any, order: Any, held: Any, theta: Any, fixed: Any, means: Any, out: Any) -> None:
     """out[d, i] = E[Y] of action i under draw d, where everything is a line."""
-    member, order = listing.member, listing.order
     means[0] = 1.0
     for i in range(out.shape[1]):
         for d in range(out.shape[0]):
             at = 0
             for depth in range(len(order)):
                 v = order[depth]
-                means[v] = fixed[v]
-                if at < member.shape[1] and member[i, at] == depth:
-                    means[v] = listing.member_to[i, at]
-                    at += 1
-                elif math.isnan(fixed[v]):
+                means[v], at = held_at(held, i, depth, at, fixed[v])
+                if math.isnan(means[v]):
                     total = 0.0
-                    for j in range(layout.ptr[v], layout.ptr[v + 1]):
-                        total += theta[d, j] * means[layout.parent[j]]
+                    for slot in range(nodes[v]["start"], nodes[v]["start"] + nodes[v]["width"]):
+                        total += theta[d, slot] * means[slots[slot]["parent"]]
                     means[v] = min(max(total, 0.0), 1.0)
             out[d, i] = means[order[len(order) - 1]]

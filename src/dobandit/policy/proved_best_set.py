@@ -1,8 +1,8 @@
 """The engine of `BestSet(proof=True)`: LUCB over actions on intervals that hold at every round.
 
 b: largest E[Y] under the estimate.  U, L: the ends of an action's interval, each the tighter of two: what the nodes'
-intervals allow (`oracle.anytime_values`), and the Kullback-Leibler interval of the action's own outcomes at the level
-of LUCB on arms.  A(c, b) = min(what c can be ahead of b by the nodes' intervals (`oracle.advantages`), U(c) - L(b)).
+intervals allow (`oracle.interval_pass`), and the Kullback-Leibler interval of the action's own outcomes at the level
+of LUCB on arms.  A(c, b) = min(what c can be ahead of b by the nodes' intervals (`difference_bound`), U(c) - L(b)).
 c: the action with the largest A(c, b). b is the answer as soon as A(c, b) <= epsilon; until then one of both is played,
 by a fair coin (Kalyanakrishnan and others 2012 play both).
 The nodes' intervals fail with probability delta / 2, the ends by own outcomes that an answer rests on (the upper one of
@@ -18,18 +18,26 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import kernel
 from dobandit.estimation.kl import kl_level, kl_lower, kl_upper
+from dobandit.kernels import kernel
+from dobandit.oracle.action_list import pick_action
 from dobandit.oracle.actions import Action
-from dobandit.oracle.advantages import Advantages, advantage, advantages_of
-from dobandit.oracle.anytime_values import AnytimeValues, bound_kept
-from dobandit.oracle.listing import pick, score
-from dobandit.policy.answer_words import BY_COIN, words_of_two
+from dobandit.oracle.difference_bound import PairScratch, advantage, pair_scratch
+from dobandit.oracle.interval_pass import IntervalPass, bound_kept
+from dobandit.policy.base import BY_COIN, words_of_two
 from dobandit.policy.engine import Choice, Draws, Engine, Gap, Rounds, Situation, copied
+from dobandit.policy.evaluators import Evaluator
 from dobandit.policy.guaranteed_engine import GuaranteedEngine
-from dobandit.policy.model_engine import KEPT_ORACLES
-from dobandit.policy.model_rounds import ModelPlan
-from dobandit.policy.own_outcomes import expect_outcomes, note_rounds, numbered, outcomes_of, own_outcomes, require_room
+from dobandit.policy.model_engine import KEPT_EVALUATORS
+from dobandit.policy.own_outcomes import (
+    columns_of,
+    expect_outcomes,
+    note_rounds,
+    numbered,
+    outcomes_of,
+    own_outcomes,
+    require_room,
+)
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder
 from dobandit.policy.world import World
@@ -47,11 +55,11 @@ class ProvedBestSetEngine(GuaranteedEngine):
     def __init__(self, problem: Problem, epsilon: float, delta: float) -> None:
         super().__init__(problem, delta / 2, _C)
         self.epsilon, self.delta = epsilon, delta
-        actions = self.plan.oracle.listing.actions
+        actions = self.listed.actions
         require_room("BestSet", len(actions.ids), len(problem.context_ids))
         self._number = numbered(actions)
         self._own = own_outcomes(problem.context_ids, problem.graph.arrays.target, actions)
-        self._contests: dict[int, tuple[Contest, NDArray[np.int64]]] = {}
+        self._contests: dict[int, tuple[IntervalPass, PairScratch, NDArray[np.int64]]] = {}
 
     def copy(self) -> Self:
         twin = super().copy()
@@ -68,144 +76,101 @@ class ProvedBestSetEngine(GuaranteedEngine):
     # -- choosing ------------------------------------------------------------------------------------------------
 
     def choose(self, now: Situation) -> Choice:
-        game, found = self._standing(now)
-        row = int(to_play(game, found, now.draws[1]))
-        return Choice(game.bounds.listing.actions.row(row), math.nan)  # one of two, not the largest of many
+        best, rival, gap = self._standing(now)
+        row = rival if gap > self.epsilon and now.draws[1] < 0.5 else best
+        return Choice(row, math.nan)  # one of two, not the largest of many
 
     def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
         return []
 
     def runner_up(self, action: Action, now: Situation) -> tuple[Action, float] | None:
         """The other one of the two that competed, with the upper end of its interval."""
-        game, found = self._standing(now)
-        rows = [game.bounds.listing.actions.row(int(i)) for i in (found.best, found.rival)]
-        other = next((one for one in rows if one != action), None)
+        best, rival, _ = self._standing(now)
+        other = next((one for one in (best, rival) if one != action), None)
         return None if other is None else (other, self.predict(other, now.context).high)
 
     def reason(self, action: Action, now: Situation) -> str:
-        game, found = self._standing(now)
-        best, rival = (game.bounds.listing.actions.row(int(i)) for i in (found.best, found.rival))
-        return words_of_two(self.problem, best, rival, float(found.gap), self.epsilon, bool(now.pending), BY_COIN)
+        best, rival, gap = self._standing(now)
+        return words_of_two(self.problem, best, rival, gap, self.epsilon, bool(now.pending), BY_COIN)
 
-    def _standing(self, now: Situation, best: int = -1) -> tuple[Contest, Standing]:
-        plan, state = self._plan_for(now.available), self.state_with_pending(now.pending)
-        game, columns = self._contest(plan)
+    def _standing(self, now: Situation, best: Action | None = None) -> Standing:
+        """Who is best (None: by the estimate), and who may be better."""
+        evaluator, state = self.evaluator_for(now.available), self.state_with_pending(now.pending)
+        (_, plan), actions = evaluator, evaluator.plan.actions
+        work, columns = self._contest(evaluator)
+        context = self.believed.known(now.context)
+        if best is None:
+            self.score(evaluator, state, context, optimistic=False)
+            leader = int(np.argmax(actions.scores["index"]))
+        else:
+            leader = numbered(actions.actions)[best]
         outcomes = expect_outcomes(self._own, self._number, now.pending)
-        own = Own(*outcomes_of(outcomes, columns, now.context), outcomes.plays.size, self.delta / 2)
-        return game, standing(game, plan.layout, state, own, now.context, best, now.draws[0])
+        plays, total = outcomes_of(outcomes, columns, now.context)
+        bound_kept(state, plan, context)
+        tighten(actions.scores, plays, total, outcomes.plays.size, self.delta / 2)
+        rival, gap = rival_of(plan, work, context, leader, now.draws[0])
+        return Standing(actions.actions.row(leader), actions.actions.row(int(rival)), float(gap))
 
-    def _contest(self, plan: ModelPlan) -> tuple[Contest, NDArray[np.int64]]:
-        """The contest of a plan's actions, and the columns of their own outcomes."""
-        kept = self._contests.get(id(plan.oracle))
-        if kept is None or kept[0].bounds is not plan.oracle:
-            if len(self._contests) >= KEPT_ORACLES:
+    def _contest(self, evaluator: Evaluator) -> tuple[PairScratch, NDArray[np.int64]]:
+        """What it takes to compare two of an evaluator's actions, and the columns of their own outcomes."""
+        plan: IntervalPass = evaluator.plan
+        kept = self._contests.get(id(plan))
+        if kept is None or kept[0] is not plan:
+            if len(self._contests) >= KEPT_EVALUATORS:
                 self._contests.pop(next(iter(self._contests)))
-            there = numbered(plan.oracle.listing.actions)
-            columns = np.array([self._number.get(action, -1) for action in there], dtype=np.int64)
-            game = contest(plan.oracle, self.epsilon, len(self.problem.graph))
-            kept = self._contests[id(plan.oracle)] = game, columns
-        return kept
+            columns = columns_of(self._number, numbered(plan.actions.actions))
+            kept = self._contests[id(plan)] = plan, pair_scratch(plan), columns
+        return kept[1:]
 
     # -- answers and simulation ----------------------------------------------------------------------------------
 
     def gap(self, action: Action, now: Situation, within: float | None = None) -> Gap:
-        row = numbered(self._plan_for(now.available).oracle.listing.actions).get(action)
-        if row is None:
+        if action not in numbered(self.evaluator_for(now.available).plan.actions.actions):
             return super().gap(action, now, within)
-        return Gap(float(self._standing(now._replace(draws=np.zeros(self.draws), pending=()), row)[1].gap))
+        return Gap(self._standing(now._replace(draws=np.zeros(self.draws), pending=()), action).gap)
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         Engine.run(self, world, recorder, draws)  # the compiled rounds are those of the guaranteed engine
 
 
-class Contest(NamedTuple):
-    """The intervals of the actions of a list, and what it takes to compare two of them."""
-
-    bounds: AnytimeValues
-    work: Advantages
-    epsilon: float
-    none: NDArray[np.float64]  # (n + 1,) no optimism
-    ahead: NDArray[np.float64]  # (count,) scratch: A(i, b); -inf where it is no more than another's
-
-
-def contest(bounds: AnytimeValues, epsilon: float, nodes: int) -> Contest:
-    """A contest of the actions of `bounds`, which has an oracle for the estimate too, in a graph of so many nodes."""
-    count = len(bounds.listing.values)
-    return Contest(bounds, advantages_of(bounds), epsilon, np.zeros(nodes + 1), np.zeros(count))
-
-
 class Standing(NamedTuple):
-    """Rows of the best and of its rival, and by how much the rival can be ahead at most; at least 0."""
+    """The best and its rival, and by how much the rival can be ahead at most; at least 0."""
 
-    best: int
-    rival: int
+    best: Action
+    rival: Action
     gap: float
 
 
 @kernel
-def leader(game: Any, layout: Any, state: Any, fixed: Any) -> int:
-    """The first row with the largest estimate."""
-    score(game.bounds.joint, layout, state, game.none, fixed)
-    best = 0
-    for i in range(1, len(game.bounds.listing.values)):
-        if game.bounds.listing.values[i] > game.bounds.listing.values[best]:
-            best = i
-    return best
+def tighten(scores: Any, plays: Any, total: Any, cells: int, delta: float) -> None:
+    """Bring the ends of every action in to those of its own outcomes, where these are tighter.
 
-
-class Own(NamedTuple):
-    """What each action of a list brought by itself: rounds and sum of Y. cells: of how many such counts the intervals
-    hold together, but with probability delta."""
-
-    plays: NDArray[np.float64]  # (count,)
-    total: NDArray[np.float64]  # (count,)
-    cells: int
-    delta: float
-
-
-@kernel
-def tighten(game: Any, own: Any) -> None:
-    """Bring the ends of every action in to those of its own outcomes, where these are tighter."""
-    high, low = game.bounds.listing.values, game.bounds.lower
-    for i in range(len(high)):
-        n = own.plays[i]
+    plays, total  rounds and sum of Y of each action
+    cells, delta  of how many such counts the intervals hold together, but with probability delta
+    """
+    for i in range(len(scores)):
+        n = plays[i]
         if n > 0.0:
-            mean, level = own.total[i] / n, kl_level(n, own.cells, own.delta)
-            high[i] = min(high[i], kl_upper(mean, n, level))
-            low[i] = max(low[i], kl_lower(mean, n, level))
+            mean, level = total[i] / n, kl_level(n, cells, delta)
+            scores[i]["high"] = min(scores[i]["high"], kl_upper(mean, n, level))
+            scores[i]["low"] = max(scores[i]["low"], kl_lower(mean, n, level))
 
 
 @kernel
-def rival_of(game: Any, fixed: Any, best: int, uniform: float) -> Any:
-    """Who can be ahead of row `best` the most, from the intervals as they stand. A row whose upper end is no higher
-    above the lower end of the best than what another was found to have need not be looked at."""
-    high, low, ahead = game.bounds.listing.values, game.bounds.lower, game.ahead
-    most, start = -math.inf, 0
-    for i in range(len(high)):
-        ahead[i] = -math.inf
-        if i != best and (start == best or high[i] > high[start]):
+def rival_of(plan: Any, work: Any, fixed: Any, best: int, uniform: float) -> tuple[int, float]:
+    """Who can be ahead of row `best` the most, and by how much, from the intervals as they stand. A row whose upper end
+    is no higher above the lower end of the best than what another was found to have need not be looked at."""
+    scores, most, start = plan.actions.scores, -math.inf, 0
+    for i in range(len(scores)):
+        scores[i]["index"] = -math.inf
+        if i != best and (start == best or scores[i]["high"] > scores[start]["high"]):
             start = i
-    for k in range(len(high)):
+    for k in range(len(scores)):
         i = start if k == 0 else (k - 1 if k <= start else k)
-        if i != best and high[i] - low[best] >= most:
-            ahead[i] = min(advantage(game.bounds, game.work, fixed, i, best), high[i] - low[best])
-            most = max(most, ahead[i])
+        room = scores[i]["high"] - scores[best]["low"]
+        if i != best and room >= most:
+            scores[i]["index"] = min(advantage(plan, work, fixed, i, best), room)
+            most = max(most, scores[i]["index"])
     if most == -math.inf:
-        return Standing(best, best, 0.0)
-    return Standing(best, pick(ahead, uniform), max(most, 0.0))
-
-
-@kernel
-def standing(game: Any, layout: Any, state: Any, own: Any, fixed: Any, best: int, uniform: float) -> Any:
-    """Who is best (below 0: by the estimate), and who may be better."""
-    if best < 0:
-        best = leader(game, layout, state, fixed)
-    bound_kept(game.bounds, state, fixed)
-    tighten(game, own)
-    return rival_of(game, fixed, best, uniform)
-
-
-@kernel
-def to_play(game: Any, now: Any, uniform: float) -> int:
-    """The best once it is the answer; until then one of both by a fair coin."""
-    return now.rival if now.gap > game.epsilon and uniform < 0.5 else now.best
+        return best, 0.0
+    return pick_action(scores, uniform), max(most, 0.0)

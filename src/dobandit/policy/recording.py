@@ -14,13 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.compiled import inlined
+from dobandit.kernels import inlined, kernel, record
 from dobandit.oracle.actions import Action, Actions
 from dobandit.policy.engine import Rounds, no_context
 from dobandit.policy.own_outcomes import numbered, pattern_of
 
 Array = NDArray[np.float64]
 SAME = 1e-12  # values this close are equally good
+
+
+POINT = record(round="i8", regret="f8", reward="f8")  # of the curves: cumulative up to a round
+# Running sums; rounds played, in how many of them an optimal action; the next point
+TOTALS = record(regret="f8", reward="f8", rounds="i8", optimal="i8", point="i8")
 
 
 class Tape(NamedTuple):
@@ -32,12 +37,9 @@ class Tape(NamedTuple):
 
     expected: Array  # (patterns, actions + 1)
     best: Array  # (patterns,) the largest E[Y] of an allowed action
-    grid: NDArray[np.int64]  # rounds at which the curves are recorded, ascending, from 1
-    regret: Array  # (grid,) cumulative expected regret
-    reward: Array  # (grid,) cumulative Y
     plays: NDArray[np.int64]  # (actions + 1,)
-    total: Array  # (2,) running regret and reward
-    at: NDArray[np.int64]  # (3,) rounds played, next grid point, rounds in which an optimal action was played
+    curve: NDArray[Any]  # POINT, by rounds, from 1
+    totals: NDArray[Any]  # (1,) TOTALS
 
 
 class Recorder:
@@ -65,7 +67,7 @@ class Recorder:
     def note(self, action: Action, context: Array, reward: float) -> None:
         """Count a round."""
         pattern, number = int(pattern_of(self._context_ids, context)), self._number.get(action, -1)
-        record(self.tape, pattern, number, self._value(action, context), reward)
+        record_round(*self.tape[1:], pattern, number, self._value(action, context), reward)
 
     def tape_for(self, actions: Actions | None, nodes: int) -> tuple[Tape, NDArray[np.int64]]:
         """A tape for compiled rounds with another list of actions, that goes on where this one is, and where its
@@ -74,7 +76,7 @@ class Recorder:
             return self.tape, np.zeros(0, dtype=np.int64)
         rows = [actions.row(i) for i in range(len(actions.ids))]
         numbers = np.array([*(self._number.get(action, -1) for action in rows), -1], dtype=np.int64)
-        expected = self.tape.expected[:, numbers]
+        expected = self.tape.expected.take(numbers, axis=1)
         for code in range(len(expected)):
             context = no_context(nodes)
             context[self._context_ids] = [float(code >> i & 1) for i in range(len(self._context_ids))]
@@ -90,29 +92,29 @@ class Recorder:
 
 
 def blank_tape(expected: Array, best: Array, grid: NDArray[np.int64]) -> Tape:
-    """A tape before the first round."""
-    points, plays = len(grid), np.zeros(expected.shape[1], dtype=np.int64)
-    return Tape(
-        expected, best, grid, np.zeros(points), np.zeros(points), plays, np.zeros(2), np.zeros(3, dtype=np.int64)
-    )
+    """A tape before the first round; grid: the rounds at which the curves are recorded, ascending."""
+    curve = np.zeros(len(grid), POINT)
+    curve["round"] = grid
+    return Tape(expected, best, np.zeros(expected.shape[1], dtype=np.int64), curve, np.zeros(1, TOTALS))
 
 
 @inlined
-def record(tape: Any, pattern: int, index: int, expected: float, reward: float) -> None:
+def record_round(
+    best: Any, plays: Any, curve: Any, totals: Any, pattern: int, index: int, expected: float, reward: float
+) -> None:
     """Count a round in which listed action `index` was played (-1: nothing, or none of the list), whose E[Y] is
     `expected`, and Y was `reward`."""
-    best, grid, plays, at, total = tape.best[pattern], tape.grid, tape.plays, tape.at, tape.total
-    total[0] += best - expected
-    total[1] += reward
+    total = totals[0]
+    total["regret"] += best[pattern] - expected
+    total["reward"] += reward
+    total["rounds"] += 1
+    total["optimal"] += expected >= best[pattern] - SAME
     if len(plays) > 0:
         plays[index] += 1
-    at[0] += 1
-    at[2] += expected >= best - SAME
-    k = at[1]
-    if k < len(grid) and grid[k] == at[0]:
-        tape.regret[k] = total[0]
-        tape.reward[k] = total[1]
-        at[1] += 1
+    k = total["point"]
+    if k < len(curve) and curve[k]["round"] == total["rounds"]:
+        curve[k]["regret"], curve[k]["reward"] = total["regret"], total["reward"]
+        total["point"] += 1
 
 
 MOST_KEPT = 1 << 25
@@ -133,7 +135,7 @@ class _Block(NamedTuple):
     sizes: Sizes
 
 
-@inlined
+@kernel
 def write_codes(codes: Any, t: int, values: Any, was_set: Any) -> None:
     """Row t: a round in which everything was seen."""
     codes[t, 0] = 1

@@ -97,42 +97,32 @@ def policy_with(cls: type[Policy], settings: Mapping[str, Any]) -> Policy:
     for key in settings:
         if key not in known:
             raise PolicyError(f"{cls.name} {takes}, but got {key!r}.{closest(key, known)}")
+    policy, refused = None, None
     try:
         policy = cls(**settings)
     except TypeError as error:
-        wrong = [key for key in settings if _takes(cls, {k: v for k, v in settings.items() if k != key})]
-        came = ", ".join(f"{key}={shown(settings[key])}" for key in wrong or settings) or "none of them"
-        raise PolicyError(f"{cls.name} {takes}, but {came} does not suit it ({error}). Change it.") from error
+        refused = error
     for field in fields(cls):
-        if field.name in settings and not _fits(settings[field.name], field.type):
+        written = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
+        if field.name in settings and not _fits(settings[field.name], written):
             raise PolicyError(
-                f"the setting {field.name!r} of {cls.name} is of type {_words_of(field.type)}, but got "
+                f"the setting {field.name!r} of {cls.name} is of type {written}, but got "
                 f"{shown(settings[field.name])}. Change it."
-            )
+            ) from refused
+    if policy is None:
+        came = ", ".join(f"{key}={shown(value)}" for key, value in settings.items()) or "none of them"
+        raise PolicyError(f"{cls.name} {takes}, but {came} does not suit it ({refused}). Change it.") from refused
     return policy
 
 
-def _takes(cls: type[Policy], settings: Mapping[str, Any]) -> bool:
-    try:
-        cls(**settings)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _fits(value: object, annotation: object) -> bool:
-    """Whether a value from a file or a command may be of the annotated type, as far as plain types tell."""
+def _fits(value: object, written: str) -> bool:
+    """Whether a value from a file or a command may be of the type that is written, as far as plain types tell."""
     plain = {"float": (int, float), "int": (int,), "str": (str,), "bool": (bool,), "None": (type(None),)}
-    words = [word.strip() for word in _words_of(annotation).split("|")]
+    words = [word.strip() for word in written.split("|")]
     if any(word not in plain for word in words):
         return True
     kinds = {kind for word in words for kind in plain[word]}
     return type(value) in kinds or (isinstance(value, tuple(kinds)) and not isinstance(value, bool))
-
-
-def _words_of(annotation: object) -> str:
-    """A type as it is written: "float"."""
-    return annotation if isinstance(annotation, str) else str(getattr(annotation, "__name__", annotation))
 
 
 def policy_from_spec(spec: str, model: CausalModel | None = None) -> Policy:
@@ -140,10 +130,8 @@ def policy_from_spec(spec: str, model: CausalModel | None = None) -> Policy:
     `model`."""
     name, _, rest = spec.partition(":")
     cls = policy_class(name.strip().lower())
-    if cls.name == "oracle":
-        if model is None or rest:
-            raise PolicyError("the oracle takes no settings and knows the model of the study; it is for simulations.")
-        return cls(model)  # type: ignore[call-arg]
+    if cls.name == "oracle" and (model is None or rest):
+        raise PolicyError("the oracle takes no settings and knows the model of the study; it is for simulations.")
     settings: dict[str, object] = {}
     for part in filter(None, rest.split(",")):
         key, separator, value = (piece.strip() for piece in part.partition("="))
@@ -152,7 +140,7 @@ def policy_from_spec(spec: str, model: CausalModel | None = None) -> Policy:
         if key in settings:
             raise PolicyError(f"each setting is given once, but {spec!r} gives {key!r} twice.")
         settings[key] = _set_from(value) if key == "set" else _value(value)
-    return policy_with(cls, settings)
+    return policy_from_document({"name": cls.name, **settings}, model)
 
 
 def policy_to_document(policy: Policy) -> dict[str, object]:
@@ -177,8 +165,8 @@ def document_to_spec(document: Mapping[str, object]) -> str:
         to = settings.pop("values", None) or [1] * len(settings["set"])
         pairs = zip(settings["set"], to, strict=True)
         settings["set"] = "+".join(name if value == 1 else f"{name}={value:g}" for name, value in pairs)
-    parts = [f"{key}={value}" for key, value in settings.items()]
-    return str(document["name"]) + (":" + ",".join(parts) if parts else "")
+    parts = ",".join(f"{key}={value}" for key, value in settings.items())
+    return f"{document['name']}:{parts}" if parts else str(document["name"])
 
 
 def policy_from_document(document: Mapping[str, object], model: CausalModel | None = None) -> Policy:
@@ -200,11 +188,8 @@ def _set_from(text: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for piece in text.split("+"):
         name, separator, value = piece.rpartition("=")
-        number = _value(value)
-        if separator and isinstance(number, (int, float)):
-            found[name] = number
-        else:
-            found[piece] = 1
+        number = _value(value) if separator else None
+        found |= {name: number} if isinstance(number, (int, float)) else {piece: 1}
     return found
 
 

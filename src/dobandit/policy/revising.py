@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.links import identity
 from dobandit.policy.engine import Array, Draws, Engine, Rounds, without_helpers
 from dobandit.policy.graph_evidence import HIDDEN_CAUSE, Finding, GraphEvidence
-from dobandit.policy.model_engine import ModelEngine, OracleMaker
+from dobandit.policy.model_engine import ModelEngine, Parts
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder, RoundLog, Sizes, Tape, decoded, encoded
 from dobandit.policy.world import World
@@ -89,7 +89,6 @@ ALPHA = 0.01
 _STEP = 8  # rounds between looks at first
 _SINGLE, _SUMMED = 7, 4  # later 2^7 looks while t doubles by rounds in their order, 2^4 by trials of many
 _NO_NUMBERS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-Parts = tuple[Any, Any, Any, OracleMaker]  # estimator, its state before any round, index, maker of oracles
 
 
 def next_look(t: int, ordered: bool = True) -> int:
@@ -119,7 +118,7 @@ class RevisingEngine(ModelEngine):
     def _begin(self, believed: Problem) -> None:
         """Know nothing but the problem."""
         given = self.problem
-        super().__init__(believed, *self._parts(believed))
+        super().__init__(believed, self._parts(believed))
         self.problem = given
         self._evidence: GraphEvidence | None = None
         self._stage: tuple[Recorder, World, Tape, NDArray[np.int64]] | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +11,13 @@ from numpy.typing import NDArray
 from dobandit import limits
 from dobandit.errors import PolicyError
 from dobandit.oracle.actions import Action
-from dobandit.oracle.listing import Listing, listing_of
-from dobandit.policy.causal_engine import CausalEngine, joint_oracle, parts_of
-from dobandit.policy.engine import Array, Choice, Contrast, Estimate, Rounds, Situation, copied
-from dobandit.policy.insurance import by_own_outcomes, deviation, insured
-from dobandit.policy.model_engine import OracleMaker
-from dobandit.policy.model_rounds import ModelPlan
-from dobandit.policy.own_outcomes import OwnOutcomes, note_rounds, numbered, pattern_of, require_room
+from dobandit.policy.causal_engine import CausalEngine, parts_of
+from dobandit.policy.engine import Array, Choice, Contrast, Estimate, Rounds, Situation
+from dobandit.policy.evaluators import every_action
+from dobandit.policy.insurance import by_own_outcomes, choose_insured, deviation, insure
+from dobandit.policy.model_engine import Parts
+from dobandit.policy.own_outcomes import OwnOutcomes, note_rounds, numbered, own_outcomes, pattern_of, require_room
 from dobandit.policy.problem import Problem
-from dobandit.policy.revising import Parts
 
 OWN = "an insurance round, in which only the outcomes of each action itself count"
 
@@ -34,74 +31,56 @@ def safe_parts(problem: Problem, scale: float, growth: float) -> Parts:
             f"are {count:,}. Lower the budget, or leave safe out."
         )
     require_room("safe=True", count, len(problem.context_ids))
-    return parts_of(problem, scale, insured_oracle, growth=growth)
-
-
-def insured_oracle(estimator: Any) -> OracleMaker:
-    """An oracle of all actions with what each did by itself; of the model alone for actions that are given."""
-    joint = joint_oracle(estimator)
-
-    def make(problem: Problem, listing: Listing | None, available: tuple[int, ...] | None) -> Any:
-        if listing is None:
-            rows = problem.allowed(available, relevant=False).rows()
-            listing = listing_of(problem.order, rows, flags=problem.flags)
-        target, nodes = problem.graph.arrays.target, len(problem.graph) + 1
-        return insured(joint(problem, listing, available), problem.context_ids, target, nodes)
-
-    return make
+    return parts_of(problem, scale, every_action, growth=growth)
 
 
 class SafeEngine(CausalEngine):
-    """A causal engine whose plan has the outcomes of every action by itself."""
+    """A causal engine that keeps the outcomes of every action by itself."""
 
     keeps_outcomes = True
-
-    @property
-    def _own(self) -> OwnOutcomes:
-        own: OwnOutcomes = self.plan.oracle.own
-        return own
+    choose_rule = staticmethod(choose_insured)
 
     @cached_property
     def _number(self) -> dict[Action, int]:
-        return numbered(self.plan.oracle.listing.actions)
-
-    def copy(self) -> Self:
-        twin = super().copy()
-        twin.plan = self.plan._replace(oracle=self.plan.oracle._replace(own=copied(self._own)))
-        return twin
+        return numbered(self.listed.actions)
 
     # -- learning ------------------------------------------------------------------------------------------------
 
     def _take(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
         super()._take(rounds, sizes)
-        note_rounds(self._own, self._number, rounds)
+        note_rounds(self.own, self._number, rounds)
 
     def update_history(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
         super()._take(rounds, sizes)
 
     def _begin(self, believed: Problem) -> None:
         """With the outcomes of before: another graph may list the same actions in another order."""
-        before = self.plan.oracle if "_plan" in self.__dict__ else None
+        before = (self.own, numbered(self.listed.actions)) if "own" in self.__dict__ else None
         super()._begin(believed)
+        self.own = own_outcomes(believed.context_ids, believed.graph.arrays.target, self.listed.actions)
         if before is not None:
-            column = numbered(before.listing.actions)
+            own, column = before
             columns = [column[action] for action in self._number]
-            self._own.plays[:], self._own.total[:] = before.own.plays[:, columns], before.own.total[:, columns]
-            self._own.rounds[:] = before.own.rounds
+            self.own.plays[:], self.own.total[:] = own.plays[:, columns], own.total[:, columns]
+            self.own.rounds[:] = own.rounds
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
     def choose(self, now: Situation) -> Choice:
-        plan, index = self._proposed(now)
-        choice = self._choice(plan, index)
-        return choice._replace(note=OWN) if by_own_outcomes(plan.oracle.own, now.draws[1]) else choice
+        choice = super().choose(now)
+        return choice._replace(note=OWN) if by_own_outcomes(self._own_now(now), now.draws[1]) else choice
 
-    def plan_now(self, now: Situation) -> ModelPlan:
+    def best(self, now: Situation) -> Choice:
+        evaluator, context = self.evaluator_for(now.available), self.believed.known(now.context)
+        self.score(evaluator, self.state, context, optimistic=False)
+        insure(evaluator.plan, self._own_now(now._replace(pending=())), context, self.rho)
+        return self._choice(evaluator, int(np.argmax(evaluator.plan.actions.scores["index"])))
+
+    def _own_now(self, now: Situation) -> OwnOutcomes:
         """Those under way are expected to be as predicted."""
         if now.available is None and not now.pending:
-            return self.plan
-        plan, own = self._plan_for(now.available), self._own
-        actions = plan.oracle.listing.actions
+            return self.own
+        own, actions = self.own, self.evaluator_for(now.available).plan.actions.actions
         columns = np.array([self._number.get(actions.row(i), -1) for i in range(len(actions.ids))], dtype=np.int64)
         # `take` keeps rows together, as the full list's are: kernels would be compiled again for any other order.
         plays, total = (np.where(columns >= 0, part.take(columns, axis=1), 0.0) for part in (own.plays, own.total))
@@ -112,15 +91,14 @@ class SafeEngine(CausalEngine):
                 pattern = pattern_of(own.context, one.context)
                 plays[pattern, i] += one.size
                 total[pattern, i] += one.size * self.predict(one.action, one.context).value
-        own = own._replace(plays=plays, total=total, rounds=rounds)
-        return plan._replace(oracle=plan.oracle._replace(own=own))
+        return own._replace(plays=plays, total=total, rounds=rounds)
 
     # -- answers -------------------------------------------------------------------------------------------------
 
     def predict(self, action: Action, context: Array) -> Estimate:
         """The model's answer, corrected by the action's own outcomes; the interval is the model's, and lets it in."""
         value, low, high = super().predict(action, context)
-        number, own = self._number.get(action, -1), self._own
+        number, own = self._number.get(action, -1), self.own
         pattern = pattern_of(own.context, context)
         if number < 0 or own.plays[pattern, number] <= 0.0:
             return Estimate(value, low, high)

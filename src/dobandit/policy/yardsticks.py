@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from dobandit.checks import listable, shown
 from dobandit.errors import InterventionError, PolicyError, closest, listed
+from dobandit.kernels import kernel
 from dobandit.model.base import CausalModel, given
 from dobandit.model.inference import expect
 from dobandit.oracle.actions import Action, action_named, actions_of
 from dobandit.oracle.solve import solve
-from dobandit.policy.arms import BY_FIXED, BY_RANDOM, ArmsEngine
+from dobandit.policy.arms import ArmsEngine, any_arm
 from dobandit.policy.base import Policy
 from dobandit.policy.engine import Choice, Engine, Estimate, Rounds, Situation
 from dobandit.policy.problem import Problem
@@ -69,7 +70,7 @@ class Fixed(Policy):
         return "Fixed {" + ", ".join(parts) + "}"
 
     def engine(self, problem: Problem) -> Engine:
-        return ArmsEngine(problem, BY_FIXED, 0.0, actions_of([self._checked(problem)]))
+        return ArmsEngine(problem, random_arm, (), actions_of([self._checked(problem)]))
 
     def _checked(self, problem: Problem) -> Action:
         graph, rules = problem.graph, problem.rules
@@ -95,6 +96,11 @@ class Fixed(Policy):
         return action_named(self.do, graph)
 
 
+@kernel
+def random_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, tie: float, coin: float, where: float) -> int:
+    return any_arm(index, tie)
+
+
 @dataclass(frozen=True)
 class Random(Policy):
     """A random allowed action every round: of exactly K variables where no effect does harm.
@@ -112,7 +118,7 @@ class Random(Policy):
         return "Random"
 
     def engine(self, problem: Problem) -> Engine:
-        return ArmsEngine(problem, BY_RANDOM, 0.0)
+        return ArmsEngine(problem, random_arm, ())
 
 
 @dataclass(frozen=True)
@@ -152,8 +158,10 @@ class Oracle(Policy):
 class OracleEngine(Engine):
     """Solves the model of each context once."""
 
+    rounds = 0
+
     def __init__(self, model: CausalModel, problem: Problem) -> None:
-        self.model, self.problem, self._told = model, problem, 0
+        self.model, self.problem = model, problem
         self._best: dict[bytes, Choice] = {}
 
     def _known(self, context: NDArray[np.float64]) -> dict[str, float]:
@@ -186,8 +194,4 @@ class OracleEngine(Engine):
         return "known, not estimated"
 
     def update(self, rounds: Rounds) -> None:
-        self._told += int(rounds.counts.sum())
-
-    @property
-    def rounds(self) -> int:
-        return self._told
+        self.rounds += int(rounds.counts.sum())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +13,10 @@ from dobandit.estimation.confidence import wilson
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.base import CausalModel
 from dobandit.oracle.rules import Rules
-from dobandit.policy.base import Policy
-from dobandit.policy.engine import Engine, Interval, Situation, no_context
+from dobandit.policy.engine import Interval, Situation, no_context
 from dobandit.policy.problem import Links
 from dobandit.simulation.run import Runner, prepare
-from dobandit.simulation.study import Study, study_of
+from dobandit.simulation.study import Policies, Study, study_of
 from dobandit.simulation.summaries import Summary, summarise
 
 _SAME = 1e-9  # rounding of true values must not make an answer wrong
@@ -78,11 +76,8 @@ class BestFound:
         """A table for people: rounds until the answer, runs without one, and the share of wrong answers."""
         heads = ("policy", "rounds", "5%", "median", "95%", "no answer", "wrong", "95% interval")
         rows = [heads, *(_row(label, found) for label, found in self.found.items())]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
-        return "\n".join(
-            "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(pairs))
-            for pairs in (list(zip(row, widths, strict=True)) for row in rows)
-        )
+        first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+        return "\n".join("  ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in rows)
 
 
 def _row(label: str, found: Found) -> tuple[str, ...]:
@@ -96,7 +91,7 @@ def _row(label: str, found: Found) -> tuple[str, ...]:
 
 def find_best(
     model: CausalModel,
-    policies: Sequence[Policy | str] | Mapping[str, Policy | str] | Policy | str,
+    policies: Policies,
     replications: int,
     budget: int | Rules,
     seed: int = 0,
@@ -127,8 +122,8 @@ def find_best(
     >>> found.summary().splitlines()[0].split()[:4]
     ['policy', 'rounds', '5%', 'median']
     """
-    believed = {"graph": graph, "links": links, "effects": effects}
-    study = study_of(model, policies, most_rounds, replications, budget, seed, [1], **believed)  # type: ignore[arg-type]
+    believed: Any = {"graph": graph, "links": links, "effects": effects}
+    study = study_of(model, policies, most_rounds, replications, budget, seed, [1], **believed)
     if study.problem.graph.context:
         raise SimulationError("each context has a best action of its own, so that there is no single answer to find.")
     runner = Runner(study, prepare(study))
@@ -144,25 +139,16 @@ def _searches(runner: Runner, study: Study, label: str) -> Found:
             f"find_best is for policies that know when they have an answer, but {label} never does. Use BestSet or "
             "LUCB."
         )
-    rounds, finished = np.full(study.replications, study.rounds), np.zeros(study.replications, dtype=np.bool_)
-    shortfall = np.zeros(study.replications)
+    rounds, finished, shortfall = np.zeros(study.replications, int), np.zeros(study.replications, bool), []
     nothing, truth = no_context(len(study.problem.graph)), runner.prepared.truth
     for run in range(study.replications):
         engine = unlearned.copy()
-        found = _search(runner, engine, run, within)
-        if found is not None:
-            rounds[run], finished[run] = found, True
+        for _, draws in runner.stretches([engine], run):
+            found = engine.search(runner.world, draws, within)
+            rounds[run] += len(draws.world) if found is None else found
+            if found is not None:
+                finished[run] = True
+                break
         answer = engine.best(Situation(np.zeros(engine.draws), nothing)).action
-        shortfall[run] = truth.best[0] - truth.value(answer, nothing)
-    return Found(rounds, finished, shortfall, within, unlearned.delta)
-
-
-def _search(runner: Runner, engine: Engine, run: int, within: float) -> int | None:
-    """After how many rounds a run had its answer."""
-    done = 0
-    for _, draws in runner.stretches([engine], run):
-        found = engine.search(runner.world, draws, within)
-        if found is not None:
-            return done + found
-        done += len(draws.world)
-    return None
+        shortfall.append(truth.best[0] - truth.value(answer, nothing))
+    return Found(rounds, finished, np.array(shortfall), within, unlearned.delta)

@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 from dobandit.checks import whole_number
 from dobandit.errors import ModelError, SimulationError, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.base import CausalModel, FreeNode
+from dobandit.model.base import CausalModel
 from dobandit.oracle.actions import Action
-from dobandit.oracle.solve import OracleResult
-from dobandit.policy.engine import Rounds, no_context
-from dobandit.policy.problem import Problem
+from dobandit.policy.engine import Rounds, no_context, one_round
 from dobandit.policy.world import World
 from dobandit.simulation.truth import Truth
 
@@ -48,6 +46,9 @@ class FunctionModel(CausalModel):
     {'ad': 1.0, 'buy': 1.0}
     """
 
+    is_linear = False
+    nonnegative = False  # nobody knows
+
     def __init__(self, function: WorldFunction, graph: CausalGraph, samples: int = 4_000) -> None:
         if not callable(function):
             raise ModelError(f"a world is a function (action, context, rng), but got {type(function).__name__}.")
@@ -63,24 +64,10 @@ class FunctionModel(CausalModel):
         self.samples = whole_number("samples", samples, 2, SimulationError)
         self.noise = np.zeros(len(graph) + 1)
 
-    @property
-    def is_linear(self) -> bool:
-        return False
-
-    @property
-    def nonnegative(self) -> bool:
-        """False: nobody knows."""
-        return False
-
     def observe(
         self, do: Mapping[str, float], context: Mapping[str, float], rng: np.random.Generator
     ) -> dict[str, float]:
-        """One round: the values of all observed variables.
-
-        do       what is set, by name
-        context  the values of the context variables; empty where these are still to be drawn
-        rng      a NumPy generator, which the function draws from
-        """
+        """One round: the values of all observed variables; arguments are those of the function."""
         seen = self.function(dict(do), dict(context), rng)
         if not isinstance(seen, Mapping):
             raise SimulationError(f"the world returns values by name, but got {type(seen).__name__}.")
@@ -100,29 +87,17 @@ class FunctionModel(CausalModel):
         return found
 
     def draw_context(self, rng: np.random.Generator) -> dict[str, float]:
-        """The context variables of a round, which do not depend on what is set; empty where the graph has none.
-
-        rng  a NumPy generator, which the function draws from
-        """
-        if not self.graph.context:
-            return {}
-        seen = self.observe({}, {}, rng)
+        """The context variables of a round, which do not depend on what is set; empty where the graph has none."""
+        seen = self.observe({}, {}, rng) if self.graph.context else {}
         return {name: seen[name] for name in self.graph.context}
 
-    def free_node(self, v: int, fixed: Array) -> FreeNode:
-        self._refuse()
-
-    def node_arrays(self) -> Any:
-        self._refuse()
-
-    def _means_into(self, out: Array, v: int, values: Array) -> None:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise ModelError(
             "a world that is a function has no probabilities to compute with, which solve, expect, sample and the "
             "oracle need. Give a model, such as a TableModel."
         )
+
+    free_node = node_arrays = _means_into = _refuse
 
 
 class FunctionWorld(World):
@@ -143,11 +118,9 @@ class FunctionWorld(World):
         graph = self.graph
         context = self.model.draw_context(_generator(uniforms))
         seen = self.model.observe(action.named(graph), context, _generator(uniforms))
-        values, was_set = np.ones((1, len(graph) + 1)), np.zeros((1, len(graph) + 1), dtype=np.bool_)
-        for v, name in enumerate(graph.nodes, start=1):
-            values[0, v] = seen[name]
-        was_set[0, list(action.ids)] = True
-        return Rounds(values, was_set, np.ones(1, dtype=np.int64))
+        was_set = np.zeros(len(graph) + 1, dtype=np.bool_)
+        was_set[list(action.ids)] = True
+        return one_round(np.array([1.0, *(seen[name] for name in graph.nodes)]), was_set)
 
 
 def _generator(uniforms: Array) -> np.random.Generator:
@@ -163,7 +136,7 @@ class SampledTruth(Truth):
 
     model: FunctionModel
 
-    def _solve(self) -> list[OracleResult]:
+    def _solve(self) -> list[tuple[dict[str, float], float]]:
         allowed = self.problem.allowed()
         cells = allowed.count() * len(self.patterns)
         if cells > MOST_CELLS:
@@ -178,10 +151,7 @@ class SampledTruth(Truth):
         for pattern in self.patterns:
             values = {action: self.value(action, pattern) for action in listed_actions[: allowed.count()]}
             best = max(values, key=values.__getitem__)
-            do, value = best.named(self.problem.graph), values[best]
-            answers.append(
-                OracleResult(do, value, value, "approximate", "sampled", 0.0, None, len(values), ((do, value),))
-            )
+            answers.append((best.named(self.problem.graph), values[best]))
             first = self._outcomes(best, pattern)
             errors += [float((first - self._outcomes(a, pattern)).std()) for a in listed_actions]
         self.value_error = max(errors) / math.sqrt(self.model.samples)
@@ -191,13 +161,8 @@ class SampledTruth(Truth):
         key = action, context.tobytes()
         if key not in self._drawn:
             do, known = action.named(self.problem.graph), self._context(context)
-            target = self.model.target
-            self._drawn[key] = np.array(
-                [
-                    self.model.observe(do, known, np.random.default_rng([self.problem.seed, 1, k]))[target]
-                    for k in range(self.model.samples)
-                ]
-            )
+            rngs = (np.random.default_rng([self.problem.seed, 1, k]) for k in range(self.model.samples))
+            self._drawn[key] = np.array([self.model.observe(do, known, rng)[self.model.target] for rng in rngs])
         return self._drawn[key]
 
     def value(self, action: Action, context: Array) -> float:
@@ -205,13 +170,8 @@ class SampledTruth(Truth):
 
     def chance(self) -> Array:
         """How often each context came in as many draws as an action's value has."""
-        names, counts = self.problem.graph.context, np.zeros(len(self.patterns))
-        for k in range(self.model.samples if names else 0):
+        names, codes = self.problem.graph.context, []
+        for k in range(self.model.samples if names else 1):
             seen = self.model.draw_context(np.random.default_rng([self.problem.seed, 2, k]))
-            counts[sum(int(seen[name]) << i for i, name in enumerate(names))] += 1
-        return counts / counts.sum() if names else np.ones(1)
-
-
-def truth_of(model: CausalModel, problem: Problem) -> Truth:
-    """What every action is worth: computed where the world is a model, estimated where it is a function."""
-    return SampledTruth(model, problem) if isinstance(model, FunctionModel) else Truth(model, problem)
+            codes.append(sum(int(seen[name]) << i for i, name in enumerate(names)))
+        return np.bincount(codes, minlength=len(self.patterns)) / len(codes)

@@ -34,13 +34,20 @@ from dobandit.text_files import write_atomically
 
 FORMAT, VERSION = "dobandit-study", 1
 FILE_NAME = "study.npz"
-_ARRAYS = ("regret", "reward", "best_plays", "plays", "seconds")
 Array = NDArray[np.float64]
+_ARRAYS: dict[str, tuple[str, Any]] = {  # in the file: the attribute, and its type
+    "regret": ("all_regret", float),
+    "reward": ("all_reward", float),
+    "best_plays": ("best_plays", np.int64),
+    "plays": ("all_plays", np.int32),
+    "seconds": ("seconds", float),
+}
 
 
 @dataclass(frozen=True)
 class StudyResult:
-    """Curves are indexed [policy, replication, grid point]; policies and grid are the study's."""
+    """Curves are indexed [policy, replication, grid point]; policies and grid are the study's, and a policy is named by
+    its label, one of `labels`."""
 
     study: Study
     best: float  # the largest E[Y] of an allowed action; with context variables, on the average over contexts
@@ -73,9 +80,14 @@ class StudyResult:
         alpha, beta  below 1: the (alpha, beta)-approximation regret of Eq. (2), for policies with an approximate oracle
 
         >>> import dobandit as dob
-        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
-        >>> study.regret("Random").shape == (3, len(study.grid))
+        >>> study = dob.simulate(dob.paper.G4, ["oracle", "random"], rounds=20, replications=3)
+        >>> study.regret("Random").shape == study.reward("Random").shape == (3, len(study.grid))
         True
+        >>> study.summary_of("Random").size, study.difference("Random", "Random").mean, study.best_share("Oracle")
+        (3, 0.0, 1.0)
+        >>> mean, low, high = study.grouped("Random", groups=3, size=1)
+        >>> low < mean < high, study.plays("Random")[()].tolist(), study.bound("Random")
+        (True, [0, 0, 0], None)
         """
         for name, value in (("alpha", alpha), ("beta", beta)):
             if not 0 < value <= 1:
@@ -84,41 +96,21 @@ class StudyResult:
         return curve
 
     def reward(self, label: str) -> Array:
-        """(replications, grid): cumulative Y as it came out.
-
-        label  the policy's, one of `labels`
-
-        >>> import dobandit as dob
-        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
-        >>> study.reward("Random").shape == study.regret("Random").shape
-        True
-        """
+        """(replications, grid): cumulative Y as it came out."""
         curve: Array = self.all_reward[self._row(label)]
         return curve
 
     def summary_of(self, label: str, round_number: int | None = None) -> Summary:
         """Statistics of the cumulative regret of one policy: see `Summary`.
 
-        label         the policy's
         round_number  a recorded round (default: the last)
-
-        >>> import dobandit as dob
-        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
-        >>> study.summary_of("Random").size
-        3
         """
         return summarise(self.regret(label)[:, self._column(round_number)])
 
     def difference(self, label: str, other: str, round_number: int | None = None) -> Difference:
         """Regret of one policy minus that of another, run by run on common random numbers: see `Difference`.
 
-        label, other  the policies'
         round_number  a recorded round (default: the last)
-
-        >>> import dobandit as dob
-        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
-        >>> study.difference("Random", "Random").mean
-        0.0
         """
         column = self._column(round_number)
         return paired_difference(self.regret(label)[:, column], self.regret(other)[:, column])
@@ -126,37 +118,22 @@ class StudyResult:
     def grouped(self, label: str, groups: int = 20, size: int = 30) -> tuple[float, float, float]:
         """The paper's layout: (mean, low, high) of the last regret, from averages of groups of runs.
 
-        label         the policy's
         groups, size  how many groups, and how many runs in each: together the study's replications
-
-        >>> import dobandit as dob
-        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
-        >>> mean, low, high = study.grouped("Random", groups=3, size=1)
-        >>> low < mean < high
-        True
         """
         return grouped_interval(self.regret(label)[:, -1], groups, size)
 
     def bound(self, label: str) -> Array | None:
         """(grid,): what the paper's theorem promises at most for a policy on this model; None where it says nothing.
 
-        label  the policy's
-
         The constants in the proofs are large: at usual horizons the bound exceeds the number of rounds.
-
-        >>> import dobandit as dob
-        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
-        >>> study.bound("UCB") is None
-        True
         """
         name = self.study.policies[self.labels[self._row(label)]].name
         if not isinstance(self.study.model, (BinaryGLM, LinearModel)) or self.study.view != TRUTHFUL:
             return None  # the theorem is about a learner whose model is the world's
         known = diagnose_assumptions(self.study.model, self.study.rounds)
         bounds = {"blm-lr": known.regret_bound_blm_lr, "bglm-ofu": known.regret_bound_bglm_ofu}
-        values = [bounds[name](int(t)) for t in self.grid] if name in bounds else []
-        exact = [value for value in values if value is not None]
-        return np.array(exact) if exact and len(exact) == len(values) else None
+        values = [bounds[name](int(t)) for t in self.grid] if name in bounds else [None]
+        return None if None in values else np.array(values)
 
     @property
     def best_set(self) -> tuple[str, ...]:
@@ -167,50 +144,26 @@ class StudyResult:
         """How often each action was played: by its variables ("price=0" where one is not set to 1), a count per
         replication; () is setting nothing.
 
-        label  the policy's
-
         Empty where the actions are too many to keep (more than 256), or are not listed (branch and bound, greedy).
-
-        >>> import dobandit as dob
-        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
-        >>> study.plays("Random")[()].tolist()
-        [0, 0, 0]
         """
-        row, problem = self._row(label), self.study.problem_for(self.study.policies[label])
+        counts = self.all_plays[self._row(label)].astype(np.int64)
+        problem = self.study.problem_for(self.study.policies[label])
         actions = self.study.policies[label].engine(problem).actions()
-        if not self.all_plays.shape[2] or actions is None:
+        if not counts.shape[1] or actions is None:
             return {}
-        counts = self.all_plays[row].astype(np.int64)
-        rows = [*(actions.row(k) for k in range(len(actions.ids))), problem.idle()]
         named: dict[tuple[str, ...], NDArray[np.int64]] = {}
-        for k, action in enumerate(rows):
-            do = action.named(problem.graph)
+        for k in (*range(len(actions.ids)), -1):
+            do = (problem.idle() if k < 0 else actions.row(k)).named(problem.graph)
             key = tuple(name if value == 1 else f"{name}={value:g}" for name, value in do.items())
-            named[key] = named.get(key, 0) + counts[:, k if k < len(rows) - 1 else -1]
+            named[key] = named.get(key, 0) + counts[:, k]
         return named
 
     def best_share(self, label: str) -> float:
-        """The share of rounds in which a policy played an optimal action.
-
-        label  the policy's
-
-        >>> import dobandit as dob
-        >>> study = dob.simulate(dob.paper.G4, ["oracle"], rounds=20, replications=3)
-        >>> study.best_share("Oracle")
-        1.0
-        """
+        """The share of rounds in which a policy played an optimal action."""
         return float(self.best_plays[self._row(label)].mean() / self.study.rounds)
 
     def microseconds_per_round(self, label: str) -> float:
-        """What a round of a policy took, on the average.
-
-        label  the policy's
-
-        >>> import dobandit as dob
-        >>> study = dob.simulate(dob.paper.G4, ["ucb", "random"], rounds=20, replications=3)
-        >>> study.microseconds_per_round("Random") > 0
-        True
-        """
+        """What a round of a policy took, on the average."""
         return float(self.seconds[self._row(label)].mean() / self.study.rounds * 1e6)
 
     def _row(self, label: str) -> int:
@@ -256,8 +209,8 @@ class StudyResult:
         except OSError as error:
             raise SimulationError(f"{folder}: the folder cannot be made ({error.strerror}). Choose another.") from None
         buffer = io.BytesIO()
-        arrays: Any = self.all_regret, self.all_reward, self.best_plays, self.all_plays, self.seconds
-        np.savez_compressed(buffer, study=np.array(json.dumps(document)), **dict(zip(_ARRAYS, arrays, strict=True)))
+        arrays = {name: getattr(self, attribute) for name, (attribute, _) in _ARRAYS.items()}
+        np.savez_compressed(buffer, study=np.array(json.dumps(document)), **arrays)
         write_atomically(path, buffer.getvalue())
         remove_finished(folder, self.study)
         return path
@@ -281,36 +234,30 @@ class StudyResult:
             raise SimulationError(f"{file}: this is not a saved study ({error}).") from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise SimulationError(f"{file}: this is not a saved study.")
-        if document.get("version") is not VERSION and document.get("version") != VERSION:
+        if document.get("version") != VERSION:
             raise SimulationError(
                 f"{file}: the study was saved in version {document.get('version')}, but this dobandit reads version "
                 f"{VERSION}. Update dobandit."
             )
         try:
             study = Study.from_document(document["study"])
+            curves: Any = {to: np.asarray(arrays[name], dtype) for name, (to, dtype) in _ARRAYS.items()}
             result = cls(
                 study,
                 float(document["best"]),
                 dict(document.get("best_do", dict.fromkeys(document["best_set"], 1))),
-                np.asarray(arrays["regret"], dtype=float),
-                np.asarray(arrays["reward"], dtype=float),
-                np.asarray(arrays["best_plays"], dtype=np.int64),
-                np.asarray(arrays["plays"], dtype=np.int32),
-                np.asarray(arrays["seconds"], dtype=float),
-                float(document["elapsed"]),
-                str(document.get("name", "")),
-                None if document.get("finished") is None else float(document["finished"]),
+                **curves,
+                elapsed=float(document["elapsed"]),
+                name=str(document.get("name", "")),
+                finished=None if document.get("finished") is None else float(document["finished"]),
                 best_depends=bool(document.get("best_depends", study.model.graph.context)),
             )
-            result._check_shapes()
+            shape = len(study.policies), study.replications
+            for array in (result.all_regret, result.all_reward):
+                if array.shape != (*shape, len(study.grid)) or not np.all(np.isfinite(array)):
+                    raise ValueError("a curve is incomplete")
+            if not result.best_plays.shape == result.seconds.shape == result.all_plays.shape[:2] == shape:
+                raise ValueError("the counts are incomplete")
         except (DobanditError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise SimulationError(f"{file}: the saved study is damaged ({error}).") from None
         return result
-
-    def _check_shapes(self) -> None:
-        shape = (len(self.study.policies), self.study.replications)
-        for array in (self.all_regret, self.all_reward):
-            if array.shape != (*shape, len(self.study.grid)) or not np.all(np.isfinite(array)):
-                raise ValueError("a curve is incomplete")
-        if self.best_plays.shape != shape or self.seconds.shape != shape or self.all_plays.shape[:2] != shape:
-            raise ValueError("the counts are incomplete")

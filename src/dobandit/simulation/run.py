@@ -27,7 +27,7 @@ from dobandit.errors import SimulationError
 from dobandit.policy.engine import Draws, Engine
 from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
-from dobandit.simulation.function_model import FunctionModel, FunctionWorld, truth_of
+from dobandit.simulation.function_model import FunctionModel, FunctionWorld, SampledTruth
 from dobandit.simulation.study import Study
 from dobandit.simulation.truth import Truth
 from dobandit.text_files import write_atomically
@@ -89,8 +89,8 @@ class Runner:
                 self.play(engines[row], recorders[row], draws)
                 block.seconds[row, column] += time.perf_counter() - start
             for row, tape in enumerate(recorder.tape for recorder in recorders):
-                block.regret[row, column], block.reward[row, column] = tape.regret, tape.reward
-                block.best_plays[row, column] = tape.at[2]
+                block.regret[row, column], block.reward[row, column] = tape.curve["regret"], tape.curve["reward"]
+                block.best_plays[row, column] = tape.totals[0]["optimal"]
                 if block.plays.shape[2] and len(tape.plays):
                     block.plays[row, column, : len(tape.plays) - 1] = tape.plays[:-1]
                     block.plays[row, column, -1] = tape.plays[-1]
@@ -130,16 +130,14 @@ class Runner:
             rounds = min(_ROUNDS_AT_ONCE, self.study.rounds - start)
             world, policy = shared[0].random((rounds, nodes)), shared[1].random((rounds, usual))
             for row, engine in enumerate(engines):
-                if engine.draws <= usual:
-                    yield row, Draws(world, np.ascontiguousarray(policy[:, : engine.draws]))
-                else:
-                    more = own[row].random((rounds, engine.draws - usual))
-                    yield row, Draws(world, np.hstack([policy, more]))
+                more = own[row].random((rounds, max(engine.draws - usual, 0)))
+                yield row, Draws(world, np.hstack([policy[:, : engine.draws], more]))
 
 
 def prepare(study: Study) -> Prepared:
-    """The truth, and the value of every action that each policy may play."""
-    truth = truth_of(study.model, study.problem)
+    """The truth, computed where the world is a model and estimated where it is a function, and the value of every
+    action that each policy may play."""
+    truth = (SampledTruth if isinstance(study.model, FunctionModel) else Truth)(study.model, study.problem)
     engines = [policy.engine(study.problem_for(policy)) for policy in study.policies.values()]
     return Prepared(truth, tuple(truth.table(engine.actions()) for engine in engines))
 
@@ -149,7 +147,7 @@ def run_block(study: Study, prepared: Prepared, replications: Sequence[int]) -> 
     return Runner(study, prepared).run(replications)
 
 
-_FOLDER = "unfinished"
+_FOLDER, _MARK = "unfinished", "study.json"
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
@@ -165,23 +163,20 @@ class Checkpoint:
     def __init__(self, folder: str | os.PathLike[str], study: Study) -> None:
         if not isinstance(folder, (str, os.PathLike)):
             raise SimulationError(f"a checkpoint is a folder, given by its path, but got {shown(folder)}.")
-        fingerprint = study.fingerprint()  # refuses what a file cannot hold, before anything is made
+        mark = {"fingerprint": study.fingerprint()}  # refuses what a file cannot hold, before anything is made
         self.folder = Path(folder) / _FOLDER
-        mark = self.folder / "study.json"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if mark.exists():
-                if json.loads(mark.read_text()).get("fingerprint") != fingerprint:
-                    raise SimulationError(
-                        f"{self.folder} holds an unfinished study with other settings. Finish that one with the same "
-                        "settings, choose another folder, or remove it."
-                    )
-            else:
-                write_atomically(mark, json.dumps({"fingerprint": fingerprint}))
+            if not (self.folder / _MARK).exists():
+                write_atomically(self.folder / _MARK, json.dumps(mark))
+            found = json.loads((self.folder / _MARK).read_text())
         except (OSError, ValueError) as error:
-            if isinstance(error, SimulationError):
-                raise
             raise SimulationError(f"{self.folder}: cannot keep unfinished work here ({error}).") from None
+        if found != mark:
+            raise SimulationError(
+                f"{self.folder} holds an unfinished study with other settings. Finish that one with the same settings, "
+                "choose another folder, or remove it."
+            )
 
     def add(self, block: Block) -> None:
         buffer = io.BytesIO()
@@ -202,10 +197,9 @@ def remove_finished(folder: str | os.PathLike[str], study: Study) -> None:
     """Clear up the unfinished work of a study that is saved whole; that of other studies stays."""
     home = Path(folder) / _FOLDER
     try:
-        if json.loads((home / "study.json").read_text()).get("fingerprint") != study.fingerprint():
-            return
-        for file in home.iterdir():
-            file.unlink(missing_ok=True)
-        home.rmdir()
+        if json.loads((home / _MARK).read_text()) == {"fingerprint": study.fingerprint()}:
+            for file in home.iterdir():
+                file.unlink(missing_ok=True)
+            home.rmdir()
     except (OSError, ValueError):
         return

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dobandit.checks import shown, whole_number
 from dobandit.errors import SimulationError
@@ -40,29 +41,14 @@ class Threads:
 
     def run(self, study: Study, prepared: Prepared, blocks: Sequence[Sequence[int]]) -> Iterator[Block]:
         if self.workers == 1:
-            for block in blocks:
-                yield run_block(study, prepared, block)
+            yield from (run_block(study, prepared, block) for block in blocks)
             return
         pool = ThreadPoolExecutor(self.workers, thread_name_prefix="dobandit")
         try:
-            yield from _as_finished(lambda block: pool.submit(run_block, study, prepared, block), blocks, self.workers)
+            for future in as_completed([pool.submit(run_block, study, prepared, block) for block in blocks]):
+                yield future.result()
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def _as_finished(
-    submit: Callable[[Sequence[int]], Future[Block]], blocks: Sequence[Sequence[int]], workers: int
-) -> Iterator[Block]:
-    """Keep a few blocks a worker under way, so that a long study does not queue all of its work at once."""
-    waiting = iter(blocks)
-    running = {submit(block) for _, block in zip(range(2 * workers), waiting, strict=False)}
-    while running:
-        done, running = wait(running, return_when=FIRST_COMPLETED)
-        for future in done:
-            following = next(waiting, None)
-            if following is not None:
-                running.add(submit(following))
-            yield future.result()
 
 
 class Dask:
@@ -75,12 +61,10 @@ class Dask:
             raise SimulationError(
                 "running on Dask needs the 'distributed' extra. Install dobandit[distributed]."
             ) from None
+        self._cluster: Any = None
         if address is None:
-            self._cluster: Any = LocalCluster(
-                n_workers=workers or available_cores(), threads_per_worker=1, dashboard_address=":0"
-            )
-        else:
-            self._cluster = None
+            count = workers or available_cores()
+            self._cluster = LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0")
         try:
             self.client: Any = Client(address or self._cluster, timeout=5)
         except (OSError, TimeoutError, ValueError) as error:
@@ -88,12 +72,12 @@ class Dask:
         self.workers = max(1, len(self.client.scheduler_info()["workers"]))
 
     def run(self, study: Study, prepared: Prepared, blocks: Sequence[Sequence[int]]) -> Iterator[Block]:
-        from distributed import as_completed
+        from distributed import as_completed as completed
 
         # A task, not scattered data: that would be gone for good if every worker that holds it died.
         shared = self.client.submit(tuple, (study, prepared), pure=False)
         futures = self.client.map(_run_shared, [list(block) for block in blocks], shared=shared, pure=False, retries=5)
-        for future in as_completed(futures, loop=self.client.loop):  # not that of a client around this call
+        for future in completed(futures, loop=self.client.loop):  # not that of a client around this call
             yield future.result()
 
     def close(self) -> None:
@@ -112,18 +96,11 @@ def executor_of(executor: str | Executor, workers: int | None) -> Executor:
         whole_number("workers", workers, 1, SimulationError, _MOST_WORKERS)
     rule = "an executor is 'threads', 'dask', a scheduler's address (tcp://host:port) or an object with run and workers"
     if not isinstance(executor, str):
-        if (
-            isinstance(executor, type)
-            or not callable(getattr(executor, "run", None))
-            or not hasattr(executor, "workers")
-        ):
-            raise SimulationError(f"{rule}, but got {shown(executor)}.")
-        return executor
-    if executor == "threads":
-        return Threads(workers)
-    if executor == "dask":
-        return Dask(None, workers)
-    if "://" in executor:
+        if not isinstance(executor, type) and callable(getattr(executor, "run", None)) and hasattr(executor, "workers"):
+            return executor
+    elif executor in ("threads", "dask"):
+        return Threads(workers) if executor == "threads" else Dask(None, workers)
+    elif "://" in executor:
         return Dask(executor)
     raise SimulationError(f"{rule}, but got {shown(executor)}.")
 
@@ -153,22 +130,28 @@ def run_study(
     start = time.perf_counter()
     kept = Checkpoint(checkpoint, study) if checkpoint is not None else None
     prepared = prepare(study)
-    collected = _Collected(study, prepared.counted)
+    whole = blank_block(study, prepared.counted, range(study.replications))
+    have = np.zeros(study.replications, dtype=np.bool_)
+
+    def take(block: Block) -> None:
+        fresh = _put(block, whole, have)
+        if progress is not None and fresh:
+            progress(fresh)
+
     runner = executor_of(executor, workers)  # last: a cluster is not to be left behind by an error above
     try:
-        if kept is not None:
-            for block in kept.finished():
-                _report(progress, collected.add(block))
-        for block in runner.run(study, prepared, collected.missing(runner.workers)):
+        for block in kept.finished() if kept is not None else ():
+            take(block)
+        for block in runner.run(study, prepared, _blocks(np.flatnonzero(~have).tolist(), runner.workers)):
             if kept is not None:
                 kept.add(block)
-            _report(progress, collected.add(block))
+            take(block)
     finally:
         if isinstance(executor, str) and hasattr(runner, "close"):
             runner.close()
-    if not collected.have.all():
+    if not have.all():
         raise SimulationError(
-            f"{int((~collected.have).sum())} replications came back without a result. This is a fault of the executor."
+            f"{int((~have).sum())} replications came back without a result. This is a fault of the executor."
         )
     truth = prepared.truth
     everywhere = truth.best_everywhere()
@@ -176,7 +159,7 @@ def run_study(
         study,
         float(truth.chance() @ truth.best),
         everywhere or {},
-        *collected.block[1:],
+        *whole[1:],
         time.perf_counter() - start,
         finished=time.time(),
         value_error=truth.value_error,
@@ -184,35 +167,21 @@ def run_study(
     )
 
 
-def _report(progress: Progress | None, count: int) -> None:
-    if progress is not None and count:
-        progress(count)
+def _put(block: Block, whole: Block, have: NDArray[np.bool_]) -> int:
+    """Put a block where it belongs in the whole study; how many of its replications were still missing."""
+    wanted = np.flatnonzero(block.replications < len(have))
+    numbers = block.replications[wanted]
+    pairs: list[tuple[Any, Any]] = list(zip(whole[1:], block[1:], strict=True))
+    if any(all_of_them.shape[::2] != some.shape[::2] for all_of_them, some in pairs):
+        raise SimulationError("a block of results does not fit the study. Remove the unfinished work and begin anew.")
+    fresh = int((~have[numbers]).sum())
+    for all_of_them, some in pairs:
+        all_of_them[:, numbers] = some[:, wanted]
+    have[numbers] = True
+    return fresh
 
 
-class _Collected:
-    """The arrays of the whole study, filled block by block."""
-
-    def __init__(self, study: Study, sets: int) -> None:
-        self.have = np.zeros(study.replications, dtype=bool)
-        self.block = blank_block(study, sets, range(study.replications))
-
-    def add(self, block: Block) -> int:
-        """Take a block in; how many of its replications were wanted."""
-        wanted = np.flatnonzero(block.replications < len(self.have))
-        numbers = block.replications[wanted]
-        pairs: list[tuple[Any, Any]] = list(zip(self.block[1:], block[1:], strict=True))
-        if any(whole.shape[::2] != part.shape[::2] for whole, part in pairs):
-            raise SimulationError(
-                "a block of results does not fit the study. Remove the unfinished work and begin anew."
-            )
-        fresh = int((~self.have[numbers]).sum())
-        for whole, part in pairs:
-            whole[:, numbers] = part[:, wanted]
-        self.have[numbers] = True
-        return fresh
-
-    def missing(self, workers: int) -> list[list[int]]:
-        """Blocks of the replications still to run: large enough to be worth a call, small enough to share out."""
-        numbers = np.flatnonzero(~self.have).tolist()
-        size = max(1, min(_LARGEST_BLOCK, len(numbers) // (_BLOCKS_PER_WORKER * workers) or 1))
-        return [numbers[i : i + size] for i in range(0, len(numbers), size)]
+def _blocks(numbers: list[int], workers: int) -> list[list[int]]:
+    """Blocks of the replications still to run: large enough to be worth a call, small enough to share out."""
+    size = max(1, min(_LARGEST_BLOCK, len(numbers) // (_BLOCKS_PER_WORKER * workers)))
+    return [numbers[i : i + size] for i in range(0, len(numbers), size)]

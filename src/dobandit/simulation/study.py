@@ -6,13 +6,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dobandit.checks import is_one_of, listable, shown, whole_number
+from dobandit.checks import listable, shown, whole_number
 from dobandit.errors import SimulationError, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, parse_graph, print_graph
@@ -23,7 +22,7 @@ from dobandit.model.links import BUILDERS, Link, identity, link_from_document
 from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
-from dobandit.policy.problem import EFFECTS, Links, Problem, problem_of
+from dobandit.policy.problem import Links, Problem, problem_of
 from dobandit.policy.registry import policy_from_document, policy_from_spec, policy_to_document
 from dobandit.simulation.function_model import FunctionModel, WorldFunction
 
@@ -43,43 +42,20 @@ class View:
     effects: str | None = None
     hide: str | tuple[str, ...] = ()
 
-    def graph_in(self, world: CausalModel) -> CausalGraph:
-        return world.graph if self.graph is None else self.graph
-
-    def links_in(self, world: CausalModel) -> tuple[Link, ...]:
-        """Its own, else the world's; identity where the world has none (`Study.problem_for` asks the policy)."""
-        if self.links is not None:
-            return self.links
-        graph = self.graph_in(world)
-        if world.links is None:
-            return (identity,) * len(graph)
-        by_name = dict(zip(world.graph.nodes, world.links, strict=True))
-        return tuple(by_name.get(name, identity) for name in graph.nodes)
-
-    def effects_in(self, world: CausalModel) -> str:
-        """What is promised: on another graph than the world's nothing follows from the world's signs."""
-        if self.effects is not None:
-            return self.effects
-        own = self.graph is None or self.graph in (world.graph, world.structure)
-        return "nonnegative" if own and world.nonnegative else "any"
-
     def to_document(self) -> dict[str, Any]:
         """What differs from the world, as JSON."""
-        document: dict[str, Any] = {}
-        if self.graph is not None:
-            document["graph"] = json.loads(print_graph(self.graph, "json"))
-        if self.links is not None:
-            foreign = [link.name for link in self.links if link.name not in BUILDERS]
-            if foreign:
-                raise SimulationError(
-                    f"a file holds built-in links only, but {foreign[0]!r} is your own. Keep the study in code."
-                )
-            document["links"] = [link.to_document() for link in self.links]
-        if self.effects is not None:
-            document["effects"] = self.effects
-        if self.hide:
-            document["hide"] = self.hide if isinstance(self.hide, str) else list(self.hide)
-        return document
+        foreign = [link.name for link in self.links or () if link.name not in BUILDERS]
+        if foreign:
+            raise SimulationError(
+                f"a file holds built-in links only, but {foreign[0]!r} is your own. Keep the study in code."
+            )
+        document = {
+            "graph": self.graph and json.loads(print_graph(self.graph, "json")),
+            "links": self.links and [link.to_document() for link in self.links],
+            "effects": self.effects,
+            "hide": self.hide if isinstance(self.hide, str) else list(self.hide),
+        }
+        return {key: value for key, value in document.items() if value}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], world: CausalModel) -> View:
@@ -94,44 +70,38 @@ class View:
 TRUTHFUL = View()
 
 
-def view_of(world: CausalModel, graph: CausalGraph | None, links: Links, effects: str | None, hide: Hide = ()) -> View:
-    """Check what the learner is to believe."""
-    if graph is not None:
-        graph = as_graph(graph, "the learner's graph is a CausalGraph", SimulationError)
-        _check_graph(world.graph, graph)
-    if effects is not None and not is_one_of(effects, EFFECTS):
-        raise SimulationError(f"effects are 'nonnegative' (no cause does harm) or 'any', but got {shown(effects)}.")
-    own = world.graph if graph is None else graph
-    names = listable(hide)
-    if names is None and not isinstance(hide, str):
-        raise SimulationError(f"hide is a list of names or 'auto', but got {shown(hide)}.")
-    hidden = hide if isinstance(hide, str) else tuple(names or ())
+def true_links(world: CausalModel, graph: CausalGraph) -> dict[str, Link]:
+    """By node of the learner's graph, the world's; identity where the world has none."""
+    known = {} if world.links is None else dict(zip(world.graph.nodes, world.links, strict=True))
+    return {name: known.get(name, identity) for name in graph.nodes}
+
+
+def believed_links(world: CausalModel, graph: CausalGraph, links: Links) -> tuple[Link, ...] | None:
+    """By node of the learner's graph; of nodes that are not named, what is true. None: all are what they truly are."""
     if links is None:
-        return View(graph, None, effects, hidden)
-    given = links_by_node(own, links)
-    if isinstance(links, Mapping) and links.keys() <= set(own.nodes):  # of nodes that are not named: what is true
-        true = View(graph).links_in(world)
-        given = tuple(one if name in links else other for name, one, other in zip(own.nodes, given, true, strict=True))
-    return View(graph, given, effects, hidden)
+        return None
+    given = links_by_node(graph, links)
+    if isinstance(links, Mapping) and links.keys() <= set(graph.nodes):
+        true = true_links(world, graph)
+        given = tuple(one if name in links else true[name] for name, one in zip(graph.nodes, given, strict=True))
+    return given
 
 
 def _check_graph(world: CausalGraph, graph: CausalGraph) -> None:
-    if graph.target != world.target:
-        raise SimulationError(
-            f"the learner's target is the world's, {world.target!r}, but its graph has {graph.target!r}."
-        )
     strange = [name for name in graph.observed if name not in set(world.observed)]
     if strange:
         raise SimulationError(
             f"the learner observes variables of the world, but {listed(strange)} is none of {listed(world.observed)}. "
             "List it as latent, or leave it out of the learner's graph."
         )
+    if graph.target != world.target:
+        raise SimulationError(f"the learner's target is the world's, {world.target!r}, but got {graph.target!r}.")
     for role in ("controllable", "context"):
-        wanted, got = set(getattr(world, role)), set(getattr(graph, role))
+        wanted, got = sorted(getattr(world, role)), sorted(getattr(graph, role))
         if wanted != got:
             raise SimulationError(
-                f"the learner's {role} variables are the world's, {listed(sorted(wanted)) or 'none'}, but its graph "
-                f"has {listed(sorted(got)) or 'none'}. Give the learner's graph {role}={sorted(wanted)}."
+                f"the learner's {role} variables are the world's, {listed(wanted) or 'none'}, but its graph has "
+                f"{listed(got) or 'none'}. Give the learner's graph {role}={wanted}."
             )
 
 
@@ -156,21 +126,39 @@ class Study:
     view: View = TRUTHFUL  # what the learner believes where it differs from the world
 
     @property
+    def graph(self) -> CausalGraph:
+        """What the policies know of the world's graph."""
+        return self.view.graph or self.model.graph
+
+    @property
+    def links(self) -> dict[str, Link]:
+        """What is told of the links, by node."""
+        if self.view.links is None:
+            return true_links(self.model, self.graph)
+        return dict(zip(self.graph.nodes, self.view.links, strict=True))
+
+    @property
+    def effects(self) -> str:
+        """What is promised: on another graph than the world's nothing follows from the world's signs."""
+        if self.view.effects is not None:
+            return self.view.effects
+        own = self.graph in (self.model.graph, self.model.structure)
+        return "nonnegative" if own and self.model.nonnegative else "any"
+
+    @property
     def problem(self) -> Problem:
         """What the policies are told: never the weights."""
-        graph, links = self.view.graph_in(self.model), self.view.links_in(self.model)
-        return self._told(dict(zip(graph.nodes, links, strict=True)))
+        return self._told(self.links)
 
     def problem_for(self, policy: Policy) -> Problem:
         """What this policy is told: where neither the study nor the world says anything of links, those that it takes
         for granted (CausalUCB learns them)."""
         said = self.view.links is not None or self.model.links is not None
-        return self.problem if said else self._told(policy.links)
+        return self._told(self.links if said else policy.links)
 
-    def _told(self, links: Links) -> Problem:
-        view, model = self.view, self.model
-        graph, effects = view.graph_in(model), view.effects_in(model)
-        return problem_of(graph, self.rules, self.rounds, self.seed, links, model.continuous, effects, view.hide)
+    def _told(self, links: Any) -> Problem:
+        rounds, continuous = self.rounds, self.model.continuous
+        return problem_of(self.graph, self.rules, rounds, self.seed, links, continuous, self.effects, self.view.hide)
 
     @property
     def budget(self) -> int:
@@ -225,33 +213,34 @@ def study_of(
     effects: str | None = None,
     hide: Hide = (),
 ) -> Study:
-    """Check the parts of a study. The policies keep to all the rules (or to a mere budget).
-
-    record                 "grid" (about 400 rounds, denser at the start), "every" round, or the rounds to record
-    graph, links, effects  what the learner believes (`View`); what is true unless given
-    hide                   observed variables that count as hidden for the learner, or "auto"
-    """
+    """Check the parts of a study, which are those of `simulate`. The policies keep to all the rules (or to a mere
+    budget)."""
+    if graph is not None:
+        graph = as_graph(graph, "the learner's graph is a CausalGraph", SimulationError)
     model = world_of(model, graph)
-    if graph is None and model.structure is not model.graph:
+    if graph is not None:
+        _check_graph(model.graph, graph)
+    elif model.structure is not model.graph:
         graph = model.structure
-    view = view_of(model, graph, links, effects, hide)
+    names = listable(hide)
+    hidden: Any = hide if names is None else tuple(names)
+    view = View(graph, believed_links(model, graph or model.graph, links), effects, hidden)
     rounds = whole_number("rounds", rounds, 1, SimulationError, _MOST_ROUNDS)
     replications = whole_number("replications", replications, 1, SimulationError, _MOST_NUMBERS)
     seed = whole_number("seed", seed, 0, SimulationError)
     rules = rules if isinstance(rules, Rules) else Rules(rules)
-    rules.candidates(model.graph)  # raises where no action is allowed
-    grid = _grid(record, rounds)
-    labelled = _labelled(model, view, policies)
-    if len(grid) * replications * len(labelled) > _MOST_NUMBERS:
+    study = Study(model, {}, rules, rounds, replications, seed, _grid(record, rounds), view)
+    problem = study.problem  # raises where no action is allowed, or the learner's graph and links do not go together
+    labelled = _labelled(study, policies)
+    if len(study.grid) * replications * len(labelled) > _MOST_NUMBERS:
         raise SimulationError(
-            f"recording {len(grid):,} rounds of {replications:,} replications of {len(labelled)} policies takes more "
-            f"than {_MOST_NUMBERS:,} numbers a curve. Record fewer rounds (record='grid'), or run fewer replications."
+            f"recording {len(study.grid):,} rounds of {replications:,} replications of {len(labelled)} policies takes "
+            f"more than {_MOST_NUMBERS:,} numbers a curve. Record fewer rounds (record='grid'), or run fewer "
+            "replications."
         )
-    study = Study(model, labelled, rules, rounds, replications, seed, tuple(grid.tolist()), view)
-    problem = study.problem  # raises where the learner's graph and links do not go together
     for policy in labelled.values():
         policy.require_learnable(problem)
-    return study
+    return replace(study, policies=labelled)
 
 
 def world_of(world: object, graph: CausalGraph | None) -> CausalModel:
@@ -265,19 +254,18 @@ def world_of(world: object, graph: CausalGraph | None) -> CausalModel:
         )
     if graph is None:
         raise SimulationError("a world that is a function needs the learner's graph. Give graph=...")
-    return FunctionModel(world, as_graph(graph, "the learner's graph is a CausalGraph", SimulationError))
+    return FunctionModel(world, graph)
 
 
-def _labelled(model: CausalModel, view: View, policies: Policies) -> dict[str, Policy]:
-    if policies is None:
-        policies = DEFAULTS
+def _labelled(study: Study, policies: Policies) -> dict[str, Policy]:
+    policies = DEFAULTS if policies is None else policies
     listed = [policies] if isinstance(policies, (Policy, str)) else listable(policies)
     if not listed:
         raise SimulationError(f"a study needs at least one policy, but got {shown(policies)}.")
     if isinstance(policies, Mapping):
-        return {str(label): _policy(policy, model) for label, policy in policies.items()}
-    chosen = [_policy(item, model) for item in listed]
-    labels = [policy.label_on(view.graph_in(model), view.links_in(model)) for policy in chosen]
+        return {str(label): _policy(policy, study.model) for label, policy in policies.items()}
+    chosen = [_policy(item, study.model) for item in listed]
+    labels = [policy.label_on(study.graph, tuple(study.links.values())) for policy in chosen]
     for i, policy in enumerate(chosen):
         if policy in chosen[:i]:
             raise SimulationError(f"each policy is listed once, but {labels[i]} is listed twice. Drop one.")
@@ -293,25 +281,23 @@ def _policy(policy: object, model: CausalModel) -> Policy:
     return policy
 
 
-def _grid(record: str | Sequence[int], rounds: int) -> NDArray[np.int64]:
-    if isinstance(record, str):
-        if record == "every":
-            if rounds > _MOST_NUMBERS:
-                raise SimulationError(
-                    f"recording every round takes a number per round, up to {_MOST_NUMBERS:,}, but there are "
-                    f"{rounds:,}. Give record='grid'."
-                )
-            return np.arange(1, rounds + 1)
-        if record != "grid":
-            raise SimulationError(f"record is 'grid', 'every' or a list of rounds, but got {shown(record)}.")
-        even = np.linspace(1, rounds, _GRID_POINTS // 2)
-        early = np.geomspace(1, rounds, _GRID_POINTS // 2)
-        return np.unique(np.rint(np.concatenate([even, early])).astype(np.int64))
-    listed = listable(record)
-    if not listed:
+def _grid(record: str | Sequence[int], rounds: int) -> tuple[int, ...]:
+    """The rounds to record; the last is always one of them."""
+    kind = record if isinstance(record, str) else ""
+    if kind == "every" and rounds > _MOST_NUMBERS:
+        raise SimulationError(
+            f"recording every round takes a number per round, up to {_MOST_NUMBERS:,}, but there are {rounds:,}. Give "
+            "record='grid'."
+        )
+    if kind == "every":
+        return tuple(range(1, rounds + 1))
+    if kind == "grid":
+        early, even = np.geomspace(1, rounds, _GRID_POINTS // 2), np.linspace(1, rounds, _GRID_POINTS // 2)
+        return tuple(np.unique(np.rint([early, even]).astype(np.int64)).tolist())
+    chosen = listable(record)
+    if not chosen:
         raise SimulationError(f"record is 'grid', 'every' or a list of rounds, but got {shown(record)}.")
-    grid = np.unique(np.array([whole_number("a recorded round", t, 1, SimulationError, rounds) for t in listed]))
-    return np.union1d(grid, [rounds])
+    return tuple(sorted({rounds, *(whole_number("a recorded round", t, 1, SimulationError, rounds) for t in chosen)}))
 
 
 def told_apart(policies: Sequence[Policy], labels: Sequence[str]) -> list[str]:
@@ -325,32 +311,26 @@ def told_apart(policies: Sequence[Policy], labels: Sequence[str]) -> list[str]:
     found = []
     for policy, label in zip(policies, labels, strict=True):
         alike = [other for other, its in zip(policies, labels, strict=True) if its == label]
-        words = [_words(name, getattr(policy, name)) for name in _differing(policy, alike)]
-        words = [word for word in words if word]
-        if len({type(other) for other in alike}) > 1:
-            words.insert(0, type(policy).name or type(policy).__name__)
-        found.append(f"{label} ({', '.join(words)})" if words else label)
+        kind = [other for other in alike if type(other) is type(policy)]
+        words = [type(policy).name or type(policy).__name__] if len(kind) < len(alike) else []
+        for name, value in ((field.name, getattr(policy, field.name)) for field in fields(policy)):
+            if any(repr(getattr(other, name)) != repr(value) for other in kind):
+                words.append(_words(name.replace("_", " "), value))
+        said = ", ".join(filter(None, words))
+        found.append(f"{label} ({said})" if said else label)
     return [  # settings that print alike, or are no words
         label if found.count(label) == 1 else f"{label} #{found[: i + 1].count(label)}" for i, label in enumerate(found)
     ]
 
 
-def _differing(policy: Policy, alike: Sequence[Policy]) -> list[str]:
-    """The settings in which policies of this kind differ."""
-    kind = [other for other in alike if type(other) is type(policy)]
-    names = [field.name for field in fields(policy)]
-    return [name for name in names if any(repr(getattr(other, name)) != repr(getattr(policy, name)) for other in kind)]
-
-
 def _words(name: str, value: object) -> str:
-    """A setting for people: "radius scale 0.1"; "clipped" where it is simply on, and nothing where it is off."""
-    said = name.replace("_", " ")
+    """A setting for people: "radius scale 0.1"; "clipped" where it is simply on, and nothing where it is off, or where
+    the value is no word."""
+    if value is None:
+        return f"no {name}"
     if isinstance(value, bool):
-        return said if value else ""
+        return name if value else ""
     if isinstance(value, float):
-        return f"{said} {value:.6g}"
-    if isinstance(value, (int, str)):
-        return f"{said} {value}"
-    if isinstance(value, (tuple, list)) and all(isinstance(item, (int, float, str)) for item in value):
-        return f"{said} {', '.join(map(str, value))}"
-    return f"no {said}" if value is None else ""
+        return f"{name} {value:.6g}"
+    values = value if isinstance(value, (tuple, list)) else [value]
+    return f"{name} {', '.join(map(str, values))}" if all(isinstance(v, (int, float, str)) for v in values) else ""

@@ -55,17 +55,16 @@ class Difference(NamedTuple):
 
 
 def summarise(sample: Array) -> Summary:
-    count = len(sample)
-    mean = float(sample.mean())
+    count, mean = len(sample), float(sample.mean())
     quantiles = {q: float(np.quantile(sample, q)) for q in QUANTILES}
     if count < 2:
         return Summary(mean, mean, mean, "none", math.nan, quantiles, count)
     spread = float(sample.std(ddof=1))
-    error = spread / math.sqrt(count)
     if spread <= 1e-12 * max(1.0, abs(mean)):
         return Summary(mean, mean, mean, "normal", 0.0, quantiles, count)
     skewness = float(np.mean(((sample - mean) / spread) ** 3))
     method = "skewed" if abs(skewness) / math.sqrt(count) > 0.1 else "normal"
+    error = spread / math.sqrt(count)
     half = _quantile(count - 1) * error
     return Summary(mean, mean - half, mean + half, method, error, quantiles, count)
 
@@ -75,9 +74,8 @@ def paired_difference(first: Array, second: Array) -> Difference:
         raise SimulationError(f"paired samples have one length, but got {len(first)} and {len(second)}.")
     difference = first - second
     difference[np.abs(difference) <= 1e-9 * np.maximum(1.0, np.abs(first))] = 0.0  # rounding is no difference
-    summary = summarise(difference)
-    smaller = float(np.mean(difference < 0) + 0.5 * np.mean(difference == 0))
-    return Difference(summary.mean, summary.low, summary.high, summary.method, smaller)
+    mean, low, high, method, *_ = summarise(difference)
+    return Difference(mean, low, high, method, float(np.mean(difference < 0) + 0.5 * np.mean(difference == 0)))
 
 
 def curve_interval(sample: Array) -> tuple[Array, Array, Array]:
@@ -93,9 +91,8 @@ def grouped_interval(sample: Array, groups: int, size: int) -> tuple[float, floa
     """The paper's layout: `groups` averages of `size` runs each; (mean, low, high) with Student's t over groups."""
     if len(sample) != groups * size or groups < 2:
         raise SimulationError(f"{groups} groups of {size} need {groups * size} replications, but got {len(sample)}.")
-    averages = sample.reshape(groups, size).mean(axis=1)
-    half = _quantile(groups - 1) * float(averages.std(ddof=1)) / math.sqrt(groups)
-    return float(averages.mean()), float(averages.mean()) - half, float(averages.mean()) + half
+    mean, low, high, *_ = summarise(sample.reshape(groups, size).mean(axis=1))
+    return mean, low, high
 
 
 def _quantile(freedom: int) -> float:

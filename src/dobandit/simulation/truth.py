@@ -11,7 +11,7 @@ from dobandit.errors import SimulationError
 from dobandit.model.base import CausalModel, given
 from dobandit.model.inference import expect, target_value
 from dobandit.oracle.actions import Action, Actions, action_named
-from dobandit.oracle.solve import OracleResult, solve
+from dobandit.oracle.solve import solve
 from dobandit.policy.engine import no_context
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import SAME
@@ -23,7 +23,7 @@ _MOST_CONTEXT = 10  # variables: 2^10 patterns, each with a best action of its o
 class Truth:
     """Values by action and context; each is worked out once.
 
-    best      (patterns,) the largest E[Y] of an allowed action in each context
+    answers   (action, E[Y]) of the best allowed action in each context;  best: (patterns,) its E[Y]
     patterns  contexts in the order of their numbers: bit i is the i-th context variable
 
     Where values are estimated, `value_error` is how well differences between them are known; 0: they are computed.
@@ -43,11 +43,12 @@ class Truth:
         self.patterns = [self._pattern(bits[::-1]) for bits in product((0.0, 1.0), repeat=len(names))]
         self._known: dict[tuple[Action, bytes], float] = {}
         self.answers = self._solve()
-        self.best = np.array([answer.value for answer in self.answers])
+        self.best = np.array([value for _, value in self.answers])
 
-    def _solve(self) -> list[OracleResult]:
-        """The best action in each context."""
-        return [solve(given(self.model, self._context(p)), self.problem.rules) for p in self.patterns]
+    def _solve(self) -> list[tuple[dict[str, float], float]]:
+        """The best action in each context, and its value."""
+        found = (solve(given(self.model, self._context(p)), self.problem.rules) for p in self.patterns)
+        return [(answer.do, answer.value) for answer in found]
 
     def _pattern(self, bits: tuple[float, ...]) -> Array:
         context = no_context(len(self.problem.graph))
@@ -80,29 +81,23 @@ class Truth:
     def best_everywhere(self) -> dict[str, float] | None:
         """An action that is best in every context; None where there is none."""
         if len(self.answers) == 1:
-            return self.answers[0].do
+            return self.answers[0][0]
         graph = self.problem.graph
-        for answer in self.answers:
-            if not all(name in graph for name in answer.do):
-                continue
-            action = action_named(answer.do, graph)
-            values = [self.value(action, pattern) for pattern in self.patterns]
-            if bool((np.array(values) >= self.best - SAME).all()):
-                return answer.do
+        for do, _ in self.answers:
+            if all(name in graph for name in do):
+                action = action_named(do, graph)
+                values = [self.value(action, pattern) for pattern in self.patterns]
+                if (np.array(values) >= self.best - SAME).all():
+                    return do
         return None
 
     def chance(self) -> Array:
         """(patterns,) how likely each context is."""
-        names = self.model.graph.context
-        if not names:
-            return np.ones(1)
-        found = []
-        for pattern in self.patterns:
-            context, chance = self._context(pattern), 1.0
-            so_far: dict[str, float] = {}
-            for name in names:  # in topological order, and all causes of a context variable are context
+        chance = np.ones(len(self.patterns))
+        for i, pattern in enumerate(self.patterns):
+            context, so_far = self._context(pattern), dict[str, float]()
+            for name in self.model.graph.context:  # in topological order; all causes of a context variable are context
                 p = expect(self.model, so_far)[name]
-                chance *= p if context[name] else 1.0 - p
+                chance[i] *= p if context[name] else 1.0 - p
                 so_far[name] = context[name]
-            found.append(chance)
-        return np.array(found)
+        return chance

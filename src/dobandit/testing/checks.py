@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.kernels import Kernel
 from dobandit.policy.engine import Action, Choice, Draws, Engine, Estimate
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Recorder
 from dobandit.simulation.run import Block, Prepared, Runner
 from dobandit.simulation.study import Study
 
-_NEVER_CHANGE = (Problem, CausalGraph, str, bytes, type)
+_NEVER_CHANGE = (Problem, CausalGraph, Kernel, str, bytes, type)
 SAME = 1e-9  # numbers this close are equal: sums in another order may differ in the last digits
 
 

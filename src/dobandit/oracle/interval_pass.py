@@ -1,0 +1,150 @@
+"""The lowest and highest E[Y | do(S)] that the nodes' intervals allow, for any signs, and choices made by them.
+
+What the intervals allow of an action is one exact pass for each end (`exact_pass`).
+Leeway: of the actions whose intervals reach up nearly as far as the farthest, the one is played that an index speaks
+most for.  low, high: the ends of E[Y | do(S)].  w = high - low.  c: the leeway.
+S may be played if high(S) + c w(S) >= max over S' of high(S'). While the intervals hold, playing it then loses
+    E[Y | do(best)] - E[Y | do(S)] <= max high - low(S) <= (1 + c) w(S),
+where always playing the farthest (c = 0) loses w(S) at most: what is guaranteed of the sum over all rounds, which only
+needs that the widths of played actions shrink, is the same but for the factor 1 + c.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.estimation.anytime import pattern_intervals
+from dobandit.estimation.belief import Belief
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.kernels import inlined, kernel
+from dobandit.oracle.action_list import ActionList, tie_floor
+from dobandit.oracle.exact_pass import exact_index, expect_actions
+from dobandit.oracle.frontier import Frontier, columns_for, frontier_of
+from dobandit.oracle.mean_field import mean_field_index
+from dobandit.oracle.upper_means import upper_index
+
+MOST_SEARCHED = 8  # causes of a node whose link is promised: the ends of each pattern take a search of their own
+Array = NDArray[np.float64]
+
+
+def bounded_frontier(graph: CausalGraph, order: NDArray[np.int64], state: Belief) -> Frontier | None:
+    """The frontier of a pass over intervals; None where it is too wide, or a node has too many causes for these."""
+    nodes = state.nodes[order]
+    if ((nodes["promised"] > 0) & (nodes["width"] - nodes["constant"] > MOST_SEARCHED)).any():
+        return None
+    return frontier_of(graph, order)
+
+
+class IntervalPass(NamedTuple):
+    """The plan of an evaluator: actions, the frontier, intervals by pattern, and scratch."""
+
+    actions: ActionList  # scores["low"] and scores["high"]: the ends of each
+    steps: NDArray[Any]  # STEP
+    states: NDArray[Any]  # STATE
+    low: Array  # (patterns,)
+    high: Array  # (patterns,)
+    known: Array  # (depths, columns) value given to a node, NaN: free
+    value: Array  # (states, columns)
+    ends: Array  # (count,) scratch
+    index: Any  # the plan of the index that chooses within the leeway, over the same actions; () for none
+    share: Array  # (1,) c
+
+
+def interval_pass(
+    actions: ActionList, frontier: Frontier, index: Any = (), share: float = 0.0, shared: dict[int, Array] | None = None
+) -> IntervalPass:
+    """The plan for the actions of a list. shared: ends by state that lists of one order are worked out in, one after
+    the other, by the number of columns."""
+    patterns, states = int(frontier.steps["table"][-1]), len(frontier.states)
+    columns = columns_for(len(actions.scores), states, shared is not None)
+    value = np.zeros((states, columns)) if shared is None else shared.setdefault(columns, np.zeros((states, columns)))
+    low, high = np.zeros((2, patterns))
+    known = np.full((len(actions.order), columns), math.nan)
+    ends = np.zeros(len(actions.scores))
+    return IntervalPass(actions, *frontier, low, high, known, value, ends, index, np.array([share]))
+
+
+def fill_intervals(plan: IntervalPass, state: Belief, nats: float) -> None:
+    """The interval of every pattern of every node; nats = log(n / delta), n the nodes that matter."""
+    for depth, v in enumerate(plan.actions.order.tolist()):
+        part = slice(plan.steps["table"][depth], plan.steps["table"][depth + 1])
+        plan.low[part], plan.high[part] = pattern_intervals(state, v, nats)
+
+
+@kernel
+def bound_actions(plan: Any, fixed: Any) -> None:
+    """The ends of E[Y] of every action, from the intervals as they stand."""
+    scores, ends = plan.actions.scores, plan.ends
+    for highest in range(2):
+        expect_actions(
+            plan.steps, plan.states, plan.actions.held, plan.low, plan.high, fixed, plan.known, plan.value,
+            highest == 1, ends,
+        )  # fmt: skip
+        for i in range(len(scores)):
+            if highest:
+                scores[i]["high"] = ends[i]
+            else:
+                scores[i]["low"] = ends[i]
+
+
+@kernel
+def bound_kept(belief: Any, plan: Any, fixed: Any) -> None:
+    """The ends of E[Y] of every action, from the intervals that the belief keeps (`estimation.kept_intervals`)."""
+    steps, low, high = plan.steps, plan.low, plan.high
+    for depth in range(len(steps) - 2):
+        base, first = steps[depth]["table"], belief.nodes[steps[depth]["node"]]["cell"]
+        for k in range(steps[depth + 1]["table"] - base):
+            low[base + k], high[base + k] = belief.cells[first + k]["low"], belief.cells[first + k]["high"]
+    bound_actions(plan, fixed)
+
+
+@kernel
+def highest_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
+    """The upper ends by the kept intervals; without optimism (reach 0), what the estimate says."""
+    if reach[plan.actions.order[len(plan.actions.order) - 1]] <= 0.0:
+        exact_index(belief, plan.index, fixed, reach, draws)
+        return
+    bound_kept(belief, plan, fixed)
+    for i in range(len(plan.actions.scores)):
+        plan.actions.scores[i]["index"] = plan.actions.scores[i]["high"]
+
+
+@inlined
+def keep_leeway(belief: Any, plan: Any, fixed: Any, reach: Any) -> None:
+    """-inf for the index of every action that may not be played; without optimism (reach 0) all may."""
+    scores = plan.actions.scores
+    if reach[plan.actions.order[len(plan.actions.order) - 1]] <= 0.0:
+        return
+    bound_kept(belief, plan, fixed)
+    best = -math.inf
+    for i in range(len(scores)):
+        best = max(best, scores[i]["high"])
+    for i in range(len(scores)):
+        low, high = scores[i]["low"], scores[i]["high"]
+        if high + plan.share[0] * (high - low) < tie_floor(best):
+            scores[i]["index"] = -math.inf
+
+
+@kernel
+def leeway_exact(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
+    """Within the leeway, the index of `exact_pass`."""
+    exact_index(belief, plan.index, fixed, reach, draws)
+    keep_leeway(belief, plan, fixed, reach)
+
+
+@kernel
+def leeway_field(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
+    """Within the leeway, the index of `mean_field`."""
+    mean_field_index(belief, plan.index, fixed, reach, draws)
+    keep_leeway(belief, plan, fixed, reach)
+
+
+@kernel
+def leeway_upper(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
+    """Within the leeway, the index of `upper_means`."""
+    upper_index(belief, plan.index, fixed, reach, draws)
+    keep_leeway(belief, plan, fixed, reach)
