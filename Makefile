@@ -59,6 +59,7 @@ bench: $(VENV)/.bench  ## print the benchmark tables
 $(VENV)/.docs: pyproject.toml constraints.txt
 	$(call install,$@,[docs])
 
+docs: export DOBANDIT_COMPILE = always
 docs: $(VENV)/.docs  ## build the documentation site into site/, without the network
 	$(BIN)/python tools/docs/figures.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
