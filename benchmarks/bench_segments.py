@@ -21,7 +21,7 @@ from itertools import product
 import numpy as np
 
 import dobandit as dob
-from dobandit.model.base import given
+from dobandit.model.causal_model import given
 
 ROUNDS, RUNS, FUNNELS, FIRST = (int(a) for a in (sys.argv[1:] + ["1000", "10", "20", "100"][len(sys.argv) - 1 :])[:4])
 LEVERS = ("email", "push", "coupon")

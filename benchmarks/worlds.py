@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dobandit import BinaryGLM, CausalGraph, TableModel, solve
-from dobandit.model.base import CausalModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.model.links import logistic
 
 GAP = 0.03

@@ -23,13 +23,13 @@ _HOME = {
     "admissible": "dobandit.graph.latent",
     "BinaryGLM": "dobandit.model.bglm",
     "LinearModel": "dobandit.model.bglm",
-    "TableModel": "dobandit.model.tables",
+    "TableModel": "dobandit.model.table_model",
     "Link": "dobandit.model.links",
     "Expectation": "dobandit.model.inference",
     "expect": "dobandit.model.inference",
     "project": "dobandit.model.projection",
     "Network": "dobandit.model.network",
-    "read_model": "dobandit.model.files",
+    "read_model": "dobandit.model.model_files",
     "solve": "dobandit.oracle.solve",
     "OracleResult": "dobandit.oracle.solve",
     "Rules": "dobandit.oracle.rules",
@@ -60,13 +60,13 @@ _HOME = {
     "Trial": "dobandit.experiment.trial",
     "fit": "dobandit.fitting.fit",
     "Fit": "dobandit.fitting.fit",
-    "rank": "dobandit.report.ranking",
-    "simulate": "dobandit.report.result",
-    "simulate_many": "dobandit.report.result",
-    "load_result": "dobandit.report.result",
-    "losses_figure": "dobandit.report.drawn.regret",
+    "rank": "dobandit.report.ranking_result",
+    "simulate": "dobandit.report.simulation_result",
+    "simulate_many": "dobandit.report.simulation_result",
+    "load_result": "dobandit.report.simulation_result",
+    "losses_figure": "dobandit.report.svg.regret_charts",
     "FunctionModel": "dobandit.simulation.function_model",
-    "SimulationResult": "dobandit.report.result",
+    "SimulationResult": "dobandit.report.simulation_result",
 }
 _MODULES = {"errors": "dobandit.errors", "links": "dobandit.model.links", "paper": "dobandit.paper"}
 
@@ -94,14 +94,14 @@ if TYPE_CHECKING:
     from dobandit.model import links as links
     from dobandit.model.bglm import BinaryGLM as BinaryGLM
     from dobandit.model.bglm import LinearModel as LinearModel
-    from dobandit.model.files import read_model as read_model
     from dobandit.model.inference import Expectation as Expectation
     from dobandit.model.inference import expect as expect
     from dobandit.model.links import Link as Link
+    from dobandit.model.model_files import read_model as read_model
     from dobandit.model.network import Network as Network
     from dobandit.model.projection import project as project
     from dobandit.model.random_models import random_model as random_model
-    from dobandit.model.tables import TableModel as TableModel
+    from dobandit.model.table_model import TableModel as TableModel
     from dobandit.oracle.possibly_optimal import possibly_optimal as possibly_optimal
     from dobandit.oracle.rules import Rules as Rules
     from dobandit.oracle.solve import OracleResult as OracleResult
@@ -119,12 +119,12 @@ if TYPE_CHECKING:
     from dobandit.policy.yardsticks import Fixed as Fixed
     from dobandit.policy.yardsticks import Oracle as Oracle
     from dobandit.policy.yardsticks import Random as Random
-    from dobandit.report.drawn.regret import losses_figure as losses_figure
-    from dobandit.report.ranking import rank as rank
-    from dobandit.report.result import SimulationResult as SimulationResult
-    from dobandit.report.result import load_result as load_result
-    from dobandit.report.result import simulate as simulate
-    from dobandit.report.result import simulate_many as simulate_many
+    from dobandit.report.ranking_result import rank as rank
+    from dobandit.report.simulation_result import SimulationResult as SimulationResult
+    from dobandit.report.simulation_result import load_result as load_result
+    from dobandit.report.simulation_result import simulate as simulate
+    from dobandit.report.simulation_result import simulate_many as simulate_many
+    from dobandit.report.svg.regret_charts import losses_figure as losses_figure
     from dobandit.simulation.function_model import FunctionModel as FunctionModel
 
 

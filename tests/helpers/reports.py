@@ -4,7 +4,7 @@ import numpy as np
 
 from dobandit import paper
 from dobandit.policy.yardsticks import Random
-from dobandit.report.result import SimulationResult
+from dobandit.report.simulation_result import SimulationResult
 from dobandit.simulation.study import study_of
 
 NASTY = ["<script>alert(1)</script>", "a|b*c_d`e`", "[x](http://evil.example)", "</svg>&\"'", "red\x1b[31m\nline"]

@@ -17,7 +17,7 @@ from dobandit.cli.main import main
 from dobandit.cli.spelling import FLAGS, OPTIONS, POLICIES, SETTINGS, as_command
 from dobandit.errors import DobanditWarning, GraphError, InterventionError, ObservationError, ParseError, PolicyError
 from dobandit.experiment.storage import MemoryStorage
-from dobandit.model.files import write_model
+from dobandit.model.model_files import write_model
 from dobandit.policy.registry import NAMES, policy_class, policy_from_document, policy_from_spec
 
 EDGES = [("ad", "visit"), ("price", "visit"), ("visit", "buy")]

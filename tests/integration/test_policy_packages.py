@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dobandit import paper
-from dobandit.model.files import print_model
+from dobandit.model.model_files import print_model
 from dobandit.policy.registry import policy_class
 from helpers import forked
 

@@ -16,8 +16,8 @@ import pytest
 import dobandit as dob
 from dobandit.errors import DobanditError, GraphError, ModelError, ParseError
 from dobandit.graph.formats import FORMATS
-from dobandit.model.files import parse_model, print_model
 from dobandit.model.inference import target_value
+from dobandit.model.model_files import parse_model, print_model
 from dobandit.simulation.study import study_of
 from helpers.networks import SEEDS, random_tables
 

@@ -8,7 +8,7 @@ import pytest
 import dobandit as dob
 from dobandit import CausalGraph, Rules, possibly_optimal
 from dobandit.errors import GraphError, InferenceError, PolicyError
-from dobandit.graph.borders import Borders
+from dobandit.graph.interventional_borders import Borders
 from dobandit.oracle.actions import Allowed
 from helpers.enumeration import confounded_graph, mean, random_tables
 from helpers.plain_paths import hidden_paths, plain_descendants

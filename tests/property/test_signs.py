@@ -16,9 +16,9 @@ from dobandit import BinaryGLM, CausalGraph, LinearModel, expect, project, rando
 from dobandit.errors import ModelError
 from dobandit.estimation.assumptions import diagnose_assumptions
 from dobandit.graph.latent import admissible
-from dobandit.model.files import parse_model, print_model
 from dobandit.model.link_kernels import link_arrays, value_at
 from dobandit.model.links import BUILDERS, custom, logistic
+from dobandit.model.model_files import parse_model, print_model
 from dobandit.model.random_models import SHAPES
 from helpers.plain_paths import plain_path_sums
 from helpers.worlds import (

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from dobandit import BinaryGLM, CausalGraph, LinearModel, TableModel, expect, read_model, solve
 from dobandit.errors import DobanditError, InterventionError, ModelError, ParseError
-from dobandit.model.base import given
-from dobandit.model.files import model_from_document, model_to_document
+from dobandit.model.causal_model import given
+from dobandit.model.model_files import model_from_document, model_to_document
 from dobandit.model.random_models import random_model
 from helpers.worlds import relaxed
 

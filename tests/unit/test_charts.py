@@ -11,9 +11,9 @@ import pytest
 
 from dobandit import BinaryGLM, CausalGraph, paper, rank
 from dobandit.errors import DobanditError, ReportError
-from dobandit.report.curves import regret_figure
-from dobandit.report.drawn.graph import graph_figure
-from dobandit.report.picture import drawable, picture_of
+from dobandit.report.graph_layout import drawable, picture_of
+from dobandit.report.regret_curves import regret_figure
+from dobandit.report.svg.graph_drawing import graph_figure
 from dobandit.texts import breadth
 from helpers.reports import NASTY, result_of
 
@@ -114,7 +114,7 @@ def test_png_and_pdf_need_an_extra_and_say_so(usual, monkeypatch, tmp_path):
 
 def test_importing_the_report_layer_loads_no_plotting_package():
     code = (
-        "import sys, dobandit.report.result, dobandit.report.study_report\n"
+        "import sys, dobandit.report.simulation_result, dobandit.report.study_report\n"
         "assert not {'vl_convert', 'rich'} & set(sys.modules), set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -13,7 +13,7 @@ from dobandit import BinaryGLM, CausalGraph, LinearModel, expect, from_networkx,
 from dobandit.cli.main import cli
 from dobandit.errors import GraphError, ParseError
 from dobandit.graph.formats import FORMATS
-from dobandit.model.files import parse_model, print_model, read_graph_or_model
+from dobandit.model.model_files import parse_model, print_model, read_graph_or_model
 from helpers.worlds import brute_force_means, conditionals, joint
 
 EDGES = [("mobile", "visit"), ("returning", "visit"), ("mobile", "returning"), ("ad", "visit"), ("visit", "buy")]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dobandit import UCB, CausalGraph, EpsilonGreedy, Random, paper, simulate
-from dobandit.report.drawn.axes import Frame, tick_text, ticks
-from dobandit.report.drawn.graph import Known, graph_panel
-from dobandit.report.drawn.svg import breadth_of, element, number, text_of
-from dobandit.report.picture import picture_of
+from dobandit.report.graph_layout import picture_of
+from dobandit.report.svg.axes import Frame, tick_text, ticks
+from dobandit.report.svg.elements import breadth_of, element, number, text_of
+from dobandit.report.svg.graph_drawing import Known, graph_panel
 
 NASTY = ["<script>alert(1)</script>", "\"'>&", "a\x1b[31m\n\x00b", "right\u202eleft", "x" * 200]
 FUNNEL = CausalGraph(

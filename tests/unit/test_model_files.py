@@ -10,8 +10,8 @@ from hypothesis import assume, given
 
 import dobandit as dob
 from dobandit.errors import DobanditError, GraphError, ModelError, ParseError
-from dobandit.model.files import parse_model, print_model, read_graph_or_model, read_model
 from dobandit.model.links import BUILDERS
+from dobandit.model.model_files import parse_model, print_model, read_graph_or_model, read_model
 from helpers.worlds import bglms, quietly, relaxed
 
 SCHEMA = json.loads(files("dobandit.model").joinpath("schemas/model.schema.json").read_text())

@@ -11,10 +11,10 @@ from scipy import stats
 
 from dobandit import paper
 from dobandit.policy.yardsticks import Random
-from dobandit.report.curves import message, regret_figure
 from dobandit.report.layers import spread
-from dobandit.report.result import SimulationResult
-from dobandit.report.tables import (
+from dobandit.report.regret_curves import message, regret_figure
+from dobandit.report.simulation_result import SimulationResult
+from dobandit.report.summary import (
     Table,
     summary_document,
     summary_markdown,

@@ -10,12 +10,12 @@ import pytest
 from dobandit import UCB, BinaryGLM, CausalGraph, EpsilonGreedy, paper
 from dobandit.errors import ReportError, SimulationError
 from dobandit.policy.yardsticks import Random
-from dobandit.report.curves import message
-from dobandit.report.drawn.graph import graph_figure
 from dobandit.report.html import Section, report_html
-from dobandit.report.result import SimulationResult, load_result, simulate
+from dobandit.report.regret_curves import message
+from dobandit.report.simulation_result import SimulationResult, load_result, simulate
 from dobandit.report.study_report import study_page
-from dobandit.report.tables import Table
+from dobandit.report.summary import Table
+from dobandit.report.svg.graph_drawing import graph_figure
 from dobandit.texts import columns, shortened_apart
 from helpers.reports import NASTY, result_of
 

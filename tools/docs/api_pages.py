@@ -38,8 +38,8 @@ PAGES = {
     "data": Page(
         "From data",
         "What a table says, and [what may stand in it](../data.md).",
-        ("fitting", "report.ranking"),
-        ("fitting.nodes.NodeFit", "report.ranking.RankingResult", "fitting.ranking.Ranked"),
+        ("fitting", "report.ranking_result"),
+        ("fitting.nodes.NodeFit", "report.ranking_result.RankingResult", "fitting.ranking.Ranked"),
     ),
     "graphs": Page(
         "Graphs", "What causes what, and the files it is kept in.", ("graph",), ("graph.latent.Admissibility",)

@@ -15,7 +15,7 @@ from dobandit.errors import DobanditError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import format_of_path, print_graph, write_graph
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.files import print_model, write_model
+from dobandit.model.model_files import print_model, write_model
 from dobandit.model.projection import project
 from dobandit.policy.hidden_causes import Hide
 from dobandit.texts import counted

@@ -17,11 +17,11 @@ from dobandit.cli.output import several
 from dobandit.experiment.definition import LONGEST_LEASE
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS
-from dobandit.graph.formats.json_text import load_json
 from dobandit.graph.hiding import AUTO
-from dobandit.model.base import CausalModel
-from dobandit.model.files import Model, read_graph_or_model, read_model
+from dobandit.model.causal_model import CausalModel
+from dobandit.model.model_files import Model, read_graph_or_model, read_model
 from dobandit.oracle.rules import RULE_WORDS
+from dobandit.strict_json import load_json
 from dobandit.text_files import in_file, read_text
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -71,7 +71,7 @@ def simulate_command(
       dobandit simulate shop.json --policy ucb --rounds 2000 -k 2 --lever price=0,1 --exclusive email,letter
       dobandit simulate shop.json --rounds 2000 -k 2 --link auto --effects any
     """
-    from dobandit.report.result import simulate, study_rules
+    from dobandit.report.simulation_result import simulate, study_rules
 
     model = options.read_world(file, given)
     words = options.rule_words(given)
@@ -111,7 +111,7 @@ def report_command(folder: str, out: str | None, as_json: bool) -> None:
       dobandit report study
       dobandit report study --out pictures --json
     """
-    from dobandit.report.result import load_result
+    from dobandit.report.simulation_result import load_result
 
     result = load_result(folder)
     home = out or (folder if Path(folder).is_dir() else str(Path(folder).parent))
@@ -154,7 +154,7 @@ def reproduce_command(
     """
     from dobandit import paper
     from dobandit.report.html import report_folder
-    from dobandit.report.result import shown_progress
+    from dobandit.report.simulation_result import shown_progress
     from dobandit.report.study_report import reproduction_document, write_reproduction
     from dobandit.simulation.reproduce import paper_study
     from dobandit.simulation.simulate import executor_of, run_study

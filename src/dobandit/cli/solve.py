@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dobandit.fitting.nodes import NodeFit
     from dobandit.fitting.ranking import Ranked
     from dobandit.policy.engine import Interval
-    from dobandit.report.ranking import RankingResult
+    from dobandit.report.ranking_result import RankingResult
 
 
 @click.command("expect")
@@ -160,7 +160,7 @@ def rank_command(
       dobandit rank visits.parquet funnel.txt -k 1 --context mobile=1 --json
       dobandit rank visits.csv funnel.txt -k 1 --hide auto
     """
-    from dobandit.report.ranking import rank  # needs Numba, which help does not
+    from dobandit.report.ranking_result import rank  # needs Numba, which help does not
 
     what = options.read_structure(file, given | {"context": tuple(context or ())})
     words = options.rule_words(given)

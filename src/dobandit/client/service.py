@@ -17,7 +17,7 @@ from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.storage.errors import storable
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, print_graph
-from dobandit.model.base import CausalModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import RULE_WORDS, Rules, rules_of
 from dobandit.policy.base import Policy
 
@@ -138,7 +138,7 @@ def _rules(rules: Rules) -> dict[str, Any]:
 
 def _graph(graph: Any) -> Any:
     if isinstance(graph, CausalModel):
-        from dobandit.model.files import model_to_document
+        from dobandit.model.model_files import model_to_document
 
         return model_to_document(graph)
     return json.loads(print_graph(as_graph(graph, "the graph must be a CausalGraph", GraphError), "json"))

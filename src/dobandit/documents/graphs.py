@@ -19,9 +19,9 @@ from dobandit.graph.hiding import (
     without_causes,
 )
 from dobandit.graph.latent import admissible
-from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
-from dobandit.model.tables import TableModel
+from dobandit.model.causal_model import CausalModel
+from dobandit.model.table_model import TableModel
 from dobandit.oracle.possibly_optimal import possibly_optimal
 from dobandit.policy.hidden_causes import Hide
 

@@ -15,7 +15,7 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.base import CausalModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide

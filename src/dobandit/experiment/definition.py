@@ -22,8 +22,8 @@ from dobandit.errors import DobanditError, DobanditWarning, ExperimentError, Gra
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph
 from dobandit.graph.formats.json_format import document_of, graph_of_document
-from dobandit.model.base import CausalModel
 from dobandit.model.bglm import links_by_node
+from dobandit.model.causal_model import CausalModel
 from dobandit.model.links import BUILDERS, Link, identity
 from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy

@@ -22,8 +22,8 @@ from dobandit.experiment.replayed_learner import ReplayedLearner, batches_of
 from dobandit.fitting.nodes import TABLE, NodeFit, fit_nodes, node_document
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph
-from dobandit.model.base import CausalModel
-from dobandit.model.tables import TableModel
+from dobandit.model.causal_model import CausalModel
+from dobandit.model.table_model import TableModel
 from dobandit.model.weights import Do
 from dobandit.oracle.frontier import MOST_PARENTS, steps_of
 from dobandit.oracle.node_tables import fill_tables, node_tables

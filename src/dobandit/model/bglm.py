@@ -18,7 +18,7 @@ from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph, Edge, Names
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import changed
-from dobandit.model.base import CausalModel, FreeNode
+from dobandit.model.causal_model import CausalModel, FreeNode
 from dobandit.model.links import Link, auto, exponential, identity, link_from_document
 from dobandit.model.weights import (
     Reach,

@@ -22,8 +22,8 @@ from dobandit.checks import is_whole, whole_number
 from dobandit.errors import InferenceError, closest, listed
 from dobandit.kernels import kernel
 from dobandit.model import elimination
-from dobandit.model.base import CausalModel, FreeNode
 from dobandit.model.bglm import WeightedModel
+from dobandit.model.causal_model import CausalModel, FreeNode
 from dobandit.model.weights import Do, fixed_values
 
 Array = NDArray[np.float64]

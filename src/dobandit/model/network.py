@@ -29,7 +29,7 @@ from dobandit.graph.formats import plain_text
 from dobandit.graph.formats.bif import NetworkText, tables_text
 from dobandit.graph.formats.draft import Binarise, GraphDraft, build, refuse_unknown, states_of_one
 from dobandit.graph.hiding import changed
-from dobandit.model.tables import MOST_PARENTS, TableModel
+from dobandit.model.table_model import MOST_PARENTS, TableModel
 from dobandit.text_files import in_file, read_text, write_atomically
 
 Array = NDArray[np.float64]

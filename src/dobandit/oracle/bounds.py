@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.model.links import Link, identity
 from dobandit.oracle.actions import Allowed
 

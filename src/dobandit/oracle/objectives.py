@@ -27,8 +27,8 @@ from dobandit import limits
 from dobandit.graph.ordering import offsets
 from dobandit.kernels import kernel, record
 from dobandit.model import elimination
-from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.model.inference import expect
 from dobandit.model.links import Link
 from dobandit.oracle.actions import Action, Allowed

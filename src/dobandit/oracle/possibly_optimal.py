@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Unpack
 
 from dobandit.errors import GraphError, InferenceError
-from dobandit.graph.borders import Borders
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.interventional_borders import Borders
 from dobandit.oracle.actions import Actions, Allowed
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 

@@ -19,8 +19,8 @@ from typing import Unpack, cast
 
 from dobandit.checks import as_float, is_one_of, shown, whole_number
 from dobandit.errors import DobanditWarning, InferenceError, InterventionError, closest, listed
-from dobandit.model.base import CausalModel
 from dobandit.model.bglm import WeightedModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.model.inference import target_mean
 from dobandit.model.weights import fixed_values
 from dobandit.oracle.actions import MANY, Action, Allowed

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dobandit.checks import shown
 from dobandit.errors import PolicyError, closest, listed
-from dobandit.model.base import CausalModel
+from dobandit.model.causal_model import CausalModel
 
 if TYPE_CHECKING:
     from dobandit.policy.base import Policy

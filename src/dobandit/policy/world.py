@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.kernels import inlined, record
-from dobandit.model.base import CausalModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.model.link_kernels import TABLE, value_at
 from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Rounds, no_context

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dobandit.checks import listable, shown
 from dobandit.errors import InterventionError, PolicyError, closest, listed
 from dobandit.kernels import kernel
-from dobandit.model.base import CausalModel, given
+from dobandit.model.causal_model import CausalModel, given
 from dobandit.model.inference import expect
 from dobandit.oracle.actions import Action, action_named, actions_of
 from dobandit.oracle.solve import solve

@@ -1,6 +1,6 @@
 """Figures: drawings with a title and a caption, shown on pages and in notebooks, and saved as PNG, SVG, PDF or HTML.
 
-Everything is drawn as SVG by `report.drawn`. vl-convert (the extra `plots`) makes PNG and PDF of it.
+Everything is drawn as SVG by `report.svg`. vl-convert (the extra `plots`) makes PNG and PDF of it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from dobandit.errors import ReportError
-from dobandit.report.drawn.svg import Panel, element, number, words
 from dobandit.report.html import Section, report_html
 from dobandit.report.style import file_style
+from dobandit.report.svg.elements import Panel, element, number, words
 from dobandit.text_files import path_of, write_atomically
 from dobandit.texts import breadth, printable
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dobandit.errors import ReportError
 from dobandit.report.style import CSS
-from dobandit.report.tables import Table
+from dobandit.report.summary import Table
 from dobandit.text_files import write_atomically
 from dobandit.texts import printable
 

@@ -13,13 +13,13 @@ from typing import Any
 
 from dobandit.model.bglm import WeightedModel
 from dobandit.policy.registry import document_to_spec, policy_to_document
-from dobandit.report.curves import message, paper_name, regret_figure, sizes
-from dobandit.report.drawn.graph import graph_figure
-from dobandit.report.drawn.regret import losses_figure, regret_drawing
 from dobandit.report.figures import Figure
+from dobandit.report.graph_layout import drawable
 from dobandit.report.html import Section, report_html, write_report
-from dobandit.report.picture import drawable
-from dobandit.report.tables import Table, summary_cells, summary_document, summary_markdown, table_markdown
+from dobandit.report.regret_curves import message, paper_name, regret_figure, sizes
+from dobandit.report.summary import Table, summary_cells, summary_document, summary_markdown, table_markdown
+from dobandit.report.svg.graph_drawing import graph_figure
+from dobandit.report.svg.regret_charts import losses_figure, regret_drawing
 from dobandit.simulation.reproduce import PUBLISHED, PUBLISHED_RUNS, compare
 from dobandit.simulation.result import StudyResult
 from dobandit.texts import amount, counted, signed

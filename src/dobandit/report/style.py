@@ -1,6 +1,6 @@
 """The look of drawings and pages: light or dark as the reader has it, fit for phones and for print.
 
-TOKENS are the colours and sizes; DRAWN is the look of what `report.drawn` draws (`drawn.css`) and how it stands on a
+TOKENS are the colours and sizes; DRAWN is the look of what `report.svg` draws (`drawn.css`) and how it stands on a
 page (`drawn_on_pages.css`); CSS is the look of a whole report (`report.css`). In `drawn_on_pages.css` a shadow at an
 edge of what scrolls says that there is more beyond it; it goes when the end is reached.
 """
@@ -8,7 +8,7 @@ edge of what scrolls says that there is more beyond it; it goes when the end is 
 import re
 from pathlib import Path
 
-from dobandit.report.drawn.svg import FLOOR_STEP, LARGEST_FLOOR
+from dobandit.report.svg.elements import FLOOR_STEP, LARGEST_FLOOR
 
 # c0 to c9 are safe for colour-blind readers, and neighbours differ in lightness too.
 _LIGHT = """--ink: #1b1d21; --soft: #5a5f66; --line: #dfe2e6; --grid: #e8eaed; --paper: #ffffff; --shade: #f5f6f8;

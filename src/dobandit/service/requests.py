@@ -20,11 +20,11 @@ from starlette.responses import Response
 
 from dobandit.checks import shown
 from dobandit.errors import DobanditError, ObservationError, ParseError, closest
-from dobandit.graph.formats.json_text import load_json
 from dobandit.service.audited import Change, dumped, making
 from dobandit.service.house import House
 from dobandit.service.problems import Refusal
 from dobandit.service.visitors import Visitor
+from dobandit.strict_json import load_json
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dobandit.errors import SimulationError
 from dobandit.estimation.confidence import wilson
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.base import CausalModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Interval, Situation, no_context
 from dobandit.policy.problem import Links

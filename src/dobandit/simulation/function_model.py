@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dobandit.checks import whole_number
 from dobandit.errors import ModelError, SimulationError, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.base import CausalModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Rounds, no_context, one_round
 from dobandit.policy.world import World

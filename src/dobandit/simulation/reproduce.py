@@ -20,10 +20,10 @@ from typing import Any
 from dobandit import paper
 from dobandit.errors import SimulationError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.base import CausalModel
 from dobandit.model.bglm import BinaryGLM
+from dobandit.model.causal_model import CausalModel
 from dobandit.model.links import identity
-from dobandit.model.tables import TableModel
+from dobandit.model.table_model import TableModel
 from dobandit.policy.arms import UCB, EpsilonGreedy
 from dobandit.policy.base import Policy
 from dobandit.policy.bglm_ofu import BGLMOFU

@@ -15,10 +15,10 @@ from dobandit.checks import listable, shown, whole_number
 from dobandit.errors import SimulationError, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, parse_graph, print_graph
-from dobandit.model.base import CausalModel
 from dobandit.model.bglm import links_by_node
-from dobandit.model.files import model_from_document, model_to_document
+from dobandit.model.causal_model import CausalModel
 from dobandit.model.links import BUILDERS, Link, identity, link_from_document
+from dobandit.model.model_files import model_from_document, model_to_document
 from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide

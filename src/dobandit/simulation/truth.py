@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import SimulationError
-from dobandit.model.base import CausalModel, given
+from dobandit.model.causal_model import CausalModel, given
 from dobandit.model.inference import expect, target_value
 from dobandit.oracle.actions import Action, Actions, action_named
 from dobandit.oracle.solve import solve

@@ -32,8 +32,7 @@ from dobandit.policy.unordered import learning_order, one_by_one
 from dobandit.policy.world import World
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study, study_of
-from dobandit.testing import checks
-from dobandit.testing.checks import (
+from dobandit.testing.policy_checks import (
     SAME,
     PlainExecutor,
     check,
@@ -41,6 +40,7 @@ from dobandit.testing.checks import (
     check_estimate,
     check_same_choice,
     close,
+    contents,
     fail,
 )
 from dobandit.testing.problems import CASES, Case
@@ -194,7 +194,7 @@ class PolicySuite:
             witness.update(rounds)
         twin = engine.copy()
         check_same_knowledge(engine, twin, case, "an engine, and its copy")
-        before = checks.contents(engine)
+        before = contents(engine)
         for now, rounds in played(twin, case, seed=2):
             twin.predict(twin.best(now).action, now.context)
             twin.update(rounds)

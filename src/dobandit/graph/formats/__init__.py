@@ -16,10 +16,10 @@ from dobandit.errors import GraphError, ParseError, closest, located
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import bif, dagitty, dot, edgelist, json_format, networkx_format
 from dobandit.graph.formats.draft import Binarise, GraphDraft, build, refuse_many_states
-from dobandit.graph.formats.json_text import load_json as load_json
 from dobandit.graph.formats.networkx_format import as_graph as as_graph
 from dobandit.graph.formats.networkx_format import from_networkx as from_networkx
 from dobandit.graph.formats.networkx_format import to_networkx as to_networkx
+from dobandit.strict_json import load_json as load_json
 from dobandit.text_files import in_file, path_of, read_text, without_gz, write_atomically
 
 

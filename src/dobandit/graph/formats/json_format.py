@@ -16,7 +16,7 @@ from typing import Any
 from dobandit.errors import ParseError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.draft import GraphDraft, build, isolated, listed_roles
-from dobandit.graph.formats.json_text import fault_at, json_path, load_json
+from dobandit.strict_json import fault_at, json_path, load_json
 
 _LISTS = ("nodes", "latent", "controllable", "bias", "context")
 _GRAPH_KEYS = ("target", "edges", *_LISTS)

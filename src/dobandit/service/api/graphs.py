@@ -14,13 +14,13 @@ from dobandit.documents.graphs import check_document
 from dobandit.errors import GraphError, ParseError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import parse_graph, sniff
-from dobandit.graph.formats.json_text import load_json
-from dobandit.model.base import CausalModel
-from dobandit.model.files import is_model_document, model_from_document
+from dobandit.model.causal_model import CausalModel
+from dobandit.model.model_files import is_model_document, model_from_document
 from dobandit.service.api import schemas
 from dobandit.service.problems import Refusal
 from dobandit.service.requests import Body, answer, house_of, said
 from dobandit.service.settings import Settings
+from dobandit.strict_json import load_json
 
 router = APIRouter(tags=["graphs"])
 ROLES = ("format", "target", "latent", "controllable", "bias", "context", "binarise", "structure_only")

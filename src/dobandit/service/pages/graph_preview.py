@@ -18,10 +18,10 @@ from dobandit.graph.formats import draft_of, load_json, parse_graph, plain_text,
 from dobandit.graph.formats.draft import GraphDraft, usual_bias
 from dobandit.graph.hiding import smallest_to_hide, unshared, ways_out, without_causes
 from dobandit.graph.latent import admissible
-from dobandit.model.base import CausalModel
-from dobandit.model.files import is_model_document, model_from_document
-from dobandit.report.drawn.graph import graph_panel
-from dobandit.report.picture import drawable
+from dobandit.model.causal_model import CausalModel
+from dobandit.model.model_files import is_model_document, model_from_document
+from dobandit.report.graph_layout import drawable
+from dobandit.report.svg.graph_drawing import graph_panel
 from dobandit.service.pages.rendering import drawn
 from dobandit.service.requests import text
 from dobandit.service.settings import Settings

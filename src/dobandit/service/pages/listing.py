@@ -14,7 +14,7 @@ from starlette.responses import Response
 from dobandit.errors import DobanditError
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.stretches import Contexts
-from dobandit.report.drawn.course import sparkline
+from dobandit.report.svg.experiment_charts import sparkline
 from dobandit.service.house import House
 from dobandit.service.page_cache import Answers, PageCache, Segment
 from dobandit.service.pages.rendering import drawn, page

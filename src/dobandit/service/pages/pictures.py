@@ -18,10 +18,10 @@ from dobandit.experiment.stretches import Stretches
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.hiding import changed
 from dobandit.policy.answers import Recommendation
-from dobandit.report.drawn.bars import Value, values_chart
-from dobandit.report.drawn.course import Row, Stage, interval_chart, reward_chart, tried_chart
-from dobandit.report.drawn.graph import Known, graph_panel
-from dobandit.report.picture import drawable
+from dobandit.report.graph_layout import drawable
+from dobandit.report.svg.bar_charts import Value, values_chart
+from dobandit.report.svg.experiment_charts import Row, Stage, interval_chart, reward_chart, tried_chart
+from dobandit.report.svg.graph_drawing import Known, graph_panel
 from dobandit.service.page_cache import Answers, PageCache
 from dobandit.service.pages import words
 from dobandit.service.pages.rendering import drawn

@@ -91,5 +91,5 @@ def error_page(request: Request, problem: Refusal) -> Response:
 
 
 def drawn(markup: str) -> Markup:
-    """What `report.drawn` has drawn, in which every text is escaped."""
+    """What `report.svg` has drawn, in which every text is escaped."""
     return Markup(markup)

@@ -15,7 +15,7 @@ from dobandit.experiment.answers import EdgeEstimate
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.storage.base import ASKED
-from dobandit.report.drawn.bars import Step, waterfall
+from dobandit.report.svg.bar_charts import Step, waterfall
 from dobandit.service.page_cache import PageCache
 from dobandit.service.pages import pictures
 from dobandit.service.pages.rendering import drawn, page

@@ -7,11 +7,11 @@ import textwrap
 from collections.abc import Iterable, Mapping
 
 from dobandit.errors import ReportError
-from dobandit.report.curves import COLOURS, LABEL_GAP, EndLabel, RegretFigure, RegretPanel
-from dobandit.report.drawn.axes import TITLED, Frame
-from dobandit.report.drawn.bars import Scale, Value, values_panel
-from dobandit.report.drawn.svg import Drawing, Panel, breadth_of, element, number, path_through, text_of, words
 from dobandit.report.figures import Figure
+from dobandit.report.regret_curves import COLOURS, LABEL_GAP, EndLabel, RegretFigure, RegretPanel
+from dobandit.report.svg.axes import TITLED, Frame
+from dobandit.report.svg.bar_charts import Scale, Value, values_panel
+from dobandit.report.svg.elements import Drawing, Panel, breadth_of, element, number, path_through, text_of, words
 from dobandit.simulation.result import StudyResult
 from dobandit.texts import amount, counted, headline_amount, shortened
 

@@ -25,12 +25,12 @@ from dobandit.graph.formats import format_of_path, parse_graph, plain_text, snif
 from dobandit.graph.formats.bif import NetworkText
 from dobandit.graph.formats.draft import STRUCTURE, Binarise, ManyStatesError, usual_controllable
 from dobandit.graph.formats.json_format import graph_of_model_document
-from dobandit.graph.formats.json_text import fault_at, load_json
 from dobandit.model.bglm import BinaryGLM, LinearModel
 from dobandit.model.links import BUILDERS, Link, identity, link_from_document
 from dobandit.model.network import Network
-from dobandit.model.tables import TableModel
+from dobandit.model.table_model import TableModel
 from dobandit.model.weights import number
+from dobandit.strict_json import fault_at, load_json
 from dobandit.text_files import in_file, read_text, write_atomically
 
 Model = BinaryGLM | LinearModel | TableModel

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.weights import Do
-from dobandit.report.drawn.svg import Drawing, Panel, element, path_through, text_of, words
 from dobandit.report.figures import Figure
-from dobandit.report.picture import Arrow, Box, Picture, note_place, picture_of
+from dobandit.report.graph_layout import Arrow, Box, Picture, note_place, picture_of
+from dobandit.report.svg.elements import Drawing, Panel, element, path_through, text_of, words
 from dobandit.texts import with_interval
 
 _HEAD = "M0,0L-11,4.6L-8.8,0L-11,-4.6Z"  # its tip is the point it stands at

@@ -12,10 +12,11 @@ from typing import Any
 
 from dobandit import limits
 from dobandit.errors import ParseError, located
-from dobandit.graph.formats.lexer import QUOTED
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
-_PARTS = re.compile(rf"(?P<text>{QUOTED})(?P<colon>\s*+:)?+|(?P<bracket>[\[{{\]}}])|(?P<word>[-+\w.]++)")
+_PARTS = re.compile(
+    r'(?P<text>"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+")(?P<colon>\s*+:)?+|(?P<bracket>[\[{\]}])|(?P<word>[-+\w.]++)'
+)
 
 
 def load_json(text: str) -> object:

@@ -193,7 +193,7 @@ class CausalModel(ABC):
 
         path  the file
         """
-        from dobandit.model.files import read_model
+        from dobandit.model.model_files import read_model
 
         model = read_model(path)
         if not isinstance(model, cls):
@@ -212,7 +212,7 @@ class CausalModel(ABC):
         ...     dob.BinaryGLM.from_file(f"{folder}/model.json") == dob.paper.G4
         True
         """
-        from dobandit.model.files import write_model
+        from dobandit.model.model_files import write_model
 
         write_model(self, path)
 

@@ -11,12 +11,12 @@ from dobandit.errors import ReportError
 from dobandit.fitting.fit import fitted
 from dobandit.fitting.ranking import Ranked, Ranking
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.base import CausalModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
-from dobandit.report.drawn.bars import Scale, Value, values_panel
 from dobandit.report.figures import Figure
+from dobandit.report.svg.bar_charts import Scale, Value, values_panel
 from dobandit.texts import action_words, decimals, fixed, setting_words, shortened
 
 _MOST_LETTERS = 44

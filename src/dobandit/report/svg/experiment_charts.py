@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dobandit.report.drawn.axes import TITLED, Frame
-from dobandit.report.drawn.svg import LETTER, Drawing, Panel, breadth_of, element, path_through, titled, within, words
+from dobandit.report.svg.axes import TITLED, Frame
+from dobandit.report.svg.elements import (
+    LETTER,
+    Drawing,
+    Panel,
+    breadth_of,
+    element,
+    path_through,
+    titled,
+    within,
+    words,
+)
 from dobandit.texts import decimals, fixed, shortened_apart, with_interval
 
 _WIDE, _NARROW = 580.0, 350.0  # pixels

@@ -20,7 +20,7 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import changed
 from dobandit.graph.ordering import offsets
-from dobandit.model.base import CausalModel, FreeNode
+from dobandit.model.causal_model import CausalModel, FreeNode
 from dobandit.model.links import identity
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class TableModel(CausalModel):
         target  the variable to make likely; default: what the file says
         roles   the further arguments of `Network.binary`: binarise, latent, controllable, context
         """
-        from dobandit.model.files import read_model
+        from dobandit.model.model_files import read_model
 
         return read_model(path, format="bif", target=target, **roles)  # type: ignore[return-value]
 

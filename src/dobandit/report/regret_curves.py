@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit import paper
-from dobandit.model.base import CausalModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.report.layers import spread
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.study import Study

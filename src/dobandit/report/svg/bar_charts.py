@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dobandit.report.drawn.axes import Frame, tick_text, ticks
-from dobandit.report.drawn.svg import (
+from dobandit.report.svg.axes import Frame, tick_text, ticks
+from dobandit.report.svg.elements import (
     LETTER,
     STRONG_LETTER,
     Drawing,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dobandit.oracle.rules import Rules
-from dobandit.report.curves import message, sizes
+from dobandit.report.regret_curves import message, sizes
 from dobandit.simulation.result import StudyResult
 from dobandit.texts import (
     NOT_KNOWN,

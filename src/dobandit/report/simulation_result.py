@@ -14,12 +14,12 @@ from dobandit import paper
 from dobandit.checks import shown
 from dobandit.errors import SimulationError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.model.base import CausalModel
+from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import RULE_WORDS, Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
-from dobandit.report.curves import message, paper_name, regret_figure
-from dobandit.report.tables import summary_cells, summary_document, summary_table, summary_text
+from dobandit.report.regret_curves import message, paper_name, regret_figure
+from dobandit.report.summary import summary_cells, summary_document, summary_table, summary_text
 from dobandit.simulation.function_model import WorldFunction
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import Executor, run_study
@@ -115,7 +115,7 @@ class SimulationResult(StudyResult):
         >>> study.chart(title="A first look").title
         'A first look'
         """
-        from dobandit.report.drawn.regret import regret_drawing
+        from dobandit.report.svg.regret_charts import regret_drawing
 
         return regret_drawing(regret_figure(self, title=title, subtitle=subtitle))
 

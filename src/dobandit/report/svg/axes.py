@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dobandit.report.drawn.svg import element, words
+from dobandit.report.svg.elements import element, words
 
 _HALF_A_DIGIT = 3.6  # pixels, of the words beside axes
 TITLED = 40.0  # pixels below a plot whose horizontal axis says what it counts
